@@ -1,6 +1,7 @@
 """What holds for all tests: their profile, and the order in which they run."""
 
 import gc
+import os
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from tests import profiles  # noqa: F401 - loads the profile before any test is collected, for tests with no number of examples too
 from tests.golden_texts import golden  # noqa: F401 - a fixture
 
+os.environ.pop("COLUMNS", None)  # texts are printed for an output without a width
 HERE = Path(__file__).parent
 SLOW = [HERE / name for name in ("browser", "campaign", "papers", "slurm")]
 """Folders in which every test counts as slow."""

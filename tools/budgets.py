@@ -17,7 +17,7 @@ MODULES = "modules"
 
 
 def lines_by_package() -> Counter[str]:
-    """Return the lines of the Python files of each package, and of the modules beside them together."""
+    """Return the number of lines of each package, and of the modules outside packages together."""
     lines: Counter[str] = Counter()
     for file in PACKAGE.rglob("*.py"):
         parts = file.relative_to(PACKAGE).parts

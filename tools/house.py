@@ -44,7 +44,7 @@ LOADED = {
     "wt.simulate(wt.Workload.from_arrays(submit=[0], runtime=[1], procs=[1], machine_procs=1), 'easy')",
     "the side-car's loop": "import walltime.slurm.sidecar.loop",
 }
-"""What is loaded, as code."""
+"""Programs whose loaded modules are counted, as code."""
 RUN = """
 import sys
 from pathlib import Path
@@ -178,7 +178,7 @@ def loaded(folder: Path, code: str) -> tuple[int, int]:
 
 
 def files_run(folder: Path) -> dict[str, int]:
-    """The files of the package of which a small simulation calls functions, and how many of each."""
+    """Return the files whose functions a small simulation calls, with the number of functions."""
     lines = [f"{k} {10 * k} -1 {50 + k} 4 -1 -1 4 100 -1 1 {1 + k % 3} 1 1 1 1 -1 -1" for k in range(1, 40)]
     with tempfile.TemporaryDirectory() as place:
         log = Path(place) / "log.swf"

@@ -23,7 +23,7 @@ def lowest(dependencies: list[str]) -> dict[str, str]:
 
 
 def locked(text: str) -> dict[str, str]:
-    """What requirements.lock pins: the version, and for which platforms (`; ...`), of each package."""
+    """Return the pinned version and platforms (`; ...`) of each package in requirements.lock."""
     return {name: pinned.strip() for name, pinned in re.findall(r"^([a-z0-9._-]+)==([^\\\n]+)", text, re.MULTILINE)}
 
 

@@ -13,10 +13,10 @@ from pathlib import Path
 from urllib.parse import unquote
 
 SHOWN = 8
-"""So many results of the search are looked at."""
+"""Number of search results examined."""
 MOST = 2
 META = "document.querySelector('.md-search-result__meta').innerText.trim()"
-"""What the search says above its results."""
+"""Status line above the search results."""
 
 
 def main(site: Path) -> int:

@@ -1,6 +1,6 @@
 """Checks whether a release is ready: `make release-check`, or for a tag alone `python tools/release.py v0.2.0`.
 
-Of a tag: it, pyproject.toml, CITATION.cff, references.bib, the conda recipe and the newest entry of CHANGELOG.md must name one
+With a tag: the tag, pyproject.toml, CITATION.cff, references.bib, the conda recipe and the newest entry of CHANGELOG.md must name one
 version, and no fragment may be left over. Without a tag, everything that a machine can check before there is one, a line each:
 ok, FAILED or skipped, and why. The exit status is 1 if anything failed.
 """
@@ -23,7 +23,7 @@ CONDA = {"matplotlib": "matplotlib-base", "tzdata": "python-tzdata", "duckdb": "
 IMPORTS = {"dask-jobqueue": "dask_jobqueue"}
 """Modules that are not named as their package."""
 WORDS = (750, 1750)
-"""Of the paper, without its heading: what a journal of software takes."""
+"""Words of the paper without its heading, as a software journal accepts."""
 
 
 class Skipped(Exception):  # noqa: N818
@@ -54,7 +54,7 @@ def versions(root: Path = ROOT) -> dict[str, str]:
 
 
 def problems(tag: str, root: Path = ROOT) -> list[str]:
-    """What is not ready for a tag, one sentence each."""
+    """Return the reasons why a tag is not ready, one sentence each."""
     version = tag.removeprefix("v")
     wrong = [f"{name} names {named or 'no version'}, not {version}" for name, named in versions(root).items() if named != version]
     left = sorted(file.name for file in (root / "changelog.d").glob("*.md"))
@@ -91,7 +91,7 @@ def locked() -> list[str]:
 
 
 def dependencies() -> list[str]:
-    """Of the package and of its extras."""
+    """Requirements of the package and of its extras."""
     declared = project()
     return [*declared["dependencies"], *(text for extra in declared["optional-dependencies"].values() for text in extra)]
 
@@ -111,7 +111,7 @@ def recipe() -> list[str]:
 
 
 def paper() -> list[str]:
-    """What the paper cites is in its bibliographies, and it is neither too short nor too long."""
+    """Check that the paper's citations are in its bibliographies, and its length."""
     _, heading, text = (ROOT / "paper" / "paper.md").read_text().split("---\n", 2)
     files = re.search(r"^bibliography: \[(.*)\]$", heading, re.MULTILINE)[1].split(", ")
     known = {key for file in files for key in re.findall(r"^@\w+\{(\w+),", (ROOT / "paper" / file).read_text(), re.MULTILINE)}
@@ -184,7 +184,7 @@ def python(version: str) -> Callable[[], list[str]]:
 
 
 def extras() -> list[str]:
-    """Each extra installs what can be imported, beside the wheel."""
+    """Check that each extra installs importable packages with the wheel."""
     (file,) = (ROOT / "dist").glob("*.whl")
     declared = project()["optional-dependencies"]
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""Compiles what is not compiled yet of the engine, on two cores, and says so.
+"""Compiles the missing parts of the engine on two cores, with progress.
 
 python tools/warm.py [COUNTS.json]
 
@@ -28,7 +28,7 @@ PREDICTORS = "predictors"
 
 
 def say(state: Compilation) -> None:
-    """Say what is about to be compiled."""
+    """Print the part that is about to be compiled."""
     if state.done == 0 and not state.finished:
         print(f"warm: {state}", flush=True)
 
@@ -47,10 +47,10 @@ def load_predictors() -> None:
     """Compile all of them."""
     columns = {name: np.zeros(1, np.int64) for name in ("user", "group", "executable")}
     nothing = Workload.from_arrays(submit=[0], runtime=[1], procs=[1], machine_procs=1, columns=columns)
-    for form in BY_NAME.forms.values():
-        if form.loaded.positional:
+    for variant in BY_NAME.variants.values():
+        if variant.loaded.positional:
             continue  # made elsewhere: there is nothing to compile
-        load_predictor(form.loaded().compiled(Jobs(nothing, nothing.requested, nothing.requested, nothing.runtime)))
+        load_predictor(variant.loaded().compiled(Jobs(nothing, nothing.requested, nothing.requested, nothing.runtime)))
 
 
 def counts() -> dict[str, int]:

@@ -2,7 +2,7 @@
 
     python validation/coverage.py [--only NAME ...] [--quick] [--out FILE]
 
-Stores what it finds in docs/generators/coverage.json, which the table of docs/background/coverage.md is made from; experiments that are not
+Stores what it finds in docs/generators/coverage.json, which the table of docs/validation/coverage.md is made from; experiments that are not
 run, also those that are not known here, keep what was stored earlier. NAME is an experiment, or else the beginning of the names of several.
 With `--quick` sizes are small, and nothing is stored unless `--out` names a file.
 

@@ -6,7 +6,7 @@ A stretch of a log is played under EASY without the side-car, with it and its bo
 instead of processor-seconds, no limit on jobs that outlive their TimeMin, none on the slip of heads), with 0, 1 and 5 gamers. A gamer has
 run ten jobs of a second on one processor, with a limit of a day, and then sends a job every six hours that asks for a tenth of the
 machine for a day and uses half of it. Soft limits: nothing is given back. Stores what it finds in docs/generators/gaming.json, which
-docs/background/gaming.md tells; what is there already is not played again. Logs are looked for in the folder that WALLTIME_TRACES names.
+docs/validation/gaming.md tells; what is there already is not played again. Logs are looked for in the folder that WALLTIME_TRACES names.
 One core takes about 10 minutes. With --small it plays other logs, with 0 and 5 gamers, for several values of the predictor's `small`, which
 are compared there, so that its default is not chosen by the logs of the table; their ten jobs are then just large enough to count.
 """

@@ -11,7 +11,7 @@
     python validation/order_search.py --longer formula.toml [--out FILE]
     python validation/order_search.py --everywhere LOG... [--out FILE]
 
-Stores everything in docs/generators/search.json, which docs/background/found-order.md is made from. The logs of the first command are
+Stores everything in docs/generators/search.json, which docs/validation/found-order.md is made from. The logs of the first command are
 those of the search. `--fresh` stores the table of a judgement on further logs (validation/final_logs.py) beside what is there, the first
 if there is no number. `--apart` stores what the parts of the order of the third are worth on these logs, and who loses by it; `--fair`,
 how many jobs start later under it, and under others, than if nobody had come after them (some minutes). `--longer` stores the steps of a

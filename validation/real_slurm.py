@@ -4,7 +4,7 @@
 
 Each scenario is run on a real Slurm that many times, in real time: twelve minutes each. FOLDER keeps what Slurm said of each run, and
 runs that are there are not made again. Then each run is simulated, from its own job log and description of the cluster, and what was
-found is stored in docs/generators/slurm.json, of which docs/background/real-slurm.md is made. Needs the packages that tests/slurm/lab.py
+found is stored in docs/generators/slurm.json, of which docs/validation/real-slurm.md is made. Needs the packages that tests/slurm/lab.py
 names.
 """
 

@@ -2,7 +2,7 @@
 
     python validation/run.py [--only NAME ...] [--quick] [--out FILE]
 
-Stores what it finds in docs/generators/validation.json, which docs/background/validation.md is made from; parts that are not run keep what
+Stores what it finds in docs/generators/validation.json, which docs/validation/theory.md is made from; parts that are not run keep what
 was stored earlier. Ends with status 1 if something does not hold. Logs are looked for in the folder that WALLTIME_TRACES names; without
 any, the identities are tried on random workloads only.
 """

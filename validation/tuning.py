@@ -2,7 +2,7 @@
 
     python validation/tuning.py [--only LOG ...] [--budget N] [--out FILE]
 
-Stores the results in docs/generators/tuning.json, which docs/guides/own-policy.md is made from. Logs are looked for in the folder that
+Stores the results in docs/generators/tuning.json, which docs/guides/orders.md is made from. Logs are looked for in the folder that
 WALLTIME_TRACES names. One core takes a minute for KTH and five for BLUE.
 """
 

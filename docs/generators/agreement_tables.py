@@ -24,7 +24,7 @@ def site_agreement(file: Path = FILE) -> str:
         "mean wait, h (recorded)",
         "rank correlation (ceiling)",
         "within 10 min",
-        "by hindsight: agreement, mean, rank",
+        "in hindsight: agreement, mean, rank",
         "off by up to, h; trusted",
     )
     compared = [

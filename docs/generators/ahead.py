@@ -1,4 +1,4 @@
-"""What takes long is begun when the build begins: programs that run beside it, two at a time, on the other processors."""
+"""Run long programs during the build, two at a time, on the other processors."""
 
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
@@ -15,6 +15,6 @@ def begin(function: Any, *arguments: Any) -> None:
 
 
 def result(function: Any, *arguments: Any) -> Any:
-    """What the call gives; it is begun now if it was not."""
+    """Return the result of a call, which starts now unless it was started before."""
     begin(function, *arguments)
     return _begun[function.__module__, function.__name__, *arguments].result()

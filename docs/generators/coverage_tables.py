@@ -51,7 +51,7 @@ def kinds(_: str = "") -> str:
 
 
 def scopes(_: str = "") -> str:
-    """What an interval can be of."""
+    """Return the table of sources of variation."""
     return table(("of", "that is"), [(f"**{of}**", meaning) for of, meaning in SCOPES.items()])
 
 

@@ -1,4 +1,4 @@
-"""What the theme's pages lack for those who do not see them, or have no mouse: a name of the search, and pictures that keys can scroll."""
+"""Improve accessibility of the theme's pages: a name for the search, and pictures that keys can scroll."""
 
 import re
 

@@ -42,7 +42,7 @@ def named(row: dict[str, Any]) -> str:
 
 
 def stored(file: Path = FILE) -> dict[str, Any]:
-    """What was stored; empty if nothing was."""
+    """Return the stored results, or an empty dictionary."""
     found: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
     return found
 
@@ -251,7 +251,7 @@ def against(kept: dict[str, Any], part: str = "final") -> str:
 
 
 def ablation(kept: dict[str, Any], part: str = "ablation") -> str:
-    """What is lost without each part, by log."""
+    """Return the table of the order without each of its parts, by log."""
     found = kept[part]
     rows = []
     for row in found["rows"]:
@@ -261,7 +261,7 @@ def ablation(kept: dict[str, Any], part: str = "ablation") -> str:
 
 
 def apart(kept: dict[str, Any]) -> str:
-    """What is lost without each part of the order of the third judgement."""
+    """Return the table of the judged plan without each of its parts."""
     return ablation(kept, "apart")
 
 
@@ -292,7 +292,7 @@ def apart_users(kept: dict[str, Any]) -> str:
 
 
 def fair(kept: dict[str, Any]) -> str:
-    """How many jobs start later than if nobody had come after them, by scheduler and log."""
+    """Return the share of jobs that start later than their fair start, by scheduler and log."""
     one = kept["fair"]
     rows = [
         (named(row), *(f"{late:.0f} % / {mean / 60:.0f} min" for late, mean in zip(row["late"], row["mean"], strict=True)))

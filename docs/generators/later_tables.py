@@ -68,7 +68,7 @@ def verdicts(stored: Numbers) -> str:
 
 
 def weeks(stored: Numbers) -> str:
-    """On which logs the mean over such weeks is lower and higher than EASY's; policies without any are left out."""
+    """Return the logs on which the mean over sampled weeks is lower and higher than EASY's; policies without any are omitted."""
     rows = []
     for label in in_order(stored):
         found = {short(log): entry["weeks"] for log, entries in stored.items() for entry in entries["policies"] if entry["policy"] == label}
@@ -95,7 +95,7 @@ def picture(stored: Numbers) -> Figure:
 
 
 def drawn(file: Path = FILE) -> dict[str, bytes]:
-    """The picture as SVG, by the name of its file beside the page; nothing without stored results."""
+    """Return the figure as SVG by its file name, or nothing without stored results."""
     return {PICTURE: figure_bytes(picture(json.loads(file.read_text())), "svg")} if file.exists() else {}
 
 

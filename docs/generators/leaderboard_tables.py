@@ -16,11 +16,11 @@ from walltime.report.figure_files import figure_bytes
 
 FILE = Path(__file__).with_name("leaderboard.json")
 BEST = 12
-"""So many of the best schedulers are shown, besides those that follow no order: the file has all."""
+"""Number of best schedulers shown, in addition to those without an order."""
 
 
 def suites() -> str:
-    """What each suite is made of."""
+    """Return the table of suites with their contents."""
     rows = []
     for name in SUITES:
         suite = read_suite(name)
@@ -57,7 +57,7 @@ def standings(name: str, file: Path = FILE) -> str:
         "mean wait, h",
         "99 % wait, h",
     )
-    note = "" if read_suite(name).definition == found["definition"] else "*Of an earlier definition of the suite.*\n\n"
+    note = "" if read_suite(name).definition == found["definition"] else "*From an earlier definition of the suite.*\n\n"
     picture = (
         f"![How far all others are above {found['rows'][0]['scheduler']}, with 90 % intervals behind the best](leaderboard-{name}.svg)\n\n"
     )
@@ -65,7 +65,7 @@ def standings(name: str, file: Path = FILE) -> str:
 
 
 def pictures(file: Path = FILE) -> dict[str, bytes]:
-    """How far all others are behind the best of each suite, as SVG, by the names of the files beside the page."""
+    """Return figures of the distances from the best of each suite, as SVG by file name."""
     stored: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
     drawn = {}
     for name, found in stored.items():

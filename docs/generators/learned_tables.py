@@ -51,7 +51,7 @@ def comparison(stored: dict[str, Any]) -> str:
 
 
 def pictures(file: Path = FILE) -> dict[str, bytes]:
-    """The agents against each scheduler, and what shuffled features cost, as SVG, by the names of the files beside the page."""
+    """Return figures of the agents against each scheduler, and of the cost of shuffled features, as SVG by file name."""
     stored: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
     if not stored:
         return {}

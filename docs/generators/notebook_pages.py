@@ -70,7 +70,7 @@ def _shown(output: Any, name: str, figures: dict[str, str]) -> str:
     if "image/svg+xml" in data:
         file = f"{name}-{len(figures) + 1}.svg"
         figures[file] = data["image/svg+xml"]
-        return f"![What the cell above draws]({file})"
+        return f"![Output of the cell above]({file})"
     if "text/html" in data:
         html = re.sub(r"\n\s*\n", "\n", data["text/html"])  # an empty line would end the block of HTML
         return f'<div class="notebook-output" tabindex="0">{html}</div>'

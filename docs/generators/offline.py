@@ -3,8 +3,8 @@
 Browsers do not let such pages fetch files or start workers from them. So the index and the worker's code become scripts: the theme loads
 `search/search_index.js` by itself where the protocol is `file:`, and the worker starts from its text.
 
-The theme looks for every word of a question, also for "how", "do" and "my", and takes a + or - for an operator. So the worker is asked for
-the words that say something, where there are at least four.
+The theme searches for every word of a question, including "how", "do" and "my", and treats + and -
+as operators. Questions of four or more words are therefore reduced to their meaningful words.
 """
 
 import json
@@ -47,7 +47,7 @@ IDLE = (
     " tell than that the their them then there these they this to under up us use using want was way we were what when where"
     " which who whom whose why will with without would you your"
 )
-"""Words that say nothing of what is asked."""
+"""Stop words of questions."""
 
 
 def on_config(config):

@@ -27,7 +27,7 @@ def figures(file: Path = FILE) -> dict[str, bytes]:
 
 
 def file_name(name: str) -> str:
-    """The file of a figure, beside the page."""
+    """Return the file name of a figure."""
     return f"performance-{name}.svg"
 
 

@@ -262,7 +262,7 @@ def learning(result: Numbers) -> str:
 def published_environment(result: Numbers) -> str:
     """The published environment and this one in turns, on the same sequences with the same decisions."""
     if not result.get("published"):
-        return "*Not measured beside the published environment: no copy of its program was at hand.*"
+        return "*Not compared with the published environment: its program was not available.*"
     rows = []
     for name, found in result["published"].items():
         theirs, own = found["published"]["median"], found["walltime"]["median"]
@@ -271,7 +271,7 @@ def published_environment(result: Numbers) -> str:
 
 
 def stepping(result: Numbers) -> str:
-    """What copies and steps of a simulation cost."""
+    """Return the cost of copies and steps of a simulation."""
     parts = ("first copy", "copy", "step", "state", "copy and submit")
     rows = [(name, found["waiting"], *(f"{found[part]:,.0f}" for part in parts)) for name, found in result["calls"].items()]
     return table(("log, policy", "waiting jobs", *parts), rows)
@@ -313,7 +313,7 @@ def _seconds_and_ratio(found: Numbers, cell: str) -> str:
 
 
 def compression(result: Numbers) -> str:
-    """How many reservations compressions move, and the steps of the plan that change with them, beside the time taken."""
+    """Return the reservations that compressions move, the changed steps of the plan, and the time."""
     rows = []
     for name, found in result.items():
         easy, own = (found["seconds"][policy]["median"] for policy in ("easy", "conservative"))
@@ -327,7 +327,7 @@ def compression(result: Numbers) -> str:
 
 
 def compression_work(result: Numbers) -> str:
-    """What the kernel does for the moves, counted on the first jobs of each log."""
+    """Return the work of the kernel for the moves, counted on the first jobs of each log."""
     rows = []
     for name, found in result.items():
         part = found["part"]
@@ -357,14 +357,14 @@ def nodes_memory(result: Numbers) -> str:
         ("10,000 x 1", *(f"{million[one] / by:,.0f}" for one, by in (("peak_bytes", 1e6), ("bytes_per_job", 1), ("bytes_per_node", 1))))
     )
     said = (
-        f"The last line is {million['jobs']:,.0f} generated jobs, of which {million['waiting']:,.0f} wait in the mean: "
+        f"The last line is {million['jobs']:,.0f} generated jobs with a mean queue of {million['waiting']:,.0f} wait in the mean: "
         f"{million['seconds']:,.0f} s of simulation."
     )
     return f"{table(('log, nodes x processors', 'MB', 'bytes per job', 'bytes per node'), rows)}\n\n{said}"
 
 
 def nodes_compilation(result: Numbers) -> str:
-    """What compiling parts of the engine takes, as multiples of a trivial function."""
+    """Return the compilation times of parts of the engine, as multiples of a trivial function."""
     if "compilation" not in result:
         return "*Compilation was not measured.*"
     found = result["compilation"]

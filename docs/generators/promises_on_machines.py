@@ -1,4 +1,4 @@
-"""What schedules promise on machines of pools and on Slurm's nodes: each rule in a sentence, by which policies, and what is not decided."""
+"""Guarantees of schedules on machines of pools and on Slurm's nodes: each rule in a sentence, its policies, and undecided cases."""
 
 from __future__ import annotations
 
@@ -10,29 +10,25 @@ ALL = (*POOL_POLICIES, "slurm", "oar")
 
 
 class Promise(NamedTuple):
-    """A rule of the auditor: what it says, by which policies it is promised, and where it is not decided, and why."""
+    """A rule of the auditor: its statement, the policies that guarantee it, and cases that are not decided."""
 
     rule: str
-    says: str
+    statement: str
     policies: tuple[str, ...]
     not_decided: str = ""
 
 
 WORDS = {
-    "t": "an instant at which something happens: jobs arrive or end, a reservation is due, a prediction is corrected, an outage becomes "
-    "known, begins or ends; under Slurm also each backfill cycle, and each full pass of the main scheduler; under OAR only the "
-    "seconds that its passes read, which follow from the starts, ends and submissions of the schedule, from how long its server "
-    "takes, and from the seed",
-    "start(j), end(j)": "as the schedule has them; on a machine with overheads start(j) is the decision, `start` seconds before, and "
-    "end(j) the next tick at which its processors are free, `end` seconds after; submissions are seen at ticks, too",
-    "Q(t)": "the jobs that wait at t, by tier, then by the queue order (under Slurm by priority), then by arrival; without those that one "
-    "of their limits holds back",
-    "free(p, t)": "processors, and units of the second resource, of pool p that neither a running job nor an outage holds at t; at least 0",
-    "plan(p, u)": "what is expected to be free of p at u ≥ t: running jobs end when they are expected to, those overdue in a second, "
-    "known outages begin and end, and reservations that are made before hold their places",
-    "fits(j, u)": "the pools of j's partition have what j needs: Σ over p of min of plan(p, v) for u ≤ v < u + length(j) ≥ need(j)",
+    "t": "an instant with an event: an arrival, an end, a due reservation, a corrected prediction, a change of an outage; under "
+    "Slurm also a cycle or full pass; under OAR the seconds of its passes",
+    "start(j), end(j)": "the schedule's times; with overheads, start(j) is the decision and end(j) the tick that frees its processors",
+    "Q(t)": "the jobs that wait at t, by tier, queue order (Slurm: priority) and arrival, without those held by a limit",
+    "free(p, t)": "processors and units of the second resource of pool p that no job or outage holds at t",
+    "plan(p, u)": "the expected free part of p at u ≥ t: running jobs end as expected, overdue ones in a second; known outages and "
+    "earlier reservations apply",
+    "fits(j, u)": "the pools of j's partition are sufficient: Σ over p of min of plan(p, v) for u ≤ v < u + length(j) ≥ need(j)",
 }
-"""What the sentences speak of."""
+"""Terms of the statements."""
 
 PROMISES = (
     Promise(
@@ -48,47 +44,46 @@ PROMISES = (
     ),
     Promise(
         "limit_exceeded",
-        "At every start the jobs of a group that run, with the one that starts, are no more, and use no more, than its limit allows.",
+        "At every start, the running jobs of a group, including the new one, respect the limit in number and resources.",
         ALL,
     ),
     Promise(
         "pool_capacity",
-        "At every start in pool p, Σ given(i, p) over those that run ≤ what p has less what is out; jobs may outlast the beginning of an "
-        "outage, but nobody starts on what they hold. A job of no length needs its processors once what ends then has ended.",
+        "At every start in pool p, Σ given(i, p) over running jobs ≤ capacity of p minus outages. Jobs may outlast the "
+        "beginning of an outage. A job without length needs its processors after the ends of its instant.",
         POOL_POLICIES,
-        "Without the column `given` it is decided whether any placement exists: Hall's condition for every union of partitions, at every "
-        "start; in an outage also by when each job started. That one job keeps its pools from start to start is then decided by it.",
+        "Without the column `given`, only the existence of a placement is checked (Hall's condition for every union of partitions).",
     ),
     Promise(
         "pool_order",
-        "j takes of its partition's pools in their order min(what is still needed, what stays free for all of length(j)).",
+        "j takes from its partition's pools, in their order, min(remaining need, capacity that stays free for length(j)).",
         POOL_POLICIES,
-        "Without the column `given`, the jobs are taken to have what this rule gives them.",
+        "Without the column `given`, the rule determines the pools.",
     ),
     Promise(
         "node_capacity",
-        "Each node gives out no more than it has, to jobs of its partitions only; in an outage jobs start on no more nodes than are left.",
+        "No node exceeds its capacity or serves other partitions; in an outage, jobs start on the remaining nodes only.",
         ("slurm", "oar"),
-        "Needs the nodes of the jobs, which schedule files do not have.",
+        "Requires the nodes of jobs, which schedule files lack.",
     ),
     Promise(
         "node_order",
-        "j gets whole stretches of consecutive usable nodes, the largest first, until what is left fits into one; of these the smallest.",
+        "j gets whole runs of consecutive usable nodes, the largest first, until the rest fits into one; then the smallest such run.",
         ("slurm",),
-        "Without the nodes of the jobs, they are taken to have what this rule gives them.",
+        "Without the nodes of jobs, the rule determines them.",
     ),
     Promise(
         "node_order",
-        "j gets the first of its partition's nodes that are free from t on for length(j) and the security time, in all slots of the plan.",
+        "j gets the first nodes of its partition that are free from t for length(j) plus the security time.",
         ("oar",),
-        "Without the nodes of the jobs, they are taken to have what this rule gives them.",
+        "Without the nodes of jobs, the rule determines them.",
     ),
     Promise(
         "limit_shortened",
-        "limit(j) = request(j), but for a job with a shorter time_min and no soft limit that is backfilled: then the time until one of its "
-        "nodes is kept for another, in whole minutes, and time_min ≤ limit(j).",
+        "limit(j) = request(j). For a backfilled job with a shorter time_min and no soft limit, it is the time until a "
+        "reservation of one of its nodes, in whole minutes, at least time_min.",
         ("slurm",),
-        "A schedule without the column `limit` says limits by its ends: a job with a time_min must end when Slurm's limit ends it.",
+        "Without the column `limit`, the ends of jobs with a time_min are checked.",
     ),
     Promise(
         "head_waits",
@@ -97,42 +92,37 @@ PROMISES = (
     ),
     Promise(
         "left_waiting",
-        "No idle: of Q(t) nobody waits who fits at t beside the reservations made before. fcfs: no job waits that fits in those "
-        "pools of its partition that are in no partition of a job that waits ahead. easy: each pool keeps one reservation, hybrid k, "
-        "conservative-scratch one for every job; backfill order for those behind. conservative: nobody whose reservation could be at t. "
-        "slurm: at the end of a cycle no tested job is left whose "
-        "request finds its nodes for its length beside what is planned before it. oar: nobody who is placed at t in the "
-        "plan of the pass at t.",
+        "No job of Q(t) waits that fits at t with the earlier reservations. fcfs: pools of a waiting job's partition are closed "
+        "to later jobs. easy: each pool keeps one reservation, hybrid k, conservative-scratch one per job. conservative: no "
+        "reservation could be at t. slurm: no tested job could start at the end of a cycle. oar: no job is planned for t.",
         ALL,
     ),
     Promise(
         "reservation_delayed",
-        "j starts at t only if fits(j, t): nobody ahead who has a reservation is put off by it.",
+        "j starts at t only if fits(j, t): it delays no reservation ahead.",
         tuple(one for one in ALL if one != "fcfs"),
     ),
     Promise(
         "out_of_turn",
-        "Nobody starts but at such an instant t, and only whom the policy starts then: fcfs no job on a pool of the partition of a job "
-        "that waits ahead, but on its other pools; "
-        "slurm in a main pass nobody of a partition behind one that waits for it and has a claim, nor beyond the depths of its passes.",
+        "Jobs start only at such an instant t, and only those that the policy starts. fcfs: not on a pool of a waiting job's "
+        "partition. slurm: not in a partition behind a waiting job with a claim in a main pass, nor beyond its depths.",
         ALL,
     ),
     Promise(
         "reserved_start_missed",
-        "A kept reservation is only moved to an earlier time, or made anew when the plan breaks (an overdue job, a correction, an outage "
-        "that was not known, a limit); when it is due, its job starts. An outage breaks the plan once, in the first pass of the instant at "
-        "which it becomes known.",
+        "A kept reservation only moves to an earlier time, or is made again when the plan breaks (overdue job, correction, "
+        "unknown outage, limit); when it is due, its job starts. An outage breaks the plan once, when it becomes known.",
         ("conservative",),
     ),
 )
-"""The promises. Predictions change length(j) and the expected ends; they break no promise, but kept reservations are made anew."""
+"""The guarantees. Predictions change length(j) and the expected ends; kept reservations are then made again."""
 
 NOT_DECIDED = {
-    "what starts, with no policy given": "only what every schedule promises is checked",
-    "what starts, with predictions of an unnamed predictor": "the lengths that the scheduler planned with are not known",
-    "thresholds of scores, windows, dialects and the later policies on pools": "no engine of ours runs them there, so they promise nothing",
-    "what of Slurm's settings is not modelled": "named when the policy is made (preemption, topology); the rules are those of the model",
-    "after the first difference of an instant": "the run goes on as the schedule does; what else differs at this instant is not told",
-    "kinds of starts and first reservations": "columns of ours, which no promise speaks of on these machines",
+    "starts without a given policy": "only the rules for all schedules are checked",
+    "starts with an unnamed predictor": "planned runtimes are unknown",
+    "thresholds of scores, windows, dialects and the later policies on pools": "no engine runs them there",
+    "settings of Slurm that are not modelled": "reported when the policy is created (preemption, topology)",
+    "after the first difference of an instant": "the check continues from the schedule's state",
+    "kinds of starts and first reservations": "no guarantee covers these columns on such machines",
 }
-"""What is not decided, and why."""
+"""Cases that are not decided, with the reason."""

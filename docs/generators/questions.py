@@ -7,8 +7,6 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from mkdocs.structure.files import File
-
 PAGE = "guides/questions.md"
 PEOPLE = {
     "operator": "You run a cluster",
@@ -28,8 +26,8 @@ def questions() -> list[dict[str, str]]:
 def page() -> str:
     """The questions by person, with their short answers, and the words that the search finds them by."""
     parts = [
-        "# Questions",
-        "In the words in which people ask; each links to the page that answers it. The search on top of every page knows these words, too.",
+        "# Questions and answers",
+        "Each answer links to the page with the details. The search at the top of every page finds these questions, too.",
     ]
     for person, title in PEOPLE.items():
         parts.append(f"## {title}")
@@ -38,14 +36,13 @@ def page() -> str:
                 link = one["page"] if one["page"].startswith("guides/") else f"../{one['page']}"
                 parts += [
                     f"### {one['asked']}",
-                    f"{one['answer']} [Read on]({link.removeprefix('guides/')})",
-                    f"<small>{one['words']}</small>",
+                    f"{one['answer']} [More]({link.removeprefix('guides/')})",
                 ]
     return "\n\n".join(parts) + "\n"
 
 
 def entries() -> list[dict[str, Any]]:
-    """What the search learns at the place of each answer: the question, the short answer, and the words."""
+    """Return the entries of the search index: question, short answer and search words of each answer."""
     found = []
     for one in questions():
         answer = CODE.sub(r"<code>\1</code>", html.escape(one["answer"], quote=False))
@@ -53,12 +50,6 @@ def entries() -> list[dict[str, Any]]:
         text = f"<p>{title}</p> <p>{answer}</p> <p>{one['words']}</p>"
         found.append({"location": one["page"].replace(".md", ".html"), "text": text, "tags": [one["asked"], *one["words"].split(", ")]})
     return found
-
-
-def on_files(files, config):
-    """Add the page; called by MkDocs."""
-    files.append(File.generated(config, PAGE, content=page()))
-    return files
 
 
 def on_post_build(config, **_) -> None:

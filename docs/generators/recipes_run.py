@@ -17,9 +17,9 @@ import ahead
 import tutorial_site
 
 DOCS = Path(__file__).parents[1]
-PAGE = DOCS / "guides" / "recipes.md"
+PAGE = DOCS / "guides" / "cookbook.md"
 TUTORIAL = DOCS / "tutorial" / "what-if.md"
-PAGES = DOCS / "tutorial" / "pages.md"
+PAGES = DOCS / "tutorial" / "gallery.md"
 BLOCK = re.compile(
     r'^```(?P<kind>console|python|toml(?= title))(?: title="(?P<file>[^"]+)")?\n(?P<text>.*?)^```$', re.MULTILINE | re.DOTALL
 )
@@ -39,11 +39,11 @@ KEPT = {
         "contents.html",
     ),
 }
-"""What the runs leave and pages link to or use."""
+"""Files of the runs that pages link to or use."""
 PRIVATE = ("demo.swf.gz", "report.html")
-"""Of these, what is not part of the documentation under its own name."""
+"""Files of the runs that are not part of the documentation under their own names."""
 OPEN = 90
-"""So many lines of output of the tutorial are shown unfolded."""
+"""Number of output lines of the tutorial that are shown unfolded."""
 COLUMNS = 88
 """Width of the terminal: what fits a line of code on the pages."""
 STYLES = re.compile(r"\x1b\[[0-9;]*m")
@@ -77,7 +77,7 @@ def results(page: Path = PAGE) -> tuple[dict[int, str], dict[str, bytes]]:
 
 
 def run(page: Path) -> tuple[dict[int, str], dict[str, bytes]]:
-    """What the blocks of the page print, by where they end; and the pictures that the page shows, and `KEPT`, by name."""
+    """Return the output of the blocks by their end in the page, and the pictures and kept files by name."""
     markdown = page.read_text(encoding="utf-8")
     printed = {}
     with tempfile.TemporaryDirectory() as name:
@@ -100,7 +100,7 @@ def begin(page: Path) -> dict[str, bytes]:
 
 
 def names(page: Path) -> list[str]:
-    """What the run of a page leaves for the documentation: pictures that the page shows, and what others link to."""
+    """Return the names of files that the run of a page creates for the documentation."""
     return [*PICTURE.findall(page.read_text(encoding="utf-8")), *(name for name in KEPT[page] if name not in PRIVATE)]
 
 
@@ -110,13 +110,13 @@ def content(page: Path, name: str) -> bytes:
 
 
 def demo() -> str:
-    """What the first block prints, which is the demo."""
+    """Return the output of the first block, the demo."""
     printed, _ = results()
     return printed[min(printed)]
 
 
 def on_terminal(command: str, folder: Path, columns: int = COLUMNS) -> str:
-    """What a command prints on a terminal of this width; raises CalledProcessError if it fails."""
+    """Return the output of a command on a terminal of this width. Raises CalledProcessError if it fails."""
     master, slave = pty.openpty()
     plain = {"COLUMNS": str(columns), "NO_COLOR": "1", "TERM": "xterm", "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     with subprocess.Popen(
@@ -135,7 +135,7 @@ def on_terminal(command: str, folder: Path, columns: int = COLUMNS) -> str:
 
 
 def _read(terminal: int) -> bytes:
-    """What has been printed; empty at the end, at which Linux raises an error."""
+    """Return the output so far; empty at the end, where Linux raises an error."""
     try:
         return os.read(terminal, 65_536)
     except OSError:

@@ -61,7 +61,7 @@ def help_text(text: str) -> str:
 
 
 def commands_table() -> str:
-    """What the page of the command line lists: the commands by what they are for."""
+    """Return the table of commands by purpose."""
     parts = []
     panels: dict[str, list[str]] = {}
     for name, one in helps()["commands"].items():

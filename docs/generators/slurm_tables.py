@@ -29,7 +29,7 @@ def facts(result: Numbers) -> str:
     started = span([100 * part for part in result["backfilled"]])
     return (
         f"{result['repetitions']} repetitions on Slurm {result['version']}, with {result['nodes']} nodes: {result['jobs']} jobs of "
-        f"{result['runtime']:.0f} s on average, of which {span(result['queue'])} were waiting on average, and {started} % were started by "
+        f"{result['runtime']:.0f} s on average; {span(result['queue'])} were waiting on average, and {started} % were started by "
         f"backfill. `SchedulerParameters={result['parameters']}`"
     )
 
@@ -74,7 +74,7 @@ def slurm_noise(what: str, file: Path = NOISE) -> str:
 
 
 def latencies(stored: Numbers) -> str:
-    """What passes and launches take: medians, and what 95 % are below."""
+    """Return the durations of passes and launches: medians and 95th percentiles."""
     whats = next(iter(stored.values()))["seconds"]
     rows = []
     for what in whats:

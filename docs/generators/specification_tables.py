@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
-import re
-
 from walltime.campaign.slurm import WORKERS
+from walltime.cli.listing import about
 from walltime.declared import described, meaning_of
 from walltime.estimates import ESTIMATES
 from walltime.policy import DIALECTS, ORDERS, POLICIES
 from walltime.predictors.prediction import BELIEFS, CORRECTIONS, PREDICTORS
 from walltime.schedule.groups import GROUPED
-from walltime.specification import Form, asked, presets_of, spell
+from walltime.specification import Variant, describe_value, presets_of, spell
 from walltime.whatif.changes import OF_SETTING, SETTINGS, TABLES, signs_of
 from walltime.workload.models import MODELS
 
@@ -22,11 +20,11 @@ LISTED = {
 
 def specifications(title: str) -> str:
     """The names of a family, and below each the options that it takes."""
-    return "\n\n".join(section(name, form) for name, form in LISTED[title].forms.items())
+    return "\n\n".join(section(name, variant) for name, variant in LISTED[title].variants.items())
 
 
 def changes() -> str:
-    """What `--change` takes: a row for each thing that can be changed."""
+    """Return the table of values of `--change`."""
     rows = [(f"`{name}`", one.signs, one.value, one.meaning) for name, one in OF_SETTING.items()]
     for name, table in TABLES.items():
         row = "N" if name == "limit" else "NAME"
@@ -40,27 +38,20 @@ def changes() -> str:
     return "\n".join(["| what | how | value | meaning |", "| --- | --- | --- | --- |", *lines])
 
 
-def section(name: str, form: Form) -> str:
+def section(name: str, variant: Variant) -> str:
     """A name: what it is, and its options in a table."""
-    about = form.meaning or first_sentence(form.loaded if isinstance(form.loaded, type) else type(form.loaded))
-    lines = [f"### `{name}`", "", about]
-    places = [key for key in getattr(form.loaded, "positional", ()) if key in form.keys]
-    if form.start:
-        said = ",".join(f"{key}={spell(form.start[one.field], one)}" for key, one in form.keys.items() if one.field in form.start)
+    lines = [f"### `{name}`", "", about(variant).replace("|", "\\|")]
+    places = [key for key in getattr(variant.loaded, "positional", ()) if key in variant.keys]
+    if variant.start:
+        said = ",".join(f"{key}={spell(variant.start[one.field], one)}" for key, one in variant.keys.items() if one.field in variant.start)
         return "\n".join([*lines, "", f"`{said}`, and the options of the first name."])
-    if form.keys:
+    if variant.keys:
         lines += ["", "| option | value | default | meaning |", "| --- | --- | --- | --- |"]
-    for key, one in form.keys.items():
+    for key, one in variant.keys.items():
         usual = "needed" if one.needed else f"`{spell(getattr(one.key, 'default', one.default), one) or 'none'}`"
         place = " (may come first, without its name)" if key in places else ""
-        lines.append(f"| `{key}` | {asked(one)} | {usual} | {meaning_of(form.loaded, one)}{place} |")
-    for preset, values in presets_of(form.loaded, form.keys).items():
-        said = ",".join(f"{key}={spell(values[one.field], one)}" for key, one in form.keys.items() if one.field in values)
+        lines.append(f"| `{key}` | {describe_value(one)} | {usual} | {meaning_of(variant.loaded, one)}{place} |")
+    for preset, values in presets_of(variant.loaded, variant.keys).items():
+        said = ",".join(f"{key}={spell(values[one.field], one)}" for key, one in variant.keys.items() if one.field in values)
         lines += ["", f"`{name}:{preset}` is `{name}:{said}`."]
     return "\n".join(lines)
-
-
-def first_sentence(kind: type) -> str:
-    """What a class says first."""
-    text = " ".join(inspect.cleandoc(kind.__doc__ or "").partition("\n\n")[0].split())
-    return re.sub(r"\|", r"\\|", text)

@@ -1,4 +1,4 @@
-"""The tables of which policy runs where, with what and by which engine."""
+"""Tables of policies by machine, feature and engine."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ OPTIONS = (
 """Policies with options that change where they run."""
 WORDS = {"kernel": "compiled", "reference": "plain Python", "": "no"}
 HAS_NONE = ("second", "outages", "limits", "tiers", "windows", "overheads")
-"""What a machine that is a number of processors has not."""
+"""Features that a single-pool machine lacks."""
 
 
 def policies() -> list[Policy]:
     """Those of the registry, those with such options, and one of a user's own."""
-    named = [parse_policy(text) for name in POLICIES.forms for text in (name, *(one for one in OPTIONS if one.partition(":")[0] == name))]
+    named = [
+        parse_policy(text) for name in POLICIES.variants for text in (name, *(one for one in OPTIONS if one.partition(":")[0] == name))
+    ]
     return [*named, PlainPolicy()]
 
 

@@ -1,4 +1,4 @@
-"""What sacct says of a made-up cluster: a file for the tutorial, made by simulating the cluster with a rule that it leaves out."""
+"""A made-up cluster's sacct file for the tutorial, from a simulation with a rule that the machine file omits."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def jobs() -> Workload:
 
 @functools.cache
 def sacct() -> bytes:
-    """What sacct prints of them."""
+    """Return the sacct records of the jobs."""
     workload = jobs()
     schedule = wt.simulate(workload, "slurm", machine=MACHINE)
     ran = schedule.workload

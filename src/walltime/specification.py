@@ -47,7 +47,7 @@ class Specification:
                 value = family.parse(value)
                 object.__setattr__(self, one.field, value)
             if value is not one.default and not _fits(one, value):
-                raise PolicyError(f"{key} of {type(self).__name__} must be {asked(one)}, not {shown(value)}", "wrong_value")
+                raise PolicyError(f"{key} of {type(self).__name__} must be {describe_value(one)}, not {shown(value)}", "wrong_value")
 
     def __str__(self) -> str:
         return self.label
@@ -89,7 +89,7 @@ class Specification:
 
 
 @dataclass(frozen=True)
-class Form:
+class Variant:
     """A name of a family: what it makes, and the options that it implies.
 
     `kind`: the class, or `module:Class` to import it on first use, or a thing that is complete. `start`: what options have that are not
@@ -126,7 +126,7 @@ class Form:
         return able if self.options is None else {key: able[key] for key in self.options}
 
     def makes(self, thing: object) -> bool:
-        """Whether a thing is of this form, but for options."""
+        """Whether a thing is of this variant, but for options."""
         kind = type(thing)
         same = f"{kind.__module__}:{kind.__qualname__}" == self.kind if isinstance(self.kind, str) else self.kind in (kind, thing)
         exact = {one.field: one.default for one in options_of(kind).values()} | dict(self.start) if same and self.start else {}
@@ -137,15 +137,15 @@ class Form:
 class Family(Mapping[str, T], Generic[T]):
     """Specifications that make things of one base class; as a mapping, the names with what each makes without options.
 
-    `title`: what messages call one. `forms`: the names. `own`: of a text of a user's own its form and the rest, None for other texts;
-    `own_said`: what such texts look like.
+    `title`: what messages call one. `variants`: the names. `own`: of a text of a user's own its variant and the rest, None for other texts;
+    `own_spelling`: what such texts look like.
     """
 
     base: type[T]
     title: str
-    forms: Mapping[str, Form]
-    own: Callable[[str], tuple[Form, str] | None] = lambda text: None
-    own_said: str = ""
+    variants: Mapping[str, Variant]
+    own: Callable[[str], tuple[Variant, str] | None] = lambda text: None
+    own_spelling: str = ""
 
     def __post_init__(self) -> None:
         FAMILIES[self.base] = self
@@ -154,13 +154,13 @@ class Family(Mapping[str, T], Generic[T]):
         return self.parse(name)
 
     def __contains__(self, name: object) -> bool:
-        return name in self.forms
+        return name in self.variants
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.forms)
+        return iter(self.variants)
 
     def __len__(self) -> int:
-        return len(self.forms)
+        return len(self.variants)
 
     def parse(self, text: str | T, **defaults: Any) -> T:
         """What a text specifies, or the thing itself; `defaults`: of options that the text leaves out.
@@ -169,50 +169,52 @@ class Family(Mapping[str, T], Generic[T]):
         """
         if isinstance(text, self.base):
             return text
-        form, values, _ = self.read(text)
-        return self.build(text, form, defaults | values)
+        variant, values, _ = self.read(text)
+        return self.build(text, variant, defaults | values)
 
-    def read(self, text: object, more: Mapping[str, DeclaredKey] | None = None) -> tuple[Form, dict[str, Any], dict[str, Any]]:
-        """The form of a text, and the values of its options, by field; options named in `more` are read too, and come last."""
-        form, rest = self.form(text)
-        return form, *read_options(form, rest, f"the {self.title} {shown(text)}", more)
+    def read(self, text: object, more: Mapping[str, DeclaredKey] | None = None) -> tuple[Variant, dict[str, Any], dict[str, Any]]:
+        """The variant of a text, and the values of its options, by field; options named in `more` are read too, and come last."""
+        variant, rest = self.variant(text)
+        return variant, *read_options(variant, rest, f"the {self.title} {shown(text)}", more)
 
-    def build(self, text: object, form: Form, values: Mapping[str, Any]) -> T:
-        """What a form makes with these options."""
-        if not isinstance(form.loaded, type) and form.make is None:
-            made: T = form.loaded
+    def build(self, text: object, variant: Variant, values: Mapping[str, Any]) -> T:
+        """What a variant makes with these options."""
+        if not isinstance(variant.loaded, type) and variant.make is None:
+            made: T = variant.loaded
             return made
         try:
-            made = (form.make or form.loaded)(**{**form.implied, **form.start, **values})
+            made = (variant.make or variant.loaded)(**{**variant.implied, **variant.start, **values})
         except WalltimeError as error:
             raise PolicyError(f"the {self.title} {shown(text)}: {error}") from error
         return made
 
-    def form(self, text: object) -> tuple[Form, str]:
-        """The form that a text names, and what follows the name."""
+    def variant(self, text: object) -> tuple[Variant, str]:
+        """The variant that a text names, and what follows the name."""
         if not isinstance(text, str):
-            raise PolicyError(f"{self.title} must be one such as {next(iter(self.forms))!r}, not {shown(text)}")
+            raise PolicyError(f"{self.title} must be one such as {next(iter(self.variants))!r}, not {shown(text)}")
         name, _, rest = text.strip().partition(":")
-        form = self.forms.get(name.strip().lower())
-        if form is not None:
-            return form, rest
+        variant = self.variants.get(name.strip().lower())
+        if variant is not None:
+            return variant, rest
         own = self.own(text.strip())
         if own is not None:
             return own
-        also = f", or {self.own_said}" if self.own_said else ""
-        close = nearest(name.strip().lower(), self.forms)
-        raise PolicyError(f"unknown {self.title} {shown(text)}{close}; known are {', '.join(self.forms)}{also}", "unknown_name")
+        also = f", or {self.own_spelling}" if self.own_spelling else ""
+        close = nearest(name.strip().lower(), self.variants)
+        raise PolicyError(f"unknown {self.title} {shown(text)}{close}; known are {', '.join(self.variants)}{also}", "unknown_name")
 
 
-def read_options(form: Form, text: str, where: str, more: Mapping[str, DeclaredKey] | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The values of a form's options in a text without the name, by field, and those of options named in `more`, which come last.
+def read_options(
+    variant: Variant, text: str, where: str, more: Mapping[str, DeclaredKey] | None = None
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The values of a variant's options in a text without the name, by field, and those of options named in `more`, which come last.
 
     Raises PolicyError, which names `where`, for an option that is unknown, missing, said twice or impossible.
     """
-    keys, further = form.keys, dict(more or {})
+    keys, further = variant.keys, dict(more or {})
     by_letters = {_letters(key): key for key in (*further, *keys)}
-    places = [key for key in getattr(form.loaded, "positional", ()) if key in keys]
-    presets = presets_of(form.loaded, keys)
+    places = [key for key in getattr(variant.loaded, "positional", ()) if key in keys]
+    presets = presets_of(variant.loaded, keys)
     preset: Mapping[str, Any] = {}
     said: dict[str, str] = {}
     free: dict[str, Any] = {}
@@ -228,7 +230,7 @@ def read_options(form: Form, text: str, where: str, more: Mapping[str, DeclaredK
         elif not equals and number == 0 and part.lower() in presets:
             preset = presets[part.lower()]
             continue
-        if name is None and form.free:
+        if name is None and variant.free:
             option = key.replace("-", "_")
             if not option.isidentifier() or not value or option in free:
                 raise PolicyError(f"{shown(part)} of {where} is no option; options are spelled name=value, each once")
@@ -246,7 +248,7 @@ def read_options(form: Form, text: str, where: str, more: Mapping[str, DeclaredK
         inner = name if ":" in value else ""
     lacking = [key for key, one in keys.items() if one.needed and key not in said and one.field not in preset]
     if lacking:
-        raise PolicyError(f"{lacking[0]} of {where} is missing; it is {asked(keys[lacking[0]])}", "missing_option")
+        raise PolicyError(f"{lacking[0]} of {where} is missing; it is {describe_value(keys[lacking[0]])}", "missing_option")
     values = {one.field: read_value(one, key, said[key], where) for key, one in keys.items() if key in said}
     return {**preset, **values, **free}, {one.field: read_value(one, key, said[key], where) for key, one in further.items() if key in said}
 
@@ -277,9 +279,9 @@ def name_of(thing: Specification) -> str:
     return _name_of(thing)[0]
 
 
-def homes(family: Family[Any]) -> dict[str, tuple[str, ...]]:
+def module_map(family: Family[Any]) -> dict[str, tuple[str, ...]]:
     """The modules of a family's classes, without the package, each with the classes in it; as `walltime.lazy` reads them."""
-    places = [form.kind.removeprefix("walltime.").split(":") for form in family.forms.values() if isinstance(form.kind, str)]
+    places = [variant.kind.removeprefix("walltime.").split(":") for variant in family.variants.values() if isinstance(variant.kind, str)]
     return {module: tuple(dict.fromkeys(kind for home, kind in places if home == module)) for module, _ in places}
 
 
@@ -289,7 +291,7 @@ def presets_of(kind: Any, options: Mapping[str, DeclaredKey]) -> dict[str, Mappi
     return {word: values for word, values in getattr(kind, "presets", {}).items() if able.issuperset(values)}
 
 
-def asked(option: DeclaredKey) -> str:
+def describe_value(option: DeclaredKey) -> str:
     """What messages and pages call the values of an option."""
     if option.key.said:
         return option.key.said
@@ -319,21 +321,21 @@ def complete(family: Family[Any], text: str, more: Mapping[str, DeclaredKey] | N
     """
     name, colon, rest = text.partition(":")
     if not colon:
-        return [known for known in family.forms if known.startswith(name.lower())]
+        return [known for known in family.variants if known.startswith(name.lower())]
     try:
-        form = family.form(name)[0]
+        variant = family.variant(name)[0]
     except WalltimeError:
         return []
-    keys = {**form.keys, **(more or {})}
+    keys = {**variant.keys, **(more or {})}
     *whole, last = _parts(rest)
     before, comma = ",".join(whole), "," if whole else ""
     begin = f"{name}:{before}{comma}"
     key, equals, value = last.partition("=")
     if equals:
         return [f"{begin}{key}={word}" for word in _words(keys[key]) if word.startswith(value)] if key in keys else []
-    presets = [] if before else [f"{begin}{word}" for word in presets_of(form.loaded, keys) if word.startswith(key)]
+    presets = [] if before else [f"{begin}{word}" for word in presets_of(variant.loaded, keys) if word.startswith(key)]
     bare = [part for part in whole if part and "=" not in part]  # options that came first, without their names
-    said = {part.partition("=")[0] for part in whole}.union(getattr(form.loaded, "positional", ())[: len(bare)])
+    said = {part.partition("=")[0] for part in whole}.union(getattr(variant.loaded, "positional", ())[: len(bare)])
     left = [known for known in keys if known.startswith(key) and known not in said]
     words = [f"{begin}{left[0]}={word}" for word in _words(keys[left[0]])] if len(left) == 1 and not presets else []
     return [*presets, *(f"{begin}{known}=" for known in left), *words]
@@ -344,14 +346,18 @@ def _words(option: DeclaredKey) -> list[str]:
     words: list[str] = [] if option.default is MISSING else [spell(option.default, option)]
     for one in alternatives(option.kind):
         inner, key = _alternative(one, option.key)
-        words += FAMILIES[inner].forms if inner in FAMILIES else ("yes", "no") if inner is bool else (*key.known, *key.instead)
+        words += FAMILIES[inner].variants if inner in FAMILIES else ("yes", "no") if inner is bool else (*key.known, *key.instead)
     return list(dict.fromkeys(words))
 
 
 def _name_of(thing: Specification) -> tuple[str, Mapping[str, Any]]:
     """The name of a thing in its family, the one that implies most, and what it implies."""
     family = next((FAMILIES[base] for base in type(thing).__mro__ if base in FAMILIES), None)
-    fitting = [(name, {**form.implied, **form.start}) for name, form in family.forms.items() if form.makes(thing)] if family else []
+    fitting = (
+        [(name, {**variant.implied, **variant.start}) for name, variant in family.variants.items() if variant.makes(thing)]
+        if family
+        else []
+    )
     return max(fitting, key=lambda one: len(one[1]), default=(thing.unlisted, {}))
 
 
@@ -371,8 +377,8 @@ def _takes(option: DeclaredKey, text: str, key: str, elsewhere: bool) -> bool:
     family = next((FAMILIES[kind] for kind in alternatives(option.kind) if kind in FAMILIES), None)
     if family is None:
         return False
-    form, _ = family.form(text)
-    return any(_letters(one) == _letters(key) for one in form.keys) or (form.free and not elsewhere)
+    variant, _ = family.variant(text)
+    return any(_letters(one) == _letters(key) for one in variant.keys) or (variant.free and not elsewhere)
 
 
 def _letters(key: str) -> str:
@@ -389,7 +395,7 @@ def _alternative(kind: Any, key: Key) -> tuple[Any, Key]:
 def _called(kind: Any, key: Key) -> str:
     if kind in FAMILIES:
         title = FAMILIES[kind].title
-        return f"{'an' if title[0] in 'aeiou' else 'a'} {title} such as {next(iter(FAMILIES[kind].forms))}"
+        return f"{'an' if title[0] in 'aeiou' else 'a'} {title} such as {next(iter(FAMILIES[kind].variants))}"
     if kind is bool:
         return "yes or no"
     return "numbers such as 8/64" if get_origin(kind) is tuple else described(kind if kind in KINDS else Any, key)
@@ -410,7 +416,7 @@ def read_value(option: DeclaredKey, key: str, text: str, where: str) -> Any:
         value = _typed(*_alternative(one, option.key), text)
         if value is not None and _fits(option, value):
             return value
-    raise PolicyError(f"{key} of {where} must be {asked(option)}, not {shown(text)}", "wrong_value")
+    raise PolicyError(f"{key} of {where} must be {describe_value(option)}, not {shown(text)}", "wrong_value")
 
 
 def literal(text: str) -> Any:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from walltime.slurm.client import Answer
+from walltime.slurm.client import CommandResult
 from walltime.slurm.squeue_fields import FIELDS
 
 STEP = 10
@@ -216,47 +216,47 @@ class FakeSlurm:
 
     # ------------------------------------------------------------------------------------------------------------- its commands
 
-    def __call__(self, words: Sequence[str], timeout: float) -> Answer:
+    def __call__(self, words: Sequence[str], timeout: float) -> CommandResult:
         words = tuple(words)
         fault = self.fault(words)
         if fault == "killed before":
             raise KilledError
         if self.clock.now < self.down_until or fault == "fail":
-            return Answer(1, "", "slurm_load_jobs error: Unable to contact slurm controller (connect failure)")
+            return CommandResult(1, "", "slurm_load_jobs error: Unable to contact slurm controller (connect failure)")
         if fault in ("hang", "late"):
             if fault == "late" and words[:2] == ("scontrol", "update"):
                 self.late.append((self.clock.now + self.rng.randrange(0, 120), words))
             self.advance(timeout)
-            return Answer(None, "", "no answer")
+            return CommandResult(None, "", "no answer")
         self.advance(self.slow(words))
         answer = self._answer(words)
         if fault == "killed after":
             raise KilledError
-        return Answer(1, "", "Zero Bytes were transmitted or received") if fault == "lost" else answer
+        return CommandResult(1, "", "Zero Bytes were transmitted or received") if fault == "lost" else answer
 
-    def _answer(self, words: tuple[str, ...]) -> Answer:
+    def _answer(self, words: tuple[str, ...]) -> CommandResult:
         if words[:3] == ("scontrol", "show", "config"):
-            return Answer(
+            return CommandResult(
                 0,
                 CONFIG.format(boot=self.boot, soft=",time_min_as_soft_limit" if self.soft else "", name=self.name, enforce=self.enforce),
                 "",
             )
         if words[0] == "scontrol" and words[-1] == "partition":
-            return Answer(0, self.partition.format(nodes=self.nodes) + "\n", "")
+            return CommandResult(0, self.partition.format(nodes=self.nodes) + "\n", "")
         if words[0] == "scontrol" and words[-1] == "reservation":
             lines = [
                 f"ReservationName={name} StartTime={_iso(start)} EndTime={_iso(end)} Nodes=n[1-{self.nodes}]"
                 for name, start, end in self.reservations
             ]
-            return Answer(0, "\n".join(lines) or "No reservations in the system\n", "")
+            return CommandResult(0, "\n".join(lines) or "No reservations in the system\n", "")
         if words[0] == "squeue":
             return self._squeue(dict(word.partition("=")[::2] for word in words[1:]))
         if words[0] == "sacctmgr" and words[-1] == "format=AdminLevel":
-            return Answer(0, "Operator\n", "")
+            return CommandResult(0, "Operator\n", "")
         if words[0] == "sacctmgr":
             columns = words[-1].removeprefix("format=").split(",")
             of = {"Account": "bio", "ParentName": "root", "MaxTRESMins": "cpu=9", "Name": "normal"}
-            return Answer(0, "\n".join("|".join(line) for line in (columns, [of.get(name, "") for name in columns])) + "\n", "")
+            return CommandResult(0, "\n".join("|".join(line) for line in (columns, [of.get(name, "") for name in columns])) + "\n", "")
         if words[0] == "sbatch":
             self._next += 1
             minutes = next(int(word.partition("=")[2]) for word in words if word.startswith("--time="))
@@ -264,17 +264,17 @@ class FakeSlurm:
             name = next(word.partition("=")[2] for word in words if word.startswith("--job-name="))
             job = Job(self._next, "sidecar", 1, seconds, minutes, int(self.clock.now), name, minutes, held=True)
             self._come(job)
-            return Answer(0, f"{job.key}\n", "")
+            return CommandResult(0, f"{job.key}\n", "")
         if words[0] == "scancel":
             self._end(self.jobs[words[1]], "CANCELLED")
-            return Answer(0, "", "")
+            return CommandResult(0, "", "")
         if words[:2] == ("scontrol", "release"):
             self.jobs[words[2]].held = False
-            return Answer(0, "", "")
+            return CommandResult(0, "", "")
         assert words[:2] == ("scontrol", "update"), words
         return self._update(words)
 
-    def _squeue(self, options: dict[str, str]) -> Answer:
+    def _squeue(self, options: dict[str, str]) -> CommandResult:
         """What squeue prints."""
         for key in [key for key, job in self._past.items() if self.clock.now - job.end > MIN_JOB_AGE]:
             del self._past[key]
@@ -283,28 +283,28 @@ class FakeSlurm:
             jobs += self._past.values()
         if "--name" in options:
             found = [job for job in jobs if job.user == options["--user"] and job.name in options["--name"].split(",")]
-            return Answer(0, "".join(f"{job.key}|\n" for job in found), "")
+            return CommandResult(0, "".join(f"{job.key}|\n" for job in found), "")
         keys = options["--jobs"].split(",") if "--jobs" in options else None
         if keys is not None:
             jobs = [job for job in jobs if str(job.others.get("JobArrayID", job.key)) in keys]
             if len(keys) == 1 and not jobs:
-                return Answer(1, "", "slurm_load_jobs error: Invalid job id specified")
+                return CommandResult(1, "", "slurm_load_jobs error: Invalid job id specified")
         if self.blind:
-            return Answer(0, "", "")
+            return CommandResult(0, "", "")
         queue = [job for job in self.waiting() if not job.held]
         start = self._reserve(queue[0], self.nodes - sum(job.nodes for job in self.running()))[0] if queue else float("inf")
         head = {} if start == float("inf") else {queue[0].key: start}
-        return Answer(0, "".join(row(job, head.get(job.key, 0)) + "\n" for job in jobs), "")
+        return CommandResult(0, "".join(row(job, head.get(job.key, 0)) + "\n" for job in jobs), "")
 
-    def _update(self, words: tuple[str, ...]) -> Answer:
+    def _update(self, words: tuple[str, ...]) -> CommandResult:
         named = dict(word.split("=", 1) for word in words[2:])
         job = self.jobs.get(named["JobId"])
         if job is None or job.state not in ("PENDING", "RUNNING"):
-            return Answer(1, "", "Invalid job id specified")
+            return CommandResult(1, "", "Invalid job id specified")
         self.updates.append(words)
         if "TimeMin" in named and job.state == "PENDING":
             if int(named["TimeMin"]) > job.limit:
-                return Answer(1, "", "Invalid time-min specification")
+                return CommandResult(1, "", "Invalid time-min specification")
             job.time_min = int(named["TimeMin"])
         if "TimeLimit" in named:
             job.limit = 10**7 if named["TimeLimit"] == "UNLIMITED" else int(named["TimeLimit"])
@@ -312,7 +312,7 @@ class FakeSlurm:
                 job.time_min = 0
             if job.user == "sidecar":
                 job.wanted = job.limit  # its own test is shortened on purpose
-        return Answer(0, "", "")
+        return CommandResult(0, "", "")
 
 
 def _iso(time: float) -> str:

@@ -13,7 +13,7 @@ from tests.adjust.test_fairness import lowering
 from tests.adjust.test_rules import crowd, sidecar
 from tests.adjust.test_unlucky import short_soon, until
 from tests.cli import call
-from walltime.slurm.client import Answer
+from walltime.slurm.client import CommandResult
 from walltime.slurm.sidecar.metrics import COUNTERS, GAUGES, Metrics
 from walltime.slurm.sidecar.settings import SidecarSettings
 
@@ -52,7 +52,7 @@ def refusing(cluster, what):
 
     def runner(words, timeout):
         if words[1] == "update" and words[3].startswith(what) and cluster.jobs[words[2].partition("=")[2]].user != "sidecar":
-            return Answer(1, "", "Unable to contact slurm controller (connect failure)")
+            return CommandResult(1, "", "Unable to contact slurm controller (connect failure)")
         return cluster(words, timeout)
 
     return runner

@@ -68,7 +68,7 @@ def test_a_month_of_kth(tmp_path, soft, hostile):
     if hostile:
         jobs = with_gamers(jobs)
     story = play(tmp_path / "ledger", jobs, 100, seed=7, risk=RISK, soft=soft, rounds=100_000, hostile=hostile)
-    print(story.failures, story.rounds, story.adjusted, story.given_back)  # for the table in docs/background/adjust-failures.md
+    print(story.failures, story.rounds, story.adjusted, story.given_back)  # for the table in docs/validation/adjust-failures.md
     assert story.violations == []
     assert sum(story.failures.values()) > 1000
     assert story.adjusted > 1000

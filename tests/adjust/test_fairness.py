@@ -9,7 +9,7 @@ from tests.errors import raises
 from walltime.errors import LogError, WorkloadError
 from walltime.logs import read_log
 from walltime.predictors import parse_predictor
-from walltime.slurm.client import Answer, Client
+from walltime.slurm.client import Client, CommandResult
 from walltime.slurm.commands.adjust import PREDICTOR
 from walltime.slurm.sidecar.adjustments import Adjustments
 from walltime.slurm.sidecar.advice import Advice, AdviceOfLog, check_texts
@@ -232,7 +232,7 @@ def test_slurm_that_lies_about_raising_is_an_alarm(golden, tmp_path):
 
     def runner(words, timeout):
         if words[1] == "update" and words[-1].startswith("TimeLimit") and cluster.jobs[words[2].partition("=")[2]].user != "sidecar":
-            return Answer(0, "", "")
+            return CommandResult(0, "", "")
         return cluster(words, timeout)
 
     one.slurm._runner = runner
@@ -327,6 +327,6 @@ def test_once_adjusts_nothing_as_nobody_would_watch(tmp_path):
 
 def test_commands_are_asked_for_fields_without_texts():
     asked = []
-    slurm = Client(lambda words, timeout: (asked.append(words), Answer(0, "", ""))[1])
+    slurm = Client(lambda words, timeout: (asked.append(words), CommandResult(0, "", ""))[1])
     slurm.queue(1), slurm.jobs(["7"], 1), slurm.jobs_named(("a", "b"), "me")
     assert not any("json" in word.lower() for words in asked for word in words)

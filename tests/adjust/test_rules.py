@@ -7,7 +7,7 @@ import pytest
 from tests.adjust.fake import BEGIN, FakeSlurm, Job, row
 from tests.errors import raises
 from walltime.errors import PolicyError
-from walltime.slurm.client import Answer, Client, DeniedError, run
+from walltime.slurm.client import Client, CommandResult, DeniedError, run
 from walltime.slurm.configuration import Limits, read_configuration, read_limits
 from walltime.slurm.records import ClusterRecords, SlurmError, read_text
 from walltime.slurm.sidecar.host import Host
@@ -210,7 +210,7 @@ def test_commands_are_lists_and_keys_are_numbers():
 
     def runner(words, timeout):
         asked.append(list(words))
-        return Answer(0, "", "")
+        return CommandResult(0, "", "")
 
     slurm = Client(runner)
     slurm.set_time_min("7_3", 12)
@@ -223,11 +223,11 @@ def test_commands_are_lists_and_keys_are_numbers():
 
 
 def test_answers_of_commands(tmp_path):
-    assert run(["sh", "-c", "echo a; echo b >&2; exit 3"], 10) == Answer(3, "a\n", "b\n")
+    assert run(["sh", "-c", "echo a; echo b >&2; exit 3"], 10) == CommandResult(3, "a\n", "b\n")
     assert run(["sh", "-c", "sleep 5"], 0.2).status is None
     assert run([str(tmp_path / "nothing")], 1).status == 127
     with pytest.raises(DeniedError):
-        Client(lambda words, timeout: Answer(1, "", "slurm_update error: Access/permission denied")).set_time_min("7", 1)
+        Client(lambda words, timeout: CommandResult(1, "", "slurm_update error: Access/permission denied")).set_time_min("7", 1)
 
 
 ENTRY = Entry("7_1", "ann", 12, 60, None, 0, True, State.INTENT, 5.0)
@@ -369,7 +369,7 @@ def test_a_denial_leaves_advice_only(tmp_path):
     cluster = crowd(soft=True)
 
     def runner(words, timeout):
-        return Answer(1, "", "Access/permission denied") if words[1] == "update" else cluster(words, timeout)
+        return CommandResult(1, "", "Access/permission denied") if words[1] == "update" else cluster(words, timeout)
 
     one, _ = sidecar(cluster, tmp_path)
     one.slurm = Client(runner)

@@ -10,7 +10,7 @@ from tests.adjust.fake import BEGIN, FakeSlurm, Job
 from tests.adjust.test_rules import crowd, sidecar
 from tests.cli import call
 from tests.errors import raises
-from walltime.slurm.client import Answer
+from walltime.slurm.client import CommandResult
 from walltime.slurm.sidecar.ledger import Ledger, LedgerError, open_ledger
 from walltime.slurm.sidecar.loop import keep_on
 from walltime.slurm.sidecar.prolog import Spool
@@ -120,7 +120,7 @@ def test_giving_back_needs_nothing_but_the_ledger_and_squeue(tmp_path):
     cluster = short_soon()
     end_short(cluster, sidecar(cluster, tmp_path)[0])
     one, _ = sidecar(cluster, tmp_path)
-    one.slurm._runner = lambda words, timeout: Answer(None, "", "no answer") if words[1] == "show" else cluster(words, timeout)
+    one.slurm._runner = lambda words, timeout: CommandResult(None, "", "no answer") if words[1] == "show" else cluster(words, timeout)
     assert not one.round().answered
     assert cluster.jobs["3"].limit == 600
     one.ledger.close()

@@ -6,7 +6,6 @@ import math
 import subprocess
 import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -320,9 +319,3 @@ except wt.PolicyError as error:
 """
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     golden("learn", found.stdout)
-
-
-def test_guide__has_every_feature():
-    page = (Path(__file__).parents[2] / "docs" / "guides" / "learning.md").read_text()
-    for feature in (*learn.FEATURES["compact"], *learn.FEATURES["published"], *learn.QUEUE):
-        assert f"| `{feature.name}` | {feature.unit} | {feature.scale} | {feature.about} |" in page

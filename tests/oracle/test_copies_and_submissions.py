@@ -28,13 +28,13 @@ SHARES = 8
 ORDERS = (*NAMED_ORDERS, "expr:-procs", "expr:log(wait+60)-log(area)", "linear:wait=1.2,area=-0.3", "wfp:starvation=20", "sjf:limit=0.5")
 OFTEN = ("easy", "hybrid")
 """Most of the policies are of these, which have two orders."""
-PREDICTED = (*(name for name in PREDICTORS.forms if name not in ("column", "file")), "tsafrir07:k=1,recompute=yes")
+PREDICTED = (*(name for name in PREDICTORS.variants if name not in ("column", "file")), "tsafrir07:k=1,recompute=yes")
 COLUMNS = ("start", "end", "kind", "reserved_start", "submit", "runtime")
 
 
 def scheduler_of(draw: random.Random, predicted: bool = True) -> str:
     """A policy of the registry with orders and, often, a predictor."""
-    names = [name for name, form in POLICIES.forms.items() if form.loaded().on_numbers]
+    names = [name for name, variant in POLICIES.variants.items() if variant.loaded().on_numbers]
     name = draw.choice(OFTEN if draw.random() < 0.7 else names)
     options = [f"depth={draw.choice((0, 1, 2, 3))}"] if name == "hybrid" else []
     if takes(name, "order") and draw.random() < 0.8:

@@ -279,7 +279,7 @@ def test_policies_in_plain_python__keep_the_rules_of_the_machine(policy):
             assert (schedule.start >= schedule.submit).sum() >= len(schedule.start) - 2, "but for those that ran before"
             report = schedule.audit()
             assert report.ok, f"seed {seed}: {report}"
-            assert "not judged" in report.skipped["left_waiting"]
+            assert "not checked" in report.skipped["left_waiting"]
 
 
 def test_the_auditor_sees_what_is_wrong():

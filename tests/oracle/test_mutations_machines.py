@@ -5,7 +5,7 @@ import pytest
 
 from validation import mutations_machines
 from validation.mutations_machines import trial
-from walltime.auditor import pool_decisions, pool_flows, pools, slurm_decisions, slurm_inputs
+from walltime.auditor import pool_decisions, pool_flows, slurm_decisions, slurm_inputs
 
 SAMPLE = {"pools": 150, "nodes": 60}
 """Mutants that are judged in every run of the tests."""
@@ -66,10 +66,10 @@ def no_shortages(function):
     return changed
 
 
-POOLS, NODES = pool_decisions._PoolsWalk, slurm_decisions._SlurmWalk
+POOLS, NODES = pool_decisions.PoolsWalk, slurm_decisions.SlurmWalk
 FAULTS = {
-    "decisions are not compared": ("pools", replaced(pools, "differences", nothing)),
-    "the first difference is dropped": ("pools", replaced(pools, "differences", without_the_first)),
+    "decisions are not compared": ("pools", by_method(POOLS, "run", nothing)),
+    "the first difference is dropped": ("pools", by_method(POOLS, "run", without_the_first)),
     "capacity does not change": ("pools", by_method(POOLS, "_change_capacity", never)),
     "limits do not count": ("pools", by_method(POOLS, "_count", never)),
     "predictions are not used": ("pools", by_method(POOLS, "_predict", never)),
@@ -78,10 +78,10 @@ FAULTS = {
     "starts that are too late are passed over": ("pools", by_method(POOLS, "_too_late", lambda one: lambda self, job: None)),
     "a head reserves nothing": ("pools", replaced(pool_decisions, "_depth", lambda one: lambda policy: (0, one(policy)[1]))),
     "tiers do not count": ("pools", by_method(POOLS, "_sorted", lambda one: lambda self, order, tiers: one(self, order, False))),
-    "Slurm's decisions are not compared": ("nodes", lambda patch: patch.setitem(pools.ON_NODES, "slurm", nothing(None))),
+    "Slurm's decisions are not compared": ("nodes", by_method(NODES, "run", nothing)),
     "ends and limits under Slurm are not looked at": ("nodes", by_method(NODES, "_check", nothing)),
     "priorities are all alike": ("nodes", by_method(NODES, "_priority", lambda one: lambda *args: 1)),
-    "use is not summed up": ("nodes", by_method(slurm_inputs.Tree, "add", never)),
+    "use is not summed up": ("nodes", by_method(slurm_inputs.AccountTree, "add", never)),
     "outages take no nodes": ("nodes", replaced(slurm_decisions, "hardware", lambda one: lambda place: one(place)._replace(outages=[]))),
     "jobs take any nodes": (
         "nodes",

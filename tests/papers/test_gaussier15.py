@@ -1,4 +1,4 @@
-"""gaussier15 run anew: single triples against the published metrics, to nine digits; interruption and resumption."""
+"""gaussier15 reproduced: single triples against the published metrics, to nine digits; interruption and resumption."""
 
 import numpy as np
 import pytest

@@ -39,7 +39,8 @@ def kth() -> wt.Workload:
 
 @pytest.fixture(scope="module")
 def rows(kth):
-    rows = readings_table(kth, printed=printed_of(printed("mualem01"), "KTH"), source="mualem01", seeds=1)
+    numbers, months = printed_of(printed("mualem01"), "KTH")
+    rows = readings_table(kth, printed=numbers, months=months, seeds=1)
     return {(row.id, row.reading): row for row in rows}
 
 

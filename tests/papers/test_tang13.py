@@ -12,7 +12,7 @@ from walltime.papers.printed import printed
 from walltime.papers.study import Study
 from walltime.papers.subjects import find_subjects
 from walltime.papers.tang13.scheduling import gains, run_months
-from walltime.papers.tang13.schemes import STATISTICS, class_shares, keys_of, mean_accuracy, own_accuracy, replays, scheme_of
+from walltime.papers.tang13.schemes import STATISTICS, accuracy_of, class_shares, keys_of, mean_accuracy, replays, scheme_of
 
 FILES = {
     "KTH": "KTH-SP2-1996-2",
@@ -35,10 +35,10 @@ def study(log: str, folder) -> Study:
 def test_p4__adjusting_beats_the_users_and_lower_percentiles_are_more_accurate(log, tmp_path):
     s = study(log, tmp_path)
     w = s.subjects[0].workload
-    key = keys_of(w)["triple"]
+    key = keys_of(s.subjects[0])["triple"]
     schemes = [scheme_of(key, statistic) for statistic in STATISTICS]
     exact = [mean_accuracy(replay) for replay in replays(s, s.subjects[0], schemes).values()]
-    assert min(exact) > own_accuracy(w).mean()
+    assert min(exact) > accuracy_of(w).mean()
     assert (np.diff(exact[: STATISTICS.index("p70") + 1]) > -0.002).all()
 
 
@@ -46,7 +46,7 @@ def test_p4__adjusting_beats_the_users_and_lower_percentiles_are_more_accurate(l
 def test_p4__the_triple_key_is_the_most_accurate_and_a_threshold_cuts_underestimates(log, tmp_path):
     s = study(log, tmp_path)
     subject = s.subjects[0]
-    keys = keys_of(subject.workload)
+    keys = keys_of(subject)
     at_p85 = {name: mean_accuracy(next(iter(replays(s, subject, [scheme_of(key, "p85")]).values()))) for name, key in keys.items()}
     assert at_p85["triple"] > at_p85["user"] - 0.01
     plain, bounded = (

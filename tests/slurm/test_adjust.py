@@ -32,7 +32,7 @@ from tests.slurm.beside import (
 )
 from tests.slurm.lab import CommandError, wait_until
 from walltime.logs import read_log
-from walltime.slurm.client import Answer, Client
+from walltime.slurm.client import Client, CommandResult
 from walltime.slurm.commands.cluster import FIELDS
 from walltime.slurm.sidecar.ledger import read_events
 from walltime.slurm.sidecar.review import what_happened
@@ -185,7 +185,7 @@ def test_an_operator_has_enough_rights(lab):
     def runner(words, timeout):
         as_operator = ["setpriv", f"--reuid={OPERATOR}", f"--regid={OPERATOR}", "--clear-groups", *words]
         done = subprocess.run(as_operator, env=lab.environment, cwd="/tmp", capture_output=True, text=True)
-        return Answer(done.returncode, done.stdout, done.stderr)
+        return CommandResult(done.returncode, done.stdout, done.stderr)
 
     slurm = Client(runner)
     waits = small(lab, "E", 1, "-H")

@@ -1,7 +1,7 @@
 """Whatever fails around the side-car, no job of a real Slurm ends before its user's limit: 22.05, and 26.05 with soft limits.
 
 Jobs of two kinds are there in each test: E, which backfill can start by its TimeMin at once, and F, which has no room and waits.
-What was seen is in docs/background/adjust-failures.md.
+What was seen is in docs/validation/adjust-failures.md.
 """
 
 from __future__ import annotations
@@ -155,12 +155,12 @@ def test_scontrol_that(lab, tested, tmp_path, adjusters, kind):
 
 NO_RAISE = """
 from walltime.slurm import client
-usual = client.Client.ask
-def ask(self, *words):
+usual = client.Client.output
+def output(self, *words):
     if words[:2] == ("scontrol", "update") and words[3].startswith("TimeLimit=") and __import__("pathlib").Path("{path}").exists():
         raise client.SlurmError("Unable to contact slurm controller (connect failure)")
     return usual(self, *words)
-client.Client.ask = ask
+client.Client.output = output
 """
 
 

@@ -9,7 +9,7 @@ import walltime as wt
 from tests.slurm.conftest import started
 from tests.slurm.lab import CommandError, wait_until
 from walltime.slurm import Draws, start_times, take_snapshot
-from walltime.slurm.client import Answer, Client
+from walltime.slurm.client import Client, CommandResult
 from walltime.slurm.squeue import SQUEUE_JSON
 
 
@@ -26,11 +26,11 @@ def snapshots():
 
         def runner(words, timeout, text=False):
             if text and tuple(words) == SQUEUE_JSON:
-                return Answer(1, "", "no JSON here")
+                return CommandResult(1, "", "no JSON here")
             try:
-                return Answer(0, lab.run(*words), "")
+                return CommandResult(0, lab.run(*words), "")
             except CommandError as error:
-                return Answer(1, "", str(error))
+                return CommandResult(1, "", str(error))
 
         def running():
             return "RUNNING" in lab.run("squeue", "--noheader", "--format=%T")

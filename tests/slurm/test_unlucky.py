@@ -27,7 +27,7 @@ from tests.slurm.beside import (
     wide,
 )
 from tests.slurm.lab import CommandError, wait_until
-from walltime.slurm.client import Answer, Client
+from walltime.slurm.client import Client, CommandResult
 
 VERSIONS = ["22.05", "24.11", pytest.param("26.05", marks=pytest.mark.nightly)]
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
@@ -79,7 +79,7 @@ from walltime.slurm.client import Client
 usual = Client.set_time_min
 def killed(self, key, minutes):
     usual(self, key, minutes)
-    if "walltime-self-test" not in self.ask("squeue", "-h", "-j", key, "-o%j"):
+    if "walltime-self-test" not in self.output("squeue", "-h", "-j", key, "-o%j"):
         os.kill(os.getpid(), signal.SIGKILL)
 Client.set_time_min = killed
 """
@@ -127,7 +127,7 @@ def test_a_limit_that_a_qos_has_raised(lab, tmp_path, adjusters):
     wait_until("E", lambda: runs(lab, number), 60)
     wait_until("its two days", lambda: shown(lab, number, "TimeLimit") in ("2-00:00:00", "3-00:00:00"), 50)
     assert one.says(f"job {number}: TimeMin 1 of 2880 minutes")
-    slurm = Client(lambda words, timeout: Answer(0, lab.run(*words), ""))
+    slurm = Client(lambda words, timeout: CommandResult(0, lab.run(*words), ""))
     limits, cluster = slurm.limits(), slurm.configuration()
     [job] = slurm.jobs([str(number)], 1)
     assert (cluster.longest(["main"]), limits.longest(job, cluster)) == (1440, 4320)
@@ -139,7 +139,7 @@ def test_names_with_newlines_forge_nothing(lab, tmp_path, adjusters):
     victim = wide(lab, "F")
     forged = f"x\n{victim}|RUNNING|root|bio|main|normal|None|5:00|1:00|N/A|N/A|N/A|0|1|1|9|N/A|N/A|(null)|(null)|\nwalltime-self-test"
     mine = as_user(lab, "sbatch", "--parsable", "-D/tmp", "-o/dev/null", f"-J{forged}", "-t77", "-H", f"--comment={forged}", "--wrap=true")
-    slurm = Client(lambda words, timeout: Answer(0, lab.run(*words), ""))
+    slurm = Client(lambda words, timeout: CommandResult(0, lab.run(*words), ""))
     queue = {job.key: job for job in slurm.queue(10)}
     assert queue[str(victim)].state == "PENDING"
     assert queue[str(victim)].limit == KINDS["F"]
@@ -175,7 +175,7 @@ def test_the_guard_takes_time_min_away_with_any_change_that_matters_and_binds_th
 
 def test_a_large_array_is_one_record_and_cheap(lab):
     number = lab.submit("-JG", f"-t{KINDS['G']}", "--array=1-1000", "-H")
-    slurm = Client(lambda words, timeout: Answer(0, lab.run(*words), ""))
+    slurm = Client(lambda words, timeout: CommandResult(0, lab.run(*words), ""))
     assert sum(job.key.startswith(f"{number}_") for job in slurm.queue(10)) == 10
     assert [job.key for job in slurm.jobs([f"{number}_700"], 10)] == [f"{number}_700"]
     lab.run("scancel", str(number))

@@ -58,7 +58,7 @@ def test_commands__work_without(feature, tmp_path, small_log):
     done = run_without(feature, calls)
     assert [line for line in done.stdout.splitlines() if line.startswith("status")] == [f"status 0 {call[0]}" for call in calls]
     assert done.stdout.splitlines()[-1] == "imported []"
-    listed = {line.strip("│ ").partition(" ")[0] for line in done.stdout.split("status 0 --help")[0].splitlines()}
+    listed = {line.strip().partition(" ")[0] for line in done.stdout.split("status 0 --help")[0].splitlines()}
     assert {"simulate", "compare", "audit", "info"} <= listed
     assert not listed & set(COMMANDS[feature])
 

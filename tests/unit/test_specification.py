@@ -19,9 +19,9 @@ import walltime.workload.models
 from tests.errors import raises
 from walltime.declared import alternatives, unwrapped
 from walltime.errors import PolicyError
-from walltime.specification import FAMILIES, asked, complete
+from walltime.specification import FAMILIES, complete, describe_value
 
-NAMES = [(family.title, name) for family in FAMILIES.values() for name in family.forms]
+NAMES = [(family.title, name) for family in FAMILIES.values() for name in family.variants]
 BY_TITLE = {family.title: family for family in FAMILIES.values()}
 
 
@@ -30,7 +30,9 @@ def values_of(kind, key, draw):
     inner, own = unwrapped(kind)
     key = own if own.known else key
     if inner in FAMILIES:
-        return FAMILIES[inner].parse(draw(st.sampled_from([name for name in FAMILIES[inner].forms if not fault_of(FAMILIES[inner], name)])))
+        return FAMILIES[inner].parse(
+            draw(st.sampled_from([name for name in FAMILIES[inner].variants if not fault_of(FAMILIES[inner], name)]))
+        )
     if key.known:
         return draw(st.sampled_from(key.known))
     if inner is bool:
@@ -53,23 +55,23 @@ def said(thing):
     return type(thing), {one.field: getattr(thing, one.field) for one in thing.differing().values()}
 
 
-def needed(form):
-    return [key for key, one in form.keys.items() if one.default is MISSING]
+def needed(variant):
+    return [key for key, one in variant.keys.items() if one.default is MISSING]
 
 
 @pytest.mark.parametrize(("title", "name"), NAMES)
 @given(data=st.data())
 def test_specifications__are_read_as_they_are_written(title, name, data):
     family = BY_TITLE[title]
-    form = family.forms[name]
-    options = data.draw(st.sets(st.sampled_from(sorted(form.keys)))) if form.keys else set()
+    variant = family.variants[name]
+    options = data.draw(st.sets(st.sampled_from(sorted(variant.keys)))) if variant.keys else set()
     values = {}
-    for key in {*options, *needed(form)}:
-        one = form.keys[key]
+    for key in {*options, *needed(variant)}:
+        one = variant.keys[key]
         values[one.field] = values_of(data.draw(st.sampled_from(alternatives(one.kind))), one.key, data.draw)
         assume(str(values[one.field]).lower() != "none" or values[one.field] is None)  # the word says that there is none
     try:
-        thing = family.build(name, form, values)
+        thing = family.build(name, variant, values)
     except PolicyError:  # options that exclude each other
         return
     assert said(family.parse(str(thing))) == said(thing)
@@ -81,16 +83,16 @@ def test_specifications__are_read_as_they_are_written(title, name, data):
 def test_specifications__every_option_has_a_text_and_says_what_it_takes(title, name):
     from walltime.declared import meaning_of
 
-    form = BY_TITLE[title].forms[name]
-    for key, one in form.keys.items():
-        assert meaning_of(form.loaded, one), f"{key} of {name} has no text"
-        assert asked(one)
+    variant = BY_TITLE[title].variants[name]
+    for key, one in variant.keys.items():
+        assert meaning_of(variant.loaded, one), f"{key} of {name} has no text"
+        assert describe_value(one)
 
 
 @pytest.mark.parametrize("title", list(BY_TITLE))
 def test_specifications__misspelled_names_are_told_the_nearest(title):
     family = BY_TITLE[title]
-    for name in family.forms:
+    for name in family.variants:
         if len(name) > 3:
             with raises(PolicyError, "unknown_name", title):
                 family.parse(name + "x")
@@ -98,10 +100,10 @@ def test_specifications__misspelled_names_are_told_the_nearest(title):
 
 @pytest.mark.parametrize(("title", "name"), NAMES)
 def test_specifications__misspelled_options_are_told_the_known_ones(title, name):
-    form = BY_TITLE[title].forms[name]
+    variant = BY_TITLE[title].variants[name]
     with raises(PolicyError, "unknown_option", title, "'nonesuch'") as error:
         BY_TITLE[title].parse(f"{name}:nonesuch=1")
-    for key in form.keys:
+    for key in variant.keys:
         assert key in str(error.value)
         if len(key) > 3:
             with raises(PolicyError, "unknown_option"):
@@ -112,7 +114,7 @@ def test_specifications__misspelled_options_are_told_the_known_ones(title, name)
 def test_specifications__nonsense_is_one_line(title):
     drawn = random.Random(7)
     for _ in range(300):
-        text = drawn.choice(list(BY_TITLE[title].forms)) + "".join(drawn.choices(":,=/x.-1a ", k=8))
+        text = drawn.choice(list(BY_TITLE[title].variants)) + "".join(drawn.choices(":,=/x.-1a ", k=8))
         assert "\n" not in fault_of(BY_TITLE[title], text), text
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from walltime.cli import options as o
+from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow, machine_in
 from walltime.cli.output import Output, PageOutput, caveats, command_line, note, progress_bar
 from walltime.cli.table import PARTS, module_of, part_of
@@ -39,15 +40,23 @@ LISTED = 10
 
 @dataclass(frozen=True)
 class EstimateOptions:
-    """The estimates that are looked at."""
+    """The analysed estimates."""
 
-    model: Annotated[str, o.option("--estimates", "They are looked at; default: the users'.", o.INPUT)] = "user"
+    model: Annotated[
+        str,
+        o.option(
+            "Analyse the users' requests (user), or estimates drawn by a model: f:4, mualem01, tsafrir05, ...; walltime list estimates "
+            "shows all.",
+            "--estimates",
+            group=o.INPUT,
+        ),
+    ] = "user"
     seed: o.SeedOption = 0
 
 
 @dataclass(frozen=True)
 class TableOptions:
-    """By which groups, and as a figure."""
+    """The tables by groups, and the figure."""
 
     groupings: o.BreakdownOption = None
     figure: o.OneFigureOption = None
@@ -56,34 +65,57 @@ class TableOptions:
 
 @dataclass(frozen=True)
 class AdjustmentOptions:
-    """What is simulated."""
+    """The simulations with adjusted walltimes."""
 
-    adjusted: Annotated[bool, o.own("Also simulate adjusted walltimes, and advise the largest users; --report does.", o.RUN)] = False
+    adjusted: Annotated[
+        bool, o.option("Simulate adjusted walltimes as well, and advise the largest users; --report always does.", group=o.RUNS)
+    ] = False
     machine_file: o.MachineOption = None
     replications: Annotated[
         int | None,
-        o.option("--replications", "On shaken copies of the log; default: as many as take little time, 5 at most.", min=1),
+        o.option(
+            "Simulate N copies of the log with slightly moved submissions. Default: up to 5, fewer for long logs.",
+            "--replications",
+            group=o.RUNS,
+            min=1,
+        ),
     ] = None
 
 
 @dataclass(frozen=True)
 class Letters:
-    """Which letters are written."""
+    """The letters to users."""
 
     letters: Annotated[
         Path | None,
-        o.own(
-            "Write a letter to each of the users who would wait less by asking for less, and tables for a mail merge.",
-            o.OUTPUT,
+        o.option(
+            "Write letters to the users who would wait less if they requested less, and tables for a mail merge, into this folder.",
             metavar="FOLDER",
             callback=o.written,
         ),
     ] = None
-    most: Annotated[int, o.option("--most", "Letters, to those who gain most.", o.OUTPUT, min=1)] = 10
-    risk: Annotated[float, o.option("--risk", "The letters keep it.", o.OUTPUT, min=0, max=50)] = 5.0
-    template: Annotated[Path | None, o.own("The site's own letter, with names such as $user.", o.OUTPUT, metavar="FILE")] = None
+    max_letters: Annotated[int, o.option("Write at most N letters, to the users who gain most.", min=1)] = 10
+    risk: Annotated[
+        float,
+        o.option(
+            "Keep the risk of killed jobs in the letters' advice below this percentage, up to 50.",
+            advanced=True,
+            min=0,
+            max=50,
+            metavar="PERCENT",
+        ),
+    ] = 5.0
+    template: Annotated[
+        Path | None,
+        o.option("Use the site's own text for the letters, with names such as $user.", advanced=True, metavar="FILE"),
+    ] = None
 
 
+@manual(
+    "guides/walltime-advice",
+    ("Show how well users estimate their runtimes.", "estimates KTH-SP2"),
+    ("Estimate what adjusted walltimes would gain, and write a page.", "estimates KTH-SP2 --report page.html"),
+)
 def estimates(
     trace: o.TraceArgument,
     *,
@@ -95,7 +127,7 @@ def estimates(
     mail: Letters,
     output: PageOutput,
 ) -> None:
-    """Show the quality of estimates: how much of them is used, which values are chosen, how accurate they are, who could give back most."""
+    """Show the quality of runtime estimates: accuracy, popular values, unused hours, and users with the largest potential."""
     from walltime.accuracy.accuracy import estimate_accuracy
     from walltime.accuracy.page import accuracy_page, as_record
     from walltime.estimates import parse_estimates
@@ -150,7 +182,7 @@ def estimates(
 
 
 CANDIDATES = 3
-"""Users that are looked at for each letter."""
+"""Users considered for each letter."""
 
 
 def _write_letters(
@@ -167,14 +199,14 @@ def _write_letters(
     workload, _ = reading.load(trace, machine)
     workload = part.alone(workload)
     limited = check_requests(workload)
-    advice = advise_users(workload, limited, CANDIDATES * mail.most, progress_bar, mail.risk)
+    advice = advise_users(workload, limited, CANDIDATES * mail.max_letters, progress_bar, mail.risk)
     gains = simulate_advice(workload, advice, machine=machine, copies=adjusting.replications or COPIES, progress=progress_bar)
     assert mail.letters is not None, "they are asked for"
-    paths = write_letters(mail.letters, gains, template=text, most=mail.most)
+    paths = write_letters(mail.letters, gains, template=text, most=mail.max_letters)
     head = {"trace": str(trace), "sha256": workload.origin.sha256, "procs": workload.machine_procs, "jobs": len(workload)}
     record = {**head, **letters_record(gains), "letters": [str(path) for path in paths], "version": version()}
     written = "letters" if paths else "tables without a row"
-    output.show(record, [letters_answer(gains, len(paths)), "", letters_table(gains, mail.most)], **{written: mail.letters})
+    output.show(record, [letters_answer(gains, len(paths)), "", letters_table(gains, mail.max_letters)], **{written: mail.letters})
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from walltime.cli import options as o
+from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow
 from walltime.cli.output import PageOutput, caveats, command_line, note, progress_bar, write_rows
 
@@ -24,32 +25,63 @@ COLUMNS = ("mean_accuracy", "median_accuracy", "na_percent", "oe_percent", "ue_p
 
 @dataclass(frozen=True)
 class ReplayOptions:
-    """What is replayed, and how."""
+    """The predictors, and how they learn."""
 
     predictor: Annotated[
         list[str] | None,
-        o.option("--predictor", "Repeat it for more; default: every key, statistic and window of tang13.", metavar="NAME"),
+        o.option(
+            f"Predict by this predictor: {o.PREDICTORS}. Default: every key, statistic and window of tang13.",
+            "--predictor",
+            group=o.SCHEDULER,
+            metavar="NAME",
+        ),
     ] = None
-    threshold: Annotated[float | None, o.own("For the default table: lower bound of R (tang13: 0.5).", o.RUN, min=0, max=1)] = None
+    threshold: Annotated[
+        float | None,
+        o.option(
+            "Set the lower bound of R for the default table, from 0 to 1 (tang13: 0.5). Default: 0.",
+            group=o.SCHEDULER,
+            advanced=True,
+            min=0,
+            max=1,
+        ),
+    ] = None
     ends: Annotated[
-        str, o.own("Ends of earlier jobs: from the log, from EASY with user estimates, or auto: the log if it has wait times.", o.RUN)
+        str,
+        o.option(
+            "Learn from the recorded ends of jobs (log), from their ends in a simulation under EASY (easy), or from the log if it has wait "
+            "times (auto).",
+            group=o.SCHEDULER,
+        ),
     ] = "auto"
     test_share: Annotated[
-        float, o.option("--test-share", "Only its jobs are judged, and predictors learn from all before them; default: all.", min=0, max=1)
+        float,
+        o.option(
+            "Judge only this last share of the log, from 0 to 1; predictors learn from all earlier jobs. Default: 1, all jobs.",
+            "--test-share",
+            group=o.RUNS,
+            min=0,
+            max=1,
+        ),
     ] = 1.0
     dialect: o.DialectOption = "papers"
 
 
+@manual(
+    "guides/predictions",
+    ("Compare all forms of the predictor tang13 on a log.", "predict KTH-SP2"),
+    ("Judge one predictor, and write the prediction of each job.", "predict KTH-SP2 --predictor tsafrir07 --out predictions.csv"),
+)
 def predict(
     trace: o.TraceArgument,
     *,
     replaying: ReplayOptions,
     stretch: RecordedWindow,
     reading: LogOptions,
-    out: Annotated[Path | None, o.out("the table, or with one --predictor each job's prediction,", *o.TABLE)] = None,
+    out: Annotated[Path | None, o.out("the table, or with a single --predictor the prediction of each job,", *o.TABLE)] = None,
     output: PageOutput,
 ) -> None:
-    """Replay a log with predictors: accuracy, and how many jobs are over- and underestimated; nothing is scheduled."""
+    """Predict the runtimes of all jobs of a log, and show the accuracy of predictors; no schedule is simulated."""
     from walltime.accuracy.adjusted import tang13_schemes
     from walltime.errors import PolicyError
     from walltime.predictors import PlainPredictor, below_remark, parse_predictor

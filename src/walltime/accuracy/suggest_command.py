@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from walltime.cli import options as o
+from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow
 from walltime.cli.output import PageOutput, command_line
 from walltime.errors import WorkloadError
@@ -20,37 +19,56 @@ if TYPE_CHECKING:
     from walltime.tables import Table
     from walltime.workload import Workload
 
-KIND = "The next job"
-
 
 @dataclass(frozen=True)
 class JobKind:
-    """The job, as far as it is known."""
+    """The next job, as far as it is known."""
 
-    job_procs: Annotated[int | None, o.own("Processors of the job.", KIND, min=1)] = None
-    requested: Annotated[int | None, o.own("The user's intended request, s.", KIND, min=1)] = None
-    group: Annotated[str | None, o.own("The group or project: a name or number.", KIND)] = None
+    job_procs: Annotated[int | None, o.option("Advise on jobs with this many processors.", group=o.JOBS, min=1)] = None
+    requested: Annotated[
+        int | None, o.option("Advise on jobs whose user would request this walltime.", group=o.JOBS, min=1, metavar="SECONDS")
+    ] = None
+    group: Annotated[str | None, o.option("Advise on jobs of this group or project, by name or number.", group=o.JOBS)] = None
     executable: Annotated[
-        str | None,
-        typer.Option("--executable", "--job-name", help="The program, or the name of the job: a name or number.", rich_help_panel=KIND),
+        str | None, o.option("Advise on jobs with this program or job name, by name or number.", "--executable", "--job-name", group=o.JOBS)
     ] = None
 
 
 @dataclass(frozen=True)
 class AdviceOptions:
-    """What is advised from."""
+    """The basis of the advice."""
 
     risk: Annotated[
         list[float] | None,
-        o.option("--risk", "Repeat it; default: 50, 25, 10, 5, 2, 1.", None, min=0, max=99.9),
+        o.option(
+            "Suggest a walltime for this risk of being killed, in percent. Default: 50, 25, 10, 5, 2 and 1.",
+            min=0,
+            max=99.9,
+            metavar="PERCENT",
+        ),
     ] = None
-    months: Annotated[int | None, o.own("Only this many last months of 30 days.", min=1)] = None
-    least: Annotated[int, o.own("Least number of earlier jobs.", min=2)] = 10
+    months: Annotated[
+        int | None, o.option("Use only jobs of the last N months of 30 days. Default: all.", group=o.JOBS, advanced=True, min=1)
+    ] = None
+    min_jobs: Annotated[
+        int,
+        o.option(
+            "Ignore properties of the next job, the least important first, until N earlier jobs agree with it.",
+            group=o.JOBS,
+            advanced=True,
+            min=2,
+        ),
+    ] = 10
 
 
+@manual(
+    "guides/walltime-advice",
+    ("Suggest walltimes for the next job of a user.", "suggest KTH-SP2 --user 7"),
+    ("Narrow them to jobs on 8 processors, for risks of 5 % and 1 %.", "suggest KTH-SP2 --user 7 --job-procs 8 --risk 5 --risk 1"),
+)
 def suggest(
     trace: o.TraceArgument,
-    user: Annotated[str, o.own("The user: a name, if the log has names, or a number.", KIND)],
+    user: Annotated[str, o.option("Advise this user, by name if the log has names, else by number.", group=o.JOBS)],
     *,
     asked: JobKind,
     advising: AdviceOptions,
@@ -58,7 +76,7 @@ def suggest(
     reading: LogOptions,
     output: PageOutput,
 ) -> None:
-    """Suggest walltimes for a user's next job of a kind, with the risk that it is killed."""
+    """Suggest walltimes for the next job of a user, each with the risk that the job is killed."""
     from walltime.estimates.suggestion import RISKS
     from walltime.estimates.suggestion import suggest as find
 
@@ -69,7 +87,7 @@ def suggest(
     assert number is not None, "the option is required"
     given = {"procs": asked.job_procs, "requested": asked.requested, **numbers}
     kind = {name: value for name, value in given.items() if value is not None}
-    advice = find(workload, user=number, kind=kind, risks=advising.risk or RISKS, months=advising.months, least=advising.least)
+    advice = find(workload, user=number, kind=kind, risks=advising.risk or RISKS, months=advising.months, least=advising.min_jobs)
     from walltime.provenance import version
 
     record = {"trace": str(trace), "sha256": workload.origin.sha256, "user": number, **asdict(advice), "version": version()}

@@ -1,8 +1,8 @@
-"""The auditor: checks a schedule from any simulator against its workload and what its policy promises.
+"""The auditor: checks a schedule from any simulator against its workload and the promises of its policy.
 
-It uses no engine: only the columns of the schedule, the workload, and the declarations of policies, orders and predictors. Rules for
-every schedule are in rows.py, those of policies in decisions.py, those of machines of several pools in pools.py; the last two load the
-compiler, so they are imported where they are needed.
+It uses no engine: only the columns of the schedule, the workload, and the declarations of policies, orders and predictors. rows.py has the
+rules for every schedule, decisions.py the rules of policies, and pools.py the rules for machines with several pools. The last two load the
+compiler, so they are imported where needed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from walltime.auditor.report import ALWAYS, OF_POLICIES, AuditReport, Violation
+from walltime.auditor.report import ALWAYS, POLICY_RULES, AuditReport, Violation
 from walltime.auditor.rows import Rows
 from walltime.errors import PolicyError
 from walltime.estimates import effective_times
@@ -40,14 +40,14 @@ def audit(
 ) -> AuditReport:
     """Audit the columns of a schedule (as returned by `read_schedule`) against the workload.
 
-    `schedule`: int64 columns, at least `job_id, start, end`, one row per job in any order. Without a `policy` only the
-    rules for all schedules are checked. `overrun, dialect, coincident`: as in `simulate`. `prediction`: as there; the predictor is told
-    what happens in the schedule. What the scheduler believed follows from the workload and the prediction; with `own_beliefs` the
-    schedule's column `believed` is taken instead, the report says so, and the column is held against what it should be. `placement`: what
-    the jobs need on a machine of several pools, from `walltime.machine.place`, whose workload is then given; a column `given` of the
-    schedule, as in `Schedule.given`, tells which pools they had. `slots`: as in `Schedule`, the nodes that jobs had. `progress` is called
-    from time to time with the number of jobs that have been checked. Raises PolicyError for an unknown overrun rule, dialect or
-    prediction, and for own beliefs on a machine of several pools.
+    `schedule`: int64 columns, at least `job_id, start, end`, one row per job in any order. Without a `policy`, only the rules for all
+    schedules are checked. `overrun, dialect, coincident, prediction`: as in `simulate`; the predictor learns from the given schedule.
+    Believed runtimes follow from the workload and the prediction. With `own_beliefs`, the schedule's column `believed` is used instead,
+    compared with the right values, and the report notes it. `placement`: what the jobs need on a machine with several pools, from
+    `walltime.machine.place`, whose workload is then passed; a column `given` of the schedule, as in `Schedule.given`, has the processors
+    that jobs had in each pool. `slots`: the jobs' nodes, as in `Schedule`. `progress` is called from time to time with the number of jobs
+    checked so far. Raises PolicyError for an unknown overrun rule, dialect or prediction, and for own beliefs on a machine with several
+    pools.
 
     >>> from walltime import Easy, Workload, simulate
     >>> jobs = Workload.from_arrays(submit=[0, 1], runtime=[10, 10], procs=[3, 4], machine_procs=4)
@@ -58,7 +58,7 @@ def audit(
     chosen = Prediction.of(prediction)
     if own_beliefs and placement is not None:
         raise PolicyError(
-            "a schedule is judged by its own beliefs on a machine that is a number of processors only; leave them out",
+            "a schedule's own believed runtimes can be used on a machine with a single pool only; leave the option out",
             "unsupported_machine",
         )
     rules = Dialect.of(dialect, coincident)
@@ -67,7 +67,7 @@ def audit(
 
 @dataclass
 class _Audit:
-    """One audit: what is checked, what cannot be, and what was assumed."""
+    """One audit: its input, the rules that it checks and skips, and its assumptions."""
 
     w: Workload
     file: Mapping[str, Array]
@@ -88,24 +88,14 @@ class _Audit:
         self.checked = list(ALWAYS)
 
     def report(self, progress: Callable[[int], None] | None) -> AuditReport:
-        """The report."""
-        violations = sorted(self._run(progress), key=lambda v: v.time)
+        """Run all checks and return the report."""
+        violations = [*self.rows.unmatched, *self._compare_columns(), *self._check_times(), *self.rows.over_capacity()]
+        violations += self._check_policy(progress) if self.placement is None else self._check_machine(self.placement)
         checked = tuple(rule for rule in self.checked if rule not in self.skipped)
-        return AuditReport(tuple(violations), checked, self.skipped, len(self.w), tuple(self.assumed))
+        ordered = tuple(sorted(violations, key=lambda v: v.time))
+        return AuditReport(ordered, checked, self.skipped, len(self.w), tuple(self.assumed))
 
-    def _run(self, progress: Callable[[int], None] | None) -> Iterator[Violation]:
-        """All violations, unordered."""
-        rows = self.rows
-        yield from rows.unmatched
-        yield from self._same_as_workload()
-        yield from self._times()
-        yield from rows.over_capacity()
-        if self.placement is not None:
-            yield from self._machine(self.placement)
-        else:
-            yield from self._policy(progress)
-
-    def _same_as_workload(self) -> Iterator[Violation]:
+    def _compare_columns(self) -> Iterator[Violation]:
         for rule, name in (("submit_differs", "submit"), ("procs_differ", "procs"), ("requested_differs", "requested")):
             if name not in self.file:
                 self.skipped[rule] = f"the schedule has no column {name}"
@@ -117,7 +107,7 @@ class _Audit:
         elif not self.own_beliefs:
             yield from self.rows.differing("believed_differs", "believed", self.w.believed[self.rows.job])
 
-    def _times(self) -> Iterator[Violation]:
+    def _check_times(self) -> Iterator[Violation]:
         rows = self.rows
         limit = self.w.requested[rows.job]
         if self.overrun != "kill":
@@ -126,20 +116,20 @@ class _Audit:
             from walltime.auditor.pools import believable_limits
 
             lasted = rows.end - rows.start
-            limit = believable_limits(self.w, self.policy, rows.job, limit, self.file.get("limit"), rows.row, lasted)
+            limit = believable_limits(self.w, self.policy, rows.job, limit, rows.column("limit"), lasted)
             rows.ran = np.minimum(rows.ran, limit)
         yield from rows.wrong_times(limit if self.overrun == "kill" else None)
 
-    def _machine(self, placement: Placement) -> Iterator[Violation]:
-        """Rules of a machine of several pools; they need all jobs."""
+    def _check_machine(self, placement: Placement) -> Iterator[Violation]:
+        """Check the rules for a machine with several pools, for which the schedule must have all jobs."""
         from walltime.auditor.pools import DECISIONS, MACHINE_CHECKS, broken_rules, skipped_rules
         from walltime.auditor.walk import MachineSchedule
         from walltime.auditor.windows import SiteWindows
         from walltime.machine.overheads import decided, freed, scheduler_view
 
-        self.checked += [*dict.fromkeys([*OF_POLICIES, *MACHINE_CHECKS])]
-        why = "on a machine of several pools what is decided is checked, not its labels"
-        self.skipped.update(dict.fromkeys([rule for rule in OF_POLICIES if rule not in DECISIONS], why))
+        self.checked += [*POLICY_RULES, *MACHINE_CHECKS]
+        reason = "on a machine with several pools, decisions are checked, but not their labels"
+        self.skipped.update(dict.fromkeys([rule for rule in POLICY_RULES if rule not in DECISIONS], reason))
         rows = self.rows
         if len(rows.job) < len(self.w):
             self.skipped.update(dict.fromkeys((*MACHINE_CHECKS, *DECISIONS), "some jobs are not in the schedule"))
@@ -158,18 +148,18 @@ class _Audit:
             yield Violation(rule, message, (int(self.w.job_id[job]),), moment)
 
     def _by_job(self, values: Array) -> Array:
-        """A column in the workload's order."""
+        """Return a column in the workload's order."""
         ordered = np.empty_like(values)
         ordered[self.rows.job] = values
         return ordered
 
-    def _policy(self, progress: Callable[[int], None] | None) -> Iterator[Violation]:
-        """What the policy promises: what it starts at each event, and the labels of that."""
+    def _check_policy(self, progress: Callable[[int], None] | None) -> Iterator[Violation]:
+        """Check the promises of the policy: what it starts at each event, and the labels."""
         if self.policy is None:
-            self.skipped.update(dict.fromkeys(OF_POLICIES, "no policy was given"))
+            self.skipped.update(dict.fromkeys(POLICY_RULES, "no policy was given"))
             return
         from walltime.auditor.decisions import Decisions, RecordedJobs
-        from walltime.auditor.policy_numbers import lowered
+        from walltime.auditor.policy_numbers import encode_policy
 
         self.checked += self.policy.promises
         rows = self.rows
@@ -183,25 +173,24 @@ class _Audit:
             kind=rows.column("kind"),
             reserved_start=rows.column("reserved_start"),
         )
-        rules = lowered(self.policy, self.dialect, self.prediction, self.w.machine_procs, recorded.reserved_start is not None)
+        rules = encode_policy(self.policy, self.dialect, self.prediction, self.w.machine_procs, recorded.reserved_start is not None)
         if rules is None:
-            why = f"{self.policy.label} decides in ways of its own, which only its author knows"
-            self.skipped.update(dict.fromkeys(OF_POLICIES, why))
+            self.skipped.update(dict.fromkeys(POLICY_RULES, f"the auditor has no rules for {self.policy.label}"))
             return
-        along = Decisions(self.w, recorded, self.policy, self.dialect, self.prediction, rules)
+        decisions = Decisions(self.w, recorded, self.policy, self.prediction, rules)
         for rule, column in (("kind_wrong", "kind"), ("reserved_start_differs", "reserved_start")):
             if rule in self.policy.promises and column not in self.file:
                 self.skipped[rule] = f"the schedule has no column {column}"
-        yield from along.violations(progress)
+        yield from decisions.violations(progress)
         if self.own_beliefs:
-            true = along.predicted if self.prediction is not None else self.w.believed
+            true = decisions.predicted if self.prediction is not None else self.w.believed
             yield from self.rows.differing("believed_differs", "believed", true[rows.job])
 
     def _estimate(self) -> Array:
-        """What the scheduler believes without predictions, or what the schedule says of it."""
+        """Return the runtimes that the scheduler believes without predictions, or the schedule's own."""
         rows = self.rows
         if not self.own_beliefs:
             return rows.estimate
-        self.assumed.append("judged by the schedule's own beliefs")
+        self.assumed.append("judged by the schedule's own believed runtimes")
         believed = self.file["believed"][rows.row]
         return np.maximum(believed, rows.ran) if self.overrun == "extend" else believed

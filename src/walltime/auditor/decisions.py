@@ -1,12 +1,12 @@
-"""What a policy decides along a schedule, against what the schedule does: nothing starts, and nothing waits, that should not.
+"""Compare a policy's decisions along a schedule with the schedule's starts.
 
-At every event the policy's pass (passes/) is made in the state that the schedule has led to. The first job on which the two differ is
-told, and the schedule is followed.
+At every event, the policy's pass (passes/) runs in the state to which the schedule has led. The first job on which the two differ is
+reported, and the run goes on as the schedule does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ from walltime.auditor.report import Violation
 from walltime.compiled.cache import is_kept
 from walltime.compiled.compilation import Compilation, notify
 from walltime.compiled.folder import cache_folder
-from walltime.policy import FCFS, Dialect, Kind, Order, Policy, Wfp
+from walltime.policy import FCFS, Kind, Order, Policy, Wfp
 from walltime.policy.schedule_scores import Scores
 from walltime.predictors import Prediction
 from walltime.predictors.history import history_for
@@ -26,16 +26,16 @@ from walltime.workload import Workload
 
 Array = np.ndarray
 COMPILED = {"heads": (40, 9.0), "plans": (55, 13.0), "combinations": (45, 10.0)}
-"""How many functions each of the runs has, and about how long it takes to compile them, s."""
+"""Number of functions of each run, and the approximate time to compile them, s."""
 STEPS = 20_000
-"""Events between two looks at the clock, and at Ctrl-C."""
+"""Events between two reports of progress, which is also when Ctrl-C takes effect."""
 
 
 class RecordedJobs(NamedTuple):
     """The jobs of a schedule, int64, one entry per job in any order; times in s.
 
-    `job`: places in the workload. `submit`: with feedback, as it follows from the schedule. `runtime`: effective. `estimate`: what the
-    scheduler believes without predictions. `kind`, `reserved_start`: as the schedule says, None if it does not.
+    `job`: indices into the workload. `submit`: with feedback, computed from the schedule. `runtime`: effective. `estimate`: believed
+    without predictions. `kind`, `reserved_start`: columns of the schedule, None if it lacks them.
     """
 
     job: Array
@@ -47,37 +47,29 @@ class RecordedJobs(NamedTuple):
     kind: Array | None
     reserved_start: Array | None
 
-    def taken(self, order: Array) -> RecordedJobs:
-        """The jobs in this order."""
-        columns = {name: column[order] for name, column in self._asdict().items() if column is not None}
-        return self._replace(**columns)
-
 
 class Decisions:
     """One run along a schedule. Raises WorkloadError where the log lacks a column that the predictor or an order needs."""
 
-    def __init__(
-        self, workload: Workload, recorded: RecordedJobs, policy: Policy, dialect: Dialect, prediction: Prediction | None, rules: s.Records
-    ):
+    def __init__(self, workload: Workload, recorded: RecordedJobs, policy: Policy, prediction: Prediction | None, rules: s.Records):
         order = np.lexsort((recorded.job, np.minimum(recorded.submit, recorded.start)))
         self.workload, self.policy, self.prediction = workload, policy, prediction
-        self.recorded = recorded.taken(order)
+        self.recorded = RecordedJobs(*(None if column is None else column[order] for column in recorded))  # type: ignore[arg-type]
         self.ids = workload.job_id[self.recorded.job]
         self._fill(rules)
         self._orders = orders_of(policy)
         self._history = self._predictor()
         jobs = self.memory.jobs
         self._scores = Scores(workload, self._orders, (jobs.submit, jobs.start, jobs.end, jobs.estimate), self.recorded.job)
-        self._of = {name: self.memory.jobs[name] for name in s.JOB.names or ()}  # plain arrays: fields of records are slow to reach
+        self._columns = {name: jobs[name] for name in s.JOB.names or ()}  # plain arrays: fields of records are slow to reach
         if not rules.asks:
-            self._score_all()
+            self._score(np.arange(len(order)), None)
 
     def _fill(self, rules: s.Records) -> None:
         """Put the jobs into memory."""
         w, recorded, count = self.workload, self.recorded, len(self.recorded.job)
-        by_start = np.argsort(recorded.start, kind="stable")
-        bounds = np.array(self.policy.passes.bounds, np.int64)
         increments = np.array(self.prediction.correction.increments if self.prediction else (), np.int64)
+        bounds, by_start = np.array(self.policy.passes.bounds, np.int64), np.argsort(recorded.start, kind="stable")
         self.memory = s.new_memory(rules, count, by_start, bounds, increments)
         jobs = self.memory.jobs
         jobs.submit, jobs.start = np.minimum(recorded.submit, recorded.start), recorded.start
@@ -91,7 +83,7 @@ class Decisions:
             jobs.after = np.where(after[recorded.job] >= 0, place[after[recorded.job]], -1)
 
     def _predictor(self) -> Any:
-        """What makes the predictions, and is shown what has happened; None without."""
+        """Return the predictor with its history, None without predictions."""
         if self.prediction is None:
             return None
         w, recorded = self.workload, self.recorded
@@ -102,11 +94,11 @@ class Decisions:
     # ------------------------------------------------------------ the run
 
     def differences(self, progress: Callable[[int], None] | None = None) -> Iterator[tuple[int, bool]]:
-        """Jobs on which policy and schedule differ: their places, and whether it is the policy that starts them; once for each.
+        """Yield each job on which policy and schedule differ, once per kind: its index, and whether the policy starts it.
 
         `progress` is called from time to time with the number of jobs that have started.
         """
-        state, told, run_along = self.memory.state, set(), _loaded(self.memory.run)
+        state, reported, run_along = self.memory.state, set(), _load_run(self.memory.run)
         while True:
             reason = run_along(*self.memory, STEPS)
             if reason == s.DONE:
@@ -116,14 +108,14 @@ class Decisions:
             elif reason == s.PAUSED:
                 if progress is not None:
                     progress(int(state.started))
-            elif (int(state.culprit), reason) not in told:
-                told.add((int(state.culprit), reason))
+            elif (int(state.culprit), reason) not in reported:
+                reported.add((int(state.culprit), reason))
                 yield int(state.culprit), reason == s.LEFT
 
     def answer(self) -> None:
-        """Tell the predictor what has happened, and predict and score who waits."""
+        """Pass the logged events to the predictor; predict and score waiting jobs."""
         memory, predictor = self.memory, self._history
-        state, lists, of = memory.state, memory.lists, self._of
+        state, lists, of = memory.state, memory.lists, self._columns
         submit, start, end, place = of["submit"], of["start"], of["end"], self.recorded.job
         now, arrived = int(state.now), []
         for what, job in lists.log[: state.logged].tolist():
@@ -138,15 +130,15 @@ class Decisions:
         state.logged = 0
         again = self.prediction is not None and self.prediction.predictor.again and state.resume == s.PASS
         waiting = lists.queue[: state.waiting].tolist() if again or memory.rules.dynamic else arrived
-        if again:
-            for job in waiting:
-                self._predict(job, now)
-        self._score(waiting, now)
+        for job in waiting if again else ():
+            self._predict(job, now)
+        if waiting:
+            self._score(np.array(waiting, np.int64), now)
 
     def _predict(self, job: int, now: int) -> None:
-        """Predict how long a waiting job will run, and believe it where that is wanted."""
+        """Predict the runtime of a waiting job, and plan with it as the prediction's options require."""
         assert self.prediction is not None
-        of, belief = self._of, self.prediction.believe
+        of, belief = self._columns, self.prediction.believe
         planned, estimate = of["own"][job], of["estimate"][job]
         predicted, _ = self._history.predict(int(self.recorded.job[job]), int(of["submit"][job]), now)
         of["predicted"][job] = predicted
@@ -155,50 +147,30 @@ class Decisions:
         if of["reservation"][job] >= 0 and of["own"][job] != planned:
             self.memory.state.void = 1
 
-    def _score_all(self) -> None:
-        """Score all jobs once for all."""
-        known: dict[Order, Array | None] = {}
+    def _score(self, jobs: Array, now: int | None) -> None:
+        """Score jobs for the queue and as candidates for backfilling, at a time, or for good; FCFS needs no scores."""
+        of, place = self._columns, self.recorded.job[jobs]
+        length = of["predicted" if self.prediction is not None and self.prediction.believe.order else "estimate"][jobs]
+        submit, known = of["submit"][jobs], dict[Order, Any]()
         for order, name in zip(self._orders, ("score", "back_score"), strict=True):
-            if order != FCFS and not isinstance(order, Wfp):  # that one is scored along the way
-                if order not in known:
-                    known[order] = self._scores.many(order, self.recorded.job, self._lengths(), self._of["submit"], None)
-                scores = known[order]
-                if scores is None:
-                    return self._score(range(len(self.recorded.job)), None)
-                self._of[name][:] = scores
-        return None
-
-    def _score(self, chosen: Sequence[int], now: int | None) -> None:
-        """Score jobs for the queue and as candidates, now, or once for all; first come, first served needs no scores."""
-        queue, candidates = self._orders
-        for order, name in ((queue, "score"), (candidates, "back_score")):
-            if order == FCFS:
+            changing_wfp = isinstance(order, Wfp) and order.bounds == (None, None)
+            if order == FCFS or (changing_wfp and now is None):  # compiled code scores the latter at each pass
                 continue
-            scores = self._of[name]
-            if isinstance(order, Wfp) and order.bounds == (None, None) and now is not None:
-                formula: Any = order.score  # it takes arrays as well: many jobs at once
-                jobs = np.array(chosen, np.int64)
-                scores[jobs] = formula(now - self._of["submit"][jobs], self._lengths()[jobs], self._of["procs"][jobs], 0)
-                continue
-            lengths, submit = self._lengths(), self._of["submit"]
-            if now is not None and len(chosen):
-                jobs = np.array(chosen, np.int64)
-                several = self._scores.many(order, self.recorded.job[jobs], lengths[jobs], submit[jobs], now)
-                if several is not None:
-                    scores[jobs] = several
-                    continue
-            for job in chosen:
-                of, came = int(self.recorded.job[job]), int(submit[job])
-                scores[job] = self._scores.of(of, order, came if now is None else now, int(lengths[job]), came)
+            if order not in known and changing_wfp:
+                score: Any = order.score  # it takes arrays as well: many jobs at once
+                known[order] = score(now - submit, length, of["procs"][jobs], 0)
+            elif order not in known:
+                many = self._scores.many(order, place, length, submit, now)
+                each = zip(*(column.tolist() for column in (place, length, submit)), strict=True)
+                known[order] = (
+                    many if many is not None else [self._scores.of(j, order, came if now is None else now, n, came) for j, n, came in each]
+                )
+            of[name][jobs] = known[order]
 
-    def _lengths(self) -> Array:
-        """The length of each job on which its place in the queue depends."""
-        return self._of["predicted" if self.prediction is not None and self.prediction.believe.order else "estimate"]
-
-    # ------------------------------------------------------- what it means
+    # ------------------------------------------------------- messages
 
     def violations(self, progress: Callable[[int], None] | None = None) -> Iterator[Violation]:
-        """What the schedule does otherwise; where it does all as the policy, also labels and reservations that are wrong."""
+        """Yield the differences between schedule and policy; without any, also wrong labels and reservations."""
         clean = True
         for job, policy_starts in self.differences(progress):
             clean = False
@@ -208,7 +180,7 @@ class Decisions:
             yield from self._reservations()
 
     def _left(self, job: int) -> Violation:
-        """The policy starts a job now, and the schedule does not."""
+        """Describe a job that the policy starts now and the schedule does not."""
         state, jobs, lists = self.memory.state, self.memory.jobs, self.memory.lists
         now, own = int(state.now), self.ids[job]
         free, start = int(state.free), f"but it starts only at {jobs.start[job]}"
@@ -220,19 +192,19 @@ class Decisions:
         return self._violation("left_waiting", f"job {own} {needs}, and {self.policy.label} starts it at {now}, {start}", job)
 
     def _early(self, job: int) -> Violation:
-        """The schedule starts a job, and the policy does not."""
+        """Describe a job that the schedule starts now and the policy does not."""
         state, jobs, lists = self.memory.state, self.memory.jobs, self.memory.lists
         now, own, ahead = int(state.now), self.ids[job], int(lists.line[0])
-        what = f"job {own} starts at {now}, where {self.policy.label} does not start it"
+        what = f"job {own} starts at {now}, when {self.policy.label} does not start it"
         if jobs.procs[job] > state.free:
             return self._violation("out_of_turn", f"{what}: it needs {jobs.procs[job]} processors, {state.free} are free", job)
         if ahead == job:
-            return self._violation("out_of_turn", f"{what}: nothing has happened at this time that brings a pass", job)
+            return self._violation("out_of_turn", f"{what}: no event at this time causes a pass", job)
         what += f": job {self.ids[ahead]} is ahead of it"
         if "reservation_delayed" not in self.policy.promises:
             return self._violation("out_of_turn", what, job, ahead)
         if state.head == ahead:
-            what += f", has a reservation at {state.shadow}, and leaves {state.extra} processors beside it"
+            what += f", has a reservation at {state.shadow}, and leaves {state.extra} extra processors"
         else:
             what += ", and a reservation would be moved back"
         return self._violation("reservation_delayed", what, job, ahead)
@@ -241,37 +213,37 @@ class Decisions:
         return Violation(rule, message, tuple(int(self.ids[job]) for job in jobs), int(self.memory.state.now))
 
     def _labels(self) -> Iterator[Violation]:
-        """Starts that are labelled as what they are not."""
+        """Yield the starts with a wrong label."""
         if self.recorded.kind is None:
             return
         names = {int(k): k.name.lower() for k in Kind}
         jobs = self.memory.jobs
         for job in np.flatnonzero(self.recorded.kind != jobs.kind).tolist():
-            said = names.get(int(self.recorded.kind[job]), str(self.recorded.kind[job]))
-            message = f"the start of job {self.ids[job]} is labelled {said}; it is {names[int(jobs.kind[job])]}"
+            label = names.get(int(self.recorded.kind[job]), str(self.recorded.kind[job]))
+            message = f"the start of job {self.ids[job]} is labelled {label}; it is {names[int(jobs.kind[job])]}"
             yield Violation("kind_wrong", message, (int(self.ids[job]),), int(jobs.start[job]))
 
     def _reservations(self) -> Iterator[Violation]:
-        """First reservations that are not those that the policy makes."""
+        """Yield the jobs whose first reservation differs from the policy's."""
         if self.recorded.reserved_start is None:
             return
         jobs = self.memory.jobs
         for job in np.flatnonzero(self.recorded.reserved_start != jobs.reserved).tolist():
-            said, true = (int(value) for value in (self.recorded.reserved_start[job], jobs.reserved[job]))
+            stated, true = (int(value) for value in (self.recorded.reserved_start[job], jobs.reserved[job]))
             has = f"has its first reservation at {true}" if true >= 0 else "has no reservation"
-            message = f"the schedule gives job {self.ids[job]} a first reservation at {said}; it {has}"
+            message = f"the schedule gives job {self.ids[job]} a first reservation at {stated}; it {has}"
             yield Violation("reserved_start_differs", message, (int(self.ids[job]),), int(jobs.start[job]))
 
     @property
     def predicted(self) -> Array:
-        """What was predicted for each job, by its place in the workload, int64 s; 0 for one that is not in the schedule."""
+        """Return the predicted runtime of each job of the workload, int64 s; 0 for a job that is not in the schedule."""
         predicted = np.zeros(len(self.workload), np.int64)
         predicted[self.recorded.job] = self.memory.jobs.predicted
         return predicted
 
 
-def _loaded(name: str) -> Callable[..., int]:
-    """A compiled run; says so where it is compiled only now."""
+def _load_run(name: str) -> Callable[..., int]:
+    """Return a compiled run; announce it if it must be compiled first."""
     function = RUNS[name]
     if getattr(function, "dispatcher", function) is None and not is_kept(function, cache_folder()):
         notify(Compilation(f"audit-{name}", "audits", *COMPILED[name]))

@@ -1,6 +1,6 @@
-"""A run along a schedule of OAR's: its server works through what the schedule brings, and each pass is put into the state that has led to.
+"""A walk along a schedule made by OAR: its passes are repeated in the state to which the schedule has led.
 
-What a pass would start is compared with what the schedule starts. After a difference the run goes on as the schedule does.
+The starts of each pass are compared with the schedule's. After a difference the walk goes on as the schedule does.
 """
 
 from __future__ import annotations
@@ -21,12 +21,7 @@ Array = np.ndarray
 SUBMISSION, END, LAUNCH = 0, 1, 2
 
 
-def oar_differences(schedule: MachineSchedule, policy: Oar) -> Iterator[Difference]:
-    """Where a schedule starts other jobs than OAR does in the state that the schedule has led to; one entry per instant at most."""
-    yield from _OarWalk(schedule, policy).run()
-
-
-def oar_pass(
+def run_pass(
     now: int, every: int, running: Sequence[tuple[int, int]], waiting: Sequence[tuple[int, int, int]], bug: bool
 ) -> Mapping[int, int]:
     """The places in `waiting` of the jobs that a pass starts at `now` (s), and the nodes that each gets.
@@ -37,7 +32,7 @@ def oar_pass(
     until, free, pointer = [NO_TIME], [every], 0  # slot k ends so many s from now, and the next begins then
 
     def take(k: int, length: int, nodes: int) -> None:
-        """Out of slot k, until so many s from now."""
+        """Take nodes out of slot k, up to `length` s from now."""
         if length < until[k]:
             until.insert(k, length)
             free.insert(k, free[k])
@@ -71,15 +66,15 @@ def oar_pass(
 
 
 def lowest(nodes: int, count: int) -> int:
-    """The first so many of these nodes."""
+    """Return the first `count` of these nodes."""
     rest = nodes
     for _ in range(count):
         rest &= rest - 1
     return nodes & ~rest
 
 
-class _OarWalk(Walk):
-    """The state that the schedule has led to; sets of nodes are bits of whole numbers, times of the server ms."""
+class OarWalk(Walk):
+    """A walk along a schedule made by OAR; sets of nodes are bits of integers, times of the server ms."""
 
     def __init__(self, schedule: MachineSchedule, policy: Oar):
         super().__init__(schedule)
@@ -125,20 +120,17 @@ class _OarWalk(Walk):
 
     def _instant(self) -> Iterator[Difference]:
         now, takes = self.now, self.takes
-        self._let_happen(0)
+        self._process_events(0)
         self.time += takes.step
-        self.again, self.last = self._let_happen(takes.clock), now
+        self.again, self.last = self._process_events(takes.clock), now
         if not self.waiting:
             self.time += takes.idle
             return
         before, queue = self.started, list(self.waiting)
         running = [(max(start + self.held[job] - now, 1), self.nodes[job]) for start, job in self.running]
         waiting = [(self.held[job], self.need[job], self.may[job]) for job in queue]
-        starting = {queue[k]: nodes for k, nodes in oar_pass(now, self.every, running, waiting, self.policy.slots == "2016").items()}
-        wrong = [job for job in starting if self.start[job] != now]
-        if wrong and wrong[0] not in self.late:
-            yield self._too_late(wrong[0])
-        self.late.update(wrong[:1])
+        starting = {queue[k]: nodes for k, nodes in run_pass(now, self.every, running, waiting, self.policy.slots == "2016").items()}
+        wrong = yield from self._report_late(list(starting))
         begun = [] if wrong else list(starting)
         self.time += takes.busy + takes.start * len(begun)
         for job in begun:
@@ -149,12 +141,12 @@ class _OarWalk(Walk):
             self._adopt(now)
             self.time += takes.start * (self.started - before - len(begun))
 
-    def _let_happen(self, later: int) -> bool:
-        """All that happens until so many ms from now; returns whether there was anything."""
-        happened = False
+    def _process_events(self, later: int) -> bool:
+        """Process the events up to `later` ms from now; return whether there are any."""
+        found = False
         while self.events and self.events[0][0] <= self.time + later:
             _, what, job = heappop(self.events)
-            happened = True
+            found = True
             if what == SUBMISSION and job in self.coming:
                 self.coming.remove(job)
                 self.arrival[job] = self.arrived
@@ -164,10 +156,10 @@ class _OarWalk(Walk):
                 self.running.remove((self.start[job], job))
                 self._release_followers(job, self.end[job])
                 self._expect_submissions()
-        return happened
+        return found
 
     def _expect_submissions(self) -> None:
-        """Those that are to come will be noticed."""
+        """Add the events at which OAR notices submissions."""
         while self.arrivals:
             submit, job = heappop(self.arrivals)
             heappush(self.events, (1000 * submit + self.noticed[job], SUBMISSION, job))
@@ -175,7 +167,7 @@ class _OarWalk(Walk):
     # ------------------------------------------------------------------ what the schedule does
 
     def _used(self) -> int:
-        """The nodes that are held."""
+        """Return the nodes in use."""
         used = 0
         for _, job in self.running:
             used |= self.nodes[job]
@@ -195,26 +187,21 @@ class _OarWalk(Walk):
         self._run_job(job, self.time + self.takes.launch)
 
     def _check(self, job: int, nodes: int) -> Iterator[Difference]:
-        """Whether a job that starts as it should has the nodes that it should; then it has what the schedule says."""
+        """Check that a job has the nodes that OAR chooses; from then on it has the schedule's."""
         self.nodes[job] = nodes if self.recorded is None else self.recorded[job]
         if self.nodes[job] != nodes:
-            yield "node_order", f"job {self.w.job_id[job]} has other nodes than those that OAR chooses for it", job, self.start[job]
+            yield self._difference("node_order", job, "has other nodes than OAR chooses for it", self.start[job])
 
-    # ------------------------------------------------------------------ words
+    # ------------------------------------------------------------------ messages
 
     def _too_late(self, job: int) -> Difference:
-        number, now, rest = int(self.w.job_id[job]), self.now, self._what_it_does(job)
+        now, start = self.now, self._actual_start(job)
         if self.waiting[0] == job:
-            return "head_waits", f"job {number} is the first that waits and has its nodes at {now}, but {rest}", job, now
-        return "left_waiting", f"job {number} is placed at {now} in OAR's plan, but {rest}", job, now
+            return self._difference("head_waits", job, f"is first in the queue and has its nodes at {now}, but {start}")
+        return self._difference("left_waiting", job, f"is placed at {now} in OAR's plan, but {start}")
 
     def _too_early(self, job: int) -> Difference:
-        number, now = int(self.w.job_id[job]), self.now
         if job in self.waiting and self.waiting[0] != job:
-            return (
-                "reservation_delayed",
-                f"job {number} starts at {now}, where OAR's plan has its nodes for others, or no pass is made",
-                job,
-                now,
-            )
-        return "out_of_turn", f"job {number} starts at {now}, when no pass of OAR starts it", job, now
+            what = f"starts at {self.now}, when OAR's plan has its nodes for other jobs, or no pass is made"
+            return self._difference("reservation_delayed", job, what)
+        return self._difference("out_of_turn", job, f"starts at {self.now}, when no pass of OAR starts it")

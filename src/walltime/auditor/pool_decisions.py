@@ -1,6 +1,6 @@
-"""A run along a schedule on a machine of pools: at every instant the policy is put into the state that the schedule has led to.
+"""A walk along a schedule on a machine with several pools: at every instant, the policy decides in the state of the schedule.
 
-What it would start then is compared with what the schedule starts. After a difference the run goes on as the schedule does.
+Its starts are compared with the schedule's. After a difference the walk goes on as the schedule does.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from walltime.auditor.pool_passes import NEVER, POOL_JOB, POOL_STATE, Lines, Plan, Site, decide_afresh, decide_kept
+from walltime.auditor.pool_passes import NEVER, POOL_JOB, POOL_STATE, PoolLists, PoolPlan, Pools, make_new_plan, update_plan
 from walltime.auditor.walk import Difference, MachineSchedule, Walk
 from walltime.estimates import effective_times
 from walltime.machine import Overhead
@@ -26,18 +26,8 @@ from walltime.predictors.history import history_for
 Array = np.ndarray
 
 
-def keeps_reservations(policy: Policy) -> bool:
-    """Whether a policy keeps the reservations that it has made."""
-    return policy.passes.kind == "kept"
-
-
-def differences(schedule: MachineSchedule, policy: Policy, prediction: Prediction | None = None) -> Iterator[Difference]:
-    """Where a schedule starts other jobs than its policy does in the state that the schedule has led to; one entry per instant at most."""
-    yield from _PoolsWalk(schedule, policy, prediction).run()
-
-
-class _PoolsWalk(Walk):
-    """The state that the schedule has led to."""
+class PoolsWalk(Walk):
+    """A walk along a schedule of a policy that plans pools."""
 
     def __init__(self, schedule: MachineSchedule, policy: Policy, prediction: Prediction | None):
         super().__init__(schedule)
@@ -49,7 +39,7 @@ class _PoolsWalk(Walk):
         self.recorded = schedule.given
         self.given = np.zeros((count, pools, 2), np.int64)
         self.tiers = len(set(self.tier)) > 1
-        # What the scheduler knows of the jobs.
+        # The jobs' lengths as the scheduler plans them.
         self.estimate = believed.tolist()
         self.own, self.run_length, self.order_length = believed.tolist(), believed.tolist(), believed.tolist()
         self.predicted, self.corrections = [-1] * count, [0] * count
@@ -60,29 +50,25 @@ class _PoolsWalk(Walk):
         self.is_running: set[int] = set()
         self.running: list[tuple[int, int, int]] = []  # by expected end
         self.expiries: list[tuple[int, int]] = []
-        self.has_begun = False  # the jobs that run at first have been predicted
+        self.has_begun = False  # the jobs that run at the beginning have been predicted
         self._out: set[int] = set()
         self.windows = schedule.windows
-        self._looked_at: int | None = None  # the time of the last instant
-        self._orders()
-        self._memory(pools)
+        self._last_instant: int | None = None
+        self.order, other = policy.order, getattr(policy, "backfill_order", None)
+        self.kept = policy.passes.kind == "kept"
+        self.other_order = None if other == policy.order else other
+        start = np.array(self.start)
+        times = np.array(self.submit), start, start + runtime, believed
+        self.scores = Scores(workload, (self.order, self.other_order or self.order), times, machine=placement.machine.procs)
+        self._fill_memory(pools)
 
-    def _orders(self) -> None:
-        policy = self.policy
-        self.order = policy.order
-        own = getattr(policy, "backfill_order", None)
-        self.kept = keeps_reservations(policy)
-        self.other_order = None if own is None or own == policy.order else own
-        submit, start = np.array(self.submit), np.array(self.start)
-        times = submit, start, start + np.array(self.runtime), np.array(self.estimate)
-        self.scores = Scores(self.w, (self.order, self.other_order or self.order), times, machine=self.placement.machine.procs)
-
-    def _memory(self, pools: int) -> None:
+    def _fill_memory(self, pools: int) -> None:
+        """Put the machine and the jobs into memory for compiled code."""
         w, placement, machine = self.w, self.placement, self.placement.machine
         count = len(w)
         state = np.zeros(1, POOL_STATE).view(np.recarray)[0]
         depth, backfills = _depth(self.policy)
-        state.depth, state.backfills = min(depth, NEVER), int(backfills)
+        state.depth, state.backfills = depth, int(backfills)
         state.in_order, state.due = int(self.other_order is None), NEVER
         jobs = np.zeros(count, POOL_JOB).view(np.recarray)
         jobs.procs, jobs.second, jobs["partition"] = w.procs, placement.second, placement.partition
@@ -95,30 +81,23 @@ class _PoolsWalk(Walk):
         free = np.array([(pool.nodes * pool.procs, pool.nodes * pool.second) for pool in machine.pools], np.int64)
         outages = np.array(placement.outages, np.int64).reshape(-1, 6)
         limits = (self.most, self.used, self.first_limit, self.limits)
-        self.site = Site(of_partitions, free, outages, *limits, np.zeros((pools, 3), np.int64))
+        self.pools = Pools(of_partitions, free, outages, *limits, np.zeros((pools, 3), np.int64))
         steps = 3 * count + 2 * len(outages) + 8
-        self.plan = Plan(np.zeros(steps, np.int64), np.zeros((steps, pools, 2), np.int64), np.zeros((pools, 2), np.int64))
-        self.lines = Lines(*(np.zeros(count, np.int64) for _ in range(4)))
+        self.plan = PoolPlan(np.zeros(steps, np.int64), np.zeros((steps, pools, 2), np.int64), np.zeros((pools, 2), np.int64))
+        self.lists = PoolLists(*(np.zeros(count, np.int64) for _ in range(4)))
         self.state, self.jobs = state, jobs
-        self.changes = sorted(
-            {int(t) for *_, begin, until, known in placement.outages for t in (min(known, begin), begin, until)}.union(
-                self.windows.changes()
-            ).difference({NO_TIME})
-        )
+        changes = {int(t) for *_, begin, until, known in placement.outages for t in (min(known, begin), begin, until)}
+        self.changes = sorted((changes | self.windows.changes()) - {NO_TIME})
 
     # ------------------------------------------------------------------ from event to event
 
     def _begin_job(self, job: int) -> Iterator[Difference]:
-        self._place_by_hand(job)
+        self._place_in_order(job)
         yield from self._check_given(job)
-        self._put_to_work(job)
+        self._mark_running(job)
 
     def _next_event(self) -> int | None:
-        times = []
-        if self.ends:
-            times.append(self.ends[0][0])
-        if self.arrivals:
-            times.append(self.arrivals[0][0])
+        times = self._known_events()
         while self.expiries:
             when, job = self.expiries[0]
             if job in self.is_running and self._can_be_corrected(job) and self.start[job] + self.run_length[job] == when:
@@ -135,7 +114,7 @@ class _PoolsWalk(Walk):
         return min(times) if times else None
 
     def _instant(self) -> Iterator[Difference]:
-        """What ends, changes and comes now, and then the policy's passes."""
+        """Handle ends, changes and arrivals of this instant, then run the policy's passes."""
         now = self.now
         if not self.has_begun and self.history is not None:
             for job in sorted(job for _, _, job in self.ends):
@@ -161,17 +140,16 @@ class _PoolsWalk(Walk):
             return
         while True:
             started = self._decide()
-            wrong = [job for job in started if self.start[job] != now]
-            if wrong:
-                if wrong[0] not in self.late:
-                    yield self._too_late(wrong[0])
-                self.late.add(wrong[0])
-                self._give_up(started, now)
+            if (yield from self._report_late(started)):
+                for job in started:  # the schedule does not start all of them
+                    self.pools.free[:] += self.given[job]
+                    self._count(job, -1)
+                self._adopt(now)
                 return
             for job in started:
                 yield from self._check_given(job)
                 self.waiting.remove(job)
-                self._put_to_work(job, counted=True)
+                self._mark_running(job, counted=True)
             if not self.state.again:
                 return
 
@@ -182,7 +160,7 @@ class _PoolsWalk(Walk):
         self.is_running.remove(job)
         if self.now < self.start[job] + self.run_length[job]:
             self.state.early = 1
-        self.site.free[:] += self.given[job]
+        self.pools.free[:] += self.given[job]
         self._count(job, -1)
         if self.history is not None:
             until = max(self.now, 0)
@@ -190,18 +168,18 @@ class _PoolsWalk(Walk):
         self._release_followers(job)
 
     def _change_capacity(self) -> None:
-        """Outages that are not planned, or are only now known, break the reservations; what is free follows from who runs.
+        """Take out and return the processors of outages; an outage that becomes known now breaks the reservations.
 
-        They do so once: where a job of no length has ended, the instant goes on, and what its first round has reserved is kept.
+        It does so once: when a job of zero length ends and the instant goes on, the reservations of its first round are kept.
         """
-        goes_on, self._looked_at = self._looked_at == self.now, self.now
+        is_again, self._last_instant = self._last_instant == self.now, self.now
         for number, (pool, procs, second, begin, until, known) in enumerate(self.placement.outages):
-            if not goes_on and min(known, begin) == self.now:
+            if not is_again and min(known, begin) == self.now:
                 self.state.void = 1
             is_out = begin <= self.now < until
             if is_out != (number in self._out):
                 sign = -1 if is_out else 1
-                self.site.free[pool] += (sign * procs, sign * second)
+                self.pools.free[pool] += (sign * procs, sign * second)
                 (self._out.add if is_out else self._out.remove)(number)
 
     def _predict(self, job: int) -> None:
@@ -221,7 +199,7 @@ class _PoolsWalk(Walk):
         return self.prediction.believe.running and self.run_length[job] < self.estimate[job]
 
     def _correct_expired(self) -> None:
-        """Expect more of those that run and have outlived what was expected of them (tsafrir07, section 3)."""
+        """Correct the expected runtimes of running jobs that have outlived them (tsafrir07, section 3)."""
         if self.prediction is None or self.prediction.correction.kind == "none":
             return
         expired = [job for when, _, job in self.running if when <= self.now and self._can_be_corrected(job)]
@@ -249,33 +227,33 @@ class _PoolsWalk(Walk):
         return min(length, estimate) if correction.capped else length
 
     def _until_tick(self, job: int, length: int) -> int:
-        """How long a job is expected to run by a scheduler that sees its end at a tick; jobs that wait start on one, as they arrive."""
+        """Round an expected runtime up to a tick of the scheduler; waiting jobs start at a tick, as they arrive at one."""
         begin = self.submit[job] if self.placement.since[job] == NO_TIME and job not in self.is_running else self.start[job]
         return freed(Overhead(tick=self.placement.machine.overhead.tick), begin + length) - begin
 
     # ------------------------------------------------------------------ decisions
 
     def _decide(self) -> list[int]:
-        """Who the policy starts now, in order."""
-        state, lines = self.state, self.lines
+        """Return the jobs that the policy starts now, in order."""
+        state, lists = self.state, self.lists
         if not self.waiting and not self.kept:
             state.again = 0
             return []
         state.now, state.waiting, state.running = self.now, len(self.waiting), len(self.running)
-        for job in self.waiting if self.windows.held else ():
+        for job in self.waiting if self.windows.shut_hours else ():
             self.jobs[job].shut = int(self.windows.shut(job, self.now))
         queue = self._sorted(self.order, tiers=True)
-        lines.queue[: len(queue)] = queue
+        lists.queue[: len(queue)] = queue
         if self.kept:
-            lines.other[: len(queue)] = self.waiting
+            lists.other[: len(queue)] = self.waiting
         elif self.other_order is not None:
-            lines.other[: len(queue)] = self._sorted(self.other_order, tiers=False)
-        lines.running[: len(self.running)] = [job for _, _, job in self.running]
-        (decide_kept if self.kept else decide_afresh)(state, self.jobs, self.site, self.plan, lines, self.given)
-        return lines.started[: state.started].tolist()
+            lists.other[: len(queue)] = self._sorted(self.other_order, tiers=False)
+        lists.running[: len(self.running)] = [job for _, _, job in self.running]
+        (update_plan if self.kept else make_new_plan)(state, self.jobs, self.pools, self.plan, lists, self.given)
+        return lists.started[: state.started].tolist()
 
     def _sorted(self, order: Order, tiers: bool) -> list[int]:
-        """By tier, if wanted; then the highest score first, ties by arrival, in which those that wait are kept."""
+        """Sort the waiting jobs by tier, if wanted, then by score, the highest first, then by arrival."""
         if order == FCFS:
             return sorted(self.waiting, key=lambda job: -self.tier[job]) if tiers and self.tiers else self.waiting
         score = {job: self._score(job, order) for job in self.waiting}
@@ -286,11 +264,11 @@ class _PoolsWalk(Walk):
 
     # ------------------------------------------------------------------ what the schedule does
 
-    def _put_to_work(self, job: int, counted: bool = False) -> None:
-        """A job runs; `counted`: its place and its limits have been taken already."""
+    def _mark_running(self, job: int, counted: bool = False) -> None:
+        """Start a job; `counted`: its processors and limits are already counted."""
         self._note_start(job)
         if not counted:
-            self.site.free[:] -= self.given[job]
+            self.pools.free[:] -= self.given[job]
             self._count(job, 1)
         if self.history is not None and self.placement.since[job] == NO_TIME:
             self.history.started(job, self.submit[job], self.start[job])
@@ -314,73 +292,64 @@ class _PoolsWalk(Walk):
             self._note_running(job)
 
     def _check_given(self, job: int) -> Iterator[Difference]:
-        """Whether a job has of each pool what the rule says; from then on it has what the schedule says."""
+        """Check that a job takes from the pools in their order; from then on it has what the schedule records."""
         if self.recorded is None or (self.recorded[job] == self.given[job]).all():
             return
         names = [pool.name for pool in self.placement.machine.pools]
-        said, due = (", ".join(f"{a} of {name}" for name, (a, _) in zip(names, one.tolist(), strict=True) if a) or "nothing"
-                     for one in (self.recorded[job], self.given[job]))  # fmt: skip
-        message = f"job {self.w.job_id[job]} has {said}; a job takes what stays free of its partition's pools in their order: {due}"
+        has, due = (", ".join(f"{procs} of {name}" for name, procs in zip(names, given[job, :, 0].tolist(), strict=True) if procs)
+                    for given in (self.recorded, self.given))  # fmt: skip
         if self.ticket[job] < 0 and self.placement.since[job] == NO_TIME:
-            self.site.free[:] += self.given[job] - self.recorded[job]
+            self.pools.free[:] += self.given[job] - self.recorded[job]
         self.given[job] = self.recorded[job]
-        yield "pool_order", message, job, self.start[job]
+        what = f"has {has or 'nothing'}; a job takes what stays free in its partition's pools in their order: {due or 'nothing'}"
+        yield self._difference("pool_order", job, what, self.start[job])
 
-    def _place_by_hand(self, job: int) -> None:
-        """What a job has of the pools that the policy has not given a place: as the schedule says, else of its pools in their order."""
-        procs, second = self.procs[job], int(self.placement.second[job])
-        pools = [p for p in self.site.pools[self.placement.partition[job]].tolist() if p >= 0]
+    def _pools_of(self, job: int) -> list[int]:
+        """Return the pools of a job's partition, in their order."""
+        return [p for p in self.pools.order[self.placement.partition[job]].tolist() if p >= 0]
+
+    def _place_in_order(self, job: int) -> None:
+        """Give a job the free processors of its pools in their order, and what is missing from the first one."""
+        rest, pools = np.array([self.procs[job], self.placement.second[job]]), self._pools_of(job)
         self.given[job] = 0
         for p in pools:
-            mine = min(procs, max(int(self.site.free[p, 0]), 0)), min(second, max(int(self.site.free[p, 1]), 0))
-            self.given[job, p] = mine
-            procs, second = procs - mine[0], second - mine[1]
-        self.given[job, pools[0]] += (procs, second)
+            self.given[job, p] = np.minimum(rest, np.maximum(self.pools.free[p], 0))
+            rest -= self.given[job, p]
+        self.given[job, pools[0]] += rest
 
     def _adopt_job(self, job: int) -> None:
         if self.recorded is not None:
             self.given[job] = self.recorded[job]
         else:
-            self._place_by_hand(job)
+            self._place_in_order(job)
         self.jobs[job].reservation = -1
-        self._put_to_work(job)
+        self._mark_running(job)
 
     def _adopt(self, moment: int) -> bool:
         self.state.void, self.state.due = 1, NEVER
         return super()._adopt(moment)
 
-    def _give_up(self, started: list[int], moment: int) -> None:
-        """What the policy has started, the schedule may not have; what it has planned no longer holds."""
-        for job in started:
-            self.site.free[:] += self.given[job]
-            self._count(job, -1)
-        self._adopt(moment)
-
-    # ------------------------------------------------------------------ words
+    # ------------------------------------------------------------------ messages
 
     def _too_late(self, job: int) -> Difference:
-        """The policy starts a job that the schedule leaves waiting."""
-        number, now = int(self.w.job_id[job]), self.now
-        rest = self._what_it_does(job)
-        queue = self._sorted(self.order, tiers=True)
+        now, start = self.now, self._actual_start(job)
         if self.kept and self.submit[job] < now:
-            return "reserved_start_missed", f"job {number} has a reservation that is due at {now}, but {rest}", job, now
-        if queue[0] == job:
-            return "head_waits", f"job {number} is the head of the queue and fits at {now}, but {rest}", job, now
-        return "left_waiting", f"job {number} could start at {now} without delaying a reservation, but {rest}", job, now
+            return self._difference("reserved_start_missed", job, f"has a reservation that is due at {now}, but {start}")
+        if self._sorted(self.order, tiers=True)[0] == job:
+            return self._difference("head_waits", job, f"is the head of the queue and fits at {now}, but {start}")
+        return self._difference("left_waiting", job, f"could start at {now} without delaying a reservation, but {start}")
 
     def _too_early(self, job: int) -> Difference:
-        number, now = int(self.w.job_id[job]), self.now
-        pools = [p for p in self.site.pools[self.placement.partition[job]].tolist() if p >= 0]
-        free = np.maximum(self.site.free[pools], 0).sum(axis=0)
-        fits = free[0] >= self.procs[job] and free[1] >= self.placement.second[job]
-        if job in self.waiting and fits and _depth(self.policy)[1] and len(self.waiting) > 1:
-            return "reservation_delayed", f"job {number} starts at {now}, when that would delay a reservation", job, now
-        why = "nothing has come or ended then" if job in self.waiting and fits else "there is no room for it, or others come first"
-        return "out_of_turn", f"job {number} starts at {now}, when {self.policy.label} does not start it: {why}", job, now
+        free = np.maximum(self.pools.free[self._pools_of(job)], 0).sum(axis=0)
+        fits = job in self.waiting and free[0] >= self.procs[job] and free[1] >= self.placement.second[job]
+        if fits and _depth(self.policy)[1] and len(self.waiting) > 1:
+            return self._difference("reservation_delayed", job, f"starts at {self.now}, when that would delay a reservation")
+        reason = "no job has arrived or ended then" if fits else "there is no room for it, or other jobs come first"
+        what = f"starts at {self.now}, when {self.policy.label} does not start it: {reason}"
+        return self._difference("out_of_turn", job, what)
 
 
 def _depth(policy: Policy) -> tuple[int, bool]:
-    """How many blocked jobs of a pool have a reservation, and whether others may overtake them."""
+    """Return how many blocked jobs per pool have a reservation, and whether other jobs may overtake them."""
     passes = policy.passes
     return NEVER if passes.depth is None else passes.depth, passes.backfills

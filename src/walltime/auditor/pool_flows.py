@@ -1,14 +1,14 @@
-"""What can be said of pools where a schedule does not tell which ones the jobs had: whether there is any way to place them.
+"""The auditor's rules for schedules that do not record the jobs' pools: there must be some way to place the jobs.
 
-At every start the jobs that run must fit into the pools of their partitions, wherever they are (Hall's condition on unions of pools). An
-outage takes what is in use without ending jobs, so that more may be in use of a pool than it has left, but then nothing starts there.
-Where single nodes are planned, the jobs on the nodes that are lost leave the others free: there only what has started since must fit into
-what is left.
+At every start, the running jobs must fit into the pools of their partitions (Hall's condition on unions of pools). An outage takes
+processors in use without ending jobs, so more of a pool may be in use than is left, but then no job starts there. If single nodes are
+planned, jobs on lost nodes leave the other nodes free: only the jobs that have started since must fit into what is left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -19,16 +19,16 @@ from walltime.machine.placing import NEVER
 
 Array = np.ndarray
 MOST_PARTITIONS = 10
-"""Of more partitions, not all unions are tried."""
+"""Unions of at most this many partitions are tried."""
 MOST_POOLS_OUT = 8
-"""With outages in more pools at once, not all ways are tried in which jobs may outlast their beginnings."""
+"""In at most this many pools with an outage, jobs that outlast its begin are considered."""
 
 
 def used_at_starts(start: Array, end: Array, amounts: Array) -> Array:
-    """What jobs use together when each starts, int64, shape (jobs, kinds of amounts).
+    """Return the amounts that jobs use together when each starts, int64, shape (jobs, kinds of amounts).
 
-    All that starts at the instant counts, and nothing that ends then. A job of no length needs its amounts only beside the jobs that
-    run before and after the instant: whatever starts then may start after it.
+    Jobs that start at the instant count, jobs that end then do not. A job of zero length needs its amounts only in addition to the jobs
+    that run before and after the instant: jobs that start then may start after it.
     """
     ran, used = end > start, np.zeros_like(amounts)
     for kind in range(amounts.shape[1]):
@@ -44,7 +44,7 @@ def used_at_starts(start: Array, end: Array, amounts: Array) -> Array:
 
 
 def broken_by_unions(schedule: MachineSchedule) -> Iterator[tuple[int, str]]:
-    """The jobs with whose start more runs in some pools than they have: the job's index and what is in use."""
+    """Yield the jobs at whose start more of some pools is in use than they have: the job's index and a message."""
     placement, machine = schedule.placement, schedule.placement.machine
     sets = [frozenset(one.pools) for one in machine.partitions]
     capacity = {pool.name: np.array([pool.nodes * pool.procs, pool.nodes * pool.second]) for pool in machine.pools}
@@ -56,19 +56,18 @@ def broken_by_unions(schedule: MachineSchedule) -> Iterator[tuple[int, str]]:
         used = used_at_starts(schedule.start[jobs], schedule.end[jobs], amounts[jobs])
         has = sum((capacity[name] for name in union), np.zeros(2, np.int64))
         for k in np.flatnonzero((used > has).any(axis=1)):
-            yield int(jobs[k]), f"{used[k].tolist()} of {has.tolist()} of {', '.join(sorted(union))}"
+            yield int(jobs[k]), f"starts, and then {used[k].tolist()} of {has.tolist()} of {', '.join(sorted(union))} is in use"
 
 
 def broken_in_outages(schedule: MachineSchedule, by_node: bool) -> Iterator[tuple[int, str]]:
-    """The jobs that start in an outage which leaves no way to place them: the job's index and why; `by_node`: nodes are planned singly."""
+    """Yield the jobs that start in an outage without a way to place them: the job's index and a message; `by_node`: nodes are planned."""
     placement, machine, start, end = schedule.placement, schedule.placement.machine, schedule.start, schedule.end
     if not placement.outages:
         return
     amounts = np.stack([schedule.workload.procs, placement.second], axis=1)
     at_first = placement.since < NEVER
     for kind in range(2):
-        levels = [_Levels(placement, p, kind) for p in range(len(machine.pools))]
-        fit = _fit_on_nodes if by_node else _fit
+        levels = [PoolLevels(placement, p, kind) for p in range(len(machine.pools))]
         has = np.stack([np.where(at_first, one.most, one.at(start)) for one in levels], axis=1)
         need = amounts[:, kind]
         out = np.stack([one.at(start) < one.most for one in levels], axis=1).any(axis=1)
@@ -76,80 +75,67 @@ def broken_in_outages(schedule: MachineSchedule, by_node: bool) -> Iterator[tupl
             through = np.flatnonzero((start < moment) & (end > moment) & (need > 0))
             starters = np.flatnonzero((start == moment) & ~at_first & (need > 0))
             lasting = starters[end[starters] > moment]
-            # Those of no length need not be there at once, nor beside those that start then.
+            # Jobs of zero length need not run together, nor together with the jobs that start then.
             for together in [lasting, *(np.array([job]) for job in starters[end[starters] <= moment].tolist())]:
-                if len(together) and not fit(schedule, np.concatenate([through, together]), moment, need, has, levels):
-                    job = int(together[-1])
-                    yield job, f"with {len(through)} that run and outages considered, its partition's pools have no room for it"
+                if len(together) and not _fit(schedule, np.concatenate([through, together]), moment, need, has, levels, by_node):
+                    had = f"with {len(through)} running jobs and outages considered, its partition's pools have no room for it"
+                    yield int(together[-1]), f"starts at {moment}, but {had}"
 
 
-class _Levels:
-    """How much a pool has, of processors or of the second resource, over time."""
+class PoolLevels:
+    """The amount that a pool has, of processors or of the second resource, over time."""
 
     def __init__(self, placement: Placement, pool: int, kind: int):
         one = placement.machine.pools[pool]
         self.most = one.nodes * (one.procs, one.second)[kind]
         mine = [(begin, until, (procs, second)[kind]) for p, procs, second, begin, until, _ in placement.outages if p == pool]
         self.times = np.array(sorted({time for begin, until, _ in mine for time in (begin, until)}), np.int64)
-        left = [self.most - sum(gone for begin, until, gone in mine if begin <= time < until) for time in self.times.tolist()]
+        left = [self.most - sum(out for begin, until, out in mine if begin <= time < until) for time in self.times.tolist()]
         self.left = np.maximum(np.array([self.most, *left], np.int64), 0)
 
-    def at(self, time: Array) -> Array:
+    def at(self, time: Array | int) -> Array:
+        """Return the amounts at some times."""
         return np.asarray(self.left[np.searchsorted(self.times, time, side="right")])
 
     def since(self, time: int) -> int:
-        """When it came to have what it has."""
+        """Return the time of the last change up to a time."""
         place = int(np.searchsorted(self.times, time, side="right"))
-        return int(self.times[place - 1]) if place else int(np.iinfo(np.int64).min)
+        return int(self.times[place - 1]) if place else -NEVER
 
 
-def _fit(schedule: MachineSchedule, jobs: Array, moment: int, need: Array, has: Array, levels: list[_Levels]) -> bool:
-    """Whether these jobs can be in the pools of their partitions at once.
+def _fit(schedule: MachineSchedule, jobs: Array, moment: int, need: Array, has: Array, levels: list[PoolLevels], by_node: bool) -> bool:
+    """Return whether these jobs fit into the pools of their partitions at once.
 
-    Of a pool that has lost some of it, either no more is in use than is left, or nobody is there who has started since the loss.
+    If a pool has lost processors, either its use is at most what is left, or no job in it has started since the loss. If single nodes are
+    planned (`by_node`), all jobs fit into the pools without losses, and the jobs that started since the last change into what is left.
     """
     placement, machine = schedule.placement, schedule.placement.machine
     places = [[machine.place_of(name) for name in one.pools] for one in machine.partitions]
-    left = [int(one.at(np.array(moment))) for one in levels]
-    most = [one.most for one in levels]
+    left, most, since = [int(one.at(moment)) for one in levels], [one.most for one in levels], [one.since(moment) for one in levels]
     lost = [p for p in range(len(levels)) if left[p] < most[p]][:MOST_POOLS_OUT]
-    since = [levels[p].since(moment) for p in range(len(levels))]
-    kinds: dict[tuple[frozenset[int], frozenset[int]], int] = {}
+    kinds = Counter[tuple[frozenset[int], frozenset[int]]]()
     for job in jobs.tolist():
         open_to = frozenset(p for p in places[placement.partition[job]] if has[job, p] > 0)
-        recent = frozenset(p for p in lost if p in open_to and schedule.start[job] >= since[p] and placement.since[job] == NEVER)
-        kinds[open_to, recent] = kinds.get((open_to, recent), 0) + int(need[job])
+        start = schedule.start[job] if placement.since[job] == NEVER else -NEVER
+        recent = (open_to if start >= max(since) else ()) if by_node else (p for p in lost if p in open_to and start >= since[p])
+        kinds[open_to, frozenset(recent)] += int(need[job])
+    if by_node:
+        everyone, latest = ([(pools, amount) for (pools, recent), amount in kinds.items() if recent or not new] for new in (False, True))
+        return _is_enough(everyone, most) and _is_enough(latest, left)
     for count in range(len(lost) + 1):
         for kept in combinations(lost, count):
-            room = {p: left[p] if p in kept else most[p] for p in range(len(levels))}
-            supply: dict[frozenset[int], int] = {}
-            for (open_to, recent), amount in kinds.items():
-                mine = open_to - (recent - frozenset(kept))
-                supply[mine] = supply.get(mine, 0) + amount
-            if _is_enough(supply, room):
+            supply = [(open_to - (recent - frozenset(kept)), amount) for (open_to, recent), amount in kinds.items()]
+            if _is_enough(supply, [left[p] if p in kept else most[p] for p in range(len(levels))]):
                 return True
     return False
 
 
-def _fit_on_nodes(schedule: MachineSchedule, jobs: Array, moment: int, need: Array, has: Array, levels: list[_Levels]) -> bool:
-    """Whether all jobs fit into the pools without losses, and those that have started since all losses into what is left."""
-    placement, machine = schedule.placement, schedule.placement.machine
-    places = [[machine.place_of(name) for name in one.pools] for one in machine.partitions]
-    begun = max(one.since(moment) for one in levels)
-    everyone: dict[frozenset[int], int] = {}
-    recent: dict[frozenset[int], int] = {}
-    for job in jobs.tolist():
-        open_to = frozenset(p for p in places[placement.partition[job]] if has[job, p] > 0)
-        everyone[open_to] = everyone.get(open_to, 0) + int(need[job])
-        if schedule.start[job] >= begun and placement.since[job] == NEVER:
-            recent[open_to] = recent.get(open_to, 0) + int(need[job])
-    left = {p: int(one.at(np.array(moment))) for p, one in enumerate(levels)}
-    return _is_enough(everyone, {p: one.most for p, one in enumerate(levels)}) and _is_enough(recent, left)
-
-
-def _is_enough(supply: Mapping[frozenset[int], int], room: Mapping[int, int]) -> bool:
-    """Hall's condition: what can only be in some pools is no more than these have, for all unions of what is asked for."""
+def _is_enough(supply: Iterable[tuple[frozenset[int], int]], room: Sequence[int]) -> bool:
+    """Return whether amounts fit into pools by Hall's condition: amounts bound to a union of pools are at most its room, for all unions."""
+    needs = Counter[frozenset[int]]()
+    for own, amount in supply:
+        needs[own] += amount
     unions: set[frozenset[int]] = set()
-    for own in supply:
+    for own in needs:
         unions |= {own | other for other in unions} | {own}
-    return all(sum(amount for own, amount in supply.items() if own <= union) <= sum(room[p] for p in union) for union in unions)
+    return all(sum(amount for own, amount in needs.items() if own <= union) <= sum(room[p] for p in union) for union in unions)

@@ -1,6 +1,6 @@
-"""What a policy starts at an instant on a machine of pools, in compiled code: a plan of what is free of each pool, and the passes over it.
+"""A policy's passes at one instant on a machine with several pools: a plan of each pool's free processors, and jobs placed in it; compiled.
 
-The rules are those of docs/reference/promises.md; nothing is shared with the engines. Times in s.
+docs/reference/promises.md has the rules; the engines share nothing with this module. Times in s.
 """
 
 from __future__ import annotations
@@ -9,31 +9,29 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from walltime.auditor.limits import count_start, within_limits
 from walltime.compiled.jit import called_kernel, entry, kernel
+from walltime.compiled.records import record_dtype
 
 Array = np.ndarray
 NEVER = np.iinfo(np.int64).max // 4
 
-_FIELDS = "procs second partition own run expected reservation reserved arrival later shut"
-POOL_JOB = np.dtype([(name, np.int64) for name in _FIELDS.split()], align=True)
-"""A job. `own`: the length that is planned while it waits; `run`: what it is expected to run once it runs, until `expected`.
-`reservation`, `reserved`: its present and its first reservation, -1 for none. `later`: 1 if it is left for the backfill order. `shut`: 1 if
-a window of the site forbids it to start now."""
-_STATE = "now waiting running steps started again early void due depth backfills in_order"
-POOL_STATE = np.dtype([(name, np.int64) for name in _STATE.split()], align=True)
-"""What changes from pass to pass, and the policy: how many jobs of a pool reserve, whether others pass them, and in which order."""
+POOL_JOB = record_dtype("procs second partition own run expected reservation reserved arrival later shut")
+"""A job. `own`: its planned length while it waits; `run`: its expected runtime once it runs, until `expected`. `reservation`, `reserved`:
+its current and its first reservation, -1 for none. `later`: 1 if it is left for the backfill order. `shut`: 1 if a window of the site
+forbids its start now."""
+POOL_STATE = record_dtype("now waiting running steps started again early void due depth backfills in_order")
+"""The state that changes from pass to pass, and the policy: `depth` reservations per pool, whether it backfills, and in queue order."""
 
 
-class Site(NamedTuple):
+class Pools(NamedTuple):
     """The machine.
 
-    `pools`: of each partition in their order, -1 after the last; `free`: of each pool now, processors and second resource; `outages`: pool,
-    processors, second resource, begin, end, known from; `most`, `used`: each limit and what counts towards it; `limits`: of each job, a
-    piece that begins at `first`; `marks`: reservations of each pool, whether somebody is blocked there, whether it is closed.
+    `order`: the pools of each partition in order, -1 after the last; `free`: processors and second resource of each pool now; `outages`:
+    pool, processors, second resource, begin, end, known from; `most`, `used`: each limit and the amounts counted towards it; job k has the
+    limits `limits[first[k] : first[k + 1]]`; `marks`: for each pool the reservations, whether a job is blocked, and whether it is closed.
     """
 
-    pools: Array
+    order: Array
     free: Array
     outages: Array
     most: Array
@@ -43,16 +41,16 @@ class Site(NamedTuple):
     marks: Array
 
 
-class Plan(NamedTuple):
-    """What is expected to be free of each pool from each time on; and of a place that has been found, the least of each pool."""
+class PoolPlan(NamedTuple):
+    """The free processors and second resource of each pool from each time on; `least`: their minimum over the place just found."""
 
     time: Array
     free: Array
     least: Array
 
 
-class Lines(NamedTuple):
-    """Job numbers: who waits, in queue order and in another (of backfilling, or of arrival); who runs, by expected end; who starts."""
+class PoolLists(NamedTuple):
+    """Jobs: waiting in queue order, and in backfill order or by arrival; running by expected end; started in this pass."""
 
     queue: Array
     other: Array
@@ -60,9 +58,31 @@ class Lines(NamedTuple):
     started: Array
 
 
+@kernel
+def within_limits(jobs: Any, machine: Any, job: Any) -> Any:
+    """Return whether a job may start under its limits; `machine`: Pools or a Cluster."""
+    for k in range(machine.first[job], machine.first[job + 1]):
+        one = machine.limits[k]
+        if machine.used[one, 0] + 1 > machine.most[one, 0] or machine.used[one, 1] + jobs[job].procs > machine.most[one, 1]:
+            return False
+        if machine.used[one, 2] + jobs[job].second > machine.most[one, 2]:
+            return False
+    return True
+
+
+@kernel
+def count_start(jobs: Any, machine: Any, job: Any) -> None:
+    """Count a starting job towards its limits."""
+    for k in range(machine.first[job], machine.first[job + 1]):
+        one = machine.limits[k]
+        machine.used[one, 0] += 1
+        machine.used[one, 1] += jobs[job].procs
+        machine.used[one, 2] += jobs[job].second
+
+
 @called_kernel
 def step_at(state: Any, plan: Any, time: Any) -> Any:
-    """The step of the plan that begins at a time, made if there is none; the number of steps for NEVER."""
+    """Return the index of the step that begins at a time, inserted if missing; the number of steps for NEVER."""
     if time >= NEVER:
         return state.steps
     k = state.steps
@@ -83,7 +103,7 @@ def step_at(state: Any, plan: Any, time: Any) -> Any:
 
 @kernel
 def change(state: Any, plan: Any, begin: Any, end: Any, pool: Any, procs: Any, second: Any) -> Any:
-    """More or less is free of a pool in [begin, end)."""
+    """Change the free amounts of a pool in [begin, end)."""
     first = step_at(state, plan, begin)
     last = step_at(state, plan, end)
     for i in range(first, last):
@@ -92,27 +112,20 @@ def change(state: Any, plan: Any, begin: Any, end: Any, pool: Any, procs: Any, s
 
 
 @called_kernel
-def make_plan(state: Any, jobs: Any, site: Any, plan: Any, lines: Any, given: Any) -> Any:
-    """What is free now, then what comes back when those that run are expected to end, and the outages that are known."""
-    pools = site.free.shape[0]
+def make_plan(state: Any, jobs: Any, pools: Any, plan: Any, lists: Any, given: Any) -> Any:
+    """Plan from the amounts free now, the expected ends of running jobs, and the outages known now."""
     plan.time[0], state.steps = state.now, 1
-    for p in range(pools):
-        plan.free[0, p, 0], plan.free[0, p, 1] = site.free[p, 0], site.free[p, 1]
+    for p in range(pools.free.shape[0]):
+        plan.free[0, p, 0], plan.free[0, p, 1] = pools.free[p, 0], pools.free[p, 1]
     for i in range(state.running):
-        job = lines.running[i]
+        job = lists.running[i]
         k = step_at(state, plan, max(jobs[job].expected, state.now + 1))
-        for p in range(pools):
+        for p in range(pools.free.shape[0]):
             plan.free[k, p, 0] += given[job, p, 0]
             plan.free[k, p, 1] += given[job, p, 1]
-    for i in range(len(site.outages)):
-        pool, procs, second, begin, end, known = (
-            site.outages[i, 0],
-            site.outages[i, 1],
-            site.outages[i, 2],
-            site.outages[i, 3],
-            min(site.outages[i, 4], NEVER),
-            site.outages[i, 5],
-        )
+    for i in range(len(pools.outages)):
+        pool, procs, second = pools.outages[i, 0], pools.outages[i, 1], pools.outages[i, 2]
+        begin, end, known = pools.outages[i, 3], min(pools.outages[i, 4], NEVER), pools.outages[i, 5]
         if begin <= state.now < end:
             change(state, plan, end, NEVER, pool, procs, second)
         elif known <= state.now < begin:
@@ -120,26 +133,26 @@ def make_plan(state: Any, jobs: Any, site: Any, plan: Any, lines: Any, given: An
 
 
 @kernel
-def may_start(jobs: Any, site: Any, job: Any) -> Any:
-    """Return whether neither a window nor a limit keeps a job from starting now."""
-    return jobs[job].shut == 0 and within_limits(jobs, site, job)
+def may_start(jobs: Any, pools: Any, job: Any) -> Any:
+    """Return whether windows and limits allow a job to start now."""
+    return jobs[job].shut == 0 and within_limits(jobs, pools, job)
 
 
 @called_kernel
-def find_place(state: Any, jobs: Any, site: Any, plan: Any, job: Any, latest: Any) -> Any:
-    """The first time up to `latest` from which on a job has enough all along, or NEVER; `plan.least` has the least of each pool."""
+def find_place(state: Any, jobs: Any, pools: Any, plan: Any, job: Any, latest: Any) -> Any:
+    """Return the earliest time up to `latest` from which a job has enough for its whole length, or NEVER; set `plan.least`."""
     one, begin = jobs[job], 0
     while begin < state.steps and plan.time[begin] <= latest:
         until = plan.time[begin] + one.own
-        for k in range(site.pools.shape[1]):
-            p = site.pools[one.partition, k]
+        for k in range(pools.order.shape[1]):
+            p = pools.order[one.partition, k]
             if p >= 0:
-                plan.least[p, 0] = plan.least[p, 1] = NEVER if site.marks[p, 2] == 0 else 0
+                plan.least[p, 0] = plan.least[p, 1] = NEVER if pools.marks[p, 2] == 0 else 0
         i, enough = begin, True
         while enough and i < state.steps and (i == begin or plan.time[i] < until):
             procs, second, procs_then, second_then = one.procs, one.second, one.procs, one.second
-            for k in range(site.pools.shape[1]):
-                p = site.pools[one.partition, k]
+            for k in range(pools.order.shape[1]):
+                p = pools.order[one.partition, k]
                 if p >= 0:
                     plan.least[p, 0] = min(plan.least[p, 0], max(plan.free[i, p, 0], 0))
                     plan.least[p, 1] = min(plan.least[p, 1], max(plan.free[i, p, 1], 0))
@@ -151,19 +164,19 @@ def find_place(state: Any, jobs: Any, site: Any, plan: Any, job: Any, latest: An
             i += 1
         if enough:
             return plan.time[begin]
-        # Where there is too little at that step whatever came before, no place may contain it.
+        # If that step alone has too little, no place may contain it.
         begin = i if procs_then > 0 or second_then > 0 else begin + 1
     return NEVER
 
 
 @called_kernel
-def put_in_place(state: Any, jobs: Any, site: Any, plan: Any, given: Any, job: Any, begin: Any) -> Any:
-    """A job gets the place that was just found: of each pool of its partition in turn what stays free there, until it has enough."""
+def put_in_place(state: Any, jobs: Any, pools: Any, plan: Any, given: Any, job: Any, begin: Any) -> Any:
+    """Give a job the place just found: from each pool of its partition in turn what stays free there, until it has enough."""
     procs, second = jobs[job].procs, jobs[job].second
-    for p in range(site.free.shape[0]):
+    for p in range(pools.free.shape[0]):
         given[job, p, 0] = given[job, p, 1] = 0
-    for k in range(site.pools.shape[1]):
-        p = site.pools[jobs[job].partition, k]
+    for k in range(pools.order.shape[1]):
+        p = pools.order[jobs[job].partition, k]
         if p >= 0:
             given[job, p, 0], given[job, p, 1] = min(procs, plan.least[p, 0]), min(second, plan.least[p, 1])
             procs -= given[job, p, 0]
@@ -173,34 +186,36 @@ def put_in_place(state: Any, jobs: Any, site: Any, plan: Any, given: Any, job: A
 
 @called_kernel
 def occupy(state: Any, jobs: Any, plan: Any, given: Any, job: Any, begin: Any, sign: Any) -> Any:
-    """Take a job's place out of the plan, or give it back (-1)."""
+    """Take a job's place from the plan, or release it (-1)."""
     for p in range(plan.free.shape[1]):
         if given[job, p, 0] > 0 or given[job, p, 1] > 0:
             change(state, plan, begin, begin + jobs[job].own, p, -sign * given[job, p, 0], -sign * given[job, p, 1])
 
 
 @kernel
-def begin_now(state: Any, jobs: Any, site: Any, lines: Any, given: Any, job: Any) -> Any:
-    """A job starts."""
-    for p in range(site.free.shape[0]):
-        site.free[p, 0] -= given[job, p, 0]
-        site.free[p, 1] -= given[job, p, 1]
-    count_start(jobs, site, job)
+def begin_now(state: Any, jobs: Any, pools: Any, lists: Any, given: Any, job: Any) -> Any:
+    """Start a job; if at most the heads have reservations and its expected runtime differs from its planned length, the pass must end."""
+    for p in range(pools.free.shape[0]):
+        pools.free[p, 0] -= given[job, p, 0]
+        pools.free[p, 1] -= given[job, p, 1]
+    count_start(jobs, pools, job)
     jobs[job].reservation = -1
-    lines.started[state.started] = job
+    lists.started[state.started] = job
     state.started += 1
+    if state.depth <= 1 and jobs[job].run != jobs[job].own:
+        state.again = 1
 
 
 @kernel
-def clear_marks(site: Any) -> Any:
-    """Nobody has a reservation yet, nobody is blocked, no pool is closed."""
-    for p in range(site.marks.shape[0]):
-        site.marks[p, 0] = site.marks[p, 1] = site.marks[p, 2] = 0
+def clear_marks(pools: Any) -> Any:
+    """Clear the marks of all pools: no reservation, no blocked job, not closed."""
+    for p in range(pools.marks.shape[0]):
+        pools.marks[p, 0] = pools.marks[p, 1] = pools.marks[p, 2] = 0
 
 
 @kernel
 def free_in_all(plan: Any) -> Any:
-    """Processors that are free now, in all pools."""
+    """Return the processors free now in all pools together."""
     free = 0
     for p in range(plan.free.shape[1]):
         free += max(plan.free[0, p, 0], 0)
@@ -208,100 +223,98 @@ def free_in_all(plan: Any) -> Any:
 
 
 @entry
-def decide_afresh(state: Any, jobs: Any, site: Any, plan: Any, lines: Any, given: Any) -> Any:
-    """One pass that makes all reservations anew; `lines.started` has who starts, in order.
+def make_new_plan(state: Any, jobs: Any, pools: Any, plan: Any, lists: Any, given: Any) -> Any:
+    """Run a pass that makes all reservations anew; `lists.started` gets the jobs that start, in order.
 
-    Where at most the head of each pool has a reservation, and a job starts that is expected to run for another time than it was planned
-    for, the pass ends and must be made again: `state.again`.
+    If only the head of each pool has a reservation, the pass ends after the start of a job whose expected runtime differs from its planned
+    length, and must be repeated: `state.again`.
     """
-    make_plan(state, jobs, site, plan, lines, given)
-    clear_marks(site)
+    make_plan(state, jobs, pools, plan, lists, given)
+    clear_marks(pools)
     state.started = state.again = 0
     free = free_in_all(plan)
     for i in range(state.waiting):
-        job = lines.queue[i]
+        job = lists.queue[i]
         jobs[job].later = 0
-        if not may_start(jobs, site, job):
+        if not may_start(jobs, pools, job):
             continue
         reserves, passed = True, False
-        for k in range(site.pools.shape[1]):
-            p = site.pools[jobs[job].partition, k]
+        for k in range(pools.order.shape[1]):
+            p = pools.order[jobs[job].partition, k]
             if p >= 0:
-                reserves = reserves and site.marks[p, 0] < state.depth
-                passed = passed or site.marks[p, 1] > 0
+                reserves = reserves and pools.marks[p, 0] < state.depth
+                passed = passed or pools.marks[p, 1] > 0
         begin = NEVER
         if reserves:
-            begin = find_place(state, jobs, site, plan, job, NEVER - 1)
+            begin = find_place(state, jobs, pools, plan, job, NEVER - 1)
         elif state.backfills == 1 and state.in_order == 0 and passed:
             jobs[job].later = 1
         elif jobs[job].procs <= free:
-            begin = find_place(state, jobs, site, plan, job, state.now)
+            begin = find_place(state, jobs, pools, plan, job, state.now)
         if begin < NEVER:
             if reserves and jobs[job].reserved < 0 and (state.depth > 1 or begin > state.now):
                 jobs[job].reserved = begin
-            put_in_place(state, jobs, site, plan, given, job, begin)
+            put_in_place(state, jobs, pools, plan, given, job, begin)
             if begin == state.now:
-                begin_now(state, jobs, site, lines, given, job)
-                if state.depth <= 1 and jobs[job].run != jobs[job].own:
-                    state.again = 1
+                begin_now(state, jobs, pools, lists, given, job)
+                if state.again == 1:
                     return
                 free = free_in_all(plan)
                 continue
-        for k in range(site.pools.shape[1]):
-            p = site.pools[jobs[job].partition, k]
+        for k in range(pools.order.shape[1]):
+            p = pools.order[jobs[job].partition, k]
             if p >= 0:
-                site.marks[p, 0] += 1 if reserves else 0
-                site.marks[p, 1] = 1
-                site.marks[p, 2] = 1 - state.backfills
+                pools.marks[p, 0] += 1 if reserves else 0
+                pools.marks[p, 1] = 1
+                pools.marks[p, 2] = 1 - state.backfills
     for i in range(state.waiting if state.backfills == 1 and state.in_order == 0 else 0):
-        job = lines.other[i]
-        if jobs[job].later == 0 or jobs[job].procs > free or not may_start(jobs, site, job):
+        job = lists.other[i]
+        if jobs[job].later == 0 or jobs[job].procs > free or not may_start(jobs, pools, job):
             continue
-        if find_place(state, jobs, site, plan, job, state.now) == state.now:
-            put_in_place(state, jobs, site, plan, given, job, state.now)
-            begin_now(state, jobs, site, lines, given, job)
-            if state.depth <= 1 and jobs[job].run != jobs[job].own:
-                state.again = 1
+        if find_place(state, jobs, pools, plan, job, state.now) == state.now:
+            put_in_place(state, jobs, pools, plan, given, job, state.now)
+            begin_now(state, jobs, pools, lists, given, job)
+            if state.again == 1:
                 return
             free = free_in_all(plan)
 
 
 @entry
-def decide_kept(state: Any, jobs: Any, site: Any, plan: Any, lines: Any, given: Any) -> Any:
-    """One pass of conservative backfilling with kept reservations (mualem01, section 2.1); `state.due` is the next of them.
+def update_plan(state: Any, jobs: Any, pools: Any, plan: Any, lists: Any, given: Any) -> Any:
+    """Run a pass of conservative backfilling with kept reservations (mualem01, section 2.1); `state.due` is the next one due.
 
-    Whoever is over a limit has no reservation. After what was not planned (`state.void`), and while a job runs that should have ended, all
-    are made anew in queue order.
+    Jobs over a limit have no reservation. After an unplanned change (`state.void`) and while a running job is overdue, all reservations
+    are made again in queue order.
     """
-    make_plan(state, jobs, site, plan, lines, given)
-    clear_marks(site)
+    make_plan(state, jobs, pools, plan, lists, given)
+    clear_marks(pools)
     state.started = state.again = 0
-    overdue = state.running > 0 and jobs[lines.running[0]].expected <= state.now
+    overdue = state.running > 0 and jobs[lists.running[0]].expected <= state.now
     afresh = overdue or state.void == 1
     for i in range(state.waiting):
-        job = lines.queue[i]
+        job = lists.queue[i]
         if jobs[job].reservation >= 0:
-            if afresh or not may_start(jobs, site, job):
+            if afresh or not may_start(jobs, pools, job):
                 jobs[job].reservation = -1
                 state.early = 1
             else:
                 occupy(state, jobs, plan, given, job, jobs[job].reservation, 1)
     if state.early == 1 and not afresh:
         for i in range(state.waiting):
-            job = lines.queue[i]
+            job = lists.queue[i]
             if jobs[job].reservation >= 0:
                 occupy(state, jobs, plan, given, job, jobs[job].reservation, -1)
-                reserve(state, jobs, site, plan, given, job)
+                reserve(state, jobs, pools, plan, given, job)
     for i in range(state.waiting):
-        job = lines.queue[i] if afresh else lines.other[i]
-        if jobs[job].reservation < 0 and may_start(jobs, site, job):
-            reserve(state, jobs, site, plan, given, job)
+        job = lists.queue[i] if afresh else lists.other[i]
+        if jobs[job].reservation < 0 and may_start(jobs, pools, job):
+            reserve(state, jobs, pools, plan, given, job)
     state.early, state.void, state.due = 0, 1 if overdue else 0, NEVER
     for i in range(state.waiting):
-        job = lines.other[i]
+        job = lists.other[i]
         if jobs[job].reservation == state.now:
-            if may_start(jobs, site, job):
-                begin_now(state, jobs, site, lines, given, job)
+            if may_start(jobs, pools, job):
+                begin_now(state, jobs, pools, lists, given, job)
                 if jobs[job].run > jobs[job].own:
                     state.void = 1
             else:
@@ -311,12 +324,12 @@ def decide_kept(state: Any, jobs: Any, site: Any, plan: Any, lines: Any, given: 
 
 
 @kernel
-def reserve(state: Any, jobs: Any, site: Any, plan: Any, given: Any, job: Any) -> Any:
-    """A job gets the earliest place, if there is one."""
-    begin = find_place(state, jobs, site, plan, job, NEVER - 1)
+def reserve(state: Any, jobs: Any, pools: Any, plan: Any, given: Any, job: Any) -> Any:
+    """Reserve the earliest place for a job, if there is one."""
+    begin = find_place(state, jobs, pools, plan, job, NEVER - 1)
     jobs[job].reservation = -1
     if begin < NEVER:
-        put_in_place(state, jobs, site, plan, given, job, begin)
+        put_in_place(state, jobs, pools, plan, given, job, begin)
         jobs[job].reservation = begin
         if jobs[job].reserved < 0:
             jobs[job].reserved = begin

@@ -1,4 +1,4 @@
-"""What an audit checks, and what it says: the rules, declared once, and the report."""
+"""The rules of an audit, and its report."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from walltime.tables import Facts, Table
 
 ALWAYS = {
     "unknown_job": "every row is a job of the workload",
-    "duplicate_job": "no job stands in the schedule twice",
-    "missing_job": "every job of the workload stands in the schedule",
-    "submit_differs": "submit is that of the workload",
-    "procs_differ": "processors are those of the workload",
-    "requested_differs": "the request is that of the workload",
-    "believed_differs": "the believed runtime is that of the options: the estimate, or what the predictor says",
+    "duplicate_job": "no job appears in the schedule twice",
+    "missing_job": "every job of the workload appears in the schedule",
+    "submit_differs": "submission times are the workload's",
+    "procs_differ": "numbers of processors are the workload's",
+    "requested_differs": "requests are the workload's",
+    "believed_differs": "believed runtimes follow from the options: the estimate, or the prediction",
     "start_before_submit": "no job starts before it is submitted",
     "end_differs": "each job ends after exactly its effective runtime, which the log and the overrun rule decide",
     "over_limit": "no job runs past its kill limit",
-    "capacity": "at no instant are more processors in use than the machine has; a job of no length starts only while its own are free",
+    "capacity": "the jobs never use more processors than the machine has; a job of zero length starts only while enough are free",
 }
-"""What holds for every schedule, whatever the policy."""
-OF_POLICIES = {
+"""The rules for every schedule, whatever the policy, and what they require."""
+POLICY_RULES = {
     "head_waits": "the head of the queue starts when the policy starts it",
     "left_waiting": "no other job that the policy would start now is left waiting",
     "reservation_delayed": "no job starts that moves a reservation back",
     "reserved_start_missed": "no job waits past a reserved start that is kept for it",
     "out_of_turn": "no job starts where the policy does not start it",
     "reserved_start_differs": "the first reservation of each job is the one that the policy makes",
-    "kind_wrong": "each start is labelled as what it is",
+    "kind_wrong": "each start has the right label",
 }
-"""What policies promise. Each of them says which of these rules hold for it, and in which form (`Policy.promises`)."""
-CHECKS = ALWAYS | OF_POLICIES
-"""All rules for a machine that is a number of processors, and what they require."""
+"""The rules that policies promise. `Policy.promises` names those that hold for a policy, with its wording."""
+CHECKS = ALWAYS | POLICY_RULES
+"""All rules for a machine with a single pool, and what they require."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,10 @@ class Violation:
 
 @dataclass(frozen=True)
 class AuditReport:
-    """The result of an audit; `violations` holds all violations, the earliest first.
+    """The result of an audit.
 
-    `skipped`: rules that hold for such a schedule and could not be checked, and why. `assumed`: what was taken from the schedule itself.
+    `violations`: all violations, the earliest first. `skipped`: rules that apply but could not be checked, and the reason. `assumed`:
+    assumptions of the audit, such as what it took from the schedule itself.
     """
 
     violations: tuple[Violation, ...]
@@ -62,40 +63,37 @@ class AuditReport:
 
     @property
     def ok(self) -> bool:
-        """Whether all checked rules hold."""
+        """Return whether all checked rules hold."""
         return not self.violations
 
     @property
     def first(self) -> Violation | None:
-        """The earliest violation."""
+        """Return the earliest violation, None without one."""
         return self.violations[0] if self.violations else None
 
     @property
     def counts(self) -> dict[str, int]:
-        """Number of violations of each rule."""
+        """Return the number of violations of each rule."""
         return dict(Counter(v.rule for v in self.violations))
 
     def as_dict(self) -> dict[str, Any]:
-        """The report, ready for JSON."""
-        first = self.first
+        """Return the report, ready for JSON."""
+        first = None if self.first is None else {name: getattr(self.first, name) for name in ("rule", "time", "jobs", "message")}
         return {
             "ok": self.ok,
             "jobs": self.jobs,
             "violations": self.counts,
-            "first": None
-            if first is None
-            else {"rule": first.rule, "time": first.time, "jobs": list(first.jobs), "message": first.message},
+            "first": first and first | {"jobs": list(first["jobs"])},
             "checked": list(self.checked),
             "skipped": dict(self.skipped),
             "assumed": list(self.assumed),
         }
 
     def _repr_html_(self) -> str:
-        """A table in a notebook."""
-        rows = [
-            [rule, f"{count:,}", next(v.message for v in self.violations if v.rule == rule)] for rule, count in sorted(self.counts.items())
-        ]
-        if rows:
+        """Return a table for notebooks."""
+        firsts = {v.rule: v.message for v in reversed(self.violations)}
+        if firsts:
+            rows = [[rule, f"{count:,}", firsts[rule]] for rule, count in sorted(self.counts.items())]
             return Table(["rule", "broken", "first"], rows, str(self))._repr_html_()
         return Facts(f"ok: {self}", [("rules checked", f"{len(self.checked)}"), ("not checked", f"{len(self.skipped)}")])._repr_html_()
 
@@ -105,7 +103,7 @@ class AuditReport:
     def __str__(self) -> str:
         if self.first is not None:
             return f"{self.first.rule} at {self.first.time}: {self.first.message}"
-        said = f"{self.jobs:,} jobs, {len(self.checked)} rules checked, none broken"
+        result = f"{self.jobs:,} jobs, {len(self.checked)} rules checked, none broken"
         if self.skipped:
-            said += f"; {len(self.skipped)} not checked: {', '.join(self.skipped)}"
-        return "; ".join((said, *self.assumed))
+            result += f"; {len(self.skipped)} not checked: {', '.join(self.skipped)}"
+        return "; ".join((result, *self.assumed))

@@ -1,4 +1,4 @@
-"""The rows of a schedule beside the jobs of its workload, and what holds for every schedule, whatever the policy."""
+"""The rows of a schedule matched to the jobs of its workload, and the rules for every schedule, whatever the policy."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Array = np.ndarray
 
 
 class Rows:
-    """The columns side by side: one entry per job that stands in both, in the workload's order of arrival; times int64 s.
+    """The jobs that are in both the schedule and the workload, by order of arrival; times int64 s.
 
-    `job`: places in the workload. `submit`: with feedback, as it follows from the schedule. `ran`: effective runtime. `estimate`: what the
-    scheduler believes without predictions. `unmatched`: the violations of rows and jobs that have no counterpart.
+    `job`: indices into the workload. `submit`: with feedback, computed from the schedule. `ran`: effective runtime. `estimate`: the runtime
+    that the scheduler believes without predictions. `unmatched`: violations of rows and jobs without a counterpart.
     """
 
     def __init__(self, workload: Workload, schedule: Mapping[str, Array], runtime: Array, estimate: Array, placement: Placement | None):
@@ -37,11 +37,11 @@ class Rows:
         self.start, self.end = schedule["start"][self.row], schedule["end"][self.row]
 
     def column(self, name: str) -> Array | None:
-        """A column of the schedule, None if it has none of this name."""
+        """Return a column of the schedule, None if it is missing."""
         return self.file[name][self.row] if name in self.file else None
 
     def _match(self) -> Iterator[Violation]:
-        """Match the rows of the schedule to the jobs of the workload; all further checks use the matched ones only."""
+        """Match rows of the schedule with jobs of the workload; all other checks use matched jobs only."""
         w, ids = self.workload, self.file["job_id"]
         by_id = np.argsort(w.job_id)
         known = w.job_id[by_id]
@@ -66,7 +66,7 @@ class Rows:
             yield Violation("missing_job", f"job {job} is not in the schedule", (job,), int(w.submit[index]))
 
     def _eligible(self) -> Array:
-        """From when on each job waits: its submission, or the end of the last job that it depends on, if that is later."""
+        """Return the time from which each job waits: its submission, or the last end of a job that it depends on, if later."""
         w, placement = self.workload, self.placement
         submit = w.submit
         end = np.full(len(w), np.iinfo(np.int64).max // 2)
@@ -74,7 +74,7 @@ class Rows:
         if w.feedback:
             after, think = w.dependencies()
             if placement is not None:
-                after[placement.since < NEVER] = -1  # they have been submitted before the beginning
+                after[placement.since < NEVER] = -1  # submitted before the beginning
             submit = np.where(after >= 0, np.maximum(end[after] + think, 0), submit)
         if placement is not None and placement.after.items.size:
             submit = submit.copy()
@@ -85,13 +85,13 @@ class Rows:
     # ------------------------------------------------- rules for every schedule
 
     def differing(self, rule: str, name: str, true: Array) -> Iterator[Violation]:
-        """Jobs whose column of this name says something else."""
-        said = self.file[name][self.row]
-        for i in np.flatnonzero(said != true):
-            yield self._violation(rule, f"job {self.ids[i]} has {name} {said[i]} in the schedule and {true[i]} in the workload", i)
+        """Yield the jobs whose column of this name has another value than the true one."""
+        stated = self.file[name][self.row]
+        for i in np.flatnonzero(stated != true):
+            yield self._violation(rule, f"job {self.ids[i]} has {name} {stated[i]} in the schedule and {true[i]} in the workload", i)
 
     def wrong_times(self, limit: Array | None) -> Iterator[Violation]:
-        """Starts before the submission, and ends that do not follow from start and runtime; `limit`: where jobs are killed at one."""
+        """Yield starts before submission, and ends that do not follow from start and runtime; `limit`: kill limits, None without."""
         at_first = np.zeros(len(self.job), bool) if self.placement is None else self.placement.since[self.job] < NEVER
         for i in np.flatnonzero((self.start < self.submit) & ~at_first):
             message = f"job {self.ids[i]} starts at {self.start[i]}, before it is submitted at {self.submit[i]}"
@@ -108,14 +108,14 @@ class Rows:
             yield self._violation("end_differs", message, i)
 
     def over_capacity(self) -> Iterator[Violation]:
-        """Processors in use as a step function of time: jobs occupy theirs from their start until just before their end.
+        """Yield the instants at which more processors are in use than the machine has; jobs use theirs in [start, end).
 
-        A job of no length needs its own at the instant of its start, among those that run before and after it: what ends then has ended,
-        and what starts then may start later.
+        A job of zero length needs its processors among the jobs that run before and after the instant: jobs that end then have ended, and
+        jobs that start then may start later.
         """
         if not len(self.job):
             return
-        lasts = self.end > self.start  # those of negative length are told with the times
+        lasts = self.end > self.start  # wrong_times reports negative lengths
         times = np.concatenate([self.start, self.end])
         change = np.where(np.concatenate([lasts] * 2), np.concatenate([self.procs, -self.procs]), 0)
         moments, place = np.unique(times, return_inverse=True)
@@ -139,7 +139,7 @@ class Rows:
         for k in np.flatnonzero(busy + self.procs[at_once] > self.workload.machine_procs):
             i = at_once[k]
             free = self.workload.machine_procs - busy[k]
-            message = f"job {self.ids[i]} runs for no time, but needs {self.procs[i]} processors at {self.start[i]}, where {free} are free"
+            message = f"job {self.ids[i]} runs for 0 s, but needs {self.procs[i]} processors at {self.start[i]}, when {free} are free"
             yield self._violation("capacity", message, i)
 
     def _violation(self, rule: str, message: str, place: Any) -> Violation:

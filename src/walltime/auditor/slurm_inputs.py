@@ -1,4 +1,4 @@
-"""What a run along a schedule of Slurm's needs to know: what jobs want of nodes, which nodes an outage takes, accounts, priorities."""
+"""Inputs of a walk along a schedule made by Slurm: the jobs' needs, the nodes that outages take, accounts and priorities."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Array = np.ndarray
 
 
 class Needs(NamedTuple):
-    """What each job wants; int64. `nodes`: the fewest; `whole`: 1 for whole nodes; `each`: what of the second resource each must have."""
+    """The jobs' needs, int64. `nodes`: the fewest; `whole`: 1 for whole nodes; `each`: the second resource needed on each node."""
 
     nodes: Array
     whole: Array
@@ -28,8 +28,8 @@ class Needs(NamedTuple):
 class Hardware(NamedTuple):
     """The nodes, numbered pool by pool.
 
-    `capacity`: processors and second resource, shape (nodes, 2); `partitions`: the nodes of each in their order; `outages`: nodes, begin,
-    end and the time from which each is known, s.
+    `capacity`: processors and second resource, shape (nodes, 2); `partitions`: the nodes of each partition in order; `outages`: nodes,
+    begin, end, and the time from which each is known, s.
     """
 
     capacity: Array
@@ -38,7 +38,7 @@ class Hardware(NamedTuple):
 
 
 def hardware(placement: Placement) -> Hardware:
-    """The nodes. An outage takes the last ones of its pool that are not gone at its begin."""
+    """Return the nodes of a machine. An outage takes the last nodes of its pool that are not out at its begin."""
     machine = placement.machine
     counts = [pool.nodes for pool in machine.pools]
     first = np.concatenate([[0], np.cumsum(counts)])
@@ -56,7 +56,7 @@ def hardware(placement: Placement) -> Hardware:
 
 
 def needs(workload: Workload, placement: Placement, nodes: Hardware) -> Needs:
-    """What the jobs of a placed workload want of the nodes of their partitions."""
+    """Return the jobs' needs on the nodes of their partitions."""
     machine, part = placement.machine, placement.partition
     count = len(workload)
     sizes = np.array([len(own) for own in nodes.partitions])[part]
@@ -73,8 +73,8 @@ def needs(workload: Workload, placement: Placement, nodes: Hardware) -> Needs:
     return Needs(fewest.astype(np.int64), whole.astype(np.int64), each.astype(np.int64))
 
 
-def lasting_merit(workload: Workload, placement: Placement, settings: SlurmSettings, fewest: Array, nodes: Hardware) -> Array:
-    """The part of each job's priority that does not change, float64: of its size, partition and quality of service."""
+def constant_priority(workload: Workload, placement: Placement, settings: SlurmSettings, fewest: Array, nodes: Hardware) -> Array:
+    """Return the constant part of each job's priority, float64: for size, partition and quality of service."""
     procs, all_procs = workload.procs, int(nodes.capacity[:, 0].sum())
     if settings.flag("SMALL_RELATIVE_TO_TIME"):
         size = procs / np.maximum(workload.believed // 60, 1) / all_procs
@@ -84,31 +84,29 @@ def lasting_merit(workload: Workload, placement: Placement, settings: SlurmSetti
     partitions = placement.machine.partitions
     highest = max([1, *(one.job_factor for one in partitions)])
     of_partition = np.array([one.job_factor / highest for one in partitions])[placement.partition]
-    merit = settings["priority_weight_job_size"] * size + settings["priority_weight_partition"] * of_partition
-    return np.asarray(merit + settings["priority_weight_qos"] * qos_factors(workload, placement.machine), np.float64)
+    weighted = settings["priority_weight_job_size"] * size + settings["priority_weight_partition"] * of_partition
+    return np.asarray(weighted + settings["priority_weight_qos"] * qos_factors(workload, placement.machine), np.float64)
 
 
 def rules_of(settings: SlurmSettings) -> Any:
-    """Slurm's parameters as its schedulers take them."""
+    """Return Slurm's parameters as one record for compiled code."""
     rules = np.zeros(1, SLURM_RULES).view(np.recarray)[0]
-    numbers = settings.numbers
     for name in SLURM_RULES.names or ():
-        rules[name] = numbers[name]
+        rules[name] = settings.numbers[name]
     rules.most_started = rules.most_started or NEVER
     return rules
 
 
 def new_blocks(nodes: Hardware, count: int) -> Blocks:
-    """Memory for the outages, closed partitions, and so many reservations."""
-    gone, width = sum(len(own) for own, *_ in nodes.outages), max(len(own) for own in nodes.partitions)
+    """Return memory for the blocks of all outages, closed partitions, and `count` reservations."""
+    out, width = sum(len(own) for own, *_ in nodes.outages), max(len(own) for own in nodes.partitions)
     more = count + len(nodes.partitions)
     size = len(nodes.outages) + more
-    numbers = np.zeros(size, np.int64), np.zeros(size, np.int64)
-    return Blocks(np.zeros((size, 4), np.int64), np.zeros(gone + more * width, np.int64), *numbers)
+    return Blocks(*(np.zeros(shape, np.int64) for shape in ((size, 4), out + more * width, size, size)))
 
 
-class Tree:
-    """Accounts and users, the root first: what they have used, decayed, and the fair-share factors; `association`: each job's user."""
+class AccountTree:
+    """Accounts and users, the root first, with their decayed usage and fair-share factors; `association`: the node of each job's user."""
 
     def __init__(self, workload: Workload, machine: Machine, settings: SlurmSettings):
         self.parent, self.shares, self.is_user = [-1], [1], [False]
@@ -117,17 +115,12 @@ class Tree:
         own: dict[tuple[str, str | None], int] = {(one.account, one.user): one.shares for one in machine.shares if one.user is not None}
         for name in self._accounts:
             self._account(name)
-        self.association = [self._user(workload, own, *numbers) for numbers in self._numbers(workload)]
+        group, user = (workload.columns.get(name, np.full(len(workload), -1)).tolist() for name in ("group", "user"))
+        self.association = [self._user(workload, own, *numbers) for numbers in zip(group, user, strict=True)]
         self.decay, self.by_tree = settings.decay, not settings.flag("NO_FAIR_TREE")
         self.weighs = settings["priority_weight_fairshare"] > 0
         self.used, self._factors = [0.0] * len(self.parent), [0.0] * len(self.parent)
         self._is_ranked = False
-
-    @staticmethod
-    def _numbers(workload: Workload) -> list[tuple[int, int]]:
-        nobody = np.full(len(workload), -1)
-        group, user = (workload.columns.get(name, nobody).tolist() for name in ("group", "user"))
-        return list(zip(group, user, strict=True))
 
     def _add(self, key: tuple[str | None, str | None], above: int, shares: int) -> int:
         self._places[key] = len(self.parent)
@@ -164,7 +157,7 @@ class Tree:
 
     @property
     def is_unused(self) -> bool:
-        """Whether nobody has used anything yet."""
+        """Return whether no user has used anything yet."""
         return not any(self.used)
 
     def factor(self, association: int) -> float:
@@ -175,9 +168,10 @@ class Tree:
         return self._factors[association]
 
     def _by_tree(self) -> list[float]:
-        """Fair Tree: sort users by the levels, shares / use, of all accounts above them and their own; those of one rank are tied.
+        """Return the factors of Fair Tree: rank users by the levels (shares / usage) of all accounts above them, then by their own.
 
-        Below an account, users come before accounts of the same level. Source: https://slurm.schedmd.com/fair_tree.html.
+        Below an account, users come before accounts of the same level; users with equal levels are tied. Source:
+        https://slurm.schedmd.com/fair_tree.html.
         """
         paths: list[tuple[tuple[float, bool, int], ...]] = [()]
         for k in range(1, len(self.parent)):
@@ -189,7 +183,7 @@ class Tree:
         ]
 
     def _by_use(self) -> list[float]:
-        """Classic fair share: 2 ** -(effective use / share), both as parts of the whole.
+        """Return the factors of classic fair share: 2 ** -(effective usage / share), both as fractions of the whole.
 
         Source: https://slurm.schedmd.com/classic_fair_share.html.
         """

@@ -1,9 +1,9 @@
-"""What going along a schedule needs on any machine of nodes, and the way along it; what is decided differs by machine."""
+"""A walk along a schedule on a machine with several pools; subclasses add the decisions of a policy."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
@@ -16,17 +16,17 @@ from walltime.workload import Workload
 
 Array = np.ndarray
 Difference = tuple[str, str, int, int]
-"""The rule that is broken, a message, the job's index and the time, s."""
+"""A broken rule: its name, a message, the job's index and the time, s."""
 NO_LIMIT = np.iinfo(np.int64).max // 4
 """More than any limit."""
 
 
 @dataclass(frozen=True)
 class MachineSchedule:
-    """A schedule on a machine of pools, with what its jobs need there; times int64 s, one entry per job of the workload.
+    """A schedule on a machine with several pools, and its jobs' placement; times int64 s, one entry per job of the workload.
 
-    `given`, `slots`, `limit`: as in `Schedule`, None where the schedule does not say; then jobs have what the policy gives them. `windows`:
-    when those of the site let each job start.
+    `given`, `slots`, `limit`: as in `Schedule`; None where the schedule lacks them: jobs then get what the policy gives them. `windows`:
+    the site's windows, which forbid starts.
     """
 
     workload: Workload
@@ -40,15 +40,15 @@ class MachineSchedule:
     limit: Array | None = None
 
     def broken(self, rule: str, job: int, what: str) -> Difference:
-        """A rule that a job breaks when it starts."""
+        """Return the violation of a rule by a job at its start."""
         return rule, f"job {self.workload.job_id[job]} {what}", int(job), int(self.start[job])
 
 
 class Walk(ABC):
-    """The state that the schedule has led to. Jobs are places in the workload: those to come, those that wait and run; times in s.
+    """The state to which a schedule has led: jobs to come, waiting and running, as indices into the workload; times in s.
 
-    `most`, `used`: of each limit the most jobs, processors and second resource that run, and what runs; `limits`: those of all jobs, of
-    which job k has `limits[first_limit[k] : first_limit[k + 1]]`.
+    `most`, `used`: jobs, processors and second resource that each limit allows, and that run; job k has the limits
+    `limits[first_limit[k] : first_limit[k + 1]]`.
     """
 
     def __init__(self, schedule: MachineSchedule):
@@ -75,42 +75,46 @@ class Walk(ABC):
         self.by_start = sorted(self.coming, key=lambda job: (self.start[job], job))
         self.next_start = 0
         self.settled: int | None = None
-        self.late: set[int] = set()  # said to have been left waiting
+        self.late: set[int] = set()  # reported as left waiting
         self.most = np.minimum(np.array(placement.limits, np.int64).reshape(-1, 3), NO_LIMIT)
         self.used = np.zeros_like(self.most)
         self.first_limit, self.limits = placement.limits_of.first, placement.limits_of.items
 
-    # ------------------------------------------------------------------ what differs by machine
+    # ------------------------------------------------------------------ what differs by policy
 
     @abstractmethod
     def _begin_job(self, job: int) -> Iterator[Difference]:
-        """A job that runs at first."""
+        """Start a job that runs at the beginning."""
 
     @abstractmethod
     def _next_event(self) -> int | None:
-        """When the policy may next start somebody; None for never."""
+        """Return when the policy may next start a job; None for never."""
 
     @abstractmethod
     def _instant(self) -> Iterator[Difference]:
-        """What happens now, and what the policy would do."""
+        """Handle the events of this instant and compare the policy's decisions."""
 
     @abstractmethod
     def _adopt_job(self, job: int) -> None:
         """Start a job as the schedule does."""
 
     @abstractmethod
+    def _too_late(self, job: int) -> Difference:
+        """Describe a job that the policy starts now and the schedule leaves waiting."""
+
+    @abstractmethod
     def _too_early(self, job: int) -> Difference:
-        """The schedule starts a job that the policy leaves waiting."""
+        """Describe a job that the schedule starts now and the policy leaves waiting."""
 
     # ------------------------------------------------------------------ from event to event
 
     def run(self) -> Iterator[Difference]:
-        """Go along the schedule: where it starts other jobs than the policy does, at most one entry per instant."""
+        """Walk along the schedule and yield its differences from the policy's starts, at most one per instant."""
         since = self.placement.since
         for job in sorted(np.flatnonzero(since < NO_TIME).tolist(), key=lambda job: (int(since[job]), job)):
             if self.start[job] != since[job]:
-                message = f"job {self.w.job_id[job]} runs since {since[job]}, the schedule starts it at {self.start[job]}"
-                yield "out_of_turn", message, job, self.start[job]
+                what = f"runs since {since[job]}, but the schedule starts it at {self.start[job]}"
+                yield self._difference("out_of_turn", job, what, self.start[job])
                 self.start[job], self.end[job] = int(since[job]), int(since[job]) + self.end[job] - self.start[job]
             yield from self._begin_job(job)
         for job in self.coming:
@@ -131,17 +135,21 @@ class Walk(ABC):
             yield from self._instant()
 
     def _go_to(self, moment: int) -> None:
-        """The jobs that run at first may end before 0."""
+        """Move the clock; the first moment may be before 0, as jobs that run at the beginning may end before."""
         self.now, self.begun = max(self.now, moment) if self.begun else moment, True
 
+    def _known_events(self) -> list[int]:
+        """Return the times of the next end and the next arrival."""
+        return [heap[0][0] for heap in (self.ends, self.arrivals) if heap]
+
     def _next_recorded(self) -> int | None:
-        """When the schedule starts the next job that has not started here; None if there is none."""
+        """Return when the schedule starts the next job that has not started here; None without one."""
         while self.next_start < len(self.by_start) and self.ticket[self.by_start[self.next_start]] >= 0:
             self.next_start += 1
         return self.start[self.by_start[self.next_start]] if self.next_start < len(self.by_start) else None
 
     def _adopt(self, moment: int) -> bool:
-        """Start what the schedule has started by now and the policy has not; returns whether there was anything."""
+        """Start the jobs that the schedule has started by now and the policy has not; return whether there are any."""
         self.settled, before = moment, self.started
         while self.next_start < len(self.by_start) and self.start[self.by_start[self.next_start]] <= moment:
             job = self.by_start[self.next_start]
@@ -155,7 +163,7 @@ class Walk(ABC):
         return self.started > before
 
     def _arrivals_now(self) -> list[int]:
-        """The jobs that come now, in order; they wait from now on."""
+        """Add the jobs that arrive now to the waiting ones, and return them in order."""
         came = []
         while self.arrivals and self.arrivals[0][0] <= self.now:
             came.append(heappop(self.arrivals)[1])
@@ -168,7 +176,7 @@ class Walk(ABC):
         return came
 
     def _note_start(self, job: int) -> None:
-        """A job runs."""
+        """Note the start of a job and its end to come."""
         self.ticket[job] = self.started
         self.started += 1
         heappush(self.ends, (self.end[job], self.ticket[job], job))
@@ -179,7 +187,7 @@ class Walk(ABC):
             self.used[limit] += (sign, sign * self.procs[job], sign * int(self.placement.second[job]))
 
     def _release_followers(self, job: int, moment: int | None = None) -> None:
-        """A job has ended, now or at another moment: those that waited only for it come at once or after their users' think times."""
+        """Let the jobs that waited only for the end of this one arrive, at once or after their users' think times."""
         now = self.now if moment is None else moment
         for other in self.followers.get(job, ()):
             waits = self.waits_for[other]
@@ -193,6 +201,20 @@ class Walk(ABC):
             if not waits and other in self.coming:
                 heappush(self.arrivals, (self.submit[other], other))
 
-    def _what_it_does(self, job: int) -> str:
-        """What the schedule does with a job that should start now."""
+    # ------------------------------------------------------------------ messages
+
+    def _report_late(self, started: Sequence[int]) -> Generator[Difference, None, bool]:
+        """Report, once, the first job that the policy starts now and the schedule does not; return whether there is one."""
+        late = next((job for job in started if self.start[job] != self.now), None)
+        if late is not None and late not in self.late:
+            yield self._too_late(late)
+            self.late.add(late)
+        return late is not None
+
+    def _difference(self, rule: str, job: int, what: str, moment: int | None = None) -> Difference:
+        """Return the violation of a rule by a job, now or at another moment."""
+        return rule, f"job {self.w.job_id[job]} {what}", job, self.now if moment is None else moment
+
+    def _actual_start(self, job: int) -> str:
+        """Describe when the schedule starts a job that should start now."""
         return f"starts only at {self.start[job]}" if self.start[job] > self.now else f"has started at {self.start[job]}"

@@ -1,6 +1,6 @@
-"""The windows of a site as the auditor reads them: from the machine's description and the site's clock, for the span of a schedule.
+"""The hours in which a site's windows forbid starts, from the machine's description and the site's clock, for the span of a schedule.
 
-The clock is taken as stretches of time with one distance from UTC each. Everything else follows from comparing its time with the windows'.
+The clock is represented as stretches of time with a constant offset from UTC.
 """
 
 from __future__ import annotations
@@ -25,11 +25,8 @@ CENTURIES = 146_097 * DAY
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
-class Held(NamedTuple):
-    """Hours, from each of `begin` until the `end` beside it (int64 s), that hold for some `jobs` (bool).
-
-    `crossing`: whether these are not planned to run across a begin either.
-    """
+class ShutHours(NamedTuple):
+    """Hours [begin, end), int64 s, in which some `jobs` (bool) may not start; `crossing`: nor be planned to run across a begin."""
 
     begin: Array
     end: Array
@@ -38,14 +35,13 @@ class Held(NamedTuple):
 
 
 class SiteWindows:
-    """When the windows of a machine let each job start.
+    """The hours in which the windows of a machine forbid jobs to start.
 
-    `workload`: the jobs as they were submitted there; `planned`: how long their processors are planned for; `last`: the last time that is
-    asked for; int64 s.
+    `workload`: the jobs as submitted; `planned`: their planned lengths; `last`: the last time that matters; int64 s.
     """
 
     def __init__(self, workload: Workload, placement: Placement, planned: Array, last: int):
-        machine, self.planned, self.held = placement.machine, planned, list[Held]()
+        machine, self.planned, self.shut_hours = placement.machine, planned, list[ShutHours]()
         if not machine.windows:
             return
         windows, tick = machine.windows, machine.overhead.tick
@@ -74,15 +70,15 @@ class SiteWindows:
             return
         begin, end = (-(-side // tick) * tick for side in clock.hours(window, *span))
         begin, end = begin[end >= clock.first], end[end >= clock.first]
-        if window.end is not None and len(begin):  # hours that touch are one
+        if window.end is not None and len(begin):  # merge adjoining hours
             latest = np.maximum.accumulate(end)
             first = np.flatnonzero(np.append(True, begin[1:] > latest[:-1]))
             begin, end = begin[first], np.maximum.reduceat(end, first)
-        self.held.append(Held(begin, end, _is_crossed(window), jobs))
+        self.shut_hours.append(ShutHours(begin, end, _forbids_crossing(window), jobs))
 
     def shut(self, job: int, moment: int) -> bool:
-        """Whether a job, by its place, may not start at a time, s."""
-        for begin, end, crossing, jobs in self.held:
+        """Return whether a job, an index, may not start at a time, s."""
+        for begin, end, crossing, jobs in self.shut_hours:
             if jobs[job]:
                 k = int(np.searchsorted(begin, moment, "right"))
                 if (k > 0 and moment < end[k - 1]) or (crossing and k < len(begin) and begin[k] < moment + self.planned[job]):
@@ -90,12 +86,12 @@ class SiteWindows:
         return False
 
     def changes(self) -> set[int]:
-        """The times at which a job may no longer start, or may again, s."""
-        return {time for one in self.held for side in (one.begin, one.end) for time in side.tolist()}
+        """Return the times at which jobs may no longer start, or may again, s."""
+        return {time for one in self.shut_hours for side in (one.begin, one.end) for time in side.tolist()}
 
 
 class _Clock:
-    """A site's clock from the first submission until `last`: from each time of `since` on, it is ahead of UTC by the `ahead` beside it.
+    """A site's clock from the first submission until `last`: from `since[k]` on, it is ahead of UTC by `ahead[k]`.
 
     Times in s from the start of the log; the stretch before the first change begins at -NEVER.
     """
@@ -118,16 +114,16 @@ class _Clock:
             low = high
 
     def _ahead(self, moment: int) -> int:
-        """How far the clock is ahead of UTC, s."""
+        """Return how far the clock is ahead of UTC, s."""
         unix = moment + self.start
         then = datetime.fromtimestamp(unix - max(unix // CENTURIES, 0) * CENTURIES, UTC)
         return int((then.astimezone(self.zone).replace(tzinfo=UTC) - then).total_seconds())
 
     def hours(self, window: Window, since: int, until: int) -> tuple[Array, Array]:
-        """The hours of a window that are still on at `since` or begin later, and before `until`, cut to that; begins and ends, int64 s."""
+        """Return the hours of a window within [since, until), clipped to it: begins and ends, int64 s."""
         opens = _second(window.begin)
         closes = opens if window.end is None else _second(window.end) + (DAY if _second(window.end) <= opens else 0)
-        days = np.arange((self.start + self.first) // DAY - 4, (self.start + self.last) // DAY + 4)  # those of the clock's dates
+        days = np.arange((self.start + self.first) // DAY - 4, (self.start + self.last) // DAY + 4)  # dates of the clock
         days = days[np.isin((days + 3) % 7, [DAYS.index(day) for day in window.days])]  # day 0 was a Thursday
         walls = days * DAY - self.start
         begin, _ = self._shows(walls + opens)
@@ -139,7 +135,7 @@ class _Clock:
         return np.maximum(begin[there], since), np.minimum(end[there], until)
 
     def _shows(self, walls: Array) -> tuple[Array, Array]:
-        """When the clock shows some times (by the clock, s after the start of the log) first and last; the first later one for none."""
+        """Return when the clock first and last shows some times, s after the start of the log; for a skipped time, the next later one."""
         first = np.full(len(walls), NEVER)
         stretches = list(zip(self.since, [*self.since[1:], NEVER], self.ahead, strict=True))
         for since, until, ahead in stretches[::-1]:
@@ -152,14 +148,13 @@ class _Clock:
 
 
 def _span(workload: Workload, window: Window) -> tuple[int, int]:
-    """From when until when a window holds, s."""
-    since, until = (None if time is None else seconds_of(workload, time, "a window") for time in (window.since, window.until))
-    since = -NEVER if since is None else since
-    return since, NEVER if until is None else max(since, until)
+    """Return the period in which a window applies, s."""
+    since = -NEVER if window.since is None else seconds_of(workload, window.since, "a window")
+    return since, NEVER if window.until is None else max(since, seconds_of(workload, window.until, "a window"))
 
 
 def _jobs_of(window: Window, workload: Workload, machine: Machine, partition: Array) -> Array:
-    """The jobs that a window is for, bool."""
+    """Return the jobs to which a window applies, bool."""
     jobs = np.ones(len(workload), bool)
     for values, most, least in (
         (workload.requested, window.up_to, window.longer_than),
@@ -171,15 +166,15 @@ def _jobs_of(window: Window, workload: Workload, machine: Machine, partition: Ar
 
 
 def _held_by(windows: tuple[Window, ...], planned: int, tick: int) -> tuple[Window, ...]:
-    """The windows of a job that hold for it: without those that never let it start, alone or together with the others."""
+    """Return the windows that apply to a job, without those that never let it start, alone or together."""
     alone = tuple(window for window in windows if planned <= _room(frozenset([window]), tick))
-    hours = tuple(window for window in alone if not _is_crossed(window))
+    hours = tuple(window for window in alone if not _forbids_crossing(window))
     return next((held for held in (alone, hours) if planned <= _room(frozenset(held), tick)), ())
 
 
 @cache
 def _room(windows: frozenset[Window], tick: int) -> int:
-    """The longest that a job may be planned for which starts at some minute of a week, and waits for a tick at most, s; 0 for none."""
+    """Return the longest planned length of a job that may start at some minute of a week, or within a tick after it, s; 0 for none."""
     shut, nexts = np.zeros(WEEK // MINUTE, bool), {False: np.full(WEEK // MINUTE, NEVER), True: np.full(WEEK // MINUTE, NEVER)}
     minutes = np.arange(WEEK // MINUTE)
     for window in windows:
@@ -190,17 +185,17 @@ def _room(windows: frozenset[Window], tick: int) -> int:
             since = (minutes - opens - DAYS.index(day) * (DAY // MINUTE)) % len(minutes)
             shut |= since < length
             wait = (len(minutes) - since) * MINUTE
-            for kind in {False, _is_crossed(window)}:
+            for kind in {False, _forbids_crossing(window)}:
                 nexts[kind] = np.minimum(nexts[kind], wait)
     return int(nexts[True][~shut & (nexts[False] >= tick)].max(initial=0))
 
 
-def _is_crossed(window: Window) -> bool:
-    """Whether jobs are not planned to run into a window."""
+def _forbids_crossing(window: Window) -> bool:
+    """Return whether jobs may not be planned to run into a window."""
     return window.drain or window.end is None
 
 
 def _second(time: str) -> int:
-    """A time of day, s after midnight."""
+    """Return a time of day, s after midnight."""
     hours, minutes = time.split(":")
     return int(hours) * 3600 + int(minutes) * MINUTE

@@ -9,20 +9,22 @@ from typing import Annotated, Any
 import typer
 
 from walltime.cli import options as o
+from walltime.cli.help import manual
 from walltime.cli.option_groups import CommandGroup, LogOptions, RecordedWindow
 from walltime.cli.output import Output, PageOutput, caveats, command_line, progress_bar
 from walltime.errors import PolicyError
 from walltime.tables import Cell, Table
 from walltime.wording import human_number
 
-app = CommandGroup("benchmark", "Frozen suites of simulations: run one under a scheduler, check the results of others, compare them.")
-SuiteArgument = Annotated[str, typer.Argument(metavar="SUITE", help="classic, archive, overload or estimates.")]
-PathsArgument = Annotated[list[Path], typer.Argument(metavar="PATH", help="Results: files, or folders of them.")]
+app = CommandGroup("benchmark", "Run frozen suites of simulations, check the results of others, and compare schedulers and predictors.")
+SuiteArgument = Annotated[str, o.argument("The suite: classic, archive, overload or estimates.", "SUITE")]
+PathsArgument = Annotated[list[Path], o.argument("Files with results, or folders of them.", "PATH")]
 
 
 @app.command("list")
+@manual("guides/benchmarks", ("List the suites.", "benchmark list"), ("Do the same for a program.", "benchmark list --json"))
 def show(*, output: Output) -> None:
-    """List the suites: their jobs, metrics and baselines."""
+    """List the suites with their jobs, metrics and baselines."""
     from walltime.benchmark import SUITES, read_suite
     from walltime.benchmark.predictions import VERSION
 
@@ -39,17 +41,27 @@ def show(*, output: Output) -> None:
 
 
 @app.command()
+@manual(
+    "guides/benchmarks",
+    ("Run a suite under a scheduler.", "benchmark run classic --policy easy"),
+    (
+        "Run it under two schedulers, and keep the results in a folder.",
+        "benchmark run classic --policy fcfs --policy easy:order=saf --out results",
+    ),
+)
 def run(
     suite: SuiteArgument,
     *,
-    policy: Annotated[list[str], o.option("--policy", "Repeat it for more.", None)],
+    policy: Annotated[
+        list[str], o.option("Run the suite under this policy; walltime list policies shows all.", "--policy", group=o.SCHEDULER)
+    ],
     out: Annotated[
-        Path, o.own("Write the results here: FILE.json, or a folder with a file for each.", metavar="PATH", callback=o.written)
+        Path, o.option("Write the results to this file (.json), or to a folder with a file for each.", metavar="PATH", callback=o.written)
     ] = Path("benchmark-results"),
     workers: o.WorkersOption = None,
     output: Output,
 ) -> None:
-    """Run a suite under schedulers; it can be stopped and resumed at any time."""
+    """Run a suite under schedulers; the command can be stopped and repeated at any time."""
     from walltime.benchmark import read_result, read_suite, run_suite
     from walltime.simulation.specification import Scheduler
 
@@ -76,20 +88,41 @@ def run(
 
 @dataclass(frozen=True)
 class PredictionOptions:
-    """What predictors are judged by."""
+    """The predictors, and how they are judged."""
 
     predictor: Annotated[
-        list[str] | None, o.option("--predictor", "Judged beside those of the suite; repeat it for more.", None, metavar="NAME")
+        list[str] | None,
+        o.option(
+            f"Judge this predictor as well: {o.PREDICTORS}. Default: the usual predictors.",
+            "--predictor",
+            group=o.SCHEDULER,
+            metavar="NAME",
+        ),
     ] = None
-    only: Annotated[bool, o.own("Judge only the predictors that are named.")] = False
-    buffer: Annotated[list[float] | None, o.own("Factor on predictions; repeat it. Default: 1, 1.5 and 3.", metavar="FACTOR")] = None
-    copies: Annotated[int, o.option("--copies", "Shaken by 30 s, they show how much is chance; 0 for none.", None, min=0)] = 4
-    test_share: Annotated[float, o.option("--test-share", "Only its jobs are measured; default: all.", None, min=0, max=1)] = 1.0
+    only: Annotated[bool, o.option("Judge only the predictors named by --predictor.", group=o.SCHEDULER)] = False
+    buffer: Annotated[
+        list[float] | None,
+        o.option("Multiply predictions by this factor. Default: 1, 1.5 and 3.", group=o.SCHEDULER, advanced=True, metavar="FACTOR"),
+    ] = None
+    copies: Annotated[
+        int,
+        o.option(
+            "Simulate N copies of the log with submissions moved by up to 30 s, whose scatter is the size of chance; 0 for none.",
+            group=o.RUNS,
+            min=0,
+        ),
+    ] = 4
+    test_share: o.TestShareOption = 1.0
 
 
 @app.command()
+@manual(
+    "guides/benchmarks",
+    ("Judge the usual predictors by the schedules that they give.", "benchmark predictions log.swf.gz --copies 0"),
+    ("Judge one predictor only.", "benchmark predictions log.swf.gz --predictor tang13 --only --report page.html"),
+)
 def predictions(
-    traces: Annotated[list[Path], typer.Argument(metavar="LOG", help="Logs on which predictors are judged, one or several.")],
+    traces: Annotated[list[Path], o.argument("The job logs on which predictors are judged.", "LOG")],
     *,
     judging: PredictionOptions,
     stretch: RecordedWindow,
@@ -97,7 +130,7 @@ def predictions(
     workers: o.WorkersOption = None,
     output: PageOutput,
 ) -> None:
-    """Judge predictions by the schedules that they make: accuracy, kills and lost work beside waits, and which accuracy tells the gain."""
+    """Judge predictors by the schedules that they give: accuracy, waits, killed jobs and lost work."""
     from walltime.benchmark.predictions import BUFFERS, PREDICTORS, judge_predictions
     from walltime.benchmark.predictions_page import answers, predictions_page, predictions_tables
 
@@ -131,17 +164,22 @@ def predictions(
 
 
 @app.command()
+@manual(
+    "guides/benchmarks",
+    ("Check a folder of results, with three windows of each simulated again.", "benchmark verify benchmark-results"),
+    ("Simulate all windows again.", "benchmark verify benchmark-results --all"),
+)
 def verify(
     paths: PathsArgument,
     *,
-    everything: Annotated[bool, typer.Option("--all", help="Simulate all windows again.")] = False,
-    sample: Annotated[int, o.own("How many windows of each result are simulated again.", min=1)] = 3,
+    everything: Annotated[bool, o.option("Simulate all windows again, instead of --sample.", "--all", group=o.RUNS)] = False,
+    sample: Annotated[int, o.option("Simulate N windows of each result again.", group=o.RUNS, min=1)] = 3,
     seed: o.SeedOption = 0,
     own: o.OwnOption = None,
     workers: o.WorkersOption = None,
     output: Output,
 ) -> None:
-    """Check results: the jobs, the totals, and some windows simulated again. Exit status 1 if something differs."""
+    """Check the jobs and totals of results, and simulate some windows again; the exit status is 1 if something differs."""
     from walltime.benchmark import result_files, verify_result
     from walltime.report.page import Items
 
@@ -162,12 +200,17 @@ def verify(
 
 
 @app.command()
+@manual(
+    "guides/benchmarks",
+    ("Rank the schedulers in a folder of results.", "benchmark leaderboard benchmark-results"),
+    ("Write the ranking as a page.", "benchmark leaderboard benchmark-results --report page.html"),
+)
 def leaderboard(
     paths: PathsArgument,
     *,
     output: PageOutput,
 ) -> None:
-    """Compare results, suite by suite, each scheduler with the best one."""
+    """Rank schedulers by their results, suite by suite, each in comparison with the best one."""
     from walltime.benchmark import leaderboard as compare
     from walltime.benchmark import read_result, result_files
     from walltime.benchmark.page import LEADERBOARD_CAVEATS, leaderboard_answer, leaderboard_page, leaderboard_table

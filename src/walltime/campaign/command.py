@@ -8,9 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from walltime.cli import options as o
+from walltime.cli.help import manual
 from walltime.cli.option_groups import CommandGroup
 from walltime.cli.output import Output, caveats, command_line, note, progress_row, write_rows
 from walltime.errors import PolicyError
@@ -19,13 +18,21 @@ from walltime.wording import printable
 if TYPE_CHECKING:
     from walltime.campaign import Plan, Progress, Store
 
-app = CommandGroup("campaign", "Many runs: a plan in TOML, run on all cores or a Dask cluster, into a folder of Parquet files.")
+app = CommandGroup("campaign", "Run a plan of many simulations on all cores or a Dask cluster, and keep the results in Parquet files.")
 
-PlanArgument = Annotated[Path, typer.Argument(metavar="PLAN.toml", help="The plan.")]
-StoreOption = Annotated[Path | None, o.option("--store", "Default: that of the plan, PLAN.results.", None, metavar="DIR")]
+PlanArgument = Annotated[Path, o.argument("The plan, a TOML file; walltime schema plan prints its keys.", "PLAN.toml")]
+StoreOption = Annotated[
+    Path | None,
+    o.option("Keep the results in this folder. Default: the plan's store, or PLAN.results.", "--store", metavar="DIR", callback=o.written),
+]
 
 
 @app.command()
+@manual(
+    "guides/campaigns",
+    ("Run a plan; the same command continues after an interruption.", "campaign run plan.toml"),
+    ("Run it on four processes, with the results in another folder.", "campaign run plan.toml --dask local:workers=4 --store results"),
+)
 def run(
     plan: PlanArgument,
     *,
@@ -34,15 +41,16 @@ def run(
     workers: o.WorkersOption = None,
     dask: Annotated[
         str | None,
-        o.own(
-            "Run on the workers of this Dask scheduler, e.g. tcp://host:8786; on processes of this machine: local:workers=4; or "
-            "submit workers: slurm:jobs=10,cores=16, with memory, walltime, partition, account.",
+        o.option(
+            "Run on a Dask scheduler as in tcp://host:8786, on processes of this machine as in local:workers=4, or on workers submitted as "
+            "batch jobs as in slurm:jobs=10,cores=16 (with memory, walltime, partition, account).",
+            group=o.RUNS,
             metavar="ADDRESS",
         ),
     ] = None,
     output: Output,
 ) -> None:
-    """Run the missing cells; it can be stopped and resumed at any time."""
+    """Run the missing simulations of a plan; the command can be stopped and repeated at any time."""
     from walltime.campaign import Dask, Threads, run_campaign
 
     if workers is not None and dask is not None:
@@ -75,8 +83,13 @@ def run(
 
 
 @app.command()
+@manual(
+    "guides/campaigns",
+    ("Show how many simulations of a plan are done.", "campaign status plan.toml"),
+    ("Do the same for a program.", "campaign status plan.toml --json"),
+)
 def status(plan: PlanArgument, *, store: StoreOption = None, output: Output) -> None:
-    """Show how much of the plan has been run."""
+    """Show how many simulations of a plan are done and missing."""
     from walltime.campaign import status as find_status
 
     chosen, folder = _open(plan, store)
@@ -109,20 +122,31 @@ def _bar(name: str) -> Iterator[Callable[[Progress], None]]:
 
 
 @app.command()
+@manual(
+    "guides/campaigns",
+    ("Compare all schedulers of a plan with EASY, seed by seed.", "campaign report plan.toml --baseline policy=easy"),
+    ("Write a page, and a table with a row for each simulation.", "campaign report plan.toml --report page.html --out cells.csv"),
+)
 def report(
     plan: PlanArgument,
     *,
     store: StoreOption = None,
-    metric: Annotated[list[str] | None, o.option("--metric", "Repeat it for more; default: the usual ones.", None)] = None,
-    baseline: Annotated[
-        str | None, o.own("Compare with this, seed by seed, e.g. policy=easy; several with commas.", metavar="WORD=VALUE")
+    metric: Annotated[
+        list[str] | None, o.option("Show this metric: mean_wait, p90_wait, ...; walltime list metrics shows all. Default: the usual ones.")
     ] = None,
-    by: Annotated[str | None, o.option("--by", "One that the plan asks for.", None, metavar="GROUPS")] = None,
+    baseline: Annotated[
+        str | None,
+        o.option(
+            "Compare with these simulations, seed by seed, as in policy=easy or policy=easy,load=0.9. Default: the plan's baseline.",
+            metavar="KEY=VALUE",
+        ),
+    ] = None,
+    by: Annotated[str | None, o.option("Show the results by groups of jobs, one of the groupings in the plan.", metavar="GROUPS")] = None,
     page: o.ReportOption = None,
     out: Annotated[Path | None, o.out("the table of all cells", *o.TABLE)] = None,
     output: Output,
 ) -> None:
-    """Show the results: means with bands over the seeds, paired differences, and caveats."""
+    """Show the results of a plan: means with bands over the seeds, paired differences, and caveats."""
     from walltime.campaign import read_results
     from walltime.campaign.caveats import campaign_caveats, count_flurries
     from walltime.comparison.combination_means import METRICS
@@ -152,7 +176,7 @@ def report(
 def _baseline(text: str) -> dict[str, Any]:
     from walltime.campaign import DIMENSIONS
     from walltime.declared import DeclaredKey, Key
-    from walltime.specification import Form, read_options
+    from walltime.specification import Variant, read_options
 
     words = {name: DeclaredKey(name, one.kind, Key(), None) for name, one in DIMENSIONS.items()}
-    return read_options(Form(object, declared=words), text, f"the baseline {text!r}")[0]
+    return read_options(Variant(object, declared=words), text, f"the baseline {text!r}")[0]

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from walltime.declared import Key
 from walltime.errors import PolicyError
-from walltime.specification import Family, Form, Specification
+from walltime.specification import Family, Specification, Variant
 
 AGAIN = 10.0
 """Seconds after which jobs that have ended are looked for, to be submitted again."""
@@ -66,7 +66,7 @@ class SlurmWorkers(Workers):
         return {"cores": self.cores, "memory": self.memory or f"{2 * self.cores}GB"} | {key: one for key, one in said.items() if one}
 
 
-WORKERS = Family(Workers, "workers", {"local": Form(LocalWorkers), "slurm": Form(SlurmWorkers)})
+WORKERS = Family(Workers, "workers", {"local": Variant(LocalWorkers), "slurm": Variant(SlurmWorkers)})
 """What `--dask` takes besides an address."""
 
 

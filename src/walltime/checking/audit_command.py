@@ -8,28 +8,44 @@ from typing import Annotated, Any
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.option_groups import DecisionOptions, LogOptions, machine_in
+from walltime.cli.help import manual
+from walltime.cli.option_groups import LogOptions, SingleRunOptions, machine_in
 from walltime.cli.output import PageOutput, command_line, progress_bar
 from walltime.wording import lower_first
 
 
+@manual(
+    "guides/audit",
+    ("Check a schedule against the rules of all schedules.", "audit log.swf.gz schedule.csv"),
+    ("Check that a schedule keeps what EASY backfilling promises.", "audit log.swf.gz schedule.csv --policy easy"),
+)
 def audit(
     trace: o.TraceArgument,
     schedule: Annotated[
         Path,
-        typer.Argument(metavar="SCHEDULE", help="A schedule: .csv or .parquet with at least job_id, start, end, or .swf with wait times."),
+        o.argument("The schedule: .csv or .parquet with the columns job_id, start and end, or .swf with wait times.", "SCHEDULE"),
     ],
     *,
-    policy: Annotated[str | None, o.option("--policy", "Its promises are checked; without one, only the rules for all schedules.")] = None,
-    deciding: DecisionOptions,
+    policy: Annotated[
+        str | None,
+        o.option(
+            f"Check the promises of this policy: {o.POLICIES}. Default: only the rules of all schedules.", "--policy", group=o.SCHEDULER
+        ),
+    ] = None,
+    deciding: SingleRunOptions,
     own_beliefs: Annotated[
-        bool, o.own("Take what the scheduler believed from the schedule's own column believed, and check it against what the options say.")
+        bool,
+        o.option(
+            "Take the planned runtimes from the schedule's column believed, and check them against the other options.",
+            group=o.SCHEDULER,
+            advanced=True,
+        ),
     ] = False,
     machine_file: o.MachineOption = None,
     reading: LogOptions,
     output: PageOutput,
 ) -> None:
-    """Check a schedule from any simulator against its log; exit status 1 if a rule is broken."""
+    """Check a schedule from any simulator against its log; the exit status is 1 if a rule is broken."""
     from walltime.auditor import audit as check
     from walltime.schedule import read_schedule
     from walltime.simulation.run import placed_under
@@ -38,7 +54,7 @@ def audit(
     chosen = scheduler.policy if scheduler else None
     machine = machine_in(machine_file)
     workload, _ = reading.load(trace, machine)
-    workload = workload.with_feedback(deciding.feedback).with_estimates(deciding.model(), deciding.seed)
+    workload = workload.with_feedback(deciding.feedback).with_estimates(deciding.model, deciding.seed)
     workload, placement = (workload, None) if machine is None else placed_under(workload, machine, chosen)
     rules: dict[str, Any] = {"prediction": scheduler.prediction if scheduler else None, "own_beliefs": own_beliefs, **deciding.rules}
     columns = read_schedule(schedule)

@@ -6,13 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from walltime.cli import options as o
+from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions
 from walltime.cli.output import PageOutput, command_line, progress_bar
-
-SCHEDULE = ".csv or .parquet with at least job_id, start, end, or .swf with wait times."
 
 
 @dataclass(frozen=True)
@@ -25,26 +22,47 @@ class FigureOptions:
 
 @dataclass(frozen=True)
 class TrialOptions:
-    """What is tried as an explanation."""
+    """The explanations that are tried."""
 
-    policy: Annotated[list[str] | None, o.option("--policy", "Only these are tried as an explanation; default: the usual ones.")] = None
+    policy: Annotated[
+        list[str] | None,
+        o.option(
+            "Try only this policy as an explanation; walltime list policies shows all. Default: the usual ones.",
+            "--policy",
+            group=o.SCHEDULER,
+        ),
+    ] = None
     dialect: Annotated[
-        list[str] | None, o.option("--dialect", "Only these are tried; default: each, and each reading.", metavar="NAME")
+        list[str] | None,
+        o.option(
+            "Try only this dialect; walltime list dialects shows all. Default: all dialects, and each of their interpretations.",
+            "--dialect",
+            group=o.SCHEDULER,
+            metavar="NAME",
+        ),
     ] = None
 
 
+@manual(
+    "guides/audit",
+    ("Find the first job on which two simulators differ.", "diff ours.csv theirs.csv --log log.swf.gz"),
+    (
+        "Try only EASY as an explanation, and draw the moment.",
+        "diff ours.csv theirs.csv --log log.swf.gz --policy easy --figure moment.svg",
+    ),
+)
 def diff(
-    a: Annotated[Path, typer.Argument(metavar="A", help=f"A schedule of any simulator: {SCHEDULE}", show_default=False)],
-    b: Annotated[Path, typer.Argument(metavar="B", help="Another schedule of the same jobs.", show_default=False)],
+    a: Annotated[Path, o.argument("A schedule: .csv or .parquet with the columns job_id, start and end, or .swf with wait times.", "A")],
+    b: Annotated[Path, o.argument("Another schedule of the same jobs.", "B")],
     *,
-    log: Annotated[Path, o.option("--log", "Both schedule its jobs.", o.INPUT, metavar="LOG")],
+    log: Annotated[Path, o.option("Read the jobs of both schedules from this log.", "--log", group=o.INPUT, metavar="LOG")],
     tried: TrialOptions,
     overrun: o.OverrunOption = "kill",
     reading: LogOptions,
     drawn: FigureOptions,
     output: PageOutput,
 ) -> None:
-    """Find the first job on which two schedules differ, what the machine and the queue were then, and which rule explains it."""
+    """Find the first difference between two schedules, show machine and queue at that time, and name the rule behind it."""
     from walltime.checking import diff as find
     from walltime.schedule import read_schedule
 

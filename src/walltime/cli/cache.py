@@ -10,18 +10,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from walltime.cli import options as o
+from walltime.cli.help import manual
 from walltime.cli.output import Output
 
 if TYPE_CHECKING:
     from walltime.tables import Table
 
 
+@manual("guides/install", ("Show the compiled parts and their sizes.", "cache"), ("Remove them all.", "cache --clear"))
 def cache(
     *,
-    clear: Annotated[bool, o.own("Remove all of it; needed parts are compiled again.")] = False,
+    clear: Annotated[bool, o.option("Remove all compiled code; it is compiled again when needed.")] = False,
     output: Output,
 ) -> None:
-    """Show which parts of the engine are compiled on this machine, or remove them; old versions are removed after a month."""
+    """Show or remove the compiled code of the engine on this machine; code of old versions is removed after a month."""
     from walltime.compiled import folder as kept
 
     roots = [root for root in (kept.cache_root(), kept.temporary_root()) if root.is_dir()]

@@ -8,15 +8,22 @@ from typing import Annotated
 
 import typer
 
+from walltime.cli import options as o
+from walltime.cli.help import manual
 from walltime.errors import PolicyError
 
 _ENTRY = re.compile(r"^@\w+\{(\w+),.*?^\}$", re.MULTILINE | re.DOTALL)
 
 
+@manual(
+    "reference/sources",
+    ("Print the entry of this program.", "cite walltime"),
+    ("Print the entries of two papers.", "cite feitelson98 mualem01"),
+)
 def cite(
-    names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="walltime, feitelson98, ...; all without any.")] = None,
+    names: Annotated[list[str] | None, o.argument("The entries: walltime, feitelson98, ...; without them, print all.", "NAME")] = None,
 ) -> None:
-    """Print BibTeX entries: of the program, and of the papers whose algorithms and definitions it uses."""
+    """Print BibTeX entries of this program, and of the papers whose algorithms and definitions it uses."""
     known = entries()
     for name in names or []:
         if name not in known:

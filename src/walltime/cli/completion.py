@@ -23,7 +23,7 @@ COMPLETED = {
     "--predictor": "walltime.predictors.registry:PREDICTORS",
     "MODEL": "walltime.workload.models:MODELS",
 }
-"""Where the names are that an option or an argument takes; imported when somebody asks."""
+"""The registry of the names that an option or an argument takes; imported on first use."""
 ENDS_WORD = re.compile(r"[:=]+")
 """Bash takes these for words of their own, and completes only what follows the last one."""
 
@@ -39,11 +39,16 @@ def completion_of(option: str) -> Callable[[str], list[str]] | None:
     return completed
 
 
+def registry_of(option: str) -> Any:
+    """Return the registry of the names that an option takes, or a function that completes its values."""
+    module, _, name = COMPLETED[option].partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
 def _texts(option: str, incomplete: str) -> list[str]:
     from walltime.specification import complete, options_of
 
-    module, _, name = COMPLETED[option].partition(":")
-    family: Any = getattr(importlib.import_module(module), name)
+    family = registry_of(option)
     if callable(family):
         texts: list[str] = family(incomplete)
         return texts

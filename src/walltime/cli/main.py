@@ -19,7 +19,8 @@ import typer
 
 from walltime.cli import output
 from walltime.cli.completion import answer_bash
-from walltime.cli.option_groups import CommandGroup
+from walltime.cli.help import manual
+from walltime.cli.option_groups import CommandGroup, HelpAllOption
 from walltime.cli.output import CompilationRow
 from walltime.cli.table import COMMANDS, module_of
 from walltime.compiled.compilation import listen
@@ -30,9 +31,9 @@ from walltime.permission import python_files, sealed
 LEAST_ADDRESS_SPACE = 1_000_000_000
 """Bytes that the compiler and its libraries need."""
 COMPLETION = "_WALLTIME_COMPLETE"
-"""The variable by which a shell asks what may follow."""
+"""The variable in which a shell requests completions."""
 YOUNG = 200_000
-"""So many new objects are awaited before garbage is looked for: those of the modules stay, however often they are looked at."""
+"""New objects between two garbage collections: the objects of modules stay, so frequent collections would only take time."""
 INTERRUPTED = 130
 """What Typer returns for an interrupted command."""
 OPTIONS = {
@@ -57,10 +58,19 @@ def _show_version(value: bool) -> None:
         raise typer.Exit
 
 
+@manual(
+    "tutorial/quickstart",
+    ("Generate a log, compare three policies on it, and explain the longest wait.", "demo"),
+    ("List the scheduling policies; walltime list orders, predictors, ... work alike.", "list policies"),
+)
 def _options(
-    version: Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")] = False,
-) -> None:
-    """Replay job logs under batch-scheduling policies, and see what every job would have waited."""
+    version: Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version, and exit.")] = False,
+    help_all: HelpAllOption = False,
+) -> None: ...
+
+
+_options.advanced = {"install_completion", "show_completion"}  # type: ignore[attr-defined]
+ABOUT = "Simulate job logs under batch-scheduling policies, and show how long every job would have waited."
 
 
 def main() -> None:
@@ -97,7 +107,7 @@ def _run(arguments: list[str]) -> int:
     try:
         _check_address_space()
         _refuse_repeated(arguments)
-        result = _command(_named(arguments))(args=arguments, prog_name="walltime", standalone_mode=False)
+        result = whole_command(_named(arguments))(args=arguments, prog_name="walltime", standalone_mode=False)
         sys.stdout.flush()
     except typer.TyperException as error:
         return _wrong_call(error)
@@ -168,10 +178,9 @@ def commands(name: str | None = None) -> dict[str, list[Callable[..., None] | Co
 
 
 @functools.cache
-def _command(name: str | None = None) -> Any:
-    """The command with all of its subcommands, or with that of one module alone: to make all takes longer than most calls."""
-    about = "Replay job logs under batch-scheduling policies, and see what every job would have waited."
-    whole = CommandGroup("walltime", about, context_settings={"help_option_names": ["-h", "--help"]})
+def whole_command(name: str | None = None) -> Any:
+    """Return the command with all of its subcommands, or with that of one module alone: to make all takes longer than most calls."""
+    whole = CommandGroup("walltime", ABOUT, context_settings={"help_option_names": ["-h", "--help"]})
     whole.callback()(_options)
     for panel, inside in commands(name).items():
         for command in inside:
@@ -184,7 +193,7 @@ def _command(name: str | None = None) -> Any:
 
 def _refuse_repeated(arguments: list[str]) -> None:
     """Refuse an option that is given twice where only one can hold; otherwise the last one would win without a word."""
-    command = _command(_named(arguments))
+    command = whole_command(_named(arguments))
     words = arguments[: arguments.index("--")] if "--" in arguments else list(arguments)
     while words and hasattr(command, "commands") and words[0] in command.commands:
         command = command.commands[words.pop(0)]
@@ -201,10 +210,11 @@ def _discard_output() -> None:
 
 
 def _wrong_call(error: typer.TyperException) -> int:
-    """Report an invalid call in one line. A group called without a command has shown its help by now, and gives an empty message."""
+    """Report an invalid call in one line; print the help of a group that is called without a command."""
     context = getattr(error, "ctx", None)
     message = error.format_message() if hasattr(error, "format_message") else str(error)
-    if not message:
+    if message.startswith("Usage: "):  # of a group without a command
+        typer.echo(message)
         return 2
     command = context.command_path if context is not None else "walltime"
     sentence = message if message.endswith("?") else f"{message.rstrip('.')}."

@@ -1,4 +1,4 @@
-"""Options that several commands share, in groups: a command takes a group as one parameter, and the user sees the single options."""
+"""Groups of options that several commands share: a command takes a group as one parameter, and users see the single options."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 from typer.models import OptionInfo, ParameterInfo
 
 from walltime.cli import options as o
+from walltime.cli.completion import completion_of
+from walltime.cli.help import HelpCommand, HelpGroup, show_all
 from walltime.cli.output import hidden_key, note, progress_bar
 from walltime.cli.overwriting import check_files
 from walltime.errors import PolicyError, WorkloadError
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
     from walltime.workload import Workload
     from walltime.workload.models.model import WorkloadModel
 
-T = TypeVar("T")
 USUAL = {"believe": "regular", "correction": "tsafrir07", "history": "simulation"}
 """Words of predictions that a scheduler need not say."""
 
@@ -102,31 +103,54 @@ def read_shown(trace: Path, **how: Any) -> JobLog:
 
 @dataclass(frozen=True)
 class JobSelection:
-    """Which part of the log is taken, and how it is scaled."""
+    """The selected part of a log, and how it is scaled and shaken; a subclass adds --load."""
 
     remove: o.RemoveOption = None
     window: o.WindowOption = None
     head: o.HeadOption = None
     tail: o.TailOption = None
-    load: o.LoadsOption = None
     scale_by: o.ScaleByOption = "interarrival"
     shake: o.ShakeOption = 0
 
-    def variation(self, feedback: bool = False) -> Variation:
-        """The same for the library; raises PolicyError for several loads."""
-        return self.variations(feedback)[_only("--load", self.loads)]
-
     @property
     def loads(self) -> list[float | None]:
-        """The loads to scale to, each once; None for the log's own."""
-        return list(dict.fromkeys(self.load)) if self.load else [None]
+        """The loads to scale to, without repetitions; None stands for the log's own load."""
+        raise NotImplementedError
 
     def variations(self, feedback: bool = False) -> dict[float | None, Variation]:
-        """The same for the library, for each load."""
+        """Return the selection for the library, for each load."""
         from walltime.simulation.specification import Variation
 
         rest = (self.scale_by, self.remove or (), self.head, self.tail, self.window, self.shake, feedback)
         return {load: Variation(load, *rest) for load in self.loads}
+
+    def variation(self, feedback: bool = False) -> Variation:
+        """Return the selection for the library, for the only load."""
+        return self.variations(feedback)[self.loads[0]]
+
+
+@dataclass(frozen=True)
+class JobSelectionWithLoad(JobSelection):
+    """A selection for one run."""
+
+    load: o.LoadOption = None
+
+    @property
+    def loads(self) -> list[float | None]:
+        """The load to scale to."""
+        return [self.load]
+
+
+@dataclass(frozen=True)
+class JobSelectionWithLoads(JobSelection):
+    """A selection for runs at several loads."""
+
+    load: o.LoadsOption = None
+
+    @property
+    def loads(self) -> list[float | None]:
+        """The loads to scale to, without repetitions."""
+        return list(dict.fromkeys(self.load)) if self.load else [None]
 
 
 @dataclass(frozen=True)
@@ -167,7 +191,7 @@ class Files:
 
 @dataclass(frozen=True)
 class DecisionOptions:
-    """How schedulers decide, for each that does not say otherwise, and how the rules of the machine are read."""
+    """How schedulers decide unless their specification sets it, and the rules of the machine; a subclass adds --estimates."""
 
     order: o.OrderOption = "fcfs"
     backfill_order: o.BackfillOrderOption = None
@@ -175,7 +199,6 @@ class DecisionOptions:
     believe: o.BelieveOption = "regular"
     correction: o.CorrectionOption = "tsafrir07"
     learn_from: o.LearnFromOption = "simulation"
-    estimates_list: o.EstimatesListOption = None
     seed: o.SeedOption = 0
     overrun: o.OverrunOption = "kill"
     coincident: o.CoincidentOption = None
@@ -207,19 +230,19 @@ class DecisionOptions:
             return simulate(workload, scheduler, progress=progress, **self.rules, **options)
 
     @property
-    def estimates(self) -> str:
-        """The spelling of the estimates; raises PolicyError if there are several."""
-        return _only("--estimates", list(self.models()))
-
-    def model(self) -> EstimateModel:
-        """The estimates; raises PolicyError for what cannot be read, and for several."""
-        return self.models()[self.estimates]
-
     def models(self) -> dict[str, EstimateModel]:
-        """The estimates to compare, by their spelling; raises PolicyError for what cannot be read."""
-        from walltime.estimates import parse_estimates
+        """The models of estimates by their spelling; raises PolicyError for an invalid one."""
+        raise NotImplementedError
 
-        return {text: parse_estimates(text) for text in self.estimates_list or ["user"]}
+    @property
+    def model(self) -> EstimateModel:
+        """The only model of estimates; raises PolicyError if it is invalid."""
+        return self.models[self.estimates]
+
+    @property
+    def estimates(self) -> str:
+        """The spelling of the only model of estimates."""
+        return next(iter(self.models))
 
     @property
     def rules(self) -> dict[str, Any]:
@@ -236,28 +259,55 @@ class DecisionOptions:
 
 @dataclass(frozen=True)
 class SiteOptions:
-    """A site: its machine, how it schedules, and which of its jobs are measured."""
+    """A site: its machine, its scheduling, and which of its jobs are measured."""
 
     machine_file: o.MachineOption = None
-    policy: o.PolicyOption = None
+    policy: o.SitePolicyOption = None
     overrun: o.OverrunOption = "kill"
     trim: o.TrimOption = "tsafrir06"
     hindsight: Annotated[
-        bool, typer.Option("--hindsight", help="Jobs wait from when the key eligible of the machine's file says; only the record knows it.")
+        bool,
+        o.option(
+            "Count waits from the eligible times listed in the machine file, which are known only after the fact.",
+            group=o.SCHEDULER,
+            advanced=True,
+        ),
     ] = False
 
 
 @dataclass(frozen=True)
-class SchedulingOptions(DecisionOptions):
-    """How schedulers are run."""
+class SingleRunOptions(DecisionOptions):
+    """How a single run, or the check of a single schedule, is done."""
 
+    estimates_text: o.EstimateOption = "user"
+
+    @property
+    def models(self) -> dict[str, EstimateModel]:
+        """The model of estimates by its spelling; raises PolicyError if it is invalid."""
+        from walltime.estimates import parse_estimates
+
+        return {self.estimates_text: parse_estimates(self.estimates_text)}
+
+
+@dataclass(frozen=True)
+class SchedulingOptions(DecisionOptions):
+    """How one or several runs are done, and which of their jobs are measured."""
+
+    estimates_list: o.EstimatesListOption = None
     replications: o.ReplicationsOption = 1
     trim: o.TrimOption = "none"
     test_share: o.TestShareOption = 1.0
 
     @property
+    def models(self) -> dict[str, EstimateModel]:
+        """The models of estimates to compare, by their spelling; raises PolicyError for an invalid one."""
+        from walltime.estimates import parse_estimates
+
+        return {text: parse_estimates(text) for text in self.estimates_list or ["user"]}
+
+    @property
     def measuring(self) -> str:
-        """Which jobs are measured, as `walltime.metrics.measured` has it; raises PolicyError for two ways at once."""
+        """The measured jobs, as `walltime.metrics.measured` takes them; raises PolicyError for two contradicting options."""
         if not self.test_share:
             raise PolicyError("the share of the log that is held out must be over 0 and at most 1, not 0")
         if self.test_share < 1 and self.trim != "none":
@@ -272,12 +322,12 @@ class SchedulingOptions(DecisionOptions):
     @property
     def is_single(self) -> bool:
         """Whether there is one replication, and one model of estimates."""
-        return self.replications == 1 and len(self.models()) == 1
+        return self.replications == 1 and len(self.models) == 1
 
 
-def one_workload(run: SchedulingOptions, part: JobSelection, workload: Workload) -> Workload:
+def one_workload(run: DecisionOptions, part: JobSelection, workload: Workload) -> Workload:
     """The workload of a single run: a part of the log, scaled, shaken, with its estimates; says what has no effect, and what is cut."""
-    model, variation = run.model(), part.variation(run.feedback)
+    model, variation = run.model, part.variation(run.feedback)
     workload = variation.apply(workload, run.seed)
     note_feedback(workload)
     workload = variation.replica(workload, model, run.seed)
@@ -311,13 +361,6 @@ def machine_in(path: Path | None, needed: Mapping[str, str] | None = None) -> Ma
     return None if path is None else read_machine(path, needed or {})
 
 
-def _only(option: str, values: list[T]) -> T:
-    """The single value of an option that a command takes once."""
-    if len(values) > 1:
-        raise PolicyError(f"{option} is given {len(values)} times, and only one can hold; leave out the others")
-    return values[0]
-
-
 def flat(command: Callable[..., None]) -> Callable[..., None]:
     """The command with the options of its groups as parameters of its own, as Typer wants them."""
     hints = get_type_hints(command, include_extras=True)
@@ -332,21 +375,23 @@ def flat(command: Callable[..., None]) -> Callable[..., None]:
             annotation, default = of_group[field.name], field.default
             shown.append(_called(inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)))
 
-    asks = next((k for k, one in enumerate(shown, 1) if "--machine" in spellings(one) and "own" not in hints), None)
-    if asks is not None:  # the machine's file may name Python code
-        shown.insert(asks, inspect.Parameter("own", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=o.OwnOption))
-
+    place = next((k for k, one in enumerate(shown, 1) if "--machine" in spellings(one) and "own" not in hints), None)
+    if place is not None:  # the machine's file may name Python code
+        shown.insert(place, inspect.Parameter("own", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=o.OwnOption))
+    shown.append(inspect.Parameter("help_all", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=HelpAllOption))
     outputs = {one.name: _spelled(one) for one in shown if any(getattr(info.callback, "writes", False) for info in _infos(one))}
 
     @functools.wraps(command)
     def flattened(**values: Any) -> None:
+        values.pop("help_all")
         check_files(values, outputs)
-        if asks is not None:
-            values.pop("own")  # its callback has done what it is for
+        if place is not None:
+            values.pop("own")  # its callback has done its work
         for name, kind in groups.items():
             values[name] = kind(**{field.name: values.pop(field.name) for field in fields(kind)})
         command(**values)
 
+    flattened.advanced = {one.name for one in shown if any(getattr(info, "advanced", False) for info in _infos(one))}  # type: ignore[attr-defined]
     flattened.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
     flattened.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
     del flattened.__wrapped__  # or its signature would be the one that is seen
@@ -369,20 +414,31 @@ def _infos(parameter: inspect.Parameter) -> list[ParameterInfo]:
 
 
 def _called(parameter: inspect.Parameter) -> inspect.Parameter:
-    """A parameter whose option, if none is written for it, has its name."""
-    for place in getattr(parameter.annotation, "__metadata__", ()):
-        if isinstance(place, OptionInfo) and place.default is ... and not place.param_decls:
-            place.param_decls = (f"--{parameter.name.replace('_', '-')}",)
+    """Give an option without a spelling that of its parameter, and an option with known names their completion."""
+    for place in _infos(parameter):
+        if isinstance(place, OptionInfo):
+            if place.default is ... and not place.param_decls:
+                place.param_decls = (f"--{parameter.name.replace('_', '-')}",)
+            place.autocompletion = place.autocompletion or completion_of(next(iter(spellings(parameter)), ""))
     return parameter
+
+
+HelpAllOption = Annotated[
+    bool, typer.Option("--help-all", is_eager=True, callback=show_all, help="Print the help with all options, and exit.")
+]
+
+
+def _group(help_all: HelpAllOption = False) -> None: ...
 
 
 class CommandGroup(typer.Typer):
     """Commands below one name, such as those of `walltime slurm`; each may take groups of options as one parameter."""
 
     def __init__(self, name: str, about: str, **more: Any):
-        super().__init__(name=name, help=about, no_args_is_help=True, pretty_exceptions_enable=False, **more)
+        super().__init__(name=name, help=about, cls=HelpGroup, no_args_is_help=True, pretty_exceptions_enable=False, **more)
+        self.callback()(_group)
 
     def command(self, name: str | None = None, **more: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:  # type: ignore[override]
         """Make the function below a command; `more`: as in Typer."""
-        register = super().command(name, **more)
+        register = super().command(name, cls=HelpCommand, **more)
         return lambda command: register(flat(command))

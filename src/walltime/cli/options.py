@@ -1,4 +1,4 @@
-"""Options that several commands share: an option means the same in every command that has it, and its help says so once."""
+"""The options that several commands share, each with its whole text: an option means the same in every command that has it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from walltime.cli.completion import completion_of
+from walltime.cli.help import INPUT, JOBS, OUTPUT, RUNS, SCHEDULER
 from walltime.errors import OutputError
 from walltime.permission import allow
 from walltime.wording import printable
@@ -16,97 +16,48 @@ from walltime.wording import printable
 if TYPE_CHECKING:
     from walltime.policy import Dialect
 
-INPUT, VARY, RUN, OUTPUT = "The log", "Varying it", "The scheduler", "The result"
+__all__ = ["INPUT", "JOBS", "OUTPUT", "RUNS", "SCHEDULER"]
 MOST_PROCS = 2**40
 """Upper bound of processors and jobs."""
 TABLE = (".csv", ".parquet")
 LOGS = (".swf", ".swf.gz", ".swf.zst", ".parquet", ".csv", ".csv.gz", ".csv.zst")
-"""What every command that writes a log can write, as `walltime.logs.convert` does."""
+"""Formats in which commands write logs, as `walltime.logs.convert` does."""
 PAGE = (".html", ".htm", ".pdf")
-MEANINGS = {
-    "--backfill-order": "Order in which jobs are tried for backfilling; default: --order.",
-    "--believe": "Where predictions are used: regular, selective (not for running jobs), none, or three bits: order, own length, running.",
-    "--by": "Tables by groups of jobs: month, class, user (heavy, medium and light ones), users (one by one), size, length, queue, ...",
-    "--change": "What to change: SchedulerParameters+=bf_max_job_test=1000, partition.long.MaxTime=24h, pool.gpu.nodes+=4, nodes+=10%, "
-    "limit.1.jobs=8, policy=easy++, load*=1.1, ...",
-    "--copies": "Copies of the log with shaken submissions.",
-    "--correction": "New expected runtime of a job that outlives its prediction: tsafrir07, tsafrir07:elapsed, estimate, double, "
-    "double:uncapped, half, soft, none.",
-    "--dialect": "How the rules are read: as in the papers, or as a published simulator reads them: pyss, predictsim, ...; "
-    "papers:shadow=kept changes one reading.",
-    "--estimates": "Estimates for the scheduler: user, exact, double, f:4, badness:3, mualem01, tsafrir05, ... (see the guide on "
-    "estimates).",
-    "--figure": "Draw a figure: .pdf, .svg or .png.",
-    "--history": "The cluster's job log, as sacct prints it.",
-    "--job": "The job, by its number.",
-    "--jobs": "Number of jobs to generate.",
-    "--learn-from": "The predictor learns from the jobs of the simulation, or of the log.",
-    "--ledger": "The side-car's ledger, a folder on a local disk.",
-    "--load": "Offered load, over 0 and up to 1.5.",
-    "--log": "The log.",
-    "--machine": "The machine and how it schedules: a file like machine.toml, in place of --procs.",
-    "--metric": "A measure: mean_wait, p90_wait, mean_bounded_slowdown, ...",
-    "--most": "So many at most.",
-    "--order": "Order of the queue: fcfs, sjf, wfp (wfp:exponent=2,threshold=0.75), lcfs, ljf, sqf, lqf, saf, laf, lxf, unicef, f1 to f4, "
-    "a score such as power:wait=1,believed=-1, an expression such as expr:log(wait+60)-log(area), or FILE.py:NAME for a custom one; "
-    "sjf:starvation=86400 puts jobs first that have waited a day, sjf:limit=0.5 those that have waited half as long as anybody so far.",
-    "--own": "Allow data files, such as a machine's file or a plan, to run the code of this Python file. Repeat it for more files.",
-    "--policy": "A scheduler, such as fcfs, easy, conservative, hybrid:depth=N, selective, slurm (with --machine), or FILE.py:NAME for a "
-    "custom one; with options, as in easy:backfill-order=sjf,predictor=tsafrir07.",
-    "--predictor": "Predict runtimes from jobs that have ended: tang13, tsafrir07, last, mualem01-history, gaussier15, ..., with options: "
-    "tang13:key=user,statistic=p90,window=all; or made elsewhere: column:NAME, file:predictions.csv, FILE.py:CLASS.",
-    "--predictions": "A ledger of predicted start times.",
-    "--procs": "Processors of the machine.",
-    "--replications": "Repeat the simulations so many times.",
-    "--report": "Write a self-contained page here: .html, or .pdf of one or two sides with the text of an e-mail.",
-    "--risk": "A risk of being killed, percent.",
-    "--seed": "Seed of all random draws.",
-    "--shake": "Move each submission at random by up to this time.",
-    "--since": "From then on (UTC): 2026-01-31, 2026-01-31T12:00:00.",
-    "--store": "Keep what is simulated in this folder, and go on from there.",
-    "--test-share": "Share of the log that is held out, the last part.",
-    "--time-zone": "Zone of the site, such as Europe/Stockholm.",
-    "--trim": "tsafrir06: leave out the first 1 % of the jobs to end, which met an empty machine, and those that end after the last "
-    "arrival (tsafrir06, section II).",
-    "--until": "Until then.",
-    "--window": "A span of the log, s or with m, h, d, w, e.g. 30d:60d.",
-    "--workers": "Threads on this machine; default: one per core.",
-}
-"""What an option means in every command; a command may add a sentence on what it does there, or on its default."""
+POLICIES = (
+    "fcfs, easy, conservative, slurm (with --machine), ..., with options as in easy:backfill-order=sjf, or FILE.py:NAME for your own; "
+    "walltime list policies shows all"
+)
+"""What the text of each --policy names."""
+ESTIMATES = "user, exact, double, f:4, mualem01, tsafrir05, ...; walltime list estimates shows all"
+"""What the text of each --estimates names."""
 
 
-SECOND_SPELLINGS = {"--machine": "--cluster"}
-"""A second spelling of an option: operators say cluster for what studies call a machine."""
+def option(text: str, *names: str, group: str = OUTPUT, advanced: bool = False, **more: Any) -> Any:
+    """Return the declaration of an option; without names it is called as its parameter. `advanced`: only --help-all shows it."""
+    declared = typer.Option(*names, help=text, rich_help_panel=group, **more)
+    declared.advanced = advanced
+    return declared
 
 
-def option(name: str, detail: str = "", panel: str | None = RUN, **more: Any) -> Any:
-    """The declaration of an option of `MEANINGS`; `detail`: what the command adds."""
-    help_text = f"{MEANINGS[name]} {detail}".strip()
-    spellings = filter(None, (name, SECOND_SPELLINGS.get(name)))
-    if name == "--store":
-        more |= {"callback": written}
-    return typer.Option(*spellings, help=help_text, rich_help_panel=panel, autocompletion=completion_of(name), **more)
+def argument(text: str, metavar: str, **more: Any) -> Any:
+    """Return the declaration of an argument."""
+    return typer.Argument(metavar=metavar, help=text, show_default=False, **more)
 
 
-def own(help_text: str, panel: str | None = None, **more: Any) -> Any:
-    """The declaration of an option of one command, called as its parameter: `--stop-file` for `stop_file`."""
-    return typer.Option(help=help_text, rich_help_panel=panel, **more)
-
-
-def _allowed(files: list[Path] | None) -> list[Path] | None:
+def _allow(files: list[Path] | None) -> list[Path] | None:
     for file in files or ():
         allow(file)
     return files
 
 
-def out(what: str, *endings: str, panel: str | None = OUTPUT, **more: Any) -> Any:
-    """The declaration of --out: a file with one of these endings, of which it is known before any work is done that it can be written."""
+def out(what: str, *endings: str, **more: Any) -> Any:
+    """Return the declaration of --out: a file with one of these endings, which is checked before any work is done."""
     kinds = " or ".join(filter(None, [", ".join(endings[:-1]), *endings[-1:]]))
-    return typer.Option("--out", help=f"Write {what} here: {kinds}.", callback=writable(*endings), rich_help_panel=panel, **more)
+    return option(f"Write {what} to this file: {kinds}.", "--out", callback=writable(*endings), **more)
 
 
 def writable(*endings: str) -> Callable[[Path | None], Path | None]:
-    """A callback that refuses a file that cannot be written."""
+    """Return a callback that rejects a file that cannot be written."""
 
     def check(path: Path | None) -> Path | None:
         if path is not None:
@@ -118,7 +69,7 @@ def writable(*endings: str) -> Callable[[Path | None], Path | None]:
 
 
 def written(path: Path | None) -> Path | None:
-    """A callback that marks a folder, or a file that is kept from call to call, as written by the command and not as an input."""
+    """Mark a folder, or a file that is kept from call to call, as written by the command and not as an input (callback)."""
     return path
 
 
@@ -144,7 +95,7 @@ def check_output(path: Path, endings: tuple[str, ...]) -> None:
 
 
 def named_figures(texts: list[str] | None) -> list[str] | None:
-    """A callback that refuses figures that cannot be drawn or written."""
+    """Reject figures that cannot be drawn or written (callback)."""
     if texts:
         from walltime.report.figure_files import named_file
 
@@ -156,8 +107,8 @@ def named_figures(texts: list[str] | None) -> list[str] | None:
 named_figures.writes = True  # type: ignore[attr-defined]
 
 
-def width_of_figures(text: str) -> str:
-    """A callback that refuses a width that is unknown."""
+def known_width(text: str) -> str:
+    """Reject an unknown width of figures (callback)."""
     if text:
         from walltime.report.figure_files import width_in_inches
 
@@ -165,157 +116,327 @@ def width_of_figures(text: str) -> str:
     return text
 
 
-def _log(name: str, help_text: str, **more: Any) -> Any:
-    return typer.Option(name, help=help_text, rich_help_panel=INPUT, **more)
+# ---------------------------------------------------------------------- Input
 
-
-def _varied(name: str, help_text: str, **more: Any) -> Any:
-    return typer.Option(name, help=help_text, rich_help_panel=VARY, **more)
-
-
-def _result(name: str, help_text: str, **more: Any) -> Any:
-    return typer.Option(name, help=help_text, rich_help_panel=OUTPUT, **more)
-
-
-TraceArgument = Annotated[Path, typer.Argument(metavar="LOG", help="A job log, plain or gzip, or the name of one in the catalogue.")]
-
-# ---------------------------------------------------------------------- the log
-
-ProcsOption = Annotated[int | None, option("--procs", "Default: the log's MaxProcs.", INPUT, min=1, max=MOST_PROCS)]
-SkipBadLinesOption = Annotated[bool, _log("--skip-bad-lines", "Skip lines that cannot be read; count and list them.")]
-TimeZoneOption = Annotated[str | None, option("--time-zone", "For a log that does not say it.", INPUT, metavar="ZONE")]
+TraceArgument = Annotated[Path, argument("A job log, plain or compressed, or the name of a log that walltime fetch has downloaded.", "LOG")]
+ProcsOption = Annotated[
+    int | None, option("Set the processors of the machine. Default: MaxProcs of the log's header.", group=INPUT, min=1, max=MOST_PROCS)
+]
+MachineOption = Annotated[
+    Path | None,
+    option(
+        "Read the machine and its scheduling rules from a TOML file, instead of --procs; walltime slurm cluster makes such a file.",
+        "--machine",
+        "--cluster",
+        group=INPUT,
+        metavar="FILE",
+    ),
+]
+OwnOption = Annotated[
+    list[Path] | None,
+    option(
+        "Allow data files, such as a machine file or a plan, to run the code of this Python file.",
+        "--own",
+        group=INPUT,
+        advanced=True,
+        metavar="FILE.py",
+        callback=_allow,
+    ),
+]
+SkipBadLinesOption = Annotated[bool, option("Skip lines that cannot be read, count them, and list them.", group=INPUT, advanced=True)]
+TimeZoneOption = Annotated[
+    str | None,
+    option(
+        "Set the time zone of a log that does not name it, such as Europe/Stockholm.",
+        "--time-zone",
+        group=INPUT,
+        advanced=True,
+        metavar="ZONE",
+    ),
+]
 MappingOption = Annotated[
     Path | None,
-    _log("--mapping", "For tables: a TOML file that says what the columns mean, or a shipped mapping such as f-data.", metavar="FILE"),
+    option(
+        "Read a table with this mapping of its columns: a TOML file from walltime mapping, or the name of a known data set such as f-data.",
+        group=INPUT,
+        advanced=True,
+        metavar="FILE",
+    ),
 ]
 AnonymiseOption = Annotated[
     str | None,
-    _log(
-        "--anonymise",
-        "Replace users, accounts and job names by numbers that depend on this key: @FILE, env:NAME, or the key itself.",
+    option(
+        "Replace users, accounts and job names by numbers that depend on a secret key: @FILE, env:NAME, or the key itself.",
+        group=INPUT,
+        advanced=True,
         metavar="KEY",
     ),
 ]
-TooWideOption = Annotated[Literal["drop", "clip", "error"], _log("--too-wide", "What to do with jobs that are wider than the machine.")]
+TooWideOption = Annotated[
+    Literal["drop", "clip", "error"],
+    option("Drop jobs wider than the machine, clip them to its size, or stop with an error.", group=INPUT, advanced=True),
+]
 PartialOption = Annotated[
-    Literal["summary", "parts"], _log("--partial", "For jobs that were interrupted: their summary record, or their parts.")
+    Literal["summary", "parts"],
+    option("Read interrupted jobs from their summary record, or as separate parts.", group=INPUT, advanced=True),
 ]
 
-# ---------------------------------------------------------------------- varying it
+# ---------------------------------------------------------------------- Select and modify jobs
 
-LoadsOption = Annotated[list[float] | None, option("--load", "Scales the log; repeat it to compare loads.", VARY)]
-ScaleByOption = Annotated[
-    Literal["interarrival", "runtime", "machine", "size", "thin", "users"], _varied("--scale-by", "How to scale the load.")
+WindowOption = Annotated[
+    str | None,
+    option(
+        "Keep the jobs submitted in this span: days of the log as in 30d:60d, or dates as in 1997-05-01:1997-08-01.",
+        "--window",
+        group=JOBS,
+        metavar="BEGIN:END",
+    ),
 ]
 RemoveOption = Annotated[
-    list[str] | None, _varied("--remove", "Remove the jobs that match a filter, e.g. 'user=21 and job<16208'.", metavar="FILTER")
+    list[str] | None,
+    option(
+        "Remove the jobs that match a filter, such as 'user=21 and job<16208'.", "--remove", group=JOBS, advanced=True, metavar="FILTER"
+    ),
 ]
-HeadOption = Annotated[int | None, _varied("--head", "Only the first jobs.", min=1)]
-TailOption = Annotated[int | None, _varied("--tail", "Only the last jobs.", min=1)]
-WindowOption = Annotated[
-    str | None, option("--window", "Only jobs submitted in it, such as 30d:60d or 1997-05-01:1997-08-01.", VARY, metavar="BEGIN:END")
+HeadOption = Annotated[int | None, option("Keep only the first N jobs.", "--head", group=JOBS, advanced=True, min=1)]
+TailOption = Annotated[int | None, option("Keep only the last N jobs.", "--tail", group=JOBS, advanced=True, min=1)]
+LoadOption = Annotated[float | None, option("Scale the log to this offered load, above 0 and up to 1.5.", "--load", group=JOBS)]
+LoadsOption = Annotated[list[float] | None, option("Scale the log to this offered load, above 0 and up to 1.5.", "--load", group=JOBS)]
+ScaleByOption = Annotated[
+    Literal["interarrival", "runtime", "machine", "size", "thin", "users"],
+    option("Scale the load by changing this property of the log.", "--scale-by", group=JOBS, advanced=True),
 ]
-ShakeOption = Annotated[int, option("--shake", panel=VARY, min=0, metavar="SECONDS")]
-ReplicationsOption = Annotated[
-    int, option("--replications", "With seeds SEED, SEED + 1, ...: shaken, or with other random estimates.", VARY, min=1)
+ShakeOption = Annotated[
+    int,
+    option("Move each submission at random by up to this many seconds.", "--shake", group=JOBS, advanced=True, min=0, metavar="SECONDS"),
 ]
 FeedbackOption = Annotated[
-    bool, _varied("--feedback", "Submit a job that names a preceding job only after that one's end and the think time.")
+    bool,
+    option(
+        "Submit a job that names a preceding job only after that job's end and the think time.", "--feedback", group=JOBS, advanced=True
+    ),
 ]
 
-# ---------------------------------------------------------------------- the scheduler
+# ---------------------------------------------------------------------- Scheduler
 
-PolicyOption = Annotated[str | None, option("--policy", "Default: that of the machine's file, else easy.")]
-SitePolicyOption = Annotated[str | None, option("--policy", "How the site schedules, instead of the policy of the machine's file.")]
-OrderOption = Annotated[str, option("--order")]
-BackfillOrderOption = Annotated[str | None, option("--backfill-order")]
-EstimatesListOption = Annotated[list[str] | None, option("--estimates", "Default: user; repeat it to compare them.")]
-SeedOption = Annotated[int, option("--seed", min=0, max=2**63)]
-PredictorOption = Annotated[str | None, option("--predictor", metavar="NAME")]
-BelieveOption = Annotated[str, option("--believe")]
-CorrectionOption = Annotated[str, option("--correction")]
-LearnFromOption = Annotated[Literal["simulation", "log"], option("--learn-from")]
-MachineOption = Annotated[Path | None, option("--machine", metavar="FILE")]
-OwnOption = Annotated[list[Path] | None, option("--own", metavar="FILE.py", callback=_allowed)]
+PolicyOption = Annotated[
+    str | None, option(f"Schedule by this policy: {POLICIES}. Default: the machine file's policy, else easy.", "--policy", group=SCHEDULER)
+]
+SitePolicyOption = Annotated[
+    str | None,
+    option(f"Replace the scheduling policy of the machine file: {POLICIES}.", "--policy", group=SCHEDULER),
+]
+OrderOption = Annotated[
+    str,
+    option(
+        "Sort the queue by this order: fcfs, sjf, saf, wfp, f1, ..., with options as in wfp:exponent=2, an expression as in "
+        "expr:log(wait+60)-log(area), or FILE.py:NAME for your own; walltime list orders shows all.",
+        "--order",
+        group=SCHEDULER,
+    ),
+]
+BackfillOrderOption = Annotated[
+    str | None,
+    option(
+        "Try jobs for backfilling in this order, one of walltime list orders. Default: --order.",
+        "--backfill-order",
+        group=SCHEDULER,
+        advanced=True,
+    ),
+]
+EstimateOption = Annotated[
+    str,
+    option(
+        f"Give the scheduler these runtime estimates: {ESTIMATES}.",
+        "--estimates",
+        group=SCHEDULER,
+    ),
+]
+EstimatesListOption = Annotated[
+    list[str] | None,
+    option(
+        f"Give the scheduler these runtime estimates: {ESTIMATES}. Default: user.",
+        "--estimates",
+        group=SCHEDULER,
+    ),
+]
+PREDICTORS = (
+    "tang13, tsafrir07, last, gaussier15, ..., with options as in tang13:key=user,window=all, or given ones as column:NAME, "
+    "file:predictions.csv or FILE.py:CLASS; walltime list predictors shows all"
+)
+"""What the text of each --predictor names."""
+PredictorOption = Annotated[
+    str | None,
+    option(
+        f"Plan with runtimes predicted from jobs that have ended: {PREDICTORS}. Default: plan with the estimates.",
+        "--predictor",
+        group=SCHEDULER,
+        advanced=True,
+        metavar="NAME",
+    ),
+]
+BelieveOption = Annotated[
+    str,
+    option(
+        "Use predictions everywhere (regular), except for running jobs (selective), nowhere (none), or as three bits say: for the order, "
+        "for a job's own length, for running jobs.",
+        "--believe",
+        group=SCHEDULER,
+        advanced=True,
+    ),
+]
+CorrectionOption = Annotated[
+    str,
+    option(
+        "Set the new planned runtime of a job that outlives its prediction: tsafrir07, tsafrir07:elapsed, estimate, double, "
+        "double:uncapped, half, soft or none.",
+        "--correction",
+        group=SCHEDULER,
+        advanced=True,
+    ),
+]
+LearnFromOption = Annotated[
+    Literal["simulation", "log"],
+    option(
+        "Let the predictor learn from the ends of jobs in the simulation, or in the log.", "--learn-from", group=SCHEDULER, advanced=True
+    ),
+]
 OverrunOption = Annotated[
     Literal["kill", "extend", "overrun"],
-    typer.Option(
-        "--overrun", help="Jobs that run longer than requested: kill them, extend the request, or let them run.", rich_help_panel=RUN
+    option(
+        "Kill jobs that run longer than requested, extend their requests, or let them run on.", "--overrun", group=SCHEDULER, advanced=True
     ),
 ]
 CoincidentOption = Annotated[
     Literal["batch", "sequential"] | None,
-    typer.Option(
+    option(
+        "Run one scheduling pass after all events of the same second (batch), or one after each (sequential). Default: the dialect's rule, "
+        "which is batch for papers.",
         "--coincident",
-        help="Simultaneous events: one pass after all of them, or one pass after each. Default: that of the dialect, batch for papers.",
-        rich_help_panel=RUN,
+        group=SCHEDULER,
+        advanced=True,
     ),
 ]
-DialectOption = Annotated[str, option("--dialect", metavar="NAME")]
-WorkersOption = Annotated[int | None, option("--workers", min=1)]
-
-# ---------------------------------------------------------------------- the result
-
-TrimOption = Annotated[Literal["none", "tsafrir06"], option("--trim", panel=OUTPUT)]
-TestShareOption = Annotated[
-    float, option("--test-share", "All jobs run, and only its jobs are measured; default: all.", OUTPUT, min=0, max=1)
+DialectOption = Annotated[
+    str,
+    option(
+        "Read the rules as the papers do, or as another simulator does: pyss, predictsim, ...; papers:shadow=kept changes one "
+        "interpretation; walltime list dialects shows all.",
+        "--dialect",
+        group=SCHEDULER,
+        advanced=True,
+        metavar="NAME",
+    ),
 ]
-MonthlyOption = Annotated[bool, _result("--monthly", "Also print a row for each calendar month, in the site's time zone.")]
-ByOption = Annotated[Literal["end", "start", "submit"], _result("--month-of", "The event that determines a job's month.")]
+
+# ---------------------------------------------------------------------- Runs and randomness
+
+SeedOption = Annotated[int, option("Set the seed of all random draws.", "--seed", group=RUNS, min=0, max=2**63)]
+ReplicationsOption = Annotated[
+    int,
+    option(
+        "Repeat the simulations N times with the seeds SEED, SEED + 1, ...; they differ by --shake, or by random estimates.",
+        "--replications",
+        group=RUNS,
+        min=1,
+    ),
+]
+WorkersOption = Annotated[
+    int | None, option("Use this many threads. Default: one for each core.", "--workers", group=RUNS, advanced=True, min=1)
+]
+TrimOption = Annotated[
+    Literal["none", "tsafrir06"],
+    option(
+        "Measure all jobs (none), or leave out the warm-up and the end: the first 1 % of the jobs to end, and jobs that end after the last "
+        "arrival (tsafrir06).",
+        "--trim",
+        group=RUNS,
+        advanced=True,
+    ),
+]
+TestShareOption = Annotated[
+    float,
+    option(
+        "Run all jobs, but measure only this last share of the log, from 0 to 1. Default: 1, all jobs.",
+        "--test-share",
+        group=RUNS,
+        advanced=True,
+        min=0,
+        max=1,
+    ),
+]
+
+# ---------------------------------------------------------------------- Output
+
+MonthlyOption = Annotated[
+    bool, option("Print a row for each calendar month as well, in the time zone of the site.", "--monthly", advanced=True)
+]
+MonthOfOption = Annotated[Literal["end", "start", "submit"], option("Count a job in the month of this event.", "--month-of", advanced=True)]
 BreakdownOption = Annotated[
     list[str] | None,
     option(
+        "Print a table by groups of jobs: month, class (heavy, medium and light users), user, size, length, size-length, queue, partition, "
+        "hour, weekday or hour-of-week; with your own edges as in size:8/64, length:1h/1d, users:20.",
         "--by",
-        "Also hour, weekday, hour-of-week, size-length, partition; with edges of your own: size:8/64, length:1h/1d, users:20. Repeat it "
-        "for more.",
-        OUTPUT,
         metavar="GROUPS",
     ),
 ]
-JsonOption = Annotated[bool, _result("--json", "Print one JSON object for programs.")]
-VerboseOption = Annotated[bool, _result("--verbose", "Print all tables and caveats.")]
+JsonOption = Annotated[bool, option("Print one JSON object instead of text.", "--json")]
+VerboseOption = Annotated[bool, option("Print all tables and caveats.", "--verbose")]
 FormatOption = Annotated[
-    Literal["text", "csv", "markdown", "latex", "json"], _result("--format", "Print the tables only, for a spreadsheet or a paper.")
+    Literal["text", "csv", "markdown", "latex", "json"],
+    option("Print text, or only the tables in a format for spreadsheets and papers.", "--format", advanced=True),
 ]
 TablesOption = Annotated[
     Path | None,
-    _result(
+    option(
+        "Write the printed tables to this file: .tex (booktabs), .md, .csv or .json.",
         "--tables",
-        "Write the printed tables here: .tex (booktabs), .md, .csv or .json.",
+        advanced=True,
         callback=writable(".tex", ".md", ".csv", ".json"),
     ),
 ]
 FigureOption = Annotated[
     list[str] | None,
     option(
+        "Draw wait, slowdown, queue, utilization or gantt to a .pdf, .svg or .png file; NAME= can be left out if the file is called as the "
+        "figure, as in wait.pdf.",
         "--figure",
-        "Of wait, slowdown, queue, utilization or gantt; a file called as its figure, as wait.pdf, needs no NAME. Repeat it.",
-        OUTPUT,
         metavar="NAME=FILE",
         callback=named_figures,
     ),
 ]
+OneFigureOption = Annotated[
+    Path | None, option("Draw the figure to this file: .pdf, .svg or .png.", "--figure", callback=writable(".pdf", ".svg", ".png"))
+]
 SizeOption = Annotated[
     str,
-    _result(
+    option(
+        "Set the width of figures: column, page, slide, ieee-column, ieee-page, acm-column, ..., or inches. Default: column.",
         "--size",
-        "Width of the figures: column, page, slide, ieee-column, ieee-page, acm-column, ..., or inches.",
+        advanced=True,
         metavar="NAME",
-        callback=width_of_figures,
+        callback=known_width,
     ),
 ]
-OneFigureOption = Annotated[Path | None, option("--figure", panel=OUTPUT, callback=writable(".pdf", ".svg", ".png"))]
-ReportOption = Annotated[Path | None, option("--report", panel=OUTPUT, callback=writable(*PAGE))]
-
-
+ReportOption = Annotated[
+    Path | None,
+    option(
+        "Write a report page that needs no other file (.html), or one or two pages with the text of an e-mail (.pdf).",
+        "--report",
+        callback=writable(*PAGE),
+    ),
+]
 MetricsOption = Annotated[
     Path | None,
-    _result("--metrics", "Write metrics for Prometheus here: .prom.", metavar="FILE.prom", callback=writable(".prom")),
+    option(
+        "Write metrics for Prometheus to this file: .prom.", "--metrics", advanced=True, metavar="FILE.prom", callback=writable(".prom")
+    ),
 ]
 
 
-def read_dialect(name: str, coincident: str | None) -> Dialect:
-    """The dialect of these two options; raises PolicyError if it is unknown."""
+def read_dialect(name: str, simultaneous: str | None) -> Dialect:
+    """Return the dialect of these two options; raises PolicyError if it is unknown."""
     from walltime.policy import Dialect
 
-    return Dialect.of(name, coincident)
+    return Dialect.of(name, simultaneous)

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from walltime.cli import options as o
+from walltime.cli.help import manual
+
 if TYPE_CHECKING:
     from walltime.toml_file import TomlFile
 
@@ -28,11 +31,16 @@ def toml_file(name: str) -> TomlFile[Any]:
     return kind
 
 
+@manual(
+    "reference/toml-files",
+    ("Write the schema of machine files for an editor.", "schema machine > machine.schema.json"),
+    ("Print the keys of a campaign's plan.", "schema plan"),
+)
 def schema(
     kind: Annotated[
         Literal["machine", "plan", "mapping", "suite", "order"],
-        typer.Argument(help="A machine's file, a campaign's plan, a table's mapping, a benchmark suite, a search's order."),
+        o.argument("The kind of file: machine, plan (of a campaign), mapping (of a table), suite (of the benchmark) or order.", "KIND"),
     ],
 ) -> None:
-    """Print the JSON Schema of a kind of TOML file, by which editors complete and check it."""
+    """Print the JSON Schema of a kind of TOML file, which editors use to complete and check it."""
     typer.echo(json.dumps(toml_file(kind).schema(), indent=2))

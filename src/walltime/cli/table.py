@@ -11,7 +11,7 @@ from typing import Any
 from walltime.errors import PolicyError
 
 COMMANDS: Mapping[str, Mapping[str, str]] = {
-    "First steps": {"cite": "cli.cite", "demo": "comparison.demo_command"},
+    "First steps": {"cite": "cli.cite", "demo": "comparison.demo_command", "list": "cli.listing"},
     "Logs": {
         "clean": "preparation.clean_command",
         "convert": "preparation.convert_command",

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from walltime.cli import options as o
-from walltime.cli.option_groups import Files, JobSelection, LogOptions, SchedulingOptions, machine_in, one_workload
+from walltime.cli.help import manual
+from walltime.cli.option_groups import Files, JobSelectionWithLoads, LogOptions, SchedulingOptions, machine_in, one_workload
 from walltime.cli.output import Output, PageOutput, caveats, drawn_in, progress_bar, write_rows
 from walltime.comparison.simulate_command import draw_figures, run_record, write_run_page
 from walltime.errors import PolicyError
@@ -38,9 +39,7 @@ class SchedulerOptions:
     policy: Annotated[
         list[str] | None,
         o.option(
-            "--policy",
-            "Repeat it for each; 'all' for a first look at every policy, sorted by bounded slowdown. Default: fcfs, easy, conservative; "
-            "with a machine's file that has a policy, that one, fcfs, easy.",
+            f"Compare this policy: {o.POLICIES}; 'all' compares every policy, sorted by bounded slowdown.", "--policy", group=o.SCHEDULER
         ),
     ] = None
     machine_file: o.MachineOption = None
@@ -48,27 +47,41 @@ class SchedulerOptions:
 
 @dataclass(frozen=True)
 class TableOptions:
-    """Which tables are shown."""
+    """The tables that are shown."""
 
     monthly: o.MonthlyOption = False
-    month_of: o.ByOption = "end"
+    month_of: o.MonthOfOption = "end"
     by: o.BreakdownOption = None
-    gains: Annotated[bool, o.own("Say who gains and who loses: jobs, users, the largest changes.", o.OUTPUT)] = False
-    no_spread: Annotated[bool, o.own("Do not measure how far the means move when the log is shaken.", o.OUTPUT)] = False
+    gains: Annotated[bool, o.option("Show which jobs and users gain and lose, and the largest changes.")] = False
+    no_spread: Annotated[
+        bool, o.option("Leave out the intervals, which take some further simulations of slightly moved copies of the log.", advanced=True)
+    ] = False
 
 
+@manual(
+    "tutorial/comparison",
+    ("Compare two policies, and write a report page.", "compare KTH-SP2 --policy fcfs --policy easy --report page.html"),
+    (
+        "Show which jobs and users gain from shortest-job-first backfilling.",
+        "compare KTH-SP2 --policy easy --policy easy:backfill-order=sjf --gains",
+    ),
+)
 def compare(
     trace: o.TraceArgument,
     *,
     compared: SchedulerOptions,
     run: SchedulingOptions,
     reading: LogOptions,
-    part: JobSelection,
+    part: JobSelectionWithLoads,
     shown: TableOptions,
     files: Files,
     output: PageOutput,
 ) -> None:
-    """Replay a log under several policies and compare the results."""
+    """Simulate a log under several policies and compare their waits, slowdowns and utilization.
+
+    By default FCFS, EASY and conservative backfilling are compared, or the machine file's policy, FCFS and EASY. Intervals come from copies
+    of the log with slightly moved submissions.
+    """
     from walltime.comparison.caveats import caveats_of
     from walltime.comparison.tables import breakdown_table, changes_table, months_table, sides_table
     from walltime.policy import every_policy

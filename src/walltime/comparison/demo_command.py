@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from walltime.cli import options as o
+from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, SchedulingOptions, make_up
 from walltime.cli.output import Output, paragraphs
 from walltime.cli.table import PARTS, module_of
@@ -27,16 +28,24 @@ FEWEST_JOBS = 200
 """The modal model of estimates needs as many."""
 
 
+@manual(
+    "tutorial/quickstart",
+    ("Generate a log, compare three policies, and open the page.", "demo"),
+    ("Use a smaller and busier machine.", "demo --procs 64 --load 0.9 --out busy.html"),
+)
 def demo(
     *,
-    out: Annotated[Path, o.out(f"the HTML page, with the log {LOG} beside it,", *o.PAGE, panel=None)] = Path("report.html"),
-    jobs: Annotated[int, o.option("--jobs", panel=None, min=FEWEST_JOBS)] = 10_000,
-    procs: Annotated[int, o.option("--procs", panel=None, min=1)] = 128,
-    load: Annotated[float, o.option("--load", panel=None)] = 0.7,
-    seed: Annotated[int, o.option("--seed", panel=None, min=0)] = 1,
+    out: Annotated[Path, o.out("the report page", *o.PAGE)] = Path("report.html"),
+    jobs: Annotated[int, o.option("Generate this many jobs.", group=o.INPUT, min=FEWEST_JOBS)] = 10_000,
+    procs: Annotated[int, o.option("Set the processors of the generated machine.", group=o.INPUT, min=1)] = 128,
+    load: Annotated[float, o.option("Set the offered load of the generated log, above 0 and up to 1.5.", group=o.INPUT)] = 0.7,
+    seed: Annotated[int, o.option("Set the seed of all random draws.", group=o.RUNS, min=0)] = 1,
     output: Output,
 ) -> None:
-    """Generate a log whose users overestimate, replay it under three policies, and explain the longest wait; no files needed."""
+    """Generate a log, compare three policies on it, and explain the longest wait; no files are needed.
+
+    The users of the log overestimate their runtimes, as real users do. The log is written as demo.swf.gz to the folder of the page.
+    """
     from walltime.comparison.caveats import caveats_of
     from walltime.schedule.longest_waits import longest_waits
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from walltime.cli.option_groups import Files, note_feedback
+from walltime.cli.option_groups import note_feedback
 from walltime.cli.output import PageOutput, caveats, command_line, drawn_in, progress_bar, write_rows
 from walltime.cli.table import part_of
 from walltime.errors import PolicyError
@@ -49,7 +49,7 @@ def run_many(
     from walltime.comparison import replication_cells
     from walltime.comparison.many_runs_page import caveats_of_cells, compare_replications, replicated_page
 
-    models, variations, trim = run.models(), part.variations(run.feedback), run.trim
+    models, variations, trim = run.models, part.variations(run.feedback), run.trim
     several = len(models) > 1 or len(variations) > 1
     check_bands(files.figure, several)
     for variation, model in itertools.product(variations.values(), models.values()):
@@ -144,7 +144,7 @@ def _simulate(
     from walltime.comparison.many_runs_page import curves
     from walltime.simulation.replication import replicate
 
-    models, trim = run.models(), run.trim
+    models, trim = run.models, run.trim
     if len(models) > 1 or len(bases) > 1:  # combinations are known by their labels
         schedulers = list({scheduler.label: scheduler for scheduler in schedulers}.values())
     options: dict[str, Any] = {"trim": trim, "keep": curves(trim) if keep else None, "machine": machine, **run.rules}

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from walltime.cli import options as o
-from walltime.cli.option_groups import Files, JobSelection, LogOptions, SchedulingOptions, machine_in, one_workload
+from walltime.cli.help import manual
+from walltime.cli.option_groups import Files, JobSelectionWithLoads, LogOptions, SchedulingOptions, machine_in, one_workload
 from walltime.cli.output import PageOutput, caveats, command_line, drawn_in, progress_bar
 from walltime.cli.table import part_of
 from walltime.errors import PolicyError
@@ -35,71 +34,70 @@ class SchedulerOptions:
 
 @dataclass(frozen=True)
 class TableOptions:
-    """Which tables are shown."""
+    """The tables that are shown."""
 
     batch_means: Annotated[
         int | None,
-        typer.Option(
+        o.option(
+            "Print the mean response of batches of at least this many jobs, with its interval, for steady workloads (mualem01: 3333).",
             min=1,
             metavar="JOBS",
-            help="For steady-state workloads: mean response by batches of this many jobs or more, with its interval (mualem01: 3333).",
-            rich_help_panel=o.OUTPUT,
+            advanced=True,
         ),
     ] = None
     monthly: o.MonthlyOption = False
-    month_of: o.ByOption = "end"
+    month_of: o.MonthOfOption = "end"
     by: o.BreakdownOption = None
     dynamics: Annotated[
-        bool, o.own("Also show which jobs backfilling delayed, and how often the shortest waiting job was chosen (tsafrir06).", o.OUTPUT)
+        bool,
+        o.option("Show which jobs backfilling delayed, and how often the shortest waiting job was chosen (tsafrir06).", advanced=True),
     ] = False
     fair: Annotated[
-        bool,
-        typer.Option("--fairness", help="Also say how many jobs start late because of jobs that arrived later.", rich_help_panel=o.OUTPUT),
+        bool, o.option("Estimate how many jobs start late because of jobs that arrived later.", "--fairness", advanced=True)
     ] = False
     sample: Annotated[
         int | None,
-        typer.Option(
-            "--fairness-sample", min=1, metavar="JOBS", help="Of so many jobs, drawn by --seed; default: 200.", rich_help_panel=o.OUTPUT
-        ),
+        o.option("Sample this many jobs for --fairness. Default: 200.", "--fairness-sample", min=1, metavar="JOBS", advanced=True),
     ] = None
 
 
 @dataclass(frozen=True)
 class SimulationFiles(Files):
-    """Which files are written."""
+    """The files that are written."""
 
     out: Annotated[Path | None, o.out("the schedule", ".csv", ".parquet", ".swf", ".swf.gz")] = None
     timeline: Annotated[
         Path | None,
-        typer.Option(
-            help="Write queue and busy processors over time here: .csv or .parquet.",
-            callback=o.writable(*o.TABLE),
-            rich_help_panel=o.OUTPUT,
-        ),
+        o.option("Write queue and busy processors over time to this file: .csv or .parquet.", advanced=True, callback=o.writable(*o.TABLE)),
     ] = None
     every: Annotated[
         str | None,
-        typer.Option(
+        o.option(
+            "Write one row of --timeline for each interval of this length, as in 1h, 30m or 600. Default: a row for each change.",
             "--interval",
-            metavar="SECONDS",
-            help="Rows of --timeline: means over so long, s or with m, h, d, w, e.g. 1h. Default: a row for each change.",
-            rich_help_panel=o.OUTPUT,
+            metavar="TIME",
+            advanced=True,
         ),
     ] = None
 
 
+@manual(
+    "tutorial/your-log",
+    ("Simulate a log under EASY backfilling.", "simulate KTH-SP2 --policy easy"),
+    ("Write the schedule, and draw the queue over time.", "simulate KTH-SP2 --policy easy --out schedule.csv --figure queue=queue.svg"),
+)
 def simulate(
     trace: o.TraceArgument,
     *,
     simulated: SchedulerOptions,
     run: SchedulingOptions,
     reading: LogOptions,
-    part: JobSelection,
+    part: JobSelectionWithLoads,
     shown: TableOptions,
     files: SimulationFiles,
     output: PageOutput,
 ) -> None:
-    """Replay a log under one policy: how long jobs waited, and how busy the machine was."""
+    """Simulate a log under one policy: how long jobs wait, and how busy the machine is."""
     from walltime.comparison.caveats import caveats_of
     from walltime.schedule.groups import parse_grouping
     from walltime.workload.filters import parse_seconds

@@ -15,7 +15,7 @@ class _PlacesFromZero(FunctionPass):
     """A pass after which indices of arrays count from zero; a negative one is an error, and does not count from the end.
 
     Otherwise each access tests whether its index is negative, which takes a tenth of the time of a simulation or more
-    (docs/performance.md). With NUMBA_BOUNDSCHECK=1 a negative index raises IndexError. This concerns kernels alone, not functions of users.
+    . With NUMBA_BOUNDSCHECK=1 a negative index raises IndexError. This concerns kernels alone, not functions of users.
     """
 
     _name = "walltime_places_from_zero"

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from walltime.cli import options as o
+from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow
 from walltime.cli.output import PageOutput, command_line, note, progress_bar, write_rows
 from walltime.errors import PolicyError
@@ -21,18 +20,38 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SchedulerOptions:
-    """What is simulated, and how it is read."""
+    """The schedulers and dialects to compare."""
 
-    policy: Annotated[list[str] | None, o.option("--policy", "Repeat it for each; default: EASY, EASY-SJBF and EASY++.")] = None
-    dialect: Annotated[list[str] | None, o.option("--dialect", "Only this one beside papers; repeat it.", metavar="NAME")] = None
-    copies: Annotated[int, o.option("--copies", "Shaken by 30 s, they show how much is chance; 0 for none.", min=0)] = 20
+    policy: Annotated[
+        list[str] | None,
+        o.option(
+            "Simulate this policy; walltime list policies shows all. Default: EASY, EASY-SJBF and EASY++.", "--policy", group=o.SCHEDULER
+        ),
+    ] = None
+    dialect: Annotated[
+        list[str] | None,
+        o.option("Compare only this dialect with papers. Default: all dialects.", "--dialect", group=o.SCHEDULER, metavar="NAME"),
+    ] = None
+    copies: Annotated[
+        int,
+        o.option(
+            "Simulate N copies of the log with submissions moved by up to 30 s, whose scatter is the size of chance; 0 for none.",
+            group=o.RUNS,
+            min=0,
+        ),
+    ] = 20
     overrun: o.OverrunOption = "kill"
     trim: o.TrimOption = "none"
 
 
+@manual(
+    "background/dialects",
+    ("List the dialects, and the rules that each reads differently.", "dialects"),
+    ("Show the effect of each interpretation on the first jobs of a log.", "dialects KTH-SP2 --head 300 --policy easy --copies 0"),
+)
 def dialects(
     trace: Annotated[
-        Path | None, typer.Argument(metavar="LOG", help="The log; without one, only what there is is listed.", show_default=False)
+        Path | None, o.argument("A job log or the name of a downloaded one; without it, list the dialects and their sources.", "LOG")
     ] = None,
     *,
     tried: SchedulerOptions,
@@ -41,7 +60,7 @@ def dialects(
     out: Annotated[Path | None, o.out("a row for each run", *o.TABLE)] = None,
     output: PageOutput,
 ) -> None:
-    """Show what each published reading of the rules changes: on its own, and as a dialect, for EASY, EASY-SJBF and EASY++."""
+    """Show the effect of each interpretation of the rules, alone and as a dialect, on the results of a log."""
     if trace is None:
         if output.report is not None:
             raise PolicyError("--report is for what they change on a log; name one")
@@ -79,7 +98,7 @@ def _known() -> dict[str, Any]:
     from walltime.policy.dialect import CHECKED, DIALECTS, READINGS, Dialect
 
     named = {
-        name: {"readings": one.changed, "source": DIALECTS.forms[name].meaning, "checked": CHECKED.get(name, "")}
+        name: {"readings": one.changed, "source": DIALECTS.variants[name].meaning, "checked": CHECKED.get(name, "")}
         for name, one in DIALECTS.items()
     }
     readings = {

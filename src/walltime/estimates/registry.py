@@ -6,22 +6,22 @@ from walltime.estimates.base import EstimateModel, ExactEstimates, FactorEstimat
 from walltime.estimates.fmodel import FModel
 from walltime.estimates.mualem01 import Mualem01
 from walltime.estimates.tsafrir05 import Tsafrir05
-from walltime.specification import Family, Form
+from walltime.specification import Family, Variant
 
 ESTIMATES = Family(
     EstimateModel,
     "estimates",
     {
-        "user": Form(UserEstimates),
-        "exact": Form(ExactEstimates),
-        "double": Form(FactorEstimates, {"factor": 2.0}, meaning="The users' requests, doubled for the scheduler only."),
-        "factor": Form(FactorEstimates),
-        "f": Form(FModel),
-        "badness": Form(
+        "user": Variant(UserEstimates),
+        "exact": Variant(ExactEstimates),
+        "double": Variant(FactorEstimates, {"factor": 2.0}, meaning="The users' requests, doubled for the scheduler only."),
+        "factor": Variant(FactorEstimates),
+        "f": Variant(FModel),
+        "badness": Variant(
             FModel, make=lambda **options: FModel.of_badness(options.pop("F"), **options), meaning="`f:F` as tsafrir06 counts: F is 1 more."
         ),
-        "mualem01": Form(Mualem01),
-        "tsafrir05": Form(Tsafrir05),
+        "mualem01": Variant(Mualem01),
+        "tsafrir05": Variant(Tsafrir05),
     },
 )
 parse_estimates = ESTIMATES.parse

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from walltime.cli import options as o
-from walltime.cli.option_groups import JobSelection, LogOptions, SchedulingOptions, machine_in, one_workload
+from walltime.cli.help import manual
+from walltime.cli.option_groups import JobSelectionWithLoad, LogOptions, SingleRunOptions, machine_in, one_workload
 from walltime.cli.output import PageOutput, command_line, paragraphs, progress_bar
 from walltime.errors import PolicyError
 
@@ -21,11 +22,14 @@ class FigureOptions:
 
 @dataclass(frozen=True)
 class JobOptions:
-    """Which jobs are explained."""
+    """The explained jobs."""
 
-    job: Annotated[int | None, o.option("--job", panel=o.OUTPUT)] = None
-    longest: Annotated[int | None, o.own("List the N longest waits, a line each.", o.OUTPUT, min=1, metavar="N")] = None
-    no_sooner: Annotated[bool, o.own("Do not try what would have let it start sooner: that takes some 20 runs.", o.OUTPUT)] = False
+    job: Annotated[int | None, o.option("Explain the job with this number.", "--job", group=o.JOBS)] = None
+    longest: Annotated[int | None, o.option("List the N longest waits, one line each.", group=o.JOBS, min=1)] = None
+    no_sooner: Annotated[
+        bool,
+        o.option("Leave out what would have let the job start sooner, which takes about 20 simulations.", group=o.RUNS),
+    ] = False
 
 
 @dataclass(frozen=True)
@@ -36,18 +40,23 @@ class SchedulerOptions:
     machine_file: o.MachineOption = None
 
 
+@manual(
+    "guides/explain",
+    ("List the ten longest waits under EASY.", "explain KTH-SP2 --longest 10"),
+    ("Explain one job on a page with its picture.", "explain KTH-SP2 --job 14708 --report why.html"),
+)
 def explain(
     trace: o.TraceArgument,
     *,
     asked: JobOptions,
     simulated: SchedulerOptions,
-    run: SchedulingOptions,
+    run: SingleRunOptions,
     reading: LogOptions,
-    part: JobSelection,
+    part: JobSelectionWithLoad,
     drawn: FigureOptions,
     output: PageOutput,
 ) -> None:
-    """Say why a job waited: what was free, reserved and for whom, who overtook it, and what would have let it start sooner."""
+    """Explain why a job waited: free and reserved processors, overtaking jobs, and what would have helped."""
     from walltime.explanation import explain as explain_job
     from walltime.explanation import longest_waits
 
@@ -55,11 +64,9 @@ def explain(
         raise PolicyError("name a job with --job, or ask for the longest waits with --longest N")
     if asked.job is None and (drawn.figure is not None or asked.no_sooner):
         raise PolicyError("--figure and --no-sooner are for one job; name it with --job")
-    if run.replications > 1:
-        raise PolicyError("walltime explain tells of one run; leave out --replications")
     machine = machine_in(simulated.machine_file)
     [chosen] = run.schedulers([simulated.policy or (None if machine is None else machine.policy) or "easy"])
-    run.model()
+    _ = run.model  # an invalid one is reported before the log is read
     workload, _ = reading.load(trace, machine)
     schedule = run.run(one_workload(run, part, workload), chosen, machine=machine)
     record = {"trace": str(trace), "sha256": workload.origin.sha256, "policy": schedule.label}

@@ -9,11 +9,17 @@ import typer
 
 from walltime.cli import options as o
 from walltime.cli import output as terminal
+from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow, machine_in
 from walltime.cli.output import PageOutput, command_line, paragraphs, progress_bar
 from walltime.errors import PolicyError
 
 
+@manual(
+    "guides/infer",
+    ("Infer the rules of a site, and write them as a machine file.", "infer jobs.txt.gz --machine machine.toml --out site.toml"),
+    ("Infer them for a machine of 100 equal processors.", "infer KTH-SP2 --procs 100 --out site.toml"),
+)
 def infer(
     trace: o.TraceArgument,
     *,
@@ -23,13 +29,13 @@ def infer(
     out: Annotated[Path | None, o.out("the machine with its rules", ".toml")] = None,
     eligible: Annotated[
         bool,
-        typer.Option("--eligible", help="With --out: write a table, too, that says when each job seems to have been free to start."),
+        o.option("Write a table of the eligible time of each job, as far as it can be inferred, next to the file of --out.", advanced=True),
     ] = False,
     output: PageOutput,
 ) -> None:
-    """Read a site's rules off its log: hours, outages, parts, limits; exit status 1 if the log does not fit its machine.
+    """Infer the rules of a site from its log: hours, outages, parts of the machine, limits.
 
-    Ctrl-C ends the search, and what was found until then is written.
+    Ctrl-C ends the search, and the rules found so far are written. The exit status is 1 if the log does not fit its machine.
     """
     from walltime.inference import infer as run
     from walltime.inference import page as rows

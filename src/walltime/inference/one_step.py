@@ -16,7 +16,7 @@ import numpy as np
 
 from walltime.auditor.decisions import STEPS, Decisions, RecordedJobs
 from walltime.auditor.passes import state as s
-from walltime.auditor.policy_numbers import lowered
+from walltime.auditor.policy_numbers import encode_policy
 from walltime.errors import PolicyError, WorkloadError
 from walltime.inference.one_step_pass import ASKED, BY_CLOCK, BY_OUTAGE, FREE_TO_START, WINDOW, SiteAnswers, ask_along
 from walltime.machine import NO_OVERHEAD, Overhead
@@ -200,8 +200,8 @@ def one_step(
     if not len(job):
         raise WorkloadError(f"{workload.origin.name} records no starts of these jobs; take a log with waits", "missing_starts")
     size, site = workload.machine_procs if rules.procs is None else rules.procs, rules.overhead
-    lowering = lowered(reading.apply(policy), reading, own, size, False, histories=True)
-    if lowering is None:
+    encoded = encode_policy(reading.apply(policy), reading, own, size, False, histories=True)
+    if encoded is None:
         raise PolicyError(
             f"{policy.label} decides in ways of its own, so it cannot be asked; take one of the known policies", "opaque_policy"
         )
@@ -212,7 +212,7 @@ def one_step(
     start = decided
     estimate = freed(site, site.start + np.maximum(workload.believed, 1))
     recorded = RecordedJobs(job, submit[job], start[job], ended[job], (ended - start)[job], estimate[job], None, None)
-    along = Decisions(workload, recorded, reading.apply(policy), reading, own, lowering)
+    along = Decisions(workload, recorded, reading.apply(policy), own, encoded)
     place = along.recorded.job
     asked = _asked(workload, rules, place)
     asked.jobs.eligible[workload.procs[place] > size] = LONGEST

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from walltime.auditor.passes.events import all_events, decide, follow, give_up_plan, next_event, next_start
-from walltime.auditor.passes.places import put_to_work, score_waiting, sort_waiting
+from walltime.auditor.passes.places import mark_running, score_waiting, sort_waiting
 from walltime.auditor.passes.state import ASKS, COMING, DONE, NEVER, PASS, PAUSED, RUNNING, WAITING
 from walltime.compiled.jit import called_kernel, entry, kernel
 
@@ -192,7 +192,7 @@ def start_wished(state, rules, jobs, lists, asked):
         if jobs[job].start > state.now:
             break
         if jobs[job].phase == WAITING and asked.jobs[job].since >= 0:
-            put_to_work(state, rules, jobs, lists, job)
+            mark_running(state, rules, jobs, lists, job)
     return ends
 
 

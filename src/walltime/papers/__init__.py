@@ -1,6 +1,6 @@
-"""The published studies: every table and figure of a paper reproduced, with the printed numbers beside ours.
+"""The published studies: every table and figure of a paper, reproduced, with the printed numbers next to ours.
 
-A paper is a folder with printed.toml, the numbers that it prints; it is named as its algorithms are:
+A paper is a folder with printed.toml, the numbers that it prints. The folder is named like the paper's algorithms:
 
 feitelson98/    EASY and conservative backfilling on the IBM SP2
 mualem01/       the same, with models and users' estimates
@@ -10,13 +10,13 @@ gaussier15/     runtimes learned on line, in 5,775 ways
 carastan17/     queue orders found by simulation and regression
 zhang20/        a scheduler that learns, and formulas
 
-What they share:
+Shared modules:
 
 items.py        an item is one table or figure: a function marked by `item`, in any module of the folder
-printed.py      the papers, and what they print
-subjects.py     what an item is run on: the paper's log, another one, or a generated workload of its size
-study.py        runs simulations for items, and keeps them
+printed.py      the papers, and the numbers that they print
+subjects.py     the input of items: the paper's log, another log, or a generated workload of its size
+study.py        runs simulations for items, and stores them
 shaken.py       schedulers on shaken copies of a log
-results.py      what an item gives: tables, figures, claims; drawing.py draws
+results.py      the output of an item: tables, figures, claims; drawing.py draws
 run.py          runs items into a folder; page.py writes the page
 """

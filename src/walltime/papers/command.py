@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from walltime.cli import options as o
+from walltime.cli.help import manual
 from walltime.cli.option_groups import CommandGroup
 from walltime.cli.output import Output, note, progress_row
 from walltime.errors import OutputError, PolicyError
@@ -24,16 +25,21 @@ if TYPE_CHECKING:
 
 MOST_NAMED = 6
 """So many items are named before they are run."""
-app = CommandGroup("paper", "Reproduce the published studies: every table and figure, with the printed numbers beside ours.")
+app = CommandGroup("paper", "Reproduce published studies: every table and figure, next to the printed numbers.")
 
 
 @app.command("list")
+@manual(
+    "guides/papers",
+    ("List the papers with their tables and figures.", "paper list"),
+    ("List the items of one paper.", "paper list feitelson98"),
+)
 def list_items(
-    paper: Annotated[str | None, typer.Argument(metavar="PAPER", help="Such as mualem01; default: all.")] = None,
+    paper: Annotated[str | None, o.argument("The paper, such as mualem01; without it, list all papers.", "PAPER")] = None,
     *,
     output: Output,
 ) -> None:
-    """List the papers and their items."""
+    """List the papers with the tables and figures that can be reproduced."""
     from walltime.papers.items import items_of
     from walltime.papers.printed import PAPERS, paper_name, printed
 
@@ -58,34 +64,44 @@ def list_items(
 
 @dataclass(frozen=True)
 class Inputs:
-    """What the items are made from."""
+    """The logs, and the effort."""
 
-    subject: Annotated[list[str] | None, o.own("Only this log of the paper, as KTH; repeat it. Default: all.", metavar="NAME")] = None
-    logs: Annotated[
-        list[Path] | None, o.own("Look for the paper's logs here; repeat it. Default: where walltime fetch puts them.", metavar="DIR")
+    subject: Annotated[
+        list[str] | None, o.option("Use only this log of the paper, such as KTH. Default: all.", group=o.INPUT, metavar="NAME")
     ] = None
-    trace: Annotated[list[Path] | None, o.own("Run on this log instead, which need not be one of the paper's.", metavar="LOG")] = None
-    generated: Annotated[bool, o.own("Run on generated workloads of the logs' sizes, as where a log is missing.")] = False
-    quick: Annotated[bool, o.own("A coarser grid and fewer seeds: under two minutes for a paper.")] = False
+    logs: Annotated[
+        list[Path] | None,
+        o.option("Look for the paper's logs in this folder. Default: the folder of walltime fetch.", group=o.INPUT, metavar="DIR"),
+    ] = None
+    trace: Annotated[list[Path] | None, o.option("Use this log instead of the paper's logs.", group=o.INPUT, metavar="LOG")] = None
+    generated: Annotated[bool, o.option("Use generated workloads of the logs' sizes, as is done for missing logs.", group=o.INPUT)] = False
+    quick: Annotated[bool, o.option("Use a coarser grid and fewer seeds, which takes under two minutes for a paper.", group=o.RUNS)] = False
 
 
 @app.command()
+@manual(
+    "guides/papers",
+    ("Reproduce all tables and figures of a paper with few seeds.", "paper run mualem01 --quick"),
+    ("Reproduce one table on generated workloads.", "paper run feitelson98 --item T3 --generated --quick"),
+)
 def run(
-    paper: Annotated[str, typer.Argument(metavar="PAPER", help="Such as mualem01; see walltime paper list.")],
+    paper: Annotated[str, o.argument("The paper, such as mualem01; walltime paper list shows all.", "PAPER")],
     *,
-    item: Annotated[list[str] | None, o.own("Only this item, such as F4 or T3; repeat it. Default: all.", metavar="NAME")] = None,
+    item: Annotated[
+        list[str] | None, o.option("Reproduce only this item, such as F4 or T3. Default: all.", group=o.RUNS, metavar="NAME")
+    ] = None,
     inputs: Inputs,
     out: Annotated[
         Path | None,
-        o.own("Write the results here: a folder. Default: the paper's name, such as ./mualem01.", metavar="DIR", callback=o.written),
+        o.option("Write the results to this folder. Default: the paper's name, such as ./mualem01.", metavar="DIR", callback=o.written),
     ] = None,
     workers: o.WorkersOption = None,
     size: o.SizeOption = "",
     output: Output,
 ) -> None:
-    """Run a paper's tables and figures into a folder: a page, figures as PDF and PNG, numbers as CSV.
+    """Reproduce tables and figures of a paper: a page, figures as PDF and PNG, and numbers as CSV.
 
-    It can be stopped with Ctrl-C and resumed at any time; finished simulations are kept in the folder.
+    The command can be stopped with Ctrl-C and repeated at any time; finished simulations are kept in the folder.
     """
     from walltime.papers.items import items_of
     from walltime.papers.printed import paper_name, printed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, MultipleLocator, NullLocator
 
-from walltime.papers.results import Chart
-from walltime.policy import Policy
+from walltime.papers.results import Chart, by_column
+from walltime.policy import Kind, Policy
 from walltime.report.figures import COLOURS, DASHES, INK, KIND_COLOURS, KIND_EDGE, KIND_NAMES, style
 from walltime.report.stretch import assign_processors
 from walltime.schedule import Schedule
@@ -21,6 +21,7 @@ from walltime.simulation import simulate
 from walltime.workload import Workload
 
 Array = np.ndarray
+T = TypeVar("T")
 HATCHES = ("", "////", "....", "xxxx")
 GREY, EDGE = "#B8BCC2", "#20242A"
 MARKERS = ("o", "s", "^", "D")
@@ -32,34 +33,36 @@ WIDTH, HEIGHT = 3.0, 2.3
 
 
 def panels(
-    columns: Sequence[str], rows: Sequence[str], draw: Callable[[Axes, int, int], None], *, x: str = "", legend: bool = True
+    columns: Mapping[str, T], rows: Mapping[str, str] | str, draw: Callable[[Axes, T, str], None], *, x: str = "", legend: bool = True
 ) -> Figure:
-    """A grid of panels, with column names on top and row names at the left; `draw(axes, row, column)` fills one.
+    """Return a grid of panels with titles on top, labels of the vertical axes at the left, and one label of the horizontal axis.
 
-    Without any column, because no log has the needed data, one empty panel says so.
+    `columns`: the data of each column by title. `rows`: the label of each row by key, or one label. `draw` fills a panel, given its axes,
+    the column's data and the row's key. Without any column, because no log has the needed data, one empty panel reports this.
     """
     if not columns:
-        return panels(["no log has the data for this figure"], rows, lambda _axes, _row, _column: None, x=x, legend=False)
+        return panels({"no log has the data for this figure": None}, rows, lambda _axes, _data, _row: None, x=x, legend=False)
+    labels = {"": rows} if isinstance(rows, str) else rows
     lines = -(-len(columns) // ACROSS)
     across = -(-len(columns) // lines)
     with style():
         wide = max(across * WIDTH, 4.6) + 0.4
-        figure = Figure(figsize=(wide, lines * len(rows) * HEIGHT + 0.5), layout="constrained", facecolor="white")
-        grid = figure.subplots(lines * len(rows), across, squeeze=False)
-        for place, title in enumerate(columns):
+        figure = Figure(figsize=(wide, lines * len(labels) * HEIGHT + 0.5), layout="constrained", facecolor="white")
+        grid = figure.subplots(lines * len(labels), across, squeeze=False)
+        for place, (title, data) in enumerate(columns.items()):
             line_, column = divmod(place, across)
-            for row, name in enumerate(rows):
-                axes = grid[line_ * len(rows) + row, column]
-                draw(axes, row, place)
+            for row, (name, label) in enumerate(labels.items()):
+                axes = grid[line_ * len(labels) + row, column]
+                draw(axes, data, name)
                 axes.grid()
                 axes.yaxis.set_major_formatter(PLAIN)
                 if row == 0 and title:
                     axes.set_title(title, loc="center")
                 if column == 0:
-                    axes.set_ylabel(name)
-                if row == len(rows) - 1:
+                    axes.set_ylabel(label)
+                if row == len(labels) - 1:
                     axes.set_xlabel(x)
-        for axes in grid[-len(rows) :, len(columns) - (lines - 1) * across :].flat:
+        for axes in grid[-len(labels) :, len(columns) - (lines - 1) * across :].flat:
             axes.set_visible(False)
         if legend:
             key(figure, list(grid.flat))
@@ -67,7 +70,7 @@ def panels(
 
 
 def key(figure: Figure, axes: Sequence[Axes]) -> None:
-    """One legend for all panels, above them."""
+    """Draw one legend for all panels, above them."""
     handles: dict[str, Any] = {}
     for one in axes:
         for handle, name in zip(*one.get_legend_handles_labels(), strict=True):
@@ -79,22 +82,34 @@ def key(figure: Figure, axes: Sequence[Axes]) -> None:
 
 
 def line(axes: Axes, x: Array, y: Array, k: int, name: str, **more: Any) -> None:
-    """The k-th kind of line."""
+    """Draw a line of the k-th kind."""
     axes.plot(x, y, label=name, **({"color": COLOURS[k % len(COLOURS)], "linestyle": DASHES[k % len(DASHES)], "linewidth": 1.5} | more))
 
 
+def numbered(axes: Axes, by_name: Mapping[str, Array], *, markers: bool = False, **more: Any) -> None:
+    """Draw a line for each array, over 1, 2, 3 and so on."""
+    for k, (name, values) in enumerate(by_name.items()):
+        look: dict[str, Any] = {"marker": MARKERS[k], "markersize": 3} if markers else {}
+        line(axes, np.arange(1, len(values) + 1), values, k, name, **(look | more))
+
+
+def shares(axes: Axes, values: Array, k: int, name: str, **more: Any) -> None:
+    """Draw the percentage of the values, which ascend, up to each value: a line of the k-th kind."""
+    line(axes, values, 100 * np.arange(1, len(values) + 1) / len(values), k, name, **more)
+
+
 def band(axes: Axes, x: Array, low: Array, high: Array, name: str) -> None:
-    """A grey band between two percentiles."""
+    """Draw a grey band between two percentiles."""
     axes.fill_between(x, low, high, color="#9aa1ab", alpha=0.45, linewidth=0, label=name)
 
 
 def level(axes: Axes, y: float, name: str) -> None:
-    """A horizontal line."""
+    """Draw a horizontal line."""
     axes.axhline(y, color=INK, linestyle=DASHES[3], linewidth=1.1, label=name)
 
 
 def bars(axes: Axes, groups: Mapping[str, Sequence[float]], names: Sequence[str]) -> None:
-    """Grouped bars: for each of the `names` one of each group; groups also differ in hatching."""
+    """Draw grouped bars: for each of the `names` one bar of each group; groups also differ in hatching."""
     width = 0.8 / len(groups)
     places = np.arange(len(names))
     for k, (group, values) in enumerate(groups.items()):
@@ -112,13 +127,13 @@ def bars(axes: Axes, groups: Mapping[str, Sequence[float]], names: Sequence[str]
 
 
 def from_zero(axes: Axes) -> None:
-    """The vertical axis from 0."""
+    """Start the vertical axis at 0."""
     axes.set_ylim(bottom=0)
     axes.yaxis.set_major_locator(MaxNLocator(5))
 
 
 def logarithmic(axes: Axes) -> None:
-    """A logarithmic vertical axis with round numbers."""
+    """Make the vertical axis logarithmic, with round numbers."""
     axes.set_yscale("log")
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_minor_locator(NullLocator())
@@ -126,7 +141,7 @@ def logarithmic(axes: Axes) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Example:
-    """Some jobs and a policy; times are drawn in units of `unit` seconds."""
+    """A worked example: some jobs and a policy; times are drawn in units of `unit` seconds."""
 
     title: str
     workload: Workload
@@ -141,7 +156,7 @@ class Example:
 
 
 def example_chart(name: str, examples: Sequence[Example], caption: str) -> Chart:
-    """The schedules below each other on one time axis; the unused part of an estimate is dotted."""
+    """Draw the schedules one below the other on one time axis; the unused part of an estimate is dotted."""
     schedules = [example.schedule for example in examples]
     longest = max(float((s.start + s.workload.requested).max()) / e.unit for s, e in zip(schedules, examples, strict=True))
     with style():
@@ -152,14 +167,12 @@ def example_chart(name: str, examples: Sequence[Example], caption: str) -> Chart
             axes.set_xlim(0, longest)
             axes.set_title(example.title)
         grid[-1, 0].set_xlabel("time")
-    rows = [(e.title, j, s) for e, s in zip(examples, schedules, strict=True) for j in range(len(s))]
-    data: dict[str, list[object]] = {
-        "example": [title for title, _, _ in rows],
-        "job": [j + 1 for _, j, _ in rows],
-        "start": [int(s.start[j]) for _, j, s in rows],
-        "end": [int(s.end[j]) for _, j, s in rows],
-        "procs": [int(s.workload.procs[j]) for _, j, s in rows],
-    }
+    rows = [
+        (example.title, j + 1, int(s.start[j]), int(s.end[j]), int(s.workload.procs[j]))
+        for example, s in zip(examples, schedules, strict=True)
+        for j in range(len(s))
+    ]
+    data = by_column(["example", "job", "start", "end", "procs"], rows)
     kinds = "grey jobs started at once, orange ones after a wait, blue ones were backfilled"
     return Chart(name, figure, f"{caption} In colour: {kinds}; dotted: the unused part of a request.", data)
 
@@ -169,10 +182,9 @@ def _draw(axes: Axes, example: Example, schedule: Schedule) -> None:
     job, first, count = assign_processors(schedule.start, schedule.end, w.procs, w.machine_procs)
     for j, low, high in zip(job.tolist(), first.tolist(), (first + count).tolist(), strict=True):
         start, end = schedule.start[j] / unit, schedule.end[j] / unit
-        kind = schedule.kind[j]
-        colour = next(c for k, c in KIND_COLOURS.items() if k == kind)
-        label = next(n for k, n in KIND_NAMES.items() if k == kind)
-        axes.add_patch(Rectangle((start, low), end - start, high - low, facecolor=colour, edgecolor=KIND_EDGE, linewidth=0.6, label=label))
+        kind = Kind(schedule.kind[j])
+        look: dict[str, Any] = {"facecolor": KIND_COLOURS[kind], "edgecolor": KIND_EDGE, "linewidth": 0.6, "label": KIND_NAMES[kind]}
+        axes.add_patch(Rectangle((start, low), end - start, high - low, **look))
         over = (schedule.start[j] + w.requested[j]) / unit
         if over > end:
             axes.add_patch(Rectangle((end, low), over - end, high - low, fill=False, edgecolor=KIND_EDGE, linewidth=0.5, linestyle=":"))

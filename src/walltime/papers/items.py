@@ -34,36 +34,29 @@ class Item:
         return self.run.__module__.split(".")[2]
 
     def place(self) -> tuple[int, int, str]:
-        """Sorts tables before figures before the rest, each by number."""
+        """Return a sort key: tables before figures before the rest, each by number."""
         match = re.fullmatch(r"([TF])(\d+)(\w*)", self.name)
-        return (3, 0, self.name) if match is None else (1 if match[1] == "T" else 2, int(match[2]), match[3])
+        return (3, 0, self.name) if match is None else ("TF".index(match[1]), int(match[2]), match[3])
 
 
 def item(name: str, *, title: str = "", where: str = "") -> Callable[[Run], Item]:
-    """Make the function below an item; its docstring begins with the title, unless that is given."""
-
-    def make(run: Run) -> Item:
-        return Item(name, title or (run.__doc__ or "").splitlines()[0].removesuffix("."), run, where)
-
-    return make
+    """Return a decorator that makes a function an item; its title is, by default, the first line of the function's docstring."""
+    return lambda run: Item(name, title or (run.__doc__ or "").splitlines()[0].removesuffix("."), run, where)
 
 
 def items_of(paper: str, name: str | None = None) -> list[Item]:
-    """The items of a paper, or the one with this name, such as F4 or T1; raises PolicyError listing the known ones."""
+    """Return the items of a paper, or the one with this name, such as F4 or T1; raises PolicyError for an unknown name."""
     paper = paper_name(paper)
     items = _items(paper)
     chosen = [item for item in items if name is None or item.name.lower() == name.strip().lower()]
     if not chosen:
-        raise PolicyError(f"{paper} has no item {name!r}; it has {', '.join(item.name for item in items)}")
+        raise PolicyError(f"unknown item {name!r} of {paper}; valid items: {', '.join(item.name for item in items)}", "unknown_item")
     return chosen
 
 
 @functools.cache
 def _items(paper: str) -> list[Item]:
-    """The items in the modules of the paper's folder, in their order."""
+    """Return the items in the modules of the paper's folder, in order."""
     package = importlib.import_module(f"walltime.papers.{paper}")
-    modules = [
-        package,
-        *(importlib.import_module(f"{package.__name__}.{module.name}") for module in pkgutil.iter_modules(package.__path__)),
-    ]
+    modules = [package, *(importlib.import_module(f"{package.__name__}.{found.name}") for found in pkgutil.iter_modules(package.__path__))]
     return sorted((value for module in modules for value in vars(module).values() if isinstance(value, Item)), key=Item.place)

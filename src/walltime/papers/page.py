@@ -1,11 +1,11 @@
-"""The page of a paper: every item with its figures, its numbers beside the printed ones, and whether its claims hold."""
+"""The page of a paper: every item with its figures, its numbers with the printed ones, and whether its claims hold."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from walltime.papers.printed import Printed
-from walltime.papers.results import Chart, Claims, Entry, Notes, Part, Result, Table, Value
+from walltime.papers.results import Chart, Claims, Entry, Notes, Part, Result, Table, Tally, Value
 from walltime.papers.subjects import GENERATED, Subject
 from walltime.report.page import Block, Drawing, Heading, Page, Paragraph, Section, note
 from walltime.tables import Cell
@@ -13,7 +13,7 @@ from walltime.tables import Table as Shown
 
 VERDICTS = {
     "reproduced": "within the accepted deviation",
-    "chaos": "beyond it, but within the range of shaking the submit times by half a minute",
+    "chaos": "beyond it, but within the range of runs whose submit times are shaken by half a minute",
     "off": "beyond both",
 }
 MARKS = {"reproduced": "", "chaos": " ~", "off": " !"}
@@ -23,49 +23,36 @@ PIXELS = 85
 
 
 def paper_page(given: Printed, results: Sequence[Result], subjects: Sequence[Subject], *, quick: bool = False) -> Page:
-    """The page of these items; it is self-contained, including the figures."""
-    values = [value for result in results for value in result.values() if value.verdict]
-    claims = [holds for result in results for _, holds, _ in result.claims if holds is not None]
-    counts = {verdict: sum(value.verdict == verdict for value in values) for verdict in VERDICTS}
-    answer = []
-    if values:
-        answer.append(f"{counts['reproduced']} of {len(values)} printed numbers are reproduced")
-        if counts["chaos"]:
-            answer.append(f"{counts['chaos']} more lie within the chaos of the simulation")
-    if claims:
-        answer.append(f"{sum(claims)} of {len(claims)} claims hold")
-    stands = ", ".join(subject.name for subject in subjects if subject.kind == GENERATED)
-    caveats = [f"Generated workloads stand for {stands}: nothing here can be compared with print for them."] if stands else []
+    """Return the page of these items; it is self-contained, including the figures."""
+    tally = Tally.of(*results)
+    chaos = tally.verdicts["chaos"]
+    answer = [f"{tally.numbers} printed numbers are reproduced"] if tally.numbers else []
+    answer += [f"{chaos} more lie within the chaos of the simulation"] if chaos else []
+    answer += [f"{tally.claims} claims hold"] if tally.claims else []
+    replaced = ", ".join(subject.name for subject in subjects if subject.kind == GENERATED)
+    caveats = [f"Generated workloads stand for {replaced}, so these results cannot be compared with print."] if replaced else []
     caveats += ["Quick: a coarser grid and fewer seeds than in the paper."] if quick else []
     logs = [[s.name, s.log, s.about, Cell((s.workload.origin.sha256 or "")[:16], look="code")] for s in subjects]
+    numbers = [("printed numbers reproduced", tally.numbers), ("within the chaos of the simulation", f"{chaos}" if tally.numbers else "")]
+    sources = [Section("Where this comes from", [Shown(["", "file", "what it is", "SHA-256"], logs, "logs", texts=-1)])] if logs else []
     return Page(
-        f"{given.paper} run anew",
+        f"{given.paper} reproduced",
         given.title,
         [f"{'; '.join(answer) or 'Nothing to compare'}."],
-        [
-            Section("What holds", [note(given.source), _overview(results)]),
-            *(_item(result) for result in results),
-            *([Section("Where this comes from", [Shown(["", "file", "what it is", "SHA-256"], logs, "logs", texts=-1)])] if logs else []),
-        ],
+        [Section("What holds", [note(given.source), _overview(results)]), *map(_item, results), *sources],
         caveats=caveats,
-        numbers=[
-            *([("printed numbers reproduced", f"{counts['reproduced']} of {len(values)}")] if values else []),
-            *([("within the chaos of the simulation", f"{counts['chaos']}")] if values else []),
-            *([("claims that hold", f"{sum(claims)} of {len(claims)}")] if claims else []),
-        ],
+        numbers=[(name, text) for name, text in [*numbers, ("claims that hold", tally.claims)] if text],
     )
 
 
 def _overview(results: Sequence[Result]) -> Shown:
-    """How many numbers and claims of each item hold."""
+    """Return a table of how many numbers and claims of each item hold."""
     rows = []
     for result in results:
-        values = [value for value in result.values() if value.verdict]
-        decided = [holds for _, holds, _ in result.claims if holds is not None]
-        numbers = f"{sum(value.verdict == 'reproduced' for value in values)} of {len(values)}" if values else ""
-        rows.append([result.title, numbers, f"{sum(decided)} of {len(decided)}" if decided else ""])
+        tally = Tally.of(result)
+        rows.append([result.title, tally.numbers, tally.claims])
     legend = ", ".join(f"{name}{mark}: {VERDICTS[name]}" for name, mark in MARKS.items())
-    remark = f"In the tables ours stands first, the printed number and the deviation below it; {legend}."
+    remark = f"In the tables our number comes first, the printed number and the deviation below it; {legend}."
     return Shown(["item", "numbers reproduced", "claims that hold"], rows, "Items", remark)
 
 
@@ -103,7 +90,7 @@ def _cell(entry: Entry) -> Cell:
 
 
 def number(value: float, digits: int) -> str:
-    """A number with this many decimal places.
+    """Format a number with this many decimal places.
 
     >>> number(15_744.8, 0), number(float("nan"), 1)
     ('15,745', 'n/a')

@@ -1,4 +1,4 @@
-"""The papers, and the numbers that they print: `printed.toml` in each paper's folder; none are in the code."""
+"""The papers, and the numbers that they print: `printed.toml` in each paper's folder; no printed number is in the code."""
 
 from __future__ import annotations
 
@@ -14,26 +14,24 @@ from walltime.errors import PolicyError
 Row = Mapping[str, Any]
 
 
-def _year(paper: str) -> int:
-    """The last two digits of a name, from 1970 on."""
-    return (int(paper[-2:]) - 70) % 100
-
-
 PAPERS = tuple(
-    sorted((folder.name for folder in files("walltime.papers").iterdir() if folder.joinpath("printed.toml").is_file()), key=_year)
+    sorted(
+        (folder.name for folder in files("walltime.papers").iterdir() if folder.joinpath("printed.toml").is_file()),
+        key=lambda paper: (int(paper[-2:]) - 70) % 100,  # two digits are a year from 1970 on
+    )
 )
-"""The papers' names, first author and year, as for algorithms: the folders here that have printed numbers, by year."""
+"""The papers' names, first author and year: the folders here that have printed numbers, by year."""
 
 
 def paper_name(text: str) -> str:
-    """The name of a paper as it is spelled here; raises PolicyError listing the known ones.
+    """Return the name of a paper as it is spelled here; raises PolicyError for an unknown one.
 
     >>> paper_name("Mualem01 ")
     'mualem01'
     """
     name = text.strip().lower()
     if name not in PAPERS:
-        raise PolicyError(f"unknown paper {text!r}; known are {', '.join(PAPERS)}", "unknown_paper")
+        raise PolicyError(f"unknown paper {text!r}; valid papers: {', '.join(PAPERS)}", "unknown_paper")
     return name
 
 
@@ -47,11 +45,11 @@ class PrintedTable:
     note: str = ""
 
     def find(self, **where: Any) -> Row | None:
-        """The first row with these values, None if there is none."""
+        """Return the first row with these values; None if there is none."""
         return next((row for row in self.rows if all(row.get(name) == value for name, value in where.items())), None)
 
     def value(self, column: str, **where: Any) -> float | None:
-        """The number in this column of the row with these values; None if none is printed."""
+        """Return the number in this column of the row with these values; None if none is printed."""
         row = self.find(**where)
         number = None if row is None else row.get(column)
         return float(number) if isinstance(number, int | float) else None
@@ -75,23 +73,19 @@ class Printed:
     """for each item, the known causes of deviations"""
 
 
+@functools.cache
 def printed(paper: str) -> Printed:
-    """The printed numbers of a paper, by name; raises PolicyError for an unknown one.
+    """Return the printed numbers of a paper, by name; raises PolicyError for an unknown one.
 
     >>> printed("mualem01").tables["T3"].value("value", log="KTH", policy="easy", estimates="user", metric="slowdown")
     84.0
     """
-    return _printed(paper_name(paper))
-
-
-@functools.cache
-def _printed(paper: str) -> Printed:
-    file = files("walltime.papers").joinpath(paper, "printed.toml")
-    given = tomllib.loads(file.read_text(encoding="utf-8"))
+    name = paper_name(paper)
+    given = tomllib.loads(files("walltime.papers").joinpath(name, "printed.toml").read_text(encoding="utf-8"))
     tables = {}
-    for name, table in given.get("tables", {}).items():
+    for number, table in given.get("tables", {}).items():
         rows = [dict(zip(table["columns"], row, strict=True)) for row in table["rows"]]
-        tables[name] = PrintedTable(table["title"], table["source"], rows, table.get("note", ""))
+        tables[number] = PrintedTable(table["title"], table["source"], rows, table.get("note", ""))
     head = given["paper"]
     criteria = {"response": 0.02, "slowdown": 0.12} | given.get("criteria", {})
-    return Printed(paper, head["title"], head["source"], given.get("logs", {}), tables, criteria, given.get("notes", {}))
+    return Printed(name, head["title"], head["source"], given.get("logs", {}), tables, criteria, given.get("notes", {}))

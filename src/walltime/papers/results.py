@@ -1,8 +1,9 @@
-"""The parts of an item of a paper: tables of numbers beside the printed ones, figures, claims, notes."""
+"""The parts of an item of a paper: tables of numbers with the printed ones, figures, claims, notes."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
 class Value:
     """One of our numbers, with the printed one, if any.
 
-    `within`: the relative deviation up to which it counts as reproduced. `band`: from the 5th to the 95th
-    percentile of ours when the submit times are shaken: if the printed number lies inside, the deviation is chaos, not error.
+    `within`: the relative deviation up to which it counts as reproduced. `band`: the 5th and the 95th percentile of our number when the
+    submit times are shaken; if the printed number lies inside, the deviation is chaos, not error.
     """
 
     ours: float
@@ -27,7 +28,7 @@ class Value:
 
     @property
     def deviation(self) -> float | None:
-        """Our number divided by the printed one, minus 1; None if there is none."""
+        """Our number divided by the printed one, minus 1; None without a printed number."""
         if self.printed is None or self.printed == 0 or not math.isfinite(self.ours):
             return None
         return self.ours / self.printed - 1
@@ -47,6 +48,7 @@ class Value:
 
 
 Entry = str | int | Value | None
+Rows = list[list[Entry]]
 
 
 @dataclass(frozen=True)
@@ -59,10 +61,10 @@ class Table:
     rows: Sequence[Sequence[Entry]]
     note: str = ""
     words: bool = False
-    """texts, left-aligned"""
+    """whether all cells are texts, which are left-aligned"""
 
     def values(self) -> list[Value]:
-        """All numbers that have a printed counterpart."""
+        """Return all numbers that have a printed counterpart."""
         return [entry for row in self.rows for entry in row if isinstance(entry, Value) and entry.printed is not None]
 
 
@@ -77,7 +79,7 @@ class Chart:
 
 
 def by_column(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, list[Any]]:
-    """The columns of rows, by name, as the data of a chart.
+    """Return the columns of rows, by name, as the data of a chart.
 
     >>> by_column(["log", "jobs"], [("KTH", 1), ("CTC", 2)])
     {'log': ['KTH', 'CTC'], 'jobs': [1, 2]}
@@ -101,7 +103,7 @@ class Claims(list[Claim]):
 
     @property
     def decided(self) -> int:
-        """The number that are decided."""
+        """The number of claims that are decided."""
         return sum(holds is not None for _, holds, _ in self)
 
 
@@ -132,10 +134,36 @@ class Result:
 
     @property
     def claims(self) -> list[Claim]:
-        """All claims, each as text, whether it holds, and the numbers."""
+        """All claims, each with its text, whether it holds, and the numbers."""
         claims = (claim for part in self.parts if isinstance(part, Claims) for claim in part)
-        return [(what, None if holds is None else bool(holds), evidence) for what, holds, evidence in claims]
+        return [(text, None if holds is None else bool(holds), evidence) for text, holds, evidence in claims]
 
     def values(self) -> list[Value]:
-        """All numbers that have a printed counterpart."""
+        """Return all numbers that have a printed counterpart."""
         return [value for table in self.tables for value in table.values()]
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Counts of judged numbers and of decided claims, of one result or of several."""
+
+    verdicts: Counter[str]
+    holding: int
+    decided: int
+
+    @classmethod
+    def of(cls, *results: Result) -> Tally:
+        """Count the verdicts and the claims of these results."""
+        verdicts = Counter(value.verdict for result in results for value in result.values() if value.verdict)
+        decided = [holds for result in results for _, holds, _ in result.claims if holds is not None]
+        return cls(verdicts, sum(decided), len(decided))
+
+    @property
+    def numbers(self) -> str:
+        """How many of the judged numbers are reproduced; empty without any."""
+        return f"{self.verdicts['reproduced']} of {self.verdicts.total()}" if self.verdicts else ""
+
+    @property
+    def claims(self) -> str:
+        """How many of the decided claims hold; empty without any."""
+        return f"{self.holding} of {self.decided}" if self.decided else ""

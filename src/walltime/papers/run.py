@@ -21,13 +21,13 @@ from walltime.papers.study import Study
 from walltime.papers.subjects import GENERATED, OTHER, PAPER, Subject
 from walltime.report.html import write_page
 
-LETTERS_IN_INCH = 20
+LETTERS_PER_INCH = 20
 """Of the small print under a figure."""
 
 
 @dataclass(frozen=True)
 class PaperRun:
-    """What was run, and where the results are."""
+    """The results of a run, and where they are."""
 
     results: Sequence[Result]
     page: Path
@@ -72,7 +72,7 @@ def run_paper(
 
 
 def describe(subjects: Sequence[Subject], quick: bool) -> str:
-    """The input of an item, for its title."""
+    """Return the input of an item, for its title."""
     names = []
     for subject in subjects:
         if subject.kind == GENERATED:
@@ -85,18 +85,19 @@ def describe(subjects: Sequence[Subject], quick: bool) -> str:
 
 
 def write_parts(result: Result, folder: Path, size: str = "") -> None:
-    """Figures as PDF and PNG, and the numbers of figures and tables as CSV."""
+    """Write figures as PDF and PNG, and the numbers of figures and tables as CSV."""
     from walltime.report.figure_files import write_figure
 
     for kind in ("figures", "numbers"):
         (folder / kind).mkdir(parents=True, exist_ok=True)
     for part in result.parts:
         if isinstance(part, Chart):
-            _say_where(part, result)
+            letters = int(LETTERS_PER_INCH * float(part.figure.get_size_inches()[0]))
+            lines = textwrap.wrap(f"{result.title}. Run on: {result.where}.", letters)
+            part.figure.supxlabel("\n".join(lines), fontsize=6, x=0.01, ha="left")
             for ending in (".pdf", ".png"):
                 write_figure(part.figure, folder / "figures" / f"{part.name}{ending}", size)
-            lines = list(zip(*part.data.values(), strict=True))
-            _write_csv(folder / "numbers" / f"{part.name}-figure.csv", list(part.data), lines)
+            _write_csv(folder / "numbers" / f"{part.name}-figure.csv", list(part.data), list(zip(*part.data.values(), strict=True)))
         elif isinstance(part, Table):
             columns, rows = flat(part)
             _write_csv(folder / "numbers" / f"{part.name}.csv", columns, rows)
@@ -106,31 +107,21 @@ def write_parts(result: Result, folder: Path, size: str = "") -> None:
             file.write(json.dumps(claims, indent=1).encode())
 
 
-def _say_where(chart: Chart, result: Result) -> None:
-    """Write the title and the input under a figure, so that the file is self-explanatory."""
-    letters = int(LETTERS_IN_INCH * float(chart.figure.get_size_inches()[0]))
-    told = textwrap.wrap(f"{result.title}. Run on: {result.where}.", letters)
-    chart.figure.supxlabel("\n".join(told), fontsize=6, x=0.01, ha="left")
-
-
 def flat(table: Table) -> tuple[list[str], list[list[object]]]:
-    """A table with separate columns for our number, the printed one, the deviation in percent and the verdict."""
-    printed = [[isinstance(entry, Value) and entry.printed is not None for entry in row] for row in table.rows]
-    beside = [any(row[k] for row in printed) for k in range(len(table.columns))]
-    columns: list[str] = []
-    for name, more in zip(table.columns, beside, strict=True):
-        columns += [name, f"{name} (printed)", f"{name} (deviation, %)", f"{name} (verdict)"] if more else [name]
-    return columns, [[cell for entry, more in zip(row, beside, strict=True) for cell in _cells(entry, more)] for row in table.rows]
+    """Return a table with separate columns for our number, the printed one, the deviation in percent and the verdict."""
+    compared = [any(isinstance(e := row[k], Value) and e.printed is not None for row in table.rows) for k in range(len(table.columns))]
+    heads = ("", " (printed)", " (deviation, %)", " (verdict)")
+    columns = [f"{name}{head}" for name, more in zip(table.columns, compared, strict=True) for head in heads[: 4 if more else 1]]
+    rows = [[cell for entry, more in zip(row, compared, strict=True) for cell in _cells(entry)[: 4 if more else 1]] for row in table.rows]
+    return columns, rows
 
 
-def _cells(entry: Entry, more: bool) -> list[object]:
+def _cells(entry: Entry) -> list[object]:
+    """Return our number, the printed one, the deviation in percent and the verdict."""
     if not isinstance(entry, Value):
-        return ["" if entry is None else entry, *(["", "", ""] if more else [])]
-    ours: object = entry.ours if math.isfinite(entry.ours) else ""
-    if not more:
-        return [ours]
+        return ["" if entry is None else entry, "", "", ""]
     deviation = "" if entry.deviation is None else round(100 * entry.deviation, 3)
-    return [ours, "" if entry.printed is None else entry.printed, deviation, entry.verdict]
+    return [entry.ours, "" if entry.printed is None else entry.printed, deviation, entry.verdict]
 
 
 def _write_csv(path: Path, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

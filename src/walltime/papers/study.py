@@ -1,4 +1,4 @@
-"""What the items of a paper share: their input, the resolution, and the stored runs, so that none is repeated."""
+"""The input, the resolution and the stored runs of a paper's items, so that no run is repeated."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from walltime.campaign import DIMENSIONS, Plan, Progress, Store, Threads, plan_k
 from walltime.campaign.cell import engine_version
 from walltime.files import whole_file
 from walltime.papers.printed import Printed
-from walltime.papers.subjects import Subject
+from walltime.papers.subjects import PAPER, Subject
 from walltime.simulation.threads import in_threads
 from walltime.syntax import syntax_hash
 
@@ -42,12 +42,26 @@ class Study:
 
     @property
     def store(self) -> Store:
-        """The store of the simulations; those in it are not repeated."""
+        """The store of the simulations; simulations in it are not repeated."""
         return Store(self.folder / "runs")
+
+    @property
+    def with_estimates(self) -> list[Subject]:
+        """The subjects that have users' estimates."""
+        return [subject for subject in self.subjects if subject.has_estimates]
+
+    @property
+    def with_users(self) -> list[Subject]:
+        """The subjects that have users, and their estimates."""
+        return [subject for subject in self.with_estimates if subject.has_column("user")]
+
+    def printed_value(self, subject: Subject, table: str, column: str, **where: Any) -> float | None:
+        """Return the printed number with which ours on this subject is compared; None unless the subject is the paper's log."""
+        return self.printed.tables[table].value(column, **where) if subject.kind == PAPER else None
 
     def cells(
         self,
-        what: str,
+        label: str,
         subject: Subject,
         *axes: Sequence[Mapping[str, Any]],
         seeds: int = 1,
@@ -57,15 +71,15 @@ class Study:
     ) -> pl.DataFrame:
         """Run a campaign on a subject and return its table: one row per cell, or, `by` a grouping of jobs, per cell and group.
 
-        Each of the `axes` is a list of choices, a choice being the keys that it sets (see `walltime.campaign`); the cells are
-        all combinations, for every seed from 0.
+        Each of the `axes` is a list of choices; a choice maps the keys that it sets to values (see `walltime.campaign`). The cells are
+        all combinations, for every seed from 0. `label` names the campaign in messages.
         """
         fixed: dict[str, Any] = {"trace": str(subject.file.resolve())}
         if subject.procs is not None:
             fixed["procs"] = subject.procs
         plan = Plan(
             path=self.folder / "plan.toml",
-            name=f"{self.printed.paper} {what}",
+            name=f"{self.printed.paper} {label}",
             store=self.store.folder,
             seeds=range(seeds),
             trim=trim,
@@ -76,7 +90,11 @@ class Study:
         known = (plan.name, seeds, trim, dynamics, by, json.dumps(plan.axes))
         if known in self._tables:
             return self._tables[known]
-        done = run_campaign(plan, self.store, Threads(self.workers), self._show(what))
+
+        def show(state: Progress) -> None:
+            self.report(label, state.done, state.cells)
+
+        done = run_campaign(plan, self.store, Threads(self.workers), show)
         self.jobs_simulated += done.jobs
         keys = plan_keys(plan)
         table = self.store.table(keys)
@@ -84,25 +102,27 @@ class Study:
             settings = table.select("cell", *(name for name in DIMENSIONS if name in table.columns), "seed")
             table = self.store.group_table(keys).join(settings, on="cell")
         self._tables[known] = table
-        return self._tables[known]
+        return table
 
-    def _show(self, what: str) -> Callable[[Progress], None] | None:
-        progress = self.progress
-        return None if progress is None else lambda state: progress(what, state.done, state.cells)
+    def report(self, label: str, done: int, total: int) -> None:
+        """Report to `progress` how many runs are done."""
+        if self.progress is not None:
+            self.progress(label, done, total)
 
-    def kept(self, what: str, tasks: Sequence[Mapping[str, Any]], compute: Compute) -> list[Any]:
-        """The results of tasks that are not cells of a campaign, each a JSON object, stored by the content of the task.
+    def kept(self, label: str, tasks: Sequence[Mapping[str, Any]], compute: Compute) -> list[Any]:
+        """Return the results of tasks that are not cells of a campaign, each a JSON object, stored by the content of the task.
 
-        `compute` is called with a task and a function to call regularly, on several threads. A task contains everything its
+        `compute` is called on several threads, with a task and a function to call regularly. A task contains everything that its
         result depends on; the version of the engine and the code of `compute`'s file are added. Stored results are not
         recomputed.
         """
         folder = self.folder / "runs" / "others"
         folder.mkdir(parents=True, exist_ok=True)
-        version = [engine_version(), syntax_hash([Path(inspect.getfile(compute))], Path(inspect.getfile(compute)).parent)]
-        files = [folder / f"{_key(what, task, version)}.json" for task in tasks]
+        code = Path(inspect.getfile(compute))
+        version = [engine_version(), syntax_hash([code], code.parent)]
+        keys = [hashlib.sha256(json.dumps([label, task, *version], sort_keys=True).encode()).hexdigest()[:32] for task in tasks]
+        files = [folder / f"{key}.json" for key in keys]
         missing = [number for number, file in enumerate(files) if _read(file) is None]
-        progress = self.progress
 
         def make_worker() -> Callable[[int, Callable[[int], None]], None]:
             def run(place: int, check: Callable[[int], None]) -> None:
@@ -114,8 +134,7 @@ class Study:
             return run
 
         def show(done: int) -> None:
-            if progress is not None:
-                progress(what, len(tasks) - len(missing) + done, len(tasks))
+            self.report(label, len(tasks) - len(missing) + done, len(tasks))
 
         show(0)
         in_threads(make_worker, len(missing), self.workers, show)
@@ -123,12 +142,8 @@ class Study:
 
 
 def _read(file: Path) -> Any:
-    """What is kept in a file; None if it is not there, or damaged, so that it is computed again."""
+    """Return the content of a file; None if it is missing or damaged, so that it is computed again."""
     try:
         return json.loads(file.read_bytes())
     except (OSError, ValueError, RecursionError):
         return None
-
-
-def _key(what: str, task: Mapping[str, Any], version: Sequence[str]) -> str:
-    return hashlib.sha256(json.dumps([what, task, *version], sort_keys=True).encode()).hexdigest()[:32]

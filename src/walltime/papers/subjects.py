@@ -32,7 +32,7 @@ class Subject:
     """A workload on which items are run, as a file."""
 
     name: str
-    """KTH, CTC and so on for a paper's log or its substitute; the file's name for another log"""
+    """such as KTH for a paper's log or its substitute; the file's name for another log"""
     kind: str
     """`paper`: the paper's log in some version; `other`: any other log; `generated`: a workload of the log's size"""
     file: Path
@@ -67,6 +67,11 @@ class Subject:
         w = self.workload
         return self.estimates == "user" and not np.array_equal(w.requested, np.maximum(w.runtime, 1))
 
+    def has_column(self, name: str) -> bool:
+        """Return whether the log records this column, such as `user`, for some job."""
+        column = self.workload.columns.get(name)
+        return column is not None and bool((column >= 0).any())
+
     @property
     def label(self) -> str:
         """Name and file, for titles."""
@@ -76,13 +81,17 @@ class Subject:
 
     @property
     def unix_start_time(self) -> int | None:
-        """Start of the log, seconds since 1970; None if not recorded."""
+        """Start of the log, s since 1970; None if not recorded."""
         return self.workload.origin.unix_start_time
 
     @property
     def log(self) -> str:
         """The file's name without its extensions."""
-        return self.file.name.removesuffix(".gz").removesuffix(".swf")
+        return _stem(self.file)
+
+
+def _stem(file: Path) -> str:
+    return file.name.removesuffix(".gz").removesuffix(".swf")
 
 
 def find_subjects(
@@ -94,20 +103,20 @@ def find_subjects(
     made: Path,
     generated: bool = False,
 ) -> list[Subject]:
-    """The subjects of a paper: other logs if `traces` names some, else one for each of the paper's logs.
+    """Return the subjects of a paper: other logs if `traces` names some, else one for each of the paper's logs.
 
     `only`: the names of the logs to keep, by default all. `folders`: where to look for the logs, by default where `walltime
     fetch` puts them. A missing log is replaced by a generated workload of its size, written into the folder `made`; `generated`
     replaces all of them. Raises PolicyError for a name that is not in the paper.
     """
     if traces:
-        files = [find_log(trace) for trace in traces]
-        return [Subject(file.name.removesuffix(".gz").removesuffix(".swf"), OTHER, file, "not a log of the paper", {}) for file in files]
+        return [Subject(_stem(file), OTHER, file, "not a log of the paper", {}) for file in map(find_log, traces)]
     wanted = {name.upper() for name in only}
     unknown = [name for name in only if name.upper() not in {log.upper() for log in given.logs}]
     if unknown:
         raise PolicyError(
-            f"{given.paper} has no log {unknown[0]!r}; it has {', '.join(given.logs)}; another log goes to traces=[LOG]", "unknown_log"
+            f"unknown log {unknown[0]!r} of {given.paper}; valid logs: {', '.join(given.logs)}; use traces=[LOG] for another log",
+            "unknown_log",
         )
     chosen = [name for name in given.logs if not only or name.upper() in wanted]
     subjects = [_subject(name, given.logs[name], folders or [log_folder()], made, generated) for name in chosen]
@@ -115,7 +124,7 @@ def find_subjects(
 
 
 def _subject(name: str, facts: Mapping[str, Any], folders: Sequence[Path], made: Path, generated: bool) -> Subject | None:
-    """The log or its replacement; None for a substitute (a log that is not the paper's) that is not available."""
+    """Return the log or its replacement; None for a substitute (a log that is not the paper's) that is not available."""
     substitute = bool(facts.get("substitute"))
     if not generated:
         for pattern, about in facts["files"]:
@@ -128,32 +137,19 @@ def _subject(name: str, facts: Mapping[str, Any], folders: Sequence[Path], made:
     file = made / f"generated-{name}.swf.gz"
     if not file.is_file():
         _generate(facts, file)
-    return Subject(
-        f"{name} (generated)",
-        GENERATED,
-        file,
-        ABOUT_GENERATED,
-        facts,
-    )
+    return Subject(f"{name} (generated)", GENERATED, file, ABOUT_GENERATED, facts)
 
 
 def _generate(facts: Mapping[str, Any], file: Path) -> None:
-    """lublin99 jobs with tsafrir05 estimates, with the log's number of jobs, machine and load."""
+    """Write lublin99 jobs with tsafrir05 estimates, with the log's number of jobs, machine and load."""
     emax = int(facts["emax"])
     jobs = Lublin99().generate(int(facts["jobs"]), int(facts["procs"]), float(facts["load"]), seed=0)
-    runtime = np.minimum(jobs.runtime, emax)
-    user = _users(len(jobs), int(facts.get("users", USERS)))
+    shares = np.cumsum(1 / np.arange(1, int(facts.get("users", USERS)) + 1))  # the k-th user's share is proportional to 1 / k
+    user = 1 + np.searchsorted(shares / shares[-1], np.random.Generator(np.random.Philox(7)).random(len(jobs))).astype(np.int64)
     columns = {"user": user, "group": 1 + user // USERS_IN_GROUP}
+    runtime = np.minimum(jobs.runtime, emax)
     cut = Workload.from_arrays(submit=jobs.submit, runtime=runtime, procs=jobs.procs, machine_procs=jobs.machine_procs, columns=columns)
     believed = Tsafrir05(emax=emax).draw(cut, 0)
     whole = replace(cut.with_believed(believed), requested=believed)
     file.parent.mkdir(parents=True, exist_ok=True)
     write_swf(file, whole, extra_header=[f"; UnixStartTime: {GENERATED_START}", "; TimeZoneString: UTC"])
-
-
-def _users(jobs: int, users: int) -> np.ndarray:
-    """The user of each job: the k-th user with a probability proportional to 1 / k; int64 from 1, shape (jobs,)."""
-    weights = 1 / np.arange(1, users + 1)
-    shares = np.cumsum(weights / weights.sum())
-    draws = np.random.Generator(np.random.Philox(7)).random(jobs)
-    return 1 + np.searchsorted(shares, draws).astype(np.int64)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from walltime.lazy import lazy
 from walltime.policy import registry
-from walltime.specification import homes
+from walltime.specification import module_map
 
 if TYPE_CHECKING:
     from walltime.permission import NotRunError as NotRunError
@@ -53,4 +53,4 @@ if TYPE_CHECKING:
     from walltime.policy.slurm import Slurm as Slurm
 
 # The classes of policies come from the registry; above are those that other packages import from here.
-__getattr__, __dir__, __all__ = lazy(__name__, homes(registry.POLICIES))
+__getattr__, __dir__, __all__ = lazy(__name__, module_map(registry.POLICIES))

@@ -60,7 +60,7 @@ class PassSpec(NamedTuple):
     """when the shadow time is found, as the option of EASY"""
     ends: str = "by"
     """when backfilled jobs must end, as the option of EASY"""
-    heads_run: int = 1
+    head_runtime_factor: int = 1
     """by what factor a job that starts at the head of the queue is expected to run for longer than it was planned"""
     compression: str = "once"
     """when reservations that are kept move forward, as the option of conservative backfilling"""

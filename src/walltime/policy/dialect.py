@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from walltime.declared import DeclaredKey, Key, keys_of
 from walltime.policy.base import Policy
 from walltime.policy.orders import FCFS
-from walltime.specification import Family, Form, Specification, spell
+from walltime.specification import Family, Specification, Variant, spell
 
 Coincident = Literal["batch", "sequential", "arrivals-first", "one-by-one"]
 Expiry = Literal["pass", "silent"]
@@ -84,14 +84,14 @@ DIALECTS = Family(
     Dialect,
     "dialect",
     {
-        "papers": Form(Dialect, meaning="feitelson98, mualem01, tsafrir06 and tang13, as docs/background/interpretations.md reads them"),
-        "pyss": Form(Dialect, start={"coincident": "sequential"}, meaning="the program pyss of the group behind mualem01 and tsafrir06"),
-        "predictsim": Form(
+        "papers": Variant(Dialect, meaning="feitelson98, mualem01, tsafrir06 and tang13, as docs/background/dialects.md reads them"),
+        "pyss": Variant(Dialect, start={"coincident": "sequential"}, meaning="the program pyss of the group behind mualem01 and tsafrir06"),
+        "predictsim": Variant(
             Dialect,
             start={"coincident": "sequential", "expiry": "silent", "arrivals": "fitting"},
             meaning="the program predictsim of gaussier15, a fork of pyss",
         ),
-        "rlscheduler": Form(
+        "rlscheduler": Variant(
             Dialect,
             start={
                 "coincident": "arrivals-first",
@@ -103,12 +103,12 @@ DIALECTS = Family(
             },
             meaning="the program RLScheduler of zhang20",
         ),
-        "sc17": Form(
+        "sc17": Variant(
             Dialect,
             start={"window": 32},
             meaning="the program of carastan17, whose policies order the first 32 jobs that have arrived and wait",
         ),
-        "mualem01-measured": Form(
+        "mualem01-measured": Variant(
             Dialect,
             start={"coincident": "one-by-one", "extra": "literal", "shadow": "kept"},
             meaning="the monthly rows of Table 1 of mualem01",

@@ -22,7 +22,7 @@ class Double(Backfilling):
     called: ClassVar[str] = "EASY, heads doubled"
     reservations = HEAD
     on_pools = PLAIN_ON_POOLS
-    passes = PassSpec("head", 1, heads_run=2)
+    passes = PassSpec("head", 1, head_runtime_factor=2)
     variants: ClassVar[tuple[str, ...]] = ("", "backfill-order=sjf")
 
     @property

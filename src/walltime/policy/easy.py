@@ -67,7 +67,9 @@ class Easy(HeadPolicy, Backfilling):
         """One reservation, for the head."""
         every_arrival = self.arrivals == "all" or self.backfill_order not in (None, self.order)
         default = self.decisions == "revised" and not self.window and (self.extra, self.shadow, self.ends) == ("all", "afresh", "by")
-        head = PassSpec("head", 1, compiled=default, window=self.window, committed=self.decisions == "committed", every_arrival=every_arrival)
+        head = PassSpec(
+            "head", 1, compiled=default, window=self.window, committed=self.decisions == "committed", every_arrival=every_arrival
+        )
         return head._replace(extra=self.extra, shadow=self.shadow, ends=self.ends)
 
 

@@ -13,12 +13,12 @@ from walltime.policy.files import own, place_of
 from walltime.policy.formulas import FORMULAS, SCORES
 from walltime.policy.orders import FCFS, FirstCome, Order, ShortestFirst, UserOrder, Wfp
 from walltime.policy.plain import OwnPolicy, PlainPolicy
-from walltime.specification import Family, Form, spell
+from walltime.specification import Family, Variant, spell
 from walltime.toml_file import TomlFile
 from walltime.wording import printable
 
 
-def _own_order(text: str) -> tuple[Form, str] | None:
+def _own_order(text: str) -> tuple[Variant, str] | None:
     """An order of one's own: what `walltime.order` has made, or a function that it makes one of."""
     loaded = own(text, "order")
     if loaded is None:
@@ -27,13 +27,13 @@ def _own_order(text: str) -> tuple[Form, str] | None:
     if callable(order) and not isinstance(order, Order | type):
         order = UserOrder(name=order.__name__, function=order)
     if isinstance(order, UserOrder):
-        return Form(order, make=order.but, declared=order.options()), options
+        return Variant(order, make=order.but, declared=order.options()), options
     if isinstance(order, Order) or (isinstance(order, type) and issubclass(order, Order)):
-        return Form(order), options
+        return Variant(order), options
     raise PolicyError(f"{place_of(order)}{text.strip()} is no order; make it a function, or a subclass of walltime.Order", "not_an_order")
 
 
-def _own_policy(text: str) -> tuple[Form, str] | None:
+def _own_policy(text: str) -> tuple[Variant, str] | None:
     """A policy of one's own, or its class; one without a base class, or with an `__init__` of its own, is made anew for each run."""
     loaded = own(text, "policy")
     if loaded is None:
@@ -41,9 +41,9 @@ def _own_policy(text: str) -> tuple[Form, str] | None:
     policy, options = loaded
     if isinstance(policy, type) and hasattr(policy, "choose") and (not issubclass(policy, Policy) or _has_own_parameters(policy)):
         spelled = text.strip().removesuffix(options).rstrip(":,")
-        return Form(OwnPolicy, make=partial(_anew, policy, spelled), free=True, declared={}), options
+        return Variant(OwnPolicy, make=partial(_anew, policy, spelled), free=True, declared={}), options
     if isinstance(policy, Policy) or (isinstance(policy, type) and issubclass(policy, Policy)):
-        return Form(policy), options
+        return Variant(policy), options
     file, _, name = text.partition(",")[0].rpartition(":")
     raise PolicyError(
         f"{place_of(policy)}{name!r} of {file} is no policy; make it a class with choose(self, now, waiting, running, free)", "not_a_policy"
@@ -63,35 +63,35 @@ def _anew(kind: type, spelled: str, **options: Any) -> OwnPolicy:
 ORDERS = Family(
     Order,
     "order",
-    {"fcfs": Form(FirstCome), "sjf": Form(ShortestFirst), "wfp": Form(Wfp)}
-    | {name: Form(kind, {"name": name}, meaning=first) for name, (kind, first) in FORMULAS.items()}
-    | {name: Form(kind) for name, kind in SCORES.items()}
-    | {"expr": Form(Expression)},
+    {"fcfs": Variant(FirstCome), "sjf": Variant(ShortestFirst), "wfp": Variant(Wfp)}
+    | {name: Variant(kind, {"name": name}, meaning=first) for name, (kind, first) in FORMULAS.items()}
+    | {name: Variant(kind) for name, kind in SCORES.items()}
+    | {"expr": Variant(Expression)},
     _own_order,
     "FILE.py:NAME for one of your own",
 )
 """The queue orders by name."""
-NAMED_ORDERS = tuple(name for name in ORDERS.forms if name not in SCORES and name != "expr")
+NAMED_ORDERS = tuple(name for name in ORDERS.variants if name not in SCORES and name != "expr")
 """The orders that are complete without options."""
 POLICIES = Family(
     Policy,
     "policy",
     {
-        "fcfs": Form("walltime.policy.fcfs:NoBackfilling"),
-        "easy": Form("walltime.policy.easy:Easy"),
-        "conservative": Form("walltime.policy.conservative:Conservative", {"variant": "compress"}),
-        "conservative-scratch": Form(
+        "fcfs": Variant("walltime.policy.fcfs:NoBackfilling"),
+        "easy": Variant("walltime.policy.easy:Easy"),
+        "conservative": Variant("walltime.policy.conservative:Conservative", {"variant": "compress"}),
+        "conservative-scratch": Variant(
             "walltime.policy.conservative:Conservative", {"variant": "scratch"}, ("order",), meaning="The same, recomputed at every event."
         ),
-        "double": Form("walltime.policy.double:Double"),
-        "hybrid": Form("walltime.policy.hybrid:Hybrid"),
-        "relaxed": Form("walltime.policy.relaxed:Relaxed"),
-        "selective": Form("walltime.policy.selective:Selective"),
-        "los": Form("walltime.policy.lookahead:Lookahead"),
-        "multiqueue": Form("walltime.policy.multiqueue:MultiQueue"),
-        "slack": Form("walltime.policy.slack:Slack"),
-        "slurm": Form("walltime.policy.slurm:Slurm"),
-        "oar": Form("walltime.policy.oar:Oar"),
+        "double": Variant("walltime.policy.double:Double"),
+        "hybrid": Variant("walltime.policy.hybrid:Hybrid"),
+        "relaxed": Variant("walltime.policy.relaxed:Relaxed"),
+        "selective": Variant("walltime.policy.selective:Selective"),
+        "los": Variant("walltime.policy.lookahead:Lookahead"),
+        "multiqueue": Variant("walltime.policy.multiqueue:MultiQueue"),
+        "slack": Variant("walltime.policy.slack:Slack"),
+        "slurm": Variant("walltime.policy.slurm:Slurm"),
+        "oar": Variant("walltime.policy.oar:Oar"),
     },
     _own_policy,
     "FILE.py:NAME for one of your own",
@@ -104,9 +104,9 @@ def every_policy() -> tuple[str, ...]:
     """Every policy that runs on a number of processors, with usual options, for a first look at a log and for trials."""
     orders = [f"order={name}" for name in NAMED_ORDERS]
     labels = []
-    for name, form in POLICIES.forms.items():
-        if form.loaded().on_numbers:
-            options = [one for text in form.loaded.variants for one in (orders if text == "order=*" else [text])]
+    for name, variant in POLICIES.variants.items():
+        if variant.loaded().on_numbers:
+            options = [one for text in variant.loaded.variants for one in (orders if text == "order=*" else [text])]
             labels += [POLICIES.parse(f"{name}:{text}").label for text in options]
     return tuple(dict.fromkeys(labels))
 
@@ -130,7 +130,7 @@ def parse_policy(text: str | Policy, order: Order = FCFS, backfill_order: Order 
 
 def takes(text: str | Policy, option: str) -> bool:
     """Whether a policy has this option."""
-    return option in (POLICIES.form(text)[0] if isinstance(text, str) else Form(type(text))).keys
+    return option in (POLICIES.variant(text)[0] if isinstance(text, str) else Variant(type(text))).keys
 
 
 def parse_order(text: str | Order) -> Order:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from walltime.lazy import lazy
 from walltime.predictors import registry
-from walltime.specification import homes
+from walltime.specification import module_map
 
 if TYPE_CHECKING:
     from walltime.predictors.base import KEYS as KEYS
@@ -45,4 +45,4 @@ if TYPE_CHECKING:
     from walltime.predictors.tang13 import STATISTICS as STATISTICS
     from walltime.predictors.tang13 import WINDOWS as WINDOWS
 
-__getattr__, __dir__, __all__ = lazy(__name__, homes(registry.PREDICTORS))
+__getattr__, __dir__, __all__ = lazy(__name__, module_map(registry.PREDICTORS))

@@ -11,7 +11,7 @@ from walltime.declared import Key
 from walltime.errors import PolicyError
 from walltime.predictors.base import Predictor
 from walltime.predictors.registry import PREDICTORS as PREDICTORS
-from walltime.specification import Family, Form, Specification, spell
+from walltime.specification import Family, Specification, Variant, spell
 
 MINUTE, HOUR = 60, 3600
 INCREMENTS = (*(n * MINUTE for n in (1, 5, 15, 30)), *(n * HOUR for n in (1, 2, 5, 10, 20, 50, 100)))
@@ -42,14 +42,14 @@ class Belief(Specification):
     @property
     def label(self) -> str:
         """Its name, or else the three bits."""
-        return next((name for name, form in BELIEFS.forms.items() if form.makes(self)), self.bits)
+        return next((name for name, variant in BELIEFS.variants.items() if variant.makes(self)), self.bits)
 
 
-def _belief(order: bool, own: bool, running: bool, meaning: str = "") -> Form:
-    return Form(Belief, {"order": order, "own": own, "running": running}, meaning=meaning)
+def _belief(order: bool, own: bool, running: bool, meaning: str = "") -> Variant:
+    return Variant(Belief, {"order": order, "own": own, "running": running}, meaning=meaning)
 
 
-def _of_bits(text: str) -> tuple[Form, str] | None:
+def _of_bits(text: str) -> tuple[Variant, str] | None:
     return (_belief(text[0] == "1", text[1] == "1", text[2] == "1"), "") if len(text) == 3 and set(text) <= {"0", "1"} else None
 
 
@@ -117,28 +117,28 @@ CORRECTIONS = Family(
     Correction,
     "correction",
     {
-        "tsafrir07": Form(
+        "tsafrir07": Variant(
             Correction,
             {"kind": "tsafrir07"},
             ("relative", "increments"),
             meaning="Increments to the prediction or to what has elapsed; after the last, the user estimate.",
         ),
-        "estimate": Form(Correction, {"kind": "estimate"}, (), meaning="The user estimate at once."),
-        "double": Form(Correction, {"kind": "double"}, ("capped",), meaning="Twice the previous value."),
-        "half": Form(
+        "estimate": Variant(Correction, {"kind": "estimate"}, (), meaning="The user estimate at once."),
+        "double": Variant(Correction, {"kind": "double"}, ("capped",), meaning="Twice the previous value."),
+        "half": Variant(
             Correction,
             {"kind": "half"},
             (),
             meaning="What has elapsed and half of what is left of the user estimate, as Slurm plans overdue jobs under "
             "time_min_as_soft_limit.",
         ),
-        "soft": Form(
+        "soft": Variant(
             Correction,
             {"kind": "soft"},
             (),
             meaning="The prediction once more each time, as PBS Professional extends a soft_walltime that is over.",
         ),
-        "none": Form(Correction, {"kind": "none"}, (), meaning="No correction: the job may end at any moment."),
+        "none": Variant(Correction, {"kind": "none"}, (), meaning="No correction: the job may end at any moment."),
     },
 )
 """The corrections by name."""

@@ -7,18 +7,18 @@ from functools import partial
 from walltime.errors import PolicyError
 from walltime.policy.files import own
 from walltime.predictors.base import PlainPredictor, Predictor
-from walltime.specification import Family, Form
+from walltime.specification import Family, Variant
 
 
-def _of_own(text: str) -> tuple[Form, str] | None:
+def _of_own(text: str) -> tuple[Variant, str] | None:
     """A class of one's own; what is no `Predictor` is made anew for each run, with its options."""
     loaded = own(text, "predictor")
     if loaded is None:
         return None
     kind, options = loaded
     if isinstance(kind, Predictor) or (isinstance(kind, type) and issubclass(kind, Predictor)):
-        return Form(kind), options
-    return Form(PlainPredictor, make=partial(_plain, kind, text), free=True), options
+        return Variant(kind), options
+    return Variant(PlainPredictor, make=partial(_plain, kind, text), free=True), options
 
 
 def _plain(kind: object, text: str, **options: object) -> PlainPredictor:
@@ -31,17 +31,17 @@ PREDICTORS = Family(
     Predictor,
     "predictor",
     {
-        "tang13": Form("walltime.predictors.tang13:Tang13"),
-        "mualem01-history": Form("walltime.predictors.mualem01:Mualem01History"),
-        "tsafrir07": Form("walltime.predictors.tsafrir07:Tsafrir07"),
-        "gaussier15": Form("walltime.predictors.gaussier15:Gaussier15"),
-        "similar15": Form("walltime.predictors.similar15:Similar15"),
-        "quantile": Form("walltime.predictors.quantile:Quantile"),
-        "last": Form("walltime.predictors.tsafrir07:LastRun"),
-        "exact": Form("walltime.predictors.unlearned:ExactRuntime"),
-        "user": Form("walltime.predictors.unlearned:UserRequest"),
-        "column": Form("walltime.predictors.external:LogColumn"),
-        "file": Form("walltime.predictors.external:PredictionFile"),
+        "tang13": Variant("walltime.predictors.tang13:Tang13"),
+        "mualem01-history": Variant("walltime.predictors.mualem01:Mualem01History"),
+        "tsafrir07": Variant("walltime.predictors.tsafrir07:Tsafrir07"),
+        "gaussier15": Variant("walltime.predictors.gaussier15:Gaussier15"),
+        "similar15": Variant("walltime.predictors.similar15:Similar15"),
+        "quantile": Variant("walltime.predictors.quantile:Quantile"),
+        "last": Variant("walltime.predictors.tsafrir07:LastRun"),
+        "exact": Variant("walltime.predictors.unlearned:ExactRuntime"),
+        "user": Variant("walltime.predictors.unlearned:UserRequest"),
+        "column": Variant("walltime.predictors.external:LogColumn"),
+        "file": Variant("walltime.predictors.external:PredictionFile"),
     },
     _of_own,
     "FILE.py:CLASS for one of your own",

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from walltime.cli import options as o
-from walltime.cli.option_groups import JobSelection, LogOptions
+from walltime.cli.help import manual
+from walltime.cli.option_groups import JobSelectionWithLoad, LogOptions
 from walltime.cli.output import PageOutput, command_line
 
 if TYPE_CHECKING:
@@ -21,24 +22,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Filters:
-    """Which jobs are filtered out."""
+    """The jobs that are filtered out."""
 
-    published: Annotated[bool, o.own("Apply the archive's filters for this log.", o.VARY)] = False
-    flurries: Annotated[bool, o.own("Find bursts of single users, and remove them.", o.VARY)] = False
+    published: Annotated[bool, o.option("Apply the filters that the archive publishes for this log.", group=o.JOBS)] = False
+    flurries: Annotated[bool, o.option("Find and remove flurries, the bursts of jobs of single users.", group=o.JOBS)] = False
 
 
+@manual(
+    "guides/workloads",
+    ("Remove the archive's known flurries from a log.", "clean KTH-SP2 --published --out clean.swf.gz"),
+    ("Keep a part of a log, and scale it to a load of 90 %.", "clean KTH-SP2 --window 30d:60d --load 0.9 --out busy.swf.gz"),
+)
 def clean(
     context: typer.Context,
     trace: o.TraceArgument,
     *,
-    part: JobSelection,
+    part: JobSelectionWithLoad,
     filtering: Filters,
     seed: o.SeedOption = 0,
     reading: LogOptions,
     out: Annotated[Path | None, o.out("the remaining jobs", *o.LOGS)] = None,
     output: PageOutput,
 ) -> None:
-    """Clean, cut, scale or shake a log: show the changes, before and after, and write the result as a log."""
+    """Clean, cut, scale or shake a log, show what changed, and write the result as a log."""
     from walltime.logs.convert import write_workload
     from walltime.workload.cleaning import CleaningReport, find_flurries, published_filters
     from walltime.workload.cleaning import clean as remove_jobs

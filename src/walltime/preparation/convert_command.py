@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from walltime.cli import options as o
+from walltime.cli.help import manual
 from walltime.cli.option_groups import read_shown
 from walltime.cli.output import Output
 from walltime.errors import PolicyError
@@ -16,7 +15,7 @@ from walltime.errors import PolicyError
 
 @dataclass(frozen=True)
 class FileOptions:
-    """How the file is read."""
+    """How the log is read."""
 
     procs: o.ProcsOption = None
     skip_bad_lines: o.SkipBadLinesOption = False
@@ -25,17 +24,20 @@ class FileOptions:
     anonymise: o.AnonymiseOption = None
 
 
+@manual(
+    "guides/cluster-logs",
+    ("Convert a cluster's accounting records to the Standard Workload Format.", "convert jobs.txt.gz --out log.swf.gz"),
+    ("Replace the names of users and accounts by numbers.", "convert jobs.txt.gz --anonymise @key.txt --out public.swf.gz"),
+)
 def convert(
     trace: o.TraceArgument,
-    written: Annotated[
-        Path | None, typer.Argument(metavar="OUT", help="The same as --out.", show_default=False, callback=o.writable(*o.LOGS))
-    ] = None,
+    written: Annotated[Path | None, o.argument("The written log; another way to give --out.", "OUT", callback=o.writable(*o.LOGS))] = None,
     *,
     out: Annotated[Path | None, o.out("the log", *o.LOGS)] = None,
     how: FileOptions,
     output: Output,
 ) -> None:
-    """Write a log of any format as SWF, Parquet or CSV: all of its records, with what reading them dropped and changed."""
+    """Convert a log of any format to SWF, Parquet or CSV, and report what was dropped and changed."""
     from walltime.logs.convert import with_procs, write_log
     from walltime.provenance import version
     from walltime.wording import printable

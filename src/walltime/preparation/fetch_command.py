@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from walltime.cli import options as o
+from walltime.cli.help import manual
 from walltime.cli.output import Output
 from walltime.errors import PolicyError
 from walltime.wording import printable
@@ -18,17 +20,24 @@ if TYPE_CHECKING:
     from walltime.logs.mapping import About
 
 
+@manual(
+    "guides/get-logs",
+    ("List the logs and data sets that can be downloaded.", "fetch"),
+    ("Download a log; from then on its name stands for the file.", "fetch KTH-SP2"),
+)
 def fetch(
-    name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="A log of the catalogue, or a data set; without one, list both.")
-    ] = None,
+    name: Annotated[str | None, o.argument("The log or data set to download; without it, list all.", "NAME")] = None,
     files: Annotated[
-        list[str] | None, typer.Argument(metavar="FILE", help="Files of a data set, * for any text; without one, list its files.")
+        list[str] | None,
+        o.argument("The files of a data set to download, with * for any text; without them, list its files.", "FILE"),
     ] = None,
     *,
     output: Output,
 ) -> None:
-    """Download and check a log of the Parallel Workloads Archive, whose name then stands for its file; or files of another data set."""
+    """Download a log of the Parallel Workloads Archive, or files of another data set, and check them.
+
+    Afterwards the name of the log stands for its file in all commands.
+    """
     from walltime.logs import read_log
     from walltime.logs.catalogue import ACKNOWLEDGE
     from walltime.logs.fetch import fetch as download

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from walltime.cli import options as o
 from walltime.cli.completion import completion_of
+from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, make_up
 from walltime.cli.output import Output
 from walltime.errors import OutputError
@@ -23,35 +22,53 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ModelOptions:
-    """What the model makes."""
+    """The generated jobs."""
 
-    jobs: Annotated[int, o.option("--jobs", panel=None)] = 10_000
-    procs: Annotated[int, o.option("--procs", panel=None)] = 128
-    load: Annotated[float | None, o.option("--load", "Default: that of the model.", None)] = None
-    seed: Annotated[int, o.option("--seed", panel=None)] = 0
-    estimates: Annotated[str | None, o.option("--estimates", "They are the users' requests; default: the runtimes.", None)] = None
-    users: Annotated[int | None, o.own("Give the jobs so many users, each with jobs of similar length; default: none.", min=1)] = None
+    jobs: Annotated[int, o.option("Generate this many jobs.", group=o.INPUT)] = 10_000
+    procs: Annotated[int, o.option("Set the processors of the generated machine.", group=o.INPUT)] = 128
+    load: Annotated[
+        float | None,
+        o.option("Scale the generated jobs to this offered load, above 0 and up to 1.5. Default: the model's own load.", group=o.INPUT),
+    ] = None
+    seed: Annotated[int, o.option("Set the seed of all random draws.", group=o.RUNS)] = 0
+    estimates: Annotated[
+        str | None,
+        o.option(
+            "Draw the users' requests by this model of estimates: double, f:4, tsafrir05, ...; walltime list estimates shows all. Default: "
+            "the runtimes.",
+            group=o.INPUT,
+        ),
+    ] = None
+    users: Annotated[
+        int | None,
+        o.option("Distribute the jobs over N users, each with jobs of similar length. Default: no users.", group=o.INPUT, min=1),
+    ] = None
 
 
+@manual(
+    "guides/workloads",
+    ("Generate 10,000 jobs for 128 processors at a load of 80 %.", "generate lublin99 --load 0.8 --out log.swf.gz"),
+    ("Add users who overestimate their runtimes.", "generate lublin99 --users 50 --estimates tsafrir05 --out log.swf.gz"),
+)
 def generate(
     model: Annotated[
         str,
-        typer.Argument(
-            metavar="MODEL",
-            help="Such as lublin99, feitelson96-fs or downey97 (an unknown name lists all); parameters may follow, as in"
-            " downey97:size-rule=half-efficiency-knee.",
+        o.argument(
+            "The workload model: lublin99, feitelson96-fs, downey97, ..., with parameters as in downey97:size-rule=half-efficiency-knee; "
+            "walltime list models shows all.",
+            "MODEL",
             autocompletion=completion_of("MODEL"),
         ),
     ],
     *,
-    out: Annotated[Path, o.out("the log", *o.LOGS, panel=None)],
+    out: Annotated[Path, o.out("the log", *o.LOGS)],
     made: ModelOptions,
-    compare_with: Annotated[Path | None, o.own("A real log to draw beside the generated one.", o.OUTPUT)] = None,
+    compare_with: Annotated[Path | None, o.option("Show this real log next to the generated one in --figure.", metavar="LOG")] = None,
     figure: o.OneFigureOption = None,
     size: o.SizeOption = "",
     output: Output,
 ) -> None:
-    """Generate a workload by a published model, and write it as a log: SWF, Parquet or CSV."""
+    """Generate a log by a published workload model, and write it as SWF, Parquet or CSV."""
     from walltime.estimates import parse_estimates
     from walltime.logs.convert import write_workload
     from walltime.workload.models import parse_model

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from walltime.cli import options as o
+from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow, read_shown
 from walltime.cli.output import Output, command_line
 
@@ -21,8 +22,13 @@ LISTED = 20
 """Number of bad lines listed; all are counted, and `--json` lists all."""
 
 
+@manual(
+    "guides/cluster-logs",
+    ("Show the machine, the load and the data quality of a log.", "info KTH-SP2"),
+    ("Check whether a cluster's accounting records are read as expected.", "info jobs.txt.gz --report log.html"),
+)
 def info(trace: o.TraceArgument, *, reading: LogOptions, part: RecordedWindow, report: o.ReportOption = None, output: Output) -> None:
-    """Show the content of a log: its machine, span and load, and the rules that dropped, changed or noticed jobs."""
+    """Show what is in a log: machine, period, load, jobs, and data quality."""
     from walltime.provenance import version
 
     begin = time.perf_counter()

@@ -5,21 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from walltime.cli import options as o
+from walltime.cli.help import manual
 from walltime.cli.output import Output
 
 
+@manual(
+    "guides/mappings",
+    ("Recognise the columns of a table, and write them to a file for correction.", "mapping jobs.csv --out mapping.toml"),
+    ("List the mappings of known data sets.", "mapping"),
+)
 def mapping(
-    trace: Annotated[
-        str | None, typer.Argument(metavar="TABLE", help="A table of jobs; without one, list the mappings that are shipped.")
-    ] = None,
+    trace: Annotated[str | None, o.argument("A table of jobs; without it, list the mappings of known data sets.", "TABLE")] = None,
     *,
     out: Annotated[Path | None, o.out("the mapping", ".toml")] = None,
     output: Output,
 ) -> None:
-    """Recognise the columns of a table of jobs, and write what they mean as a mapping, to be corrected."""
+    """Recognise the columns of a table of jobs, and write them as a mapping that you can correct."""
     if trace is None:
         _list(output)
         return

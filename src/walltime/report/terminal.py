@@ -1,14 +1,15 @@
-"""The values of pages in a terminal: tables that fit its width, names with values, sentences in lines that end between words."""
+"""Parts of pages as text for a terminal: tables that fit its width, names with values, and paragraphs."""
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from walltime.tables import Cell, Facts, Table
+from walltime.tables import Facts, Table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -16,14 +17,18 @@ if TYPE_CHECKING:
     from walltime.report.page import Block
 
 WIDTH = 140
-"""Letters of a line where the output is no terminal."""
+"""Columns of an output that is not a terminal."""
+BETWEEN = 3
+"""Columns between two columns of a table."""
+LONGEST_WORD = 12
+"""A longer word in a column of text is broken on a narrow terminal."""
 _HARD_SPACE = "\N{NO-BREAK SPACE}"
 _WITHIN = re.compile(r"(?<=\d) (?=(?:d|h|min|s|%)(?!\w))|(?<=\d [dh]) (?=\d)|(?<=\d min) (?=\d)")
-"""Spaces within a quantity, such as 4 h 53 min, at which no line ends."""
+"""Spaces within a quantity, such as 4 h 53 min, where a line must not end."""
 
 
 def console() -> Console:
-    """Standard output; wide enough for the tables if it is not a terminal."""
+    """Return standard output as a console of the terminal's width, or of `COLUMNS`, or wide enough for the tables."""
     from rich.console import Console
 
     class Output(Console):
@@ -32,11 +37,11 @@ def console() -> Console:
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError
 
-    return Output(width=None if sys.stdout.isatty() else WIDTH, highlight=False)
+    return Output(width=None if _has_width() else WIDTH, highlight=False)
 
 
 def print_block(block: Block | Facts | str) -> None:
-    """Print a part of a page; what only a page can show is left out."""
+    """Print a part of a page; omit what only a page can show."""
     from walltime.report import page
 
     match block:
@@ -45,10 +50,7 @@ def print_block(block: Block | Facts | str) -> None:
         case Facts():
             _print_facts(block)
         case Table():
-            if block.texts < 0:
-                _print_texts(block)
-            else:
-                _print_numbers(block)
+            _print_table(block)
             if block.note:
                 print_text(block.note.replace("Small print:", "In parentheses:"))
         case page.Paragraph():
@@ -64,11 +66,11 @@ def print_block(block: Block | Facts | str) -> None:
 
 
 def print_text(text: str, begin: str = "") -> None:
-    """Print a paragraph: in lines of the terminal's width that end between words, or in one line if it is no terminal.
+    """Print a paragraph: in lines of the terminal's width that end between words, or in one line if the output has no width.
 
-    `begin`: what it begins with, such as `* `; further lines are indented as far.
+    `begin`: a prefix of the first line, such as `* `; the other lines are indented to its width.
     """
-    if sys.stdout.isatty():
+    if _has_width():
         width = max(console().width, len(begin) + 20)
         fill = textwrap.TextWrapper(
             width, initial_indent=begin, subsequent_indent=" " * len(begin), break_long_words=False, break_on_hyphens=False
@@ -78,112 +80,139 @@ def print_text(text: str, begin: str = "") -> None:
         print(begin + text)
 
 
-def _print_numbers(table: Table) -> None:
-    """A table of numbers below each other.
+def _has_width() -> bool:
+    return sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal()
 
-    No number is ever cut: columns for which a line has no room go into further blocks below, which begin with the columns that name the
-    rows.
+
+def _print_table(table: Table) -> None:
+    """Print a table; its first column keeps its width, no cell is cut, and columns without any text are omitted.
+
+    Headings and columns of text take several lines if the terminal is narrow. Columns that still find no room are printed below, in
+    further blocks that begin with the columns that name the rows.
     """
     from rich import box
     from rich.table import Table as Lines
     from rich.text import Text
 
     out = console()
-    heads = [head.name.replace("\xad", "") for head in table.heads]
-    rows = [[_visible(cell) for cell in row] for row in table.cells]
-    longest = [max((len(line) for row in rows for line in row[k].split("\n")), default=1) for k in range(len(heads))]
-    widths = [max(len(head), most) for head, most in zip(heads, longest, strict=True)]
     room = out.width - 2
-    names = max(table.texts, 1)
-    if len(columns_of_blocks(widths, room, names)) > 1:  # headings take several lines
-        widths[1:] = [max(most, *map(len, head.split())) for head, most in zip(heads[1:], longest[1:], strict=True)]
-    for number, block in enumerate(columns_of_blocks(widths, room, names)):
-        title = Text(_printable(table.title), style="bold") if table.title and not number else None
-        lines = Lines(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-        for k in block:
-            if k == 0:
-                lines.add_column(Text(heads[0]), justify="left", overflow="fold", width=min(widths[0], room // 2))
-            else:
-                lines.add_column(Text(heads[k]), justify="left" if table.is_text(k) else "right", width=widths[k])
+    cells = [[_printable(cell.words) for cell in row] for row in table.cells]
+    shown = [k for k in range(len(table.columns)) if not k or not cells or any(row[k] for row in cells)]
+    heads = [table.heads[k].name.replace("\xad", "") for k in shown]
+    rows = [[row[k] for k in shown] for row in cells]
+    columns = [[row[k] for row in rows] for k in range(len(shown))]
+    text = [table.is_text(k) and not (table.texts < 0 and _are_numbers(column)) for k, column in zip(shown, columns, strict=True)]
+    widths = [max(map(_width, [head, *column])) for head, column in zip(heads, columns, strict=True)]
+    narrowest = [max(map(_width, column), default=1) for column in columns]
+    longest_word = max(room - narrowest[0] - BETWEEN, LONGEST_WORD)
+    for k, (head, column) in enumerate(zip(heads, columns, strict=True)):
+        if k and text[k] and table.texts < 0:
+            narrowest[k] = min(max((_width(cell, words=True) for cell in column), default=1), longest_word)
+        narrowest[k] = max(narrowest[k], _width(head, words=True))
+    most = room - BETWEEN - max(narrowest[1:], default=0)
+    if narrowest[0] > most:  # the first column leaves no room for another one
         for row in rows:
-            lines.add_row(*(Text(at_commas(row[k], room // 2) if k == 0 else row[k]) for k in block))
+            row[0] = at_commas(row[0], most)
+        widths[0] = narrowest[0] = max([_width(heads[0], words=True), *(_width(row[0]) for row in rows)])
+    if table.title:
+        out.print(Text(_printable(table.title), style="bold"))
+    for block in columns_of_blocks(narrowest, room, max(table.texts, 1)):
+        lines = Lines(box=box.SIMPLE_HEAD, pad_edge=False)
+        gaps = BETWEEN * (len(block) - 1)
+        fitted = fit([widths[k] for k in block], [narrowest[k] for k in block], room - gaps)
+        for k, width in zip(block, fitted, strict=True):
+            lines.add_column(Text(heads[k]), justify="left" if text[k] else "right", overflow="fold", width=width)
+        for row in rows:
+            lines.add_row(*(Text(row[k]) for k in block))
+        out.width = max(out.width, sum(fitted) + gaps + 2)
         out.print(lines)
 
 
-def _print_texts(table: Table) -> None:
-    """A table whose columns are text, except those whose cells are numbers."""
-    from rich import box
+def _print_facts(facts: Facts) -> None:
+    """Print names, values and remarks; names and values keep their width."""
     from rich.table import Table as Lines
     from rich.text import Text
 
-    rows = [[_visible(cell) for cell in row] for row in table.cells]
-    lines = Lines(title=Text(_printable(table.title), style="bold"), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for k, head in enumerate(table.heads):
-        numbers = all(row[k].replace(",", "").isdecimal() for row in rows)
-        lines.add_column(Text(head.name), justify="right" if numbers else "left", overflow="fold", no_wrap=k < len(table.columns) - 1)
+    out = console()
+    rows = [[_printable(text) for text in (*row, "", "")][:3] for row in facts.rows]
+    widths = [max((_width(row[k]) for row in rows), default=0) for k in range(3)]
+    narrowest = [widths[0], max((_width(row[1], words=True) for row in rows), default=0), min(widths[2], LONGEST_WORD)]
+    fitted = fit(widths, narrowest, out.width - 2 * 2)
+    out.print(Text(_printable(facts.title), style="bold"))
+    lines = Lines(box=None, show_header=False, pad_edge=False)
+    for k, width in enumerate(fitted):
+        lines.add_column(overflow="fold", justify="right" if k == 1 else "left", width=width)
     for row in rows:
         lines.add_row(*map(Text, row))
-    console().print(lines)
+    out.width = max(out.width, sum(fitted) + 2 * 2)
+    out.print(lines)
 
 
-def _print_facts(facts: Facts) -> None:
-    """Names, values and remarks."""
-    from rich.table import Table as Lines
-    from rich.text import Text
+def fit(widths: Sequence[int], narrowest: Sequence[int], room: int) -> list[int]:
+    """Return the widths of columns, the widest ones reduced until the sum fits the room or all have their narrowest width.
 
-    lines = Lines(title=Text(_printable(facts.title), style="bold"), title_justify="left", box=None, show_header=False, pad_edge=False)
-    lines.add_column(overflow="fold")
-    lines.add_column(justify="right", no_wrap=True)
-    lines.add_column(overflow="fold")
-    for row in facts.rows:
-        lines.add_row(*(Text(_printable(text)) for text in row))
-    console().print(lines)
+    >>> fit([10, 40, 20], [10, 5, 5], 45), fit([10, 8], [10, 8], 5)
+    ([10, 17, 18], [10, 8])
+    """
+    fitted = list(widths)
+    while sum(fitted) > room:
+        reducible = [k for k in range(len(fitted)) if fitted[k] > narrowest[k]]
+        if not reducible:
+            break
+        fitted[max(reducible, key=lambda k: fitted[k])] -= 1
+    return fitted
 
 
 def at_commas(name: str, width: int) -> str:
-    """A name in lines of at most this width that end after commas and colons, as far as it has any.
+    """Return a name in lines of at most this width that end after commas, colons and spaces, as far as it has any.
 
     >>> at_commas("tang13:key=user,statistic=p70,window=2", 20).splitlines()
     ['tang13:key=user,', 'statistic=p70,', 'window=2']
     """
     lines = [""]
-    for part in re.split(r"(?<=[,:])", name):
+    for part in re.split(r"(?<=[,: ])", name):
         if lines[-1] and len(lines[-1]) + len(part.rstrip()) > width:
             lines.append("")
             part = part.lstrip()
         lines[-1] += part
-    return "\n".join(lines)
+    return "\n".join(line.rstrip() for line in lines)
 
 
-def columns_of_blocks(widths: Sequence[int], room: int, names: int = 1, between: int = 3) -> list[list[int]]:
-    """The columns of each block of a table: the first ones, which name its rows, and as many others as fit the room, one at least.
+def columns_of_blocks(widths: Sequence[int], room: int, names: int = 1) -> list[list[int]]:
+    """Return the columns of each block of a table: the first ones, which name its rows, and as many others as fit, at least one.
 
-    `names`: so many columns are in every block, if they leave room for another, otherwise the first one.
+    `names`: how many columns begin every block, if they leave room for another one; otherwise only the first.
 
     >>> columns_of_blocks([10, 8, 8, 8], 43), columns_of_blocks([10, 8, 8, 8], 33), columns_of_blocks([10, 50], 30)
     ([[0, 1, 2, 3]], [[0, 1, 2], [0, 3]], [[0, 1]])
     >>> columns_of_blocks([10, 8, 8, 8], 33, names=2)
     [[0, 1, 2], [0, 1, 3]]
     """
-    first = sum(widths[:names]) + between * (names - 1)
-    if names > 1 and first + between + max(widths[names:], default=0) > room:
-        return columns_of_blocks(widths, room, between=between)
+    first = sum(widths[:names]) + BETWEEN * (names - 1)
+    if names > 1 and first + BETWEEN + max(widths[names:], default=0) > room:
+        return columns_of_blocks(widths, room)
     named = list(range(names))
-    first = min(first, room // 2) if names == 1 else first
     blocks, left = [[*named]], room - first
     for k, width in enumerate(widths[names:], start=names):
-        if width + between > left and len(blocks[-1]) > names:
+        if width + BETWEEN > left and len(blocks[-1]) > names:
             blocks.append([*named])
             left = room - first
         blocks[-1].append(k)
-        left -= width + between
+        left -= width + BETWEEN
     return blocks
 
 
-def _visible(cell: Cell) -> str:
-    return _printable(cell.words)
+def _width(text: str, words: bool = False) -> int:
+    """Return the columns that the longest line of a text takes, or its longest word."""
+    from rich.cells import cell_len
+
+    return max(map(cell_len, text.split() if words else text.split("\n")), default=0)
+
+
+def _are_numbers(texts: Sequence[str]) -> bool:
+    return all(text.replace(",", "").isdecimal() for text in texts)
 
 
 def _printable(text: str) -> str:
-    """The text with escapes in place of characters that a terminal would obey; a log's header or name may hold any."""
+    """Return the text with control characters escaped, because names from a log may contain any."""
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)

@@ -13,7 +13,7 @@ from walltime.declared import Key
 from walltime.errors import PolicyError, WorkloadError
 from walltime.metrics import bounded_slowdown, month_starts, recorded_waits
 from walltime.policy import Calendar
-from walltime.specification import Family, Form, Specification
+from walltime.specification import Family, Specification, Variant
 from walltime.wording import shown
 from walltime.workload import Workload
 from walltime.workload.columns import GROUPED_COLUMNS
@@ -174,7 +174,7 @@ GROUPED = Family(
     Grouping,
     "grouping",
     {
-        name: Form(Grouping, {"by": name}, _OF_GROUPING.get(name, ()), meaning=f"{said[0].upper()}{said[1:]}.")
+        name: Variant(Grouping, {"by": name}, _OF_GROUPING.get(name, ()), meaning=f"{said[0].upper()}{said[1:]}.")
         for name, said in GROUPINGS.items()
     },
 )

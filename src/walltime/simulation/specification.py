@@ -71,10 +71,10 @@ def parse_scheduler(text: str, defaults: Mapping[str, str | None] | None = None)
     """
     text = ALIASES.get(text.strip().lower(), text)
     own = {key: replace(one, default=None) if one.needed else one for key, one in options_of(Prediction).items()}
-    form, values, said = POLICIES.read(text, own)
+    variant, values, said = POLICIES.read(text, own)
     wanted = {name.replace("-", "_"): value for name, value in (defaults or {}).items() if value is not None}
-    able = {one.field for one in form.keys.values()}
-    policy = POLICIES.build(text, form, {name: value for name, value in wanted.items() if name in able} | values)
+    able = {one.field for one in variant.keys.values()}
+    policy = POLICIES.build(text, variant, {name: value for name, value in wanted.items() if name in able} | values)
     chosen = {name: value for name, value in wanted.items() if name in PREDICTION_WORDS} | said
     predictor = chosen.pop("predictor", None)
     if predictor is None or predictor == "none":
@@ -89,7 +89,7 @@ def parse_scheduler(text: str, defaults: Mapping[str, str | None] | None = None)
 
 def backfill_order_of_none(texts: Sequence[str]) -> PolicyError | None:
     """The error if an order of backfilling is said beside these schedulers, of which none has one of its own."""
-    if any("backfill-order" in POLICIES.form(ALIASES.get(text.strip().lower(), text))[0].keys for text in texts):
+    if any("backfill-order" in POLICIES.variant(ALIASES.get(text.strip().lower(), text))[0].keys for text in texts):
         return None
     who = f"none of {', '.join(texts)} has a" if len(texts) > 1 else f"{texts[0]} has no"
     return PolicyError(f"{who} backfill order of its own; leave it out, or take easy or hybrid:depth=N", "no_backfill_order")

@@ -1,4 +1,4 @@
-"""A Slurm cluster's own description as a machine: its pools, partitions, outages, limits, shares and settings."""
+"""Convert a Slurm cluster's own description to a machine: its pools, partitions, outages, limits, shares and settings."""
 
 from __future__ import annotations
 
@@ -21,75 +21,75 @@ KEPT_SETTINGS = re.compile(
     r"(Scheduler|Priority|SelectType|Preempt|DefMem|MaxMem|Topology)\w*|SLURM_VERSION|MaxArraySize|MaxJobCount|OverTimeLimit|KillWait|"
     r"CompleteWait|BatchStartTimeout|EnforcePartLimits|AccountingStorageEnforce|ResvOverRun|Licenses|OverSubscribe"
 )
-"""The settings that may matter to the schedule; they are kept as they are printed."""
+"""The settings that may affect the schedule; they are kept as Slurm prints them."""
 NOTHING = frozenset({"", "(null)", "NONE", "None", "N/A", "NO", "ALL", "UNLIMITED", "INFINITE", "OFF", "0", "n/a"})
 _READ = {"PartitionName", "Nodes", "Default", "MaxTime", "OverSubscribe", "Exclusive", "PriorityTier", "PriorityJobFactor", "State", "QoS"}
-_NO_MATTER = {"TotalCPUs", "TotalNodes", "TRES", "NodeSets", "Hidden", "AllocNodes", "GraceTime", "DisableRootJobs", "MinNodes", "LLN"}
+_IRRELEVANT = {"TotalCPUs", "TotalNodes", "TRES", "NodeSets", "Hidden", "AllocNodes", "GraceTime", "DisableRootJobs", "MinNodes", "LLN"}
 _FILTERS = {"AllowGroups", "AllowAccounts", "AllowQos", "DenyAccounts", "DenyQos", "RootOnly", "MaxNodes", "DefaultTime", "JobDefaults"}
-"""What decides whether and with what request a job is taken at all: that is done before a job is in the log."""
-_GONE = ("DOWN", "DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING", "ERROR")
-_NEVER_THERE = ("FUTURE",)
-_BY = {"PU": ("user",), "PA": ("group",), "": ()}
-"""What a quality of service counts by: each user's jobs, each account's (the column `group`), all."""
-_LIMITS = ("GrpJobs", "GrpTRES", "GrpTRESMins", "GrpTRESRunMins", "MaxJobs", "MaxTRES", "MaxTRESMins")
-_NAMES = {"gpus": "gres/gpu", "mem_mb": "mem"}
-"""What Slurm calls the second resource."""
-_RUNNING = ("GrpJobs", "GrpTRES", "MaxJobsPU", "MaxTRESPU", "MaxJobsPA", "MaxTRESPA")
+"""Settings that decide whether a job is accepted and with which request, which happens before the job is in the log."""
+_UNAVAILABLE = {"DOWN", "DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING", "ERROR"}
+_COUNTED_BY = {"PU": ("user",), "PA": ("group",), "": ()}
+"""What the limits of a quality of service are counted by: each user's jobs, each account's (the column `group`), all jobs."""
+_ASSOCIATION_LIMITS = ("GrpJobs", "GrpTRES", "GrpTRESMins", "GrpTRESRunMins", "MaxJobs", "MaxTRES", "MaxTRESMins")
+_SLURM_NAMES = {"gpus": "gres/gpu", "mem_mb": "mem"}
+"""Slurm's names of the second resource."""
 _NOT_MODELLED = ("GrpTRESMins", "GrpTRESRunMins", "MaxTRESMins")
+_QOS_LIMITS = ("GrpJobs", "GrpTRES", "MaxJobsPU", "MaxTRESPU", "MaxJobsPA", "MaxTRESPA", *_NOT_MODELLED)
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """`machine`: the cluster, as far as a machine can express it. `notes`: what was left out or taken for something else, in sentences."""
+    """A cluster as a machine, as far as a machine can express it, with `notes`: sentences on what was left out or approximated."""
 
     machine: Machine
     notes: tuple[str, ...]
 
     def text(self) -> str:
-        """The text of a file like machine.toml, with the notes as comments at the top."""
-        head = [f"# {note}" for note in ("Made by walltime slurm cluster from what Slurm says of the cluster.", *self.notes)]
+        """Return the text of a machine file, with the notes as comments at the top."""
+        head = [f"# {note}" for note in ("Made by walltime slurm cluster from Slurm's description of the cluster.", *self.notes)]
         return "\n".join(head) + "\n\n" + write_machine(self.machine)
 
 
 def read_cluster(*paths: str | os.PathLike[str]) -> Cluster:
-    """The cluster that outputs of Slurm describe, of whatever kind, in any order, several in one file or each in its own.
+    """Return the cluster that these outputs of Slurm describe, in any order, in one file or several.
 
-    Read are `scontrol show config`, `show partition`, `show node` and `show reservation`, with `--oneliner` or without, `sinfo --json`
-    of Slurm 22.05 to 26.05, and `sacctmgr --parsable2 show associations` and `show qos`; nodes are needed, the others are not. Raises
-    LogError, in one line.
+    Accepted are `scontrol show config`, `show partition`, `show node` and `show reservation`, with `--oneliner` or without, `sinfo --json`
+    of Slurm 22.05 to 26.05, and `sacctmgr --parsable2 show associations` and `show qos`. Only the nodes are required. Raises LogError.
     """
-    return cluster_of([(os.fspath(path), file_text(path)) for path in paths])
+    return parse_cluster([(os.fspath(path), file_text(path)) for path in paths])
 
 
-def cluster_of(texts: Sequence[tuple[str, str]]) -> Cluster:
-    """The same of these texts, each with its name."""
+def parse_cluster(texts: Sequence[tuple[str, str]]) -> Cluster:
+    """Return the cluster that these texts, each with its name, describe; raises LogError."""
     records = read_records(texts)
     try:
-        return _Reading(records).cluster()
+        return _ClusterBuilder(records).cluster()
     except (WorkloadError, LogError) as error:
         raise LogError(f"{', '.join(where for where, _ in texts)}: {error}") from error
 
 
-class _Reading:
+class _ClusterBuilder:
+    """Builds a machine from records, and collects notes."""
+
     def __init__(self, records: ClusterRecords) -> None:
         self.records = records
         self.notes: list[str] = []
         self.pool_of: dict[str, str] = {}
         """The pool of each node."""
         if records.repeated:
-            self.notes.append(f"{_count(records.repeated, 'record')} there twice; the first was taken.")
+            self.notes.append(f"{_count(records.repeated, 'record')} listed twice; the first was used.")
         if records.other_lines:
-            self.notes.append(f"{_count(records.other_lines, 'line')} not understood and left out.")
+            self.notes.append(f"{_count(records.other_lines, 'line')} not understood, and left out.")
 
     def cluster(self) -> Cluster:
         records = self.records
         if not records.nodes:
             raise LogError("no nodes; add the output of scontrol -o show node, or the JSON of sinfo")
         if "settings" not in records.known:
-            self.notes.append("No scontrol show config: the settings of the scheduler are unknown, Slurm's own are assumed.")
+            self.notes.append("Without scontrol show config, the scheduler's settings are unknown; Slurm's defaults are assumed.")
         if "partitions" not in records.known:
-            self.notes.append("No scontrol show partition: limits, tiers and the default of the partitions are unknown.")
-        second = self._second()
+            self.notes.append("Without scontrol show partition, limits, tiers and the default of the partitions are unknown.")
+        second = self._second_resource()
         pools, members = self._pools(second)
         partitions = self._partitions(pools, members)
         used = {name for partition in partitions for name in partition.pools}
@@ -97,7 +97,7 @@ class _Reading:
             pools=tuple(pool for pool in pools if pool.name in used),
             partitions=tuple(partitions),
             outages=tuple(outage for outage in self._outages() if outage.pool in used),
-            limits=tuple(_limits_of(records, [partition.name for partition in partitions], second, self.notes)),
+            limits=tuple(_limits(records, [partition.name for partition in partitions], second, self.notes)),
             second=second,
             name=records.settings.get("ClusterName") or "cluster",
             policy=self._policy(),
@@ -110,7 +110,7 @@ class _Reading:
     def _policy(self) -> str:
         scheduler = self.records.settings.get("SchedulerType", "sched/backfill")
         if scheduler not in ("sched/backfill", "sched/builtin"):
-            self.notes.append(f"SchedulerType={sanitize(scheduler)} is not modelled: taken as sched/backfill.")
+            self.notes.append(f"SchedulerType={sanitize(scheduler)} is not modelled; sched/backfill is assumed.")
         preempt = self.records.settings.get("PreemptType", "preempt/none")
         if preempt not in (*NOTHING, "preempt/none"):
             self.notes.append(f"PreemptType={sanitize(preempt)}: preemption is not modelled.")
@@ -120,34 +120,32 @@ class _Reading:
                 self.notes.append(f"{name}={sanitize(value)}: {what} not modelled.")
         return "fcfs" if scheduler == "sched/builtin" else "slurm"
 
-    def _second(self) -> str:
-        """The second resource: GPUs where there are any, else memory where it is allocated to jobs."""
+    def _second_resource(self) -> str:
+        """Return the second resource: GPUs where there are any, else memory where it is allocated to jobs."""
         memory = "MEMORY" in self.records.settings.get("SelectTypeParameters", "").upper()
-        if any(gpus_of(node.get("Gres", "")) for node in self.records.nodes.values()):
-            if memory:
-                self.notes.append("Memory is allocated beside GPUs: only the GPUs are modelled.")
-            return "gpus"
-        return "mem_mb" if memory else "gpus"
+        if memory and not any(gpus_of(node.get("Gres", "")) for node in self.records.nodes.values()):
+            return "mem_mb"
+        if memory:
+            self.notes.append("Memory and GPUs are allocated; only the GPUs are modelled.")
+        return "gpus"
 
     def _pools(self, second: str) -> tuple[list[Pool], dict[str, list[str]]]:
-        """Nodes that are equal and of the same partitions are a pool; and the pools of each partition, those of the least weight first."""
+        """Return pools of equal nodes with the same partitions, and the names of each partition's pools, the least weight first."""
         groups: dict[tuple[int, int, int, tuple[str, ...]], list[str]] = {}
-        of_partition = _nodes_of_partitions(self.records)
-        left = Counter[str]()
+        partitions_of = _partitions_of_nodes(self.records)
+        left_out, other_resources = Counter[str](), Counter[str]()
         for name, node in self.records.nodes.items():
-            states = re.split(r"[+*~#!%$@^-]+", node.get("State", "").upper())
-            partitions = tuple(sorted(of_partition.get(name, ())))
+            states = _states(node)
+            partitions = tuple(sorted(partitions_of.get(name, ())))
             procs = _whole(node, "CPUEfctv") or _whole(node, "CPUTot")
-            if any(state in _NEVER_THERE for state in states) or not partitions or procs < 1:
-                left["FUTURE" if states[0] in _NEVER_THERE else "in no partition" if not partitions else "without processors"] += 1
+            if "FUTURE" in states or not partitions or procs < 1:
+                left_out["FUTURE" if states[0] == "FUTURE" else "in no partition" if not partitions else "without processors"] += 1
                 continue
             units = gpus_of(node.get("Gres", "")) if second == "gpus" else _whole(node, "RealMemory") - _whole(node, "MemSpecLimit")
             groups.setdefault((_whole(node, "Weight"), procs, max(units, 0), partitions), []).append(name)
-            other = {one.split(":")[0] for one in node.get("Gres", "").split(",")} - {"gpu"} - NOTHING
-            left.update(f"with {sanitize(one)}, which is not modelled" for one in other)
-        for what, count in left.items():
-            counted = _count(count, "node", "is" if "with " not in what else "", "are" if "with " not in what else "")
-            self.notes.append(f"{counted} {what}{'' if 'with ' in what else ', and left out'}.")
+            other_resources.update({one.split(":")[0] for one in node.get("Gres", "").split(",")} - {"gpu"} - NOTHING)
+        self.notes += [f"{_count(count, 'node', 'is', 'are')} {reason}, and left out." for reason, count in left_out.items()]
+        self.notes += [f"{_count(n, 'node', 'has', 'have')} {sanitize(one)}, which is not modelled." for one, n in other_resources.items()]
         pools: list[Pool] = []
         members: dict[str, list[str]] = {}
         for (_, procs, units, partitions), names in sorted(groups.items(), key=lambda item: item[0][0]):
@@ -170,27 +168,26 @@ class _Reading:
         unread: dict[str, list[str]] = {}
         for name, record in records.items():
             if name not in members:
-                self.notes.append(f"The partition {sanitize(name)} has no nodes, and is left out.")
+                self.notes.append(f"Partition {sanitize(name)} has no nodes, and is left out.")
                 continue
-            shares = record.get("OverSubscribe", "NO").upper()
-            whole = shares == "EXCLUSIVE" or "NODE" in record.get("Exclusive", "").upper() or (linear and shares == "NO")
+            about = f"Partition {sanitize(name)}"
+            shares, users = record.get("OverSubscribe", "NO").upper(), record.get("Exclusive", "NO")
+            whole = shares == "EXCLUSIVE" or "NODE" in users.upper() or (linear and shares == "NO")
             exclusive = whole and len({size[pool] for pool in members[name]}) == 1
             if whole and not exclusive:
-                self.notes.append(f"{sanitize(name)} gives whole nodes of several sizes: jobs get the processors that the log says.")
-            if record.get("Exclusive", "NO").upper() not in ("NO", "NODE"):
-                self.notes.append(
-                    f"{sanitize(name)} is for one user or one block at a time (Exclusive={sanitize(record['Exclusive'])}): not modelled."
-                )
+                self.notes.append(f"{about} allocates whole nodes of several sizes; jobs get the processors recorded in the log.")
+            if users.upper() not in ("NO", "NODE"):
+                self.notes.append(f"{about} is for one user or one block at a time (Exclusive={sanitize(users)}): not modelled.")
             if shares.startswith(("YES", "FORCE")) and not shares.endswith(":1"):
-                self.notes.append(f"{sanitize(name)} lets jobs share processors (OverSubscribe={sanitize(shares)}): not modelled.")
+                self.notes.append(f"{about} lets jobs share processors (OverSubscribe={sanitize(shares)}): not modelled.")
             if record.get("State", "UP") != "UP":
-                self.notes.append(f"{sanitize(name)} is {sanitize(record['State'])}: taken as if it were up.")
+                self.notes.append(f"{about} is {sanitize(record['State'])}; it is treated as up.")
             for key, value in record.items():
-                if key not in _READ | _NO_MATTER and value not in NOTHING and not (key == "PreemptMode" or "MemPer" in key):
+                if key not in _READ | _IRRELEVANT and value not in NOTHING and not (key == "PreemptMode" or "MemPer" in key):
                     unread.setdefault(key, []).append(name)
-            used = sum(pool.nodes for pool in pools if pool.name in members[name])
-            if _whole(record, "TotalNodes") > used:
-                self.notes.append(f"{sanitize(name)} has {_whole(record, 'TotalNodes'):,} nodes, of which {used:,} are used here.")
+            used, total = sum(pool.nodes for pool in pools if pool.name in members[name]), _whole(record, "TotalNodes")
+            if total > used:
+                self.notes.append(f"{about}: {used:,} of {total:,} nodes are used here.")
             partition = Partition(
                 name=name,
                 pools=tuple(members[name]),
@@ -201,20 +198,18 @@ class _Reading:
             )
             partitions.append((record.get("Default", "NO") != "YES", partition))
         for key, names in unread.items():
-            does = "was applied before a job was in the log" if key in _FILTERS else "is not modelled"
-            self.notes.append(f"{sanitize(key)} of {_listed(names)} {does}.")
+            effect = "was applied before jobs entered the log" if key in _FILTERS else "is not modelled"
+            self.notes.append(f"{sanitize(key)} of {_listed(names)} {effect}.")
         if partitions and all(other for other, _ in partitions) and len(partitions) > 1:
-            self.notes.append("No partition is said to be the default: jobs without one go to the first.")
+            self.notes.append("No partition is the default: jobs without a partition go to the first.")
         return [partition for _, partition in sorted(partitions, key=lambda item: item[0])]
 
     def _outages(self) -> Iterator[Outage]:
-        """Nodes that are down or drained are missing from the beginning; maintenance is known from the beginning."""
-        gone = {name for name, node in self.records.nodes.items() if name in self.pool_of and _is_gone(node.get("State", ""))}
+        """Return outages of nodes that are down or drained, from the beginning of the log on, and of maintenance, known from then on."""
+        gone = {name for name, node in self.records.nodes.items() if name in self.pool_of and not _UNAVAILABLE.isdisjoint(_states(node))}
         if gone:
-            self.notes.append(
-                f"{_count(len(gone), 'node', 'is', 'are')} down or drained: missing from the beginning of the log; remove the outages if "
-                "they were up then."
-            )
+            down = _count(len(gone), "node", "is", "are")
+            self.notes.append(f"{down} down or drained: missing from the beginning of the log; remove the outages if they were up then.")
         yield from self._missing(gone, 0, None, None)
         seen: list[tuple[datetime, datetime, set[str]]] = []
         for name, record in self.records.reservations.items():
@@ -224,14 +219,12 @@ class _Reading:
                 continue
             begin, end = _moment(record, "StartTime"), _moment(record, "EndTime")
             if any(flag in ("DAILY", "WEEKLY", "HOURLY", "WEEKDAY", "WEEKEND") for flag in flags):
-                self.notes.append(f"The maintenance {sanitize(name)} repeats itself: only its next time is an outage.")
+                self.notes.append(f"The maintenance {sanitize(name)} is repeated: only its next time is an outage.")
             nodes = {node for node in expand(record.get("Nodes", "")) if node in self.pool_of} - gone
             for other_begin, other_end, others in seen:
                 if other_begin < end and begin < other_end and nodes & others:
-                    same = _count(len(nodes & others), "node", "", "")
-                    self.notes.append(
-                        f"{same} of the maintenance {sanitize(name)} in another one at the same time: gone during the other only."
-                    )
+                    both = _count(len(nodes & others), "node", "is", "are")
+                    self.notes.append(f"{both} in the maintenance {sanitize(name)} and in an overlapping one; only the other one counts.")
                     nodes -= others
             seen.append((begin, end, nodes))
             yield from self._missing(nodes, begin, end, 0)
@@ -243,21 +236,20 @@ class _Reading:
     def _shares(self) -> Iterator[Share]:
         seen: set[tuple[str, str]] = set()
         cluster = self.records.settings.get("ClusterName")
-        left = Counter[str]()
+        noted = Counter[str]()
         for row in self.records.associations:
             key = (row.get("Account", ""), row.get("User", ""))
             shares = row.get("Share", "1")
             if cluster and row.get("Cluster", cluster) != cluster:
-                left["of another cluster"] += 1
+                noted["of another cluster left out"] += 1
             elif key in seen or not key[0]:
-                left["listed for several partitions"] += 1
+                noted["listed for several partitions"] += 1
             else:
                 if not shares.isdecimal():
-                    left["with the share of their account, taken as 1"] += 1
+                    noted["with the account's share: 1 is used"] += 1
                 seen.add(key)
                 yield Share(key[0], key[1] or None, row.get("ParentName") or None, int(shares) if shares.isdecimal() else 1)
-        for what, count in left.items():
-            self.notes.append(f"{_count(count, 'association', '', '')} {what}.")
+        self.notes += [f"{_count(count, 'association', '', '')} {reason}." for reason, count in noted.items()]
 
     def _qos(self) -> Iterator[Qos]:
         for name in dict.fromkeys(row.get("Name", "") for row in self.records.qos):
@@ -266,24 +258,21 @@ class _Reading:
                 yield Qos(name, _whole(row, "Priority"))
 
 
-def _nodes_of_partitions(records: ClusterRecords) -> dict[str, set[str]]:
-    """The partitions of each node: as the node says, or else as the partitions say."""
-    of: dict[str, set[str]] = {}
-    for name, node in records.nodes.items():
-        of[name] = {one for one in node.get("Partitions", "").split(",") if one not in NOTHING}
-    if not any(of.values()):
+def _partitions_of_nodes(records: ClusterRecords) -> dict[str, set[str]]:
+    """Return the partitions of each node, from the nodes' records or else from the partitions' records."""
+    found = {name: {one for one in node.get("Partitions", "").split(",") if one not in NOTHING} for name, node in records.nodes.items()}
+    if not any(found.values()):
         for partition, record in records.partitions.items():
             nodes = record.get("Nodes", "")
             for name in records.nodes if nodes == "ALL" else expand(nodes):
-                if name in of:
-                    of[name].add(partition)
-    return of
+                if name in found:
+                    found[name].add(partition)
+    return found
 
 
-def _is_gone(state: str) -> bool:
-    """Whether a node in this state takes no jobs: `DOWN*`, `IDLE+DRAIN`, ...; one that is switched off to save power does."""
-    words = re.split(r"[+*~#!%$@^-]+", state.upper())
-    return any(word in _GONE for word in words)
+def _states(node: Record) -> list[str]:
+    """Return the words of a node's state such as `DOWN*` or `IDLE+DRAIN`."""
+    return re.split(r"[+*~#!%$@^-]+", node.get("State", "").upper())
 
 
 def _whole(record: Record, name: str, otherwise: int = 0) -> int:
@@ -291,7 +280,7 @@ def _whole(record: Record, name: str, otherwise: int = 0) -> int:
     if text in NOTHING:
         return otherwise if text != "0" else 0
     if not text.isdecimal() or len(text) > 15:
-        raise LogError(f"{name} is {sanitize(text)!r}, it must be a whole number; print it again with scontrol show")
+        raise LogError(f"{name} must be a whole number, not {sanitize(text)!r}; print it again with scontrol show")
     return int(text)
 
 
@@ -307,11 +296,11 @@ def _moment(record: Record, name: str) -> datetime:
         return datetime.fromisoformat(record.get(name, "")).replace(tzinfo=None)  # Slurm prints local times
     except ValueError:
         text = sanitize(record.get(name, ""))
-        raise LogError(f"{name} is {text!r}, it must be a time such as 2026-03-10T08:00:00; unset SLURM_TIME_FORMAT") from None
+        raise LogError(f"{name} must be a time such as 2026-03-10T08:00:00, not {text!r}; unset SLURM_TIME_FORMAT") from None
 
 
 def _pool_name(node: str, taken: list[str]) -> str:
-    """A name for a pool: its first node's without the number, and a number of its own if that is taken."""
+    """Return a name for a pool: its first node's name without the number, with another number if that name is taken."""
     base = re.sub(r"[0-9\W_]+$", "", node) or "nodes"
     name, k = base, 2
     while name in taken:
@@ -328,14 +317,14 @@ def _listed(names: list[str]) -> str:
     return shown if len(names) <= 3 else f"{shown} and {len(names) - 3:,} more partitions"
 
 
-def _limits_of(records: ClusterRecords, partitions: Sequence[str], second: str, notes: list[str]) -> Iterator[Limit]:
-    """The limits that partitions have by their quality of service, and those of the only one that there is; other limits are noted."""
-    limited = sum(any(row.get(name) for name in _LIMITS) for row in records.associations)
+def _limits(records: ClusterRecords, partitions: Sequence[str], second: str, notes: list[str]) -> Iterator[Limit]:
+    """Return the limits of the partitions' qualities of service, and of the only other one; note the rest."""
+    limited = sum(any(row.get(name) for name in _ASSOCIATION_LIMITS) for row in records.associations)
     rows = {row["Name"]: row for row in records.qos if row.get("Name")}
+    limited_qos = {name for name, row in rows.items() if any(row.get(limit) for limit in _QOS_LIMITS)}
     enforced = records.settings.get("AccountingStorageEnforce", "").lower()
     if "settings" in records.known and not any(word in enforced for word in ("limits", "safe", "all")):
-        some = limited + sum(any(row.get(name) for name in (*_RUNNING, *_NOT_MODELLED)) for row in rows.values())
-        if some:
+        if some := limited + len(limited_qos):
             notes.append(f"{some:,} associations and qualities of service have limits, which AccountingStorageEnforce does not enforce.")
         return
     if limited:
@@ -343,29 +332,26 @@ def _limits_of(records: ClusterRecords, partitions: Sequence[str], second: str, 
     partition_qos = {name: records.partitions.get(name, {}).get("QoS", "N/A") for name in partitions}
     for partition, qos in partition_qos.items():
         if qos in rows:
-            yield from _of_qos(rows[qos], partition, second, notes)
+            yield from _qos_limits(rows[qos], partition, second, notes)
         elif qos not in ("N/A", "(null)", ""):
-            notes.append(f"{sanitize(partition)} has the limits of {sanitize(qos)}, which sacctmgr show qos does not tell.")
-    others = [row for name, row in rows.items() if name not in partition_qos.values()]
+            notes.append(f"Partition {sanitize(partition)} has the limits of {sanitize(qos)}, which sacctmgr show qos does not list.")
+    others = [name for name in rows if name not in partition_qos.values()]
     if len(others) == 1:
-        yield from _of_qos(others[0], None, second, notes)
+        yield from _qos_limits(rows[others[0]], None, second, notes)
     else:
-        partly = [sanitize(row["Name"]) for row in others if any(row.get(name) for name in (*_RUNNING, *_NOT_MODELLED))]
-        notes += [f"The limits of the quality of service {name}, for some of the jobs only, are not modelled." for name in partly]
+        some_jobs = [sanitize(name) for name in others if name in limited_qos]
+        notes += [f"The limits of the quality of service {name} hold for only some of the jobs: not modelled." for name in some_jobs]
 
 
-def _of_qos(row: Record, partition: str | None, second: str, notes: list[str]) -> Iterator[Limit]:
-    for which, by in _BY.items():
-        jobs, resources = (row.get(f"Max{what}{which}" if which else f"Grp{what}", "") for what in ("Jobs", "TRES"))
-        most = {"jobs": _number(jobs), "procs": resource_of(resources, "cpu"), "second": resource_of(resources, _NAMES.get(second, second))}
-        if any(value is not None for value in most.values()):
-            yield Limit(by, partition, most["jobs"], most["procs"], most["second"])
-        left = [one for one in resources.split(",") if one and one.partition("=")[0] not in ("cpu", _NAMES.get(second, second))]
-        if left:
-            notes.append(f"{sanitize(row['Name'])} limits {sanitize(', '.join(left))}: not modelled.")
-    others = [name for name in _NOT_MODELLED if row.get(name)]
-    notes += [f"{name} of the quality of service {sanitize(row['Name'])} is not modelled." for name in others]
-
-
-def _number(text: str) -> int | None:
-    return int(text) if text.isdecimal() and len(text) < 16 else None
+def _qos_limits(row: Record, partition: str | None, second: str, notes: list[str]) -> Iterator[Limit]:
+    resource = _SLURM_NAMES.get(second, second)
+    for suffix, by in _COUNTED_BY.items():
+        jobs, resources = (row.get(f"Max{kind}{suffix}" if suffix else f"Grp{kind}", "") for kind in ("Jobs", "TRES"))
+        most_jobs = int(jobs) if jobs.isdecimal() and len(jobs) < 16 else None
+        most = (most_jobs, resource_of(resources, "cpu"), resource_of(resources, resource))
+        if any(value is not None for value in most):
+            yield Limit(by, partition, *most)
+        others = [one for one in resources.split(",") if one and one.partition("=")[0] not in ("cpu", resource)]
+        if others:
+            notes.append(f"{sanitize(row['Name'])} limits {sanitize(', '.join(others))}: not modelled.")
+    notes += [f"{name} of the quality of service {sanitize(row['Name'])} is not modelled." for name in _NOT_MODELLED if row.get(name)]

@@ -1,4 +1,4 @@
-"""What matters to running and waiting jobs of a cluster's settings, partitions, reservations, and of its limits on jobs."""
+"""A cluster's settings, partitions, reservations and limits, as far as they affect running and waiting jobs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from walltime.slurm.squeue_fields import QueueJob
 from walltime.slurm_values import Minutes, known, minutes_of, time_of
 
 SOFT_LIMIT = "time_min_as_soft_limit"
-FREE = "partitiontimelimit"
+NO_PARTITION_LIMIT = "partitiontimelimit"
 """The flag of a quality of service whose jobs may be longer than their partition allows."""
 
 
 class Mode(StrEnum):
-    """What the cluster makes of TimeMin, and so what the side-car may do."""
+    """How the cluster treats TimeMin, and so what the side-car may do."""
 
     SOFT_LIMIT = "soft limit"
     """a started job keeps its limit: SchedulerParameters has time_min_as_soft_limit"""
@@ -28,7 +28,7 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True)
 class Reservation:
-    """Nodes set aside, `start` to `end` (Unix times); no nodes means all."""
+    """Nodes set aside from `start` to `end` (Unix times); no nodes means all nodes."""
 
     name: str
     start: int
@@ -38,7 +38,7 @@ class Reservation:
 
 @dataclass(frozen=True)
 class Partition:
-    """A partition: its nodes, its longest time limit, minutes, and the quality of service that holds for all of its jobs."""
+    """A partition: its nodes, its longest time limit (minutes), and the quality of service of all its jobs."""
 
     nodes: frozenset[str]
     limit: Minutes
@@ -47,7 +47,7 @@ class Partition:
 
 @dataclass(frozen=True)
 class Configuration:
-    """`settings`: of `scontrol show config`, by name. `soft_limit`: whether time_min_as_soft_limit is set."""
+    """A cluster's configuration; `settings` are those of `scontrol show config`, by name."""
 
     settings: dict[str, str]
     partitions: dict[str, Partition] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Configuration:
 
     @property
     def soft_limit(self) -> bool:
-        """Whether TimeMin leaves the limit of a started job alone."""
+        """Whether TimeMin leaves the limit of a started job as it is: time_min_as_soft_limit is set."""
         words = self.settings.get("SchedulerParameters", "").lower().split(",")
         return any(word.strip() == SOFT_LIMIT for word in words) and self.version >= (23, 11)
 
@@ -67,45 +67,52 @@ class Configuration:
 
     @property
     def has_backfill(self) -> bool:
-        """Whether anything reads TimeMin."""
+        """Whether the scheduler uses TimeMin."""
         return self.settings.get("SchedulerType") == "sched/backfill"
 
     @property
     def enforces_limits(self) -> bool:
-        """Whether limits of associations hold."""
-        return any(word in self._enforced for word in ("limits", "safe", "qos", "all"))
+        """Whether Slurm enforces the limits of associations."""
+        return self._enforces("limits", "safe", "qos", "all")
 
     @property
     def enforces_safely(self) -> bool:
-        """Whether a job starts only if what is left of a limit on used minutes is enough for its own limit."""
-        return any(word in self._enforced for word in ("safe", "all"))
+        """Whether a job starts only if the rest of a limit on used minutes is enough for its own limit."""
+        return self._enforces("safe", "all")
 
-    @property
-    def _enforced(self) -> str:
-        return self.settings.get("AccountingStorageEnforce", "none").lower()
+    def _enforces(self, *words: str) -> bool:
+        return any(word in self.settings.get("AccountingStorageEnforce", "none").lower() for word in words)
 
     @property
     def controller(self) -> str:
-        """What changes when another slurmctld, or the same one anew, answers."""
+        """A text that changes when another slurmctld answers, or the same one after a restart."""
         names = ("ClusterName", "SLURM_VERSION", "BOOT_TIME", "JobSubmitPlugins", "SlurmUser")
         return " ".join(self.settings.get(name, "") for name in names)
 
     def longest(self, partitions: Sequence[str]) -> Minutes:
-        """The longest limit that a job in one of these partitions can have."""
-        limits = [self.partitions[name].limit if name in self.partitions else None for name in partitions]
-        return max((limit for limit in limits if limit is not None), default=None) if None not in limits else None
+        """Return the longest limit that a job in one of these partitions can have."""
+        return _largest([self.partitions[name].limit if name in self.partitions else None for name in partitions])
 
     def next_reservation(self, partitions: Sequence[str], now: float) -> Reservation | None:
-        """The first reservation that has not ended, on nodes of one of these partitions."""
+        """Return the first reservation that has not ended, on nodes of one of these partitions."""
         nodes = frozenset[str]().union(*(self.partitions[name].nodes for name in partitions if name in self.partitions))
-        met = [r for r in self.reservations if r.end > now and (not r.nodes or not nodes or nodes & r.nodes)]
-        return min(met, key=lambda reservation: reservation.start, default=None)
+        found = [r for r in self.reservations if r.end > now and (not r.nodes or not nodes or nodes & r.nodes)]
+        return min(found, key=lambda reservation: reservation.start, default=None)
+
+
+def _largest(limits: Sequence[Minutes]) -> Minutes:
+    """Return the largest limit; None, which is no limit, if one of them is None or there are none."""
+    return None if None in limits else max((limit for limit in limits if limit is not None), default=None)
+
+
+def _unreadable(command: str, error: Exception) -> SlurmError:
+    return SlurmError(f"{command}: unexpected output ({type(error).__name__}: {str(error)[:80]})", "unknown_output")
 
 
 def read_configuration(records: ClusterRecords) -> Configuration:
-    """The cluster in the outputs of `scontrol show config`, `partition` and `reservation`; raises SlurmError."""
+    """Return the configuration in the outputs of `scontrol show config`, `partition` and `reservation`; raises SlurmError."""
     if "SchedulerType" not in records.settings or not records.partitions or "reservations" not in records.known:
-        raise SlurmError("scontrol show: the settings, partitions or reservations are missing from its answer", "unknown_output")
+        raise SlurmError("scontrol show: the settings, partitions or reservations are missing in its output", "unknown_output")
     try:
         partitions = {
             name: Partition(frozenset(expand(record.get("Nodes", ""))), minutes_of(record["MaxTime"]), known(record.get("QoS", "")))
@@ -116,17 +123,18 @@ def read_configuration(records: ClusterRecords) -> Configuration:
             for name, record in records.reservations.items()
         )
     except (KeyError, ValueError) as error:
-        raise SlurmError(f"scontrol show: cannot be understood ({type(error).__name__}: {str(error)[:80]})", "unknown_output") from error
+        raise _unreadable("scontrol show", error) from error
     return Configuration(records.settings, partitions, reservations)
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits on jobs, by name; `known` is False if they could not be read, so that they may be anywhere.
+    """Limits on jobs, by name; `known` is False if they could not be read, so that any job may have one.
 
-    `minutes` and `used`: accounts, with those below them, that have limits on minutes (GrpTRESRunMins, MaxTRESMins), and on minutes used
-    so far (GrpTRESMins, GrpWall), which count where limits are safe; `user_...` and `qos_...` the same of users and qualities of service.
-    `wall`: MaxWall, minutes, of an account, or of an account and a user; `qos_wall` of a quality of service; `free`: those with FREE.
+    `minutes` and `used`: accounts, with their sub-accounts, that have limits on minutes (GrpTRESRunMins, MaxTRESMins), and on minutes used
+    so far (GrpTRESMins, GrpWall), which count where limits are safe; `user_...` and `qos_...`: the same for users and qualities of service.
+    `wall`: MaxWall (minutes) of an account, or of an account and a user; `qos_wall`: of a quality of service; `no_partition_limit`: the
+    qualities of service with the flag NO_PARTITION_LIMIT.
     """
 
     known: bool = True
@@ -138,9 +146,9 @@ class Limits:
     qos_used: frozenset[str] = frozenset()
     wall: Mapping[tuple[str, str], Minutes] = field(default_factory=dict)
     qos_wall: Mapping[str, Minutes] = field(default_factory=dict)
-    free: frozenset[str] = frozenset()
+    no_partition_limit: frozenset[str] = frozenset()
 
-    def meet(self, job: QueueJob, cluster: Configuration) -> bool:
+    def apply_to(self, job: QueueJob, cluster: Configuration) -> bool:
         """Whether Slurm would compare the job's TimeMin, not its limit, with a limit on minutes."""
         qos = {job.qos, *(cluster.partitions[name].qos for name in job.partitions if name in cluster.partitions)}
         limited = job.account in self.minutes or job.user in self.user_minutes or bool(qos & self.qos_minutes)
@@ -149,38 +157,37 @@ class Limits:
         return limited
 
     def longest(self, job: QueueJob, cluster: Configuration) -> Minutes:
-        """The longest limit that the user of a job can have chosen for it; never less than the one that it has."""
-        caps = [] if job.qos in self.free else [cluster.longest(job.partitions)]
+        """Return the longest limit that a job's user can have chosen for it; at least the present limit."""
+        caps = [] if job.qos in self.no_partition_limit else [cluster.longest(job.partitions)]
         if cluster.enforces_limits:
             caps += [self.qos_wall.get(job.qos), self.wall.get((job.account, job.user), self.wall.get((job.account, "")))]
-            of_partitions = [self.qos_wall.get(cluster.partitions[name].qos) for name in job.partitions if name in cluster.partitions]
-            caps += [None if None in of_partitions else max((cap for cap in of_partitions if cap is not None), default=None)]
+            caps += [_largest([self.qos_wall.get(cluster.partitions[name].qos) for name in job.partitions if name in cluster.partitions])]
         known = [cap for cap in caps if cap is not None]
         return None if not known or job.limit is None else max(min(known), job.limit)
 
 
 MINUTES = ("GrpTRESRunMins", "MaxTRESMins")
-"""Limits on minutes that jobs may use, with which Slurm compares TimeMin, not the limit, of a job."""
+"""Limits on minutes that jobs may use; Slurm compares them with a job's TimeMin, not with its limit."""
 MINUTES_OF_QOS = (*MINUTES, "MaxTRESRunMinsPA", "MaxTRESRunMinsPU")
 USED = ("GrpTRESMins", "GrpWall")
 """Limits on minutes used so far, which count where limits are safe."""
 
 
 def read_limits(records: ClusterRecords) -> Limits:
-    """The limits in the tables of sacctmgr; raises SlurmError if something is missing in them, or cannot be understood."""
+    """Return the limits in the tables of sacctmgr; raises SlurmError if they are incomplete or unreadable."""
     if not {"associations", "qos"} <= records.known:
-        raise SlurmError("sacctmgr show: the associations or the qualities of service are missing from its answer")
+        raise SlurmError("sacctmgr show: the associations or the qualities of service are missing in its output")
     try:
         return _limits(records.associations, records.qos)
     except (KeyError, ValueError) as error:
-        raise SlurmError(f"sacctmgr show: cannot be understood ({type(error).__name__}: {str(error)[:80]})", "unknown_output") from error
+        raise _unreadable("sacctmgr show", error) from error
 
 
 def _limits(associations: Sequence[Record], qos: Sequence[Record]) -> Limits:
     def limited(rows: Sequence[Record], name: str, limits: Sequence[str]) -> frozenset[str]:
         return frozenset([row[name] for row in rows if any(row[limit] for limit in limits)])
 
-    accounts, users = ([row for row in associations if bool(row["User"]) is of_user] for of_user in (False, True))
+    accounts, users = [row for row in associations if not row["User"]], [row for row in associations if row["User"]]
     parents = {row["Account"]: row["ParentName"] for row in accounts}
     above = {account: _with_parents(account, parents) for account in parents}
     minutes, used = (limited(accounts, "Account", limits) for limits in (MINUTES, USED))
@@ -198,12 +205,12 @@ def _limits(associations: Sequence[Record], qos: Sequence[Record]) -> Limits:
         qos_used=limited(qos, "Name", USED),
         wall=wall,
         qos_wall={row["Name"]: minutes_of(row["MaxWall"]) for row in qos if row["MaxWall"]},
-        free=frozenset(row["Name"] for row in qos if FREE in row["Flags"].lower()),
+        no_partition_limit=frozenset(row["Name"] for row in qos if NO_PARTITION_LIMIT in row["Flags"].lower()),
     )
 
 
 def _with_parents(account: str, parents: Mapping[str, str]) -> list[str]:
-    """The account and those above it, the nearest first."""
+    """Return the account and its parents, the nearest first."""
     chain = [account]
     while parents.get(chain[-1]) and parents[chain[-1]] not in chain:
         chain.append(parents[chain[-1]])

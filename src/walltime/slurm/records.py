@@ -1,11 +1,13 @@
-"""What Slurm prints of a cluster, as records: scontrol show config, partition, node, reservation; sinfo --json; tables of sacctmgr."""
+"""Read records from Slurm's output: scontrol show config, partition, node, reservation; sinfo --json; tables of sacctmgr."""
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,9 +18,10 @@ from walltime.wording import printable
 Record = dict[str, str]
 
 KINDS = {"PartitionName": "partitions", "NodeName": "nodes", "ReservationName": "reservations"}
-"""What the records of scontrol begin with."""
+"""The kinds of scontrol's records, by their first key."""
 MOST_NODES = 1_000_000
 MOST_BYTES = 1 << 30
+SEE_COMMANDS = "walltime slurm cluster-command prints the commands to run"
 _SETTING = re.compile(r"([A-Za-z]\w*(?:\[[0-9]+\])?)\s*= (.*)")
 _KEY = re.compile(r"(?:^|\s)([A-Za-z][\w:/]*)=")
 _HEADINGS = re.compile(
@@ -28,12 +31,12 @@ _RANGE = re.compile(r"\[([0-9,-]*)\]")
 
 
 class SlurmError(WalltimeError):
-    """Slurm did not answer, or not what was expected."""
+    """A command of Slurm failed, or its output is not as expected."""
 
 
 @dataclass
 class ClusterRecords:
-    """What the files say: records by kind. `settings`: of scontrol show config; `known`: the kinds that are in them, some of them empty."""
+    """Records by kind. `settings`: those of scontrol show config; `known`: the kinds that were found, some of them empty."""
 
     settings: dict[str, str] = field(default_factory=dict)
     partitions: dict[str, Record] = field(default_factory=dict)
@@ -47,39 +50,37 @@ class ClusterRecords:
 
 
 def file_text(path: str | os.PathLike[str]) -> str:
-    """What Slurm printed into a file; raises LogError."""
+    """Return the text of a file with Slurm's output; raises LogError."""
     try:
         if Path(path).stat().st_size > MOST_BYTES:
-            raise LogError(f"{printable(path)}: is too large for what Slurm says of a cluster; see walltime slurm cluster-command")
+            raise LogError(f"{printable(path)}: too large for Slurm's description of a cluster; {SEE_COMMANDS}")
         return Path(path).read_bytes().decode("utf-8-sig", errors="replace")
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise LogError(f"{printable(path)}: cannot be read ({reason}); name a file with what Slurm has printed") from error
+        raise LogError(f"{printable(path)}: cannot be read ({reason}); name a file with Slurm's output") from error
 
 
 def read_records(texts: Iterable[tuple[str, str]]) -> ClusterRecords:
-    """What these outputs say, each with its name, in any order, several of them in one text or each in its own; raises LogError."""
+    """Return the records in these outputs, each with its name, in any order, one or several in a text; raises LogError."""
     records, jsons = ClusterRecords(), []
     for where, text in texts:
         if text.lstrip().startswith("{"):
             jsons.append((where, text))
         elif not read_text(text, records):
-            raise LogError(f"{where}: is nothing that Slurm says of a cluster; walltime slurm cluster-command prints the commands to run")
+            raise LogError(f"{where}: not a description of a cluster by Slurm; {SEE_COMMANDS}")
     for where, text in jsons:
         _read_json(text, where, records)
     return records
 
 
 def read_text(text: str, records: ClusterRecords) -> bool:
-    """Add what the lines of an output say; returns whether it was anything."""
-    before = (len(records.known), len(records.settings))
-    anything = False
-    kind: str | None = None  # of the record or table that the lines belong to
+    """Add the records of an output's lines, and return whether any line was understood."""
+    understood = False
+    kind = ""  # of the record that the lines belong to
     lines: list[str] = []
     heading: list[str] = []
     for line in [*text.splitlines(), ""]:
         if lines and not line.startswith((" ", "\t")):  # a line of blanks alone may stand within a record
-            assert kind is not None
             _add_record(records, kind, " ".join(lines))
             lines = []
         if not line.strip():
@@ -103,8 +104,8 @@ def read_text(text: str, records: ClusterRecords) -> bool:
         else:
             records.other_lines += 1
             continue
-        anything = True
-    return anything or before != (len(records.known), len(records.settings))
+        understood = True
+    return understood
 
 
 def _is_heading(line: str) -> bool:
@@ -113,7 +114,7 @@ def _is_heading(line: str) -> bool:
 
 
 def _add_record(records: ClusterRecords, kind: str, text: str) -> None:
-    """Add a record of scontrol: what stands first holds, so that a comment, which stands last, cannot say it anew."""
+    """Add a record of scontrol. The first value of a key counts, so that a comment, which comes last, cannot replace it."""
     record: Record = {}
     keys = list(_KEY.finditer(text))
     for key, after in zip(keys, [*keys[1:], None], strict=True):
@@ -139,46 +140,38 @@ def _read_json(text: str, where: str, records: ClusterRecords) -> None:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise LogError(f"{where}: is no JSON ({type(error).__name__}); print sinfo's JSON again") from error
-    wanted = f"{where}: is no output of sinfo --json; walltime slurm cluster-command prints the commands to run"
-    if not isinstance(document, dict):
-        raise LogError(wanted)
+        raise LogError(f"{where}: not valid JSON ({type(error).__name__}); print sinfo's JSON again") from error
+    groups = document.get("sinfo") if isinstance(document, dict) else None
+    single = document.get("nodes") if isinstance(document, dict) else None
+    if not isinstance(groups, list) and not isinstance(single, list):
+        raise LogError(f"{where}: not the output of sinfo --json; {SEE_COMMANDS}")
     try:
-        if isinstance(document.get("sinfo"), list):
-            groups = [(one, _nodes_of_group(one, where)) for one in document["sinfo"]]
-        elif isinstance(document.get("nodes"), list):
-            groups = [(None, [_node(one)]) for one in document["nodes"]]
-        else:
-            raise LogError(wanted)
-        for group, _ in groups:
-            if group is not None:
-                partition = _partition(group["partition"])
+        if isinstance(groups, list):
+            nodes = [node for group in groups for node in _nodes_of_group(group, where)]
+            for partition in [_partition(group["partition"]) for group in groups]:
                 records.known.add("partitions")
                 records.partitions.setdefault(partition["PartitionName"], partition)
-        for node in sorted((node for _, nodes in groups for node in nodes), key=lambda node: _natural(node["NodeName"])):
-            _merge_node(records, node)  # sinfo has them by state
+        else:
+            nodes = [_node(one) for one in single or ()]
+        for node in sorted(nodes, key=lambda node: _natural(node["NodeName"])):  # sinfo has them by state
+            before = records.nodes.get(node["NodeName"])
+            if before is None:
+                _put(records, "nodes", node["NodeName"], node)
+            elif before.get("sinfo") and node["Partitions"] not in before["Partitions"].split(","):
+                before["Partitions"] += f",{node['Partitions']}"  # sinfo lists a node once for each partition; scontrol's record counts
     except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         if isinstance(error, LogError):
             raise
-        raise LogError(f"{where}: a value is missing or of another kind ({error}); print sinfo's JSON again") from error
+        raise LogError(f"{where}: a value is missing or of another type ({error}); print sinfo's JSON again") from error
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
-    """A key that puts n2 before n10."""
+    """Return a sort key that puts n2 before n10."""
     return [(int(part), "") if part.isdecimal() and len(part) < 20 else (-1, part) for part in re.split(r"([0-9]+)", name)]
 
 
-def _merge_node(records: ClusterRecords, node: Record) -> None:
-    """Add a node; what scontrol said of it holds, and one that sinfo names for each of its partitions is in all of them."""
-    before = records.nodes.get(node["NodeName"])
-    if before is None:
-        _put(records, "nodes", node["NodeName"], node)
-    elif before.get("sinfo") and node["Partitions"] not in before["Partitions"].split(","):
-        before["Partitions"] += f",{node['Partitions']}"
-
-
 def _node(one: Mapping[str, Any]) -> Record:
-    """A node of sinfo --json of Slurm 22.05, or of scontrol show node --json."""
+    """Return a node of sinfo --json of Slurm 22.05, or of scontrol show node --json."""
     states = [one["state"]] if isinstance(one["state"], str) else list(one["state"])
     return {
         "NodeName": str(one["name"]),
@@ -193,38 +186,33 @@ def _node(one: Mapping[str, Any]) -> Record:
 
 
 def _nodes_of_group(one: Mapping[str, Any], where: str) -> list[Record]:
-    """The nodes of an entry of sinfo --json since Slurm 23.02: those of a partition in the same state."""
-    least, most = {}, {}
-    for name in ("cpus", "memory", "weight"):
-        least[name], most[name] = int(one[name]["minimum"]), int(one[name]["maximum"])
+    """Return the nodes of an entry of sinfo --json since Slurm 23.02: a partition's nodes in the same state."""
+    cpus, most_cpus = (int(one["cpus"][bound]) for bound in ("minimum", "maximum"))
+    common = {
+        "CPUTot": str(most_cpus),
+        "Gres": str(one["gres"]["total"] or ""),
+        "RealMemory": str(int(one["memory"]["minimum"])),
+        "State": "+".join(map(str, one["node"]["state"])).upper(),
+        "Partitions": str(one["partition"]["name"]),
+        "Weight": str(int(one["weight"]["maximum"])),
+        "sinfo": "yes",
+    }
     names = [str(name) for name in one["nodes"]["nodes"]]
-    if names and least["cpus"] != most["cpus"]:
+    if names and cpus != most_cpus:
         raise LogError(
-            f"{where}: sinfo says of {len(names)} nodes together that they have {least['cpus']} to {most['cpus']} processors; "
-            "add the output of scontrol -o show node, and leave this one out",
+            f"{where}: sinfo lists {len(names)} nodes together that have {cpus} to {most_cpus} processors; add the output of "
+            "scontrol -o show node, and leave this one out",
             "ambiguous_nodes",
         )
-    return [
-        {
-            "NodeName": name,
-            "CPUTot": str(most["cpus"]),
-            "Gres": str(one["gres"]["total"] or ""),
-            "RealMemory": str(least["memory"]),
-            "State": "+".join(map(str, one["node"]["state"])).upper(),
-            "Partitions": str(one["partition"]["name"]),
-            "Weight": str(most["weight"]),
-            "sinfo": "yes",
-        }
-        for name in names
-    ]
+    return [{"NodeName": name, **common} for name in names]
 
 
 def _partition(one: Mapping[str, Any]) -> Record:
-    """A partition of sinfo --json, as scontrol would say it."""
+    """Return a partition of sinfo --json as a record of scontrol."""
     inner = one.get("partition", {})
     shared, exclusive = (str(inner.get(name) or "NO") for name in ("oversubscribe", "exclusive"))
     if "oversubscribe" not in inner and one["maximums"].get("oversubscribe", {}).get("jobs") == 0:
-        exclusive = "NODE"  # before 26.05, where it is 0 of all partitions
+        exclusive = "NODE"  # before 26.05, which has 0 for all partitions
     return {
         "PartitionName": str(one["name"]),
         "Nodes": str(one["nodes"]["configured"]),
@@ -239,7 +227,7 @@ def _partition(one: Mapping[str, Any]) -> Record:
 
 
 def _minutes(value: Mapping[str, Any]) -> str:
-    """A time limit of JSON, which is in minutes, as scontrol writes it."""
+    """Return a time limit of JSON, which is in minutes, in scontrol's form."""
     if value.get("infinite") or not value.get("set"):
         return "UNLIMITED"
     minutes = int(value["number"])
@@ -250,7 +238,7 @@ def _minutes(value: Mapping[str, Any]) -> str:
 
 
 def expand(text: str) -> list[str]:
-    """The names in a list of nodes.
+    """Return the names in a list of nodes; raises LogError.
 
     >>> expand("n[1-3,07-08],login"), expand("r[1-2]c[0-1]"), expand("(null)")
     (['n1', 'n2', 'n3', 'n07', 'n08', 'login'], ['r1c0', 'r1c1', 'r2c0', 'r2c1'], [])
@@ -259,33 +247,29 @@ def expand(text: str) -> list[str]:
         return []
     names: list[str] = []
     for item in re.split(r",(?![^\[]*\])", text):
-        names.extend(_expand_one(item, MOST_NODES - len(names)))
+        parts = _RANGE.split(item)  # every second one is the inside of brackets
+        if any("[" in part for part in parts[::2]):
+            raise LogError(f"{item[:40]!r} is not a list of nodes; print it again with scontrol show")
+        choices = [_numbers(part, item) if k % 2 else [part] for k, part in enumerate(parts)]
+        if math.prod(map(len, choices)) > MOST_NODES - len(names):
+            raise _too_many(item)
+        names += map("".join, itertools.product(*choices))
     return names
 
 
-def _expand_one(item: str, most: int) -> Iterator[str]:
-    """The names of one element such as `r[1-2]c[0-1]`."""
-    match = _RANGE.search(item)
-    if match is None:
-        if "[" in item:
-            raise LogError(f"{item[:40]!r} is no list of nodes; print it again with scontrol show")
-        yield item
-        return
+def _numbers(text: str, item: str) -> list[str]:
+    """Return the numbers in a list such as `1-3,07`, the inside of an `item`'s brackets."""
     numbers: list[str] = []
-    for part in match[1].split(","):
+    for part in text.split(","):
         first, dash, last = part.partition("-")
         if not first.isdecimal() or (dash and not last.isdecimal()) or len(part) > 20:
-            raise LogError(f"{item[:40]!r} is no list of nodes; print it again with scontrol show")
+            raise LogError(f"{item[:40]!r} is not a list of nodes; print it again with scontrol show")
         low, high = int(first), int(last) if dash else int(first)
-        if high - low >= most - len(numbers):
-            raise LogError(f"{item[:40]!r} has more than {MOST_NODES:,} nodes; it must be a list of nodes of one cluster")
+        if high - low >= MOST_NODES - len(numbers):
+            raise _too_many(item)
         numbers += [str(number).zfill(len(first)) for number in range(low, high + 1)]
-    count = 0
-    for number in numbers:
-        for rest in _expand_one(item[match.end() :], most):
-            count += 1
-            if count > most:
-                raise LogError(
-                    f"{item[:40]!r} has more than {MOST_NODES:,} nodes; it must be a list of nodes of one cluster", "too_many_nodes"
-                )
-            yield item[: match.start()] + number + rest
+    return numbers
+
+
+def _too_many(item: str) -> LogError:
+    return LogError(f"{item[:40]!r} has more than {MOST_NODES:,} nodes; it must be a list of nodes of one cluster", "too_many_nodes")

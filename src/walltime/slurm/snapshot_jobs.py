@@ -1,4 +1,4 @@
-"""The jobs of a cluster at one moment, as its queue shows them."""
+"""The jobs of a snapshot of a cluster."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from walltime.wording import sanitize
 RUNNING, WAITING = "running", "waiting"
 
 SNAPSHOT_RULES = {
-    "ended": "The job has ended, or is ending, and waits for nothing.",
-    "suspended": "The job is suspended: it has no processors, and nobody knows until when.",
-    "held": "The job is held: it starts when somebody lets it go.",
-    "dependent": "The job waits for others that it depends on.",
-    "het": "The job is a part of a heterogeneous job, whose parts start together; that is not modelled.",
+    "ended": "The job has ended or is ending.",
+    "suspended": "The job is suspended: it has no processors, and its resumption is unknown.",
+    "held": "The job is held and starts only after its release.",
+    "dependent": "The job depends on other jobs.",
+    "het": "The job is a part of a heterogeneous job; its parts start together, which is not modelled.",
     "other_partition": "The machine does not have the job's partition.",
-    "too_many_tasks": "The array has more tasks than are read.",
+    "too_many_tasks": "The array has more tasks than can be read.",
     "bad_record": "The record cannot be read.",
-    "repeated": "The job is there twice; the first was taken.",
+    "repeated": "The job is listed twice; the first record is used.",
 }
 """Why records of a queue are set apart or left out."""
 LARGEST_COUNT = 2**40
-"""No number of a job may reach this: so are all sums and products of two exact."""
+"""All numbers of a job are below this, so that sums and products of two are exact."""
 
 
 @dataclass(frozen=True)
 class SnapshotJob:
-    """A job that runs or waits. Times are Unix times, lengths s; None for what is not known.
+    """A running or waiting job. Times are Unix times, lengths are in s, and unknown values are None.
 
-    `job`: its number; of a task of an array that has not been split off, that of the array. `array`, `task`: the array and the task's
-    number. `limit`: None for no limit. `nodes`: the fewest. `start`: when a running job started. `expected`: when Slurm expects a waiting
-    one to start. `array_limit`: the most tasks of the array that run at a time, 0 for any number. `left_out`: why it is not simulated, a
-    name of SNAPSHOT_RULES; empty for those that are.
+    `job`: its number; the array's number for a task that has not been split off. `array`, `task`: the array and the task's number.
+    `limit`: None for no limit. `nodes`: the fewest. `start`: when a running job started. `expected`: when Slurm expects a waiting job to
+    start. `array_limit`: the most tasks of the array that run at a time, 0 for any number. `left_out`: why the job is not simulated, a
+    name of SNAPSHOT_RULES; empty if it is.
     """
 
     job: int
@@ -65,34 +65,31 @@ class SnapshotJob:
 
     @property
     def label(self) -> str:
-        """Its number as Slurm writes it, `27_3` for a task of an array."""
+        """The job's number in Slurm's form, `27_3` for a task of an array."""
         return str(self.job) if self.array is None or self.task is None else f"{self.array}_{self.task}"
 
     def as_dict(self) -> dict[str, Any]:
-        """What is known of it, ready for JSON; what has its usual value is left out."""
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
-        usual = {one.name: one.default for one in fields(self)}
-        return {name: value for name, value in values.items() if value != usual[name]}
+        """Return its values for JSON, without default values."""
+        return {one.name: value for one in fields(self) if (value := getattr(self, one.name)) != one.default}
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> SnapshotJob:
-        """The job with these values, which are checked; raises LogError."""
+        """Return the job with these values after checking them; raises LogError."""
         if not isinstance(values, Mapping):
-            raise LogError("a job is no object; take the snapshot again")
-        kinds = {one.name: str(one.type) for one in fields(cls)}
+            raise LogError("a job is not an object; take the snapshot again")
+        types = {one.name: str(one.type) for one in fields(cls)}
         for name, value in values.items():
-            kind = kinds.get(name)
-            if kind is None:
-                raise LogError(f"a job has an unknown value {sanitize(str(name))!r}; take the snapshot again")
-            right = {"str": str, "bool": bool}.get(kind, int)
-            if value is None and "None" in kind:
+            if name not in types:
+                raise LogError(f"a job has an unknown field {sanitize(str(name))!r}; take the snapshot again")
+            expected = {"str": str, "bool": bool}.get(types[name], int)
+            if value is None and "None" in types[name]:
                 continue
             counted = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < LARGEST_COUNT
-            if not isinstance(value, right) or (right is int and not counted):
+            if not isinstance(value, expected) or (expected is int and not counted):
                 raise LogError(f"{name} of a job cannot be {sanitize(str(value))!r}; take the snapshot again")
         if "job" not in values or values.get("state") not in (RUNNING, WAITING):
-            raise LogError("a job has no number, or neither runs nor waits; take the snapshot again")
+            raise LogError("a job has no number, or its state is neither running nor waiting; take the snapshot again")
         job = cls(**values)
         if job.state == RUNNING and job.start is None:
-            raise LogError(f"job {job.job} runs, and nobody knows since when; take the snapshot again", "missing_start")
+            raise LogError(f"the running job {job.job} has no start; take the snapshot again", "missing_start")
         return job

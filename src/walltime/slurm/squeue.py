@@ -1,4 +1,4 @@
-"""The jobs of a queue as a snapshot has them, from `squeue --json` of Slurm 22.05 to 26.05, or from its text where it has no --json."""
+"""Read a snapshot's jobs from `squeue --json` of Slurm 22.05 to 26.05, or from text where squeue has no --json."""
 
 from __future__ import annotations
 
@@ -48,38 +48,38 @@ FIELDS = {
     "%r": "reason",
     "%j": "name",
 }
-"""The fields of the text; the job's name, which may contain anything, stands last."""
+"""The fields of the text; the job's name, which may contain any characters, comes last."""
 NAMES = ("user", "account", "partition", "qos", "reason")
 SQUEUE_JSON = ("squeue", "--all", "--json")
 SQUEUE_TEXT = ("squeue", "--all", "--noheader", f"--format={BETWEEN.join(FIELDS)}")
 MOST_JOBS = 200_000
-"""So many jobs of a queue are read at most, tasks of arrays counted one by one."""
+"""The most jobs of a queue that are read, tasks of arrays counted one by one."""
 _LONGEST = 4096
-"""A text of more characters is cut."""
+"""Longer texts are cut to this many characters."""
 _HELD = re.compile(r"JobHeld\w*|\w*requeued_held", re.ASCII)
 
 
 def read_squeue_json(records: Sequence[Any], counts: Counter[str], notes: list[str]) -> list[SnapshotJob]:
-    """The jobs of these records; what is left out is counted by SNAPSHOT_RULES, and the first bad records are noted."""
-    return _gather("Record", records, lambda record: _of_record(record, counts), counts, notes)
+    """Return the jobs of these records; count records that are left out by SNAPSHOT_RULES, and note the first bad ones."""
+    return _gather("Record", records, lambda record: _json_jobs(record, counts), counts, notes)
 
 
 def read_squeue_text(lines: Sequence[str], counts: Counter[str], notes: list[str], zone: tzinfo = UTC) -> list[SnapshotJob]:
-    """The same of these lines, printed by SQUEUE_TEXT; `zone`: of local times, where they are no Unix times."""
-    return _gather("Line", lines, lambda line: _of_line(line, counts, zone) if line.strip() else [], counts, notes)
+    """Return the jobs of lines printed by SQUEUE_TEXT, as `read_squeue_json` does; `zone`: for local times."""
+    return _gather("Line", lines, lambda line: _text_jobs(line, counts, zone) if line.strip() else [], counts, notes)
 
 
 def _gather(
-    what: str, records: Sequence[Any], jobs_of: Callable[[Any], list[SnapshotJob]], counts: Counter[str], notes: list[str]
+    unit: str, records: Sequence[Any], read: Callable[[Any], list[SnapshotJob]], counts: Counter[str], notes: list[str]
 ) -> list[SnapshotJob]:
     jobs: list[SnapshotJob] = []
     for place, record in enumerate(records, 1):
         try:
-            more = jobs_of(record)
+            more = read(record)
         except ValueError as error:
             counts["bad_record"] += 1
             if counts["bad_record"] <= 3:
-                notes.append(f"{what} {place} of squeue: {sanitize(str(error), 200)}.")
+                notes.append(f"{unit} {place} of squeue: {sanitize(str(error), 200)}.")
             continue
         if len(jobs) + len(more) > MOST_JOBS:
             counts["too_many_tasks"] += len(more) if len(more) <= MOST_JOBS else 1
@@ -89,7 +89,7 @@ def _gather(
 
 
 def _is_over(states: set[str], counts: Counter[str]) -> bool:
-    """Whether a job neither runs nor waits, and so is left out."""
+    """Whether a job neither runs nor waits; counts it."""
     if states & {"SUSPENDED", "STOPPED"}:
         counts["suspended"] += 1
     elif "COMPLETING" in states or not states & {"RUNNING", "PENDING", "CONFIGURING"}:
@@ -102,18 +102,18 @@ def _is_over(states: set[str], counts: Counter[str]) -> bool:
 def _jobs(
     number: int | None, waits: bool, start: int | None, het: bool, tasks: tuple[list[int], int] | None, **values: Any
 ) -> list[SnapshotJob]:
-    """The jobs of a record, several if it is the rest of an array: `tasks`, and how many of them may run at a time, 0 for any number.
+    """Return the jobs of a record: one, or one for each of an array's remaining tasks.
 
-    Each task is a job of its own; Slurm's expected start is only that of the first.
+    `tasks`: their numbers, and how many may run at a time (0 for any number). Slurm's expected start holds for the first task only.
     """
     if not number or (not waits and not start):
-        raise OddError(f"job {number} runs, and has no start" if number else "it has no number")
+        raise OddError(f"the running job {number} has no start" if number else "the job has no number")
     job = SnapshotJob(
         job=number,
         state=WAITING if waits else RUNNING,
         start=None if waits else start,
         expected=(start or None) if waits else None,
-        left_out=why_left_out(values["reason"], values["dependency"], values["priority"], het) if waits else "",
+        left_out=exclusion_rule(values["reason"], values["dependency"], values["priority"], het) if waits else "",
         **values,
     )
     if tasks is None:
@@ -123,11 +123,11 @@ def _jobs(
     return [replace(job, task=task, array_limit=tasks[1], expected=job.expected if k == 0 else None) for k, task in enumerate(tasks[0])]
 
 
-def why_left_out(reason: str, dependency: str, priority: int | None, het: bool) -> str:
-    """The rule by which a waiting job is not simulated; empty if it is.
+def exclusion_rule(reason: str, dependency: str, priority: int | None, het: bool) -> str:
+    """Return the rule by which a waiting job is not simulated; empty if it is.
 
-    >>> why_left_out("JobHeldUser", "", 0, False), why_left_out("Priority", "", 5, False), why_left_out("Dependency", "afterok:3", 5, False)
-    ('held', '', 'dependent')
+    >>> exclusion_rule("Priority", "", 5, False), exclusion_rule("Dependency", "afterok:3", 5, False)
+    ('', 'dependent')
     """
     if het:
         return "het"
@@ -136,10 +136,10 @@ def why_left_out(reason: str, dependency: str, priority: int | None, het: bool) 
     return "held" if priority == 0 or _HELD.fullmatch(reason) else ""
 
 
-def _of_record(record: Any, counts: Counter[str]) -> list[SnapshotJob]:
-    """The jobs of a record of JSON: none if it has ended."""
+def _json_jobs(record: Any, counts: Counter[str]) -> list[SnapshotJob]:
+    """Return the jobs of a record of JSON; none if it has ended."""
     if not isinstance(record, Mapping):
-        raise OddError("it is no job")
+        raise OddError("not a job")
 
     def whole(name: str) -> int | None:
         value = number_of(record.get(name), name, 0, LARGEST_COUNT - 1)
@@ -152,7 +152,7 @@ def _of_record(record: Any, counts: Counter[str]) -> list[SnapshotJob]:
     words = {states} if isinstance(states, str) else {str(one) for one in states} if isinstance(states, list) else set()
     number = whole("job_id")
     if not number or not words:
-        raise OddError("it has no job_id or no job_state")
+        raise OddError("job_id or job_state is missing")
     if _is_over(words, counts):
         return []
     waits = "PENDING" in words
@@ -183,7 +183,9 @@ def _of_record(record: Any, counts: Counter[str]) -> list[SnapshotJob]:
         cpus=max(1, whole("cpus") or 1),
         gpus=gpus_of(resources),
         memory_mb=min(resource_of(resources, "mem") or 0, LARGEST_COUNT - 1),
-        exclusive="none" in (shared if isinstance(shared, list) else [shared]) or _asks_for_nodes(text("submit_line")),
+        # from 26.05 on, only the command line shows a request for whole nodes
+        exclusive="none" in (shared if isinstance(shared, list) else [shared])
+        or not {"--exclusive", "--exclusive=exclusive"}.isdisjoint(text("submit_line").partition(" --wrap")[0].split()),
         priority=whole("priority"),
         dependency=text("dependency"),
         reason=text("state_reason"),
@@ -192,51 +194,45 @@ def _of_record(record: Any, counts: Counter[str]) -> list[SnapshotJob]:
     )
 
 
-def _asks_for_nodes(line: str) -> bool:
-    """Whether the command line asks for whole nodes: from 26.05 on, squeue says so nowhere else."""
-    words = line.partition(" --wrap")[0].split()
-    return "--exclusive" in words or "--exclusive=exclusive" in words
-
-
-def _of_line(line: str, counts: Counter[str], zone: tzinfo) -> list[SnapshotJob]:
-    """The jobs of a line of the text: none if it has ended."""
+def _text_jobs(line: str, counts: Counter[str], zone: tzinfo) -> list[SnapshotJob]:
+    """Return the jobs of a line of text; none if it has ended."""
     values = line.split(BETWEEN, len(FIELDS) - 1)
     if len(values) < len(FIELDS):
-        raise OddError(f"it has {len(values)} fields, not {len(FIELDS)}")
-    of = dict(zip(FIELDS.values(), values, strict=True))
-    of |= {name: known(value) if name in NAMES else "" if value in BLANK else value for name, value in of.items() if name != "name"}
-    if _is_over({of["state"]}, counts):
+        raise OddError(f"{len(values)} fields, not {len(FIELDS)}")
+    field = dict(zip(FIELDS.values(), values, strict=True))
+    field |= {name: known(value) if name in NAMES else "" if value in BLANK else value for name, value in field.items() if name != "name"}
+    if _is_over({field["state"]}, counts):
         return []
 
     def whole(name: str) -> int | None:
-        if of[name] and not (of[name].isascii() and of[name].isdecimal() and len(of[name]) <= 12):
-            raise OddError(f"{name} is {sanitize(of[name])!r}, it must be a whole number")
-        return int(of[name]) if of[name] else None
+        if field[name] and not (field[name].isascii() and field[name].isdecimal() and len(field[name]) <= 12):
+            raise OddError(f"{name} must be a whole number, not {sanitize(field[name])!r}")
+        return int(field[name]) if field[name] else None
 
-    waits = of["state"] == "PENDING"
-    base, _, task = of["id"].partition("_")
-    start, submit, nodes = time_of(of["start"], zone) or None, time_of(of["submit"], zone) or None, max(1, whole("nodes") or 1)
+    waits = field["state"] == "PENDING"
+    base, _, task = field["id"].partition("_")
+    start, submit, nodes = time_of(field["start"], zone) or None, time_of(field["submit"], zone) or None, max(1, whole("nodes") or 1)
     return _jobs(
         whole("job") or (int(base) if base.isdecimal() else None),
         waits,
         start,
-        "+" in of["id"],
+        "+" in field["id"],
         tasks_of(task, MOST_JOBS + 1) if waits and task.startswith("[") else None,
-        user=of["user"],
-        account=of["account"],
-        partition=of["partition"],
-        qos=of["qos"],
-        name=of["name"],
+        user=field["user"],
+        account=field["account"],
+        partition=field["partition"],
+        qos=field["qos"],
+        name=field["name"],
         submit=submit,
-        eligible=start if waits and of["reason"] == "BeginTime" else submit,
-        limit=None if of["limit"] in ("", *NO_LIMITS, "NOT_SET") else seconds_of(of["limit"]),
+        eligible=start if waits and field["reason"] == "BeginTime" else submit,
+        limit=None if field["limit"] in ("", *NO_LIMITS, "NOT_SET") else seconds_of(field["limit"]),
         nodes=nodes,
         cpus=max(1, whole("cpus") or 1),
-        gpus=gpus_of(of["gres"]) * nodes,
-        exclusive=of["shared"].upper() in ("NO", "EXCLUSIVE"),
+        gpus=gpus_of(field["gres"]) * nodes,
+        exclusive=field["shared"].upper() in ("NO", "EXCLUSIVE"),
         priority=whole("priority"),
-        dependency=of["dependency"],
-        reason=of["reason"],
+        dependency=field["dependency"],
+        reason=field["reason"],
         array=whole("array") if task else None,
         task=int(task) if task.isdecimal() and len(task) < 10 else None,
     )

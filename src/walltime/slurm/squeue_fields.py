@@ -1,6 +1,6 @@
-"""Jobs as `squeue --Format` shows them, of Slurm 22.05 and later, in fields that no user can write text into.
+"""Read jobs from `squeue --Format` of Slurm 22.05 and later, in fields into which no user can write text.
 
-A job's name, its command line and its comment may contain anything, also lines that look like other jobs; so they are not asked for.
+A job's name, command line and comment may contain anything, even lines that look like other jobs, so they are not requested.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ FIELDS = (
     *("SubmitTime", "EligibleTime", "StartTime", "RestartCnt", "NumCPUs", "NumNodes", "PriorityLong", "Deadline", "HetJobID"),
     *("Reservation", "Licenses"),
 )
-"""What is asked for. Licences stand last, as their list may have the separator in it."""
+"""The requested fields. Licences come last, because their list may contain the separator."""
 FORMAT = ",".join(f"{name}:0|" for name in FIELDS)
-"""A width of 0 neither fills up nor cuts off."""
+"""A width of 0 neither pads nor cuts."""
 _KEYS = re.compile(r"([0-9]+)(?:\+[0-9]+)?(?:_(?:([0-9]+)|\[([^|]*)\]|.*))?")
 
 
@@ -32,9 +32,9 @@ _KEYS = re.compile(r"([0-9]+)(?:\+[0-9]+)?(?:_(?:([0-9]+)|\[([^|]*)\]|.*))?")
 class QueueJob:
     """A job of the queue.
 
-    `key`: its number, or `N_M` for a task of an array. `state`: `PENDING`, `RUNNING` or another word. `limit`: minutes, None if it has
-    none. `time_min`: minutes, 0 if none is set. `submit`, `begin`, `start`: Unix times, 0 while unknown; `start` of a waiting job is when
-    Slurm means to start it. `restarts`: how often it was put back into the queue. `partitions`: one or several.
+    `key`: its number, or `N_M` for a task of an array. `state`: `PENDING`, `RUNNING` or another word. `limit`: minutes, None for no limit.
+    `time_min`: minutes, 0 for none. `submit`, `begin`, `start`: Unix times, 0 while unknown; `start` of a waiting job is Slurm's planned
+    start. `restarts`: how often it was put back into the queue. `partitions`: one or several.
     """
 
     key: str
@@ -75,67 +75,63 @@ class QueueJob:
 
     @property
     def held(self) -> bool:
-        """Whether it waits for somebody to release it."""
+        """Whether it waits for its release."""
         return self.priority == 0 or "Held" in self.reason
 
 
 def check_key(key: str) -> str:
-    """The key of a job; raises SlurmError if it is none, so that nothing else gets onto a command line."""
+    """Return the key of a job; raises SlurmError for other texts, so that nothing else gets onto a command line."""
     if not KEY.fullmatch(key):
-        raise SlurmError(f"{key[:40]!r} is no number of a job", "wrong_job_number")
+        raise SlurmError(f"{key[:40]!r} is not a job number", "wrong_job_number")
     return key
 
 
 def array_of(key: str) -> str:
-    """The number of the array that a task belongs to; empty for other jobs.
-
-    >>> array_of("7_3"), array_of("7")
-    ('7', '')
-    """
+    """Return the number of a task's array; empty for other jobs."""
     return key.partition("_")[0] if "_" in key else ""
 
 
 def read_queue(text: str, tasks: int) -> list[QueueJob]:
-    """The jobs; raises SlurmError if it is no output of squeue with FORMAT."""
+    """Return the jobs in the output of squeue with FORMAT, the first `tasks` tasks of an array; raises SlurmError."""
     try:
         return [job for line in text.splitlines() if line for job in _jobs(line, tasks)]
     except (ValueError, KeyError) as error:
-        raise SlurmError(f"squeue: cannot be understood ({type(error).__name__}: {str(error)[:80]})", "unknown_output") from error
+        raise SlurmError(f"squeue: unexpected output ({type(error).__name__}: {str(error)[:80]})", "unknown_output") from error
 
 
 def _jobs(line: str, tasks: int) -> Iterator[QueueJob]:
-    """The jobs of a line, which may stand for the waiting tasks of an array."""
+    """Return the jobs of a line, which may stand for the waiting tasks of an array."""
     values = line.split("|", len(FIELDS) - 1)
     if len(values) != len(FIELDS) or not line.endswith("|"):
         raise ValueError(line)
-    of = dict(zip(FIELDS, values, strict=True))
-    for key in _keys(of["JobArrayID"], tasks):
+    field = dict(zip(FIELDS, values, strict=True))
+    for key in _keys(field["JobArrayID"], tasks):
         yield QueueJob(
             key=check_key(key),
-            state=of["State"],
-            user=of["UserName"],
-            account=known(of["Account"]),
-            partitions=tuple(of["Partition"].split(",")),
-            qos=known(of["QOS"]),
-            reason=known(of["Reason"]),
-            limit=minutes_of(of["TimeLimit"]),
-            time_min=minutes_of(of["MinTime"]) or 0,
-            submit=time_of(of["SubmitTime"]),
-            begin=time_of(of["EligibleTime"]),
-            start=time_of(of["StartTime"]),
-            restarts=int(of["RestartCnt"]),
-            procs=_count(of["NumCPUs"]),
-            nodes=_count(of["NumNodes"]),
-            priority=int(of["PriorityLong"]),
-            deadline=time_of(of["Deadline"]) > 0,
-            licences=bool(known(of["Licenses"].removesuffix("|"))),
-            het=known(of["HetJobID"]) not in ("", "0") or "+" in of["JobArrayID"],
-            reservation=known(of["Reservation"]),
+            state=field["State"],
+            user=field["UserName"],
+            account=known(field["Account"]),
+            partitions=tuple(field["Partition"].split(",")),
+            qos=known(field["QOS"]),
+            reason=known(field["Reason"]),
+            limit=minutes_of(field["TimeLimit"]),
+            time_min=minutes_of(field["MinTime"]) or 0,
+            submit=time_of(field["SubmitTime"]),
+            begin=time_of(field["EligibleTime"]),
+            start=time_of(field["StartTime"]),
+            restarts=int(field["RestartCnt"]),
+            procs=_count(field["NumCPUs"]),
+            nodes=_count(field["NumNodes"]),
+            priority=int(field["PriorityLong"]),
+            deadline=time_of(field["Deadline"]) > 0,
+            licences=bool(known(field["Licenses"].removesuffix("|"))),
+            het=known(field["HetJobID"]) not in ("", "0") or "+" in field["JobArrayID"],
+            reservation=known(field["Reservation"]),
         )
 
 
 def _keys(text: str, tasks: int) -> Sequence[str]:
-    """The keys of a line, such as `7`, `7+1` of a heterogeneous job, `7_3`, or `7_[1-9:2,20%3]` of which the first ones are taken."""
+    """Return the keys in texts such as `7`, `7+1` (a heterogeneous job), `7_3`, or `7_[1-9:2,20%3]`, of which the first `tasks` count."""
     match = _KEYS.fullmatch(text)
     if match is None:
         raise ValueError(text)
@@ -148,10 +144,6 @@ def _keys(text: str, tasks: int) -> Sequence[str]:
 
 
 def _count(text: str) -> int:
-    """A number of nodes or processors; of a range such as `2-4` the first one.
-
-    >>> _count("16"), _count("2-4"), _count("1K")
-    (16, 2, 1)
-    """
+    """Return a number of nodes or processors; the first number of a range such as `2-4`."""
     match = re.match(r"[0-9]+", text)
     return max(int(match[0]), 1) if match else 1

@@ -6,9 +6,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from walltime.cli import options as o
+from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow
 from walltime.cli.output import PageOutput, command_line, progress_bar, write_json
 from walltime.errors import PolicyError
@@ -16,41 +15,93 @@ from walltime.errors import PolicyError
 if TYPE_CHECKING:
     from walltime.workload import Workload
 
-SEARCH, FINAL = "The search", "The final logs"
-
 
 @dataclass(frozen=True)
 class SearchOptions:
     """How orders are searched."""
 
-    budget: Annotated[int, o.own("Candidates to simulate.", SEARCH, min=1)] = 1500
-    test_share: Annotated[float, o.option("--test-share", panel=SEARCH)] = 0.4
-    copies: Annotated[int | None, o.option("--copies", "So many per log, itself counted; 2, or 3 if final.", SEARCH, min=1)] = None
-    shake: Annotated[int, o.option("--shake", "For the copies.", SEARCH, min=1, metavar="SECONDS")] = 60
-    penalty: Annotated[float, o.own("Weight of longest waits above EASY's.", SEARCH, min=0)] = 3.0
-    optimiser: Annotated[str, o.own("How candidates are found: cma (needs the extra tune) or random.", SEARCH)] = "cma"
-    predictor: Annotated[
-        str | None, o.option("--predictor", "They decide the order alone, unless --believe says more.", SEARCH, metavar="NAME")
+    budget: Annotated[int, o.option("Simulate N candidates.", group=o.RUNS, min=1)] = 1500
+    test_share: Annotated[
+        float, o.option("Hold out this last share of each log, above 0 and below 1, for the choice among the best orders.", group=o.RUNS)
+    ] = 0.4
+    copies: Annotated[
+        int | None,
+        o.option(
+            "Simulate N copies of each log, the original included. Default: 2, or 3 with --final.", group=o.RUNS, advanced=True, min=1
+        ),
     ] = None
-    believe: Annotated[str | None, o.option("--believe", "The order alone if not said.", SEARCH)] = None
-    fair: Annotated[int, o.own("Jobs per log whose fair starts are found under what is on the front.", SEARCH, min=0)] = 0
-    store: Annotated[Path | None, o.option("--store", panel=SEARCH)] = None
+    shake: Annotated[
+        int,
+        o.option(
+            "Move the submissions of the copies at random by up to this many seconds.",
+            group=o.RUNS,
+            advanced=True,
+            min=1,
+            metavar="SECONDS",
+        ),
+    ] = 60
+    penalty: Annotated[
+        float, o.option("Weight waits longer than EASY's longest wait by this factor.", group=o.RUNS, advanced=True, min=0)
+    ] = 3.0
+    optimiser: Annotated[
+        str, o.option("Find candidates by cma (needs the extra tune: pip install walltime[tune]) or at random (random).", group=o.RUNS)
+    ] = "cma"
+    predictor: Annotated[
+        str | None,
+        o.option(
+            f"Sort the queue by predicted runtimes: {o.PREDICTORS}; all else uses the requests unless --believe changes that. Default: "
+            "sort by the requests.",
+            "--predictor",
+            group=o.SCHEDULER,
+            metavar="NAME",
+        ),
+    ] = None
+    believe: Annotated[
+        str | None,
+        o.option(
+            "Use predictions everywhere (regular), except for running jobs (selective), or as three bits say: for the order, for a job's "
+            "own length, for running jobs. Default: 100, for the order alone.",
+            "--believe",
+            group=o.SCHEDULER,
+            advanced=True,
+        ),
+    ] = None
+    fair: Annotated[
+        int,
+        o.option("Compute the fair starts of N jobs of each log under the best orders.", group=o.RUNS, advanced=True, min=0),
+    ] = 0
+    store: Annotated[
+        Path | None, o.option("Keep the simulations in this folder, and continue from there.", metavar="DIR", callback=o.written)
+    ] = None
     seed: o.SeedOption = 0
     workers: o.WorkersOption = None
 
 
 @dataclass(frozen=True)
 class JudgementOptions:
-    """Whether an order is judged instead."""
+    """The order that is judged instead."""
 
     final: Annotated[
-        Path | None, o.own("Judge this order on the logs, and note that in it.", FINAL, metavar="ORDER.TOML", callback=o.written)
+        Path | None,
+        o.option(
+            "Judge this order on the logs instead of searching, and record the logs in its file.",
+            group=o.RUNS,
+            metavar="ORDER.toml",
+            callback=o.written,
+        ),
     ] = None
-    again: Annotated[bool, o.own("Judge on logs, too, that have been looked at.", FINAL)] = False
+    again: Annotated[
+        bool, o.option("Judge with --final even on logs on which the order has been judged before.", group=o.RUNS, advanced=True)
+    ] = False
 
 
+@manual(
+    "guides/tuning",
+    ("Search for an order on several logs.", "search KTH-SP2 SDSC-SP2 --budget 500 --out order.toml"),
+    ("Judge the found order on a log that the search has not seen.", "search CTC-SP2 --procs 512 --final order.toml"),
+)
 def search(
-    traces: Annotated[list[Path], typer.Argument(metavar="LOG...", help="Job logs.", show_default=False)],
+    traces: Annotated[list[Path], o.argument("The job logs.", "LOG...")],
     *,
     searching: SearchOptions,
     judging: JudgementOptions,
@@ -60,7 +111,7 @@ def search(
     out: Annotated[Path | None, o.out("what was found, or with --final the table", ".toml", ".json")] = None,
     output: PageOutput,
 ) -> None:
-    """Search for a queue order that is good on many logs; with --final, judge one on logs that the search has not seen."""
+    """Search for a queue order that is good on many logs, or judge one on logs that the search has not seen (--final)."""
     ending = ".toml" if judging.final is None else ".json"
     if out is not None and out.suffix.lower() != ending:
         raise PolicyError(f"--out must end in {ending} {'without' if judging.final is None else 'with'} --final, not {out.name}")

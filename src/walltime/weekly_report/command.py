@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from walltime.cli import options as o
+from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, machine_in
 from walltime.cli.output import Output, caveats, command_line, note, print_json, program
 from walltime.errors import PolicyError
@@ -21,28 +22,39 @@ if TYPE_CHECKING:
     from walltime.weekly_report.period import Period
     from walltime.workload import Workload
 
-SpanOption = Annotated[str | None, o.option("--window", "The report is of it.", None, metavar="BEGIN:END")]
-WeekOption = Annotated[bool, typer.Option("--week", help="The last whole week, Monday to Sunday at the site; it is the default.")]
-StoreOption = Annotated[
-    Path | None, o.option("--store", "The weeks in numbers, so that trends go further back than the log.", None, metavar="FOLDER")
-]
-LogArgument = Annotated[Path | None, typer.Argument(metavar="LOG", help="A job log that records waits, plain or gzip.")]
-TimerOption = Annotated[
-    bool, typer.Option("--print-timer", help="Print a systemd timer and a line for cron that make the report every Monday; nothing else.")
-]
+LogArgument = Annotated[Path | None, o.argument("A job log that records wait times, plain or compressed.", "LOG")]
 FOLDER = "/var/lib/walltime-report"
 
 
 @dataclass(frozen=True)
 class Span:
-    """Which days the page is of."""
+    """The reported days, and the earlier weeks."""
 
-    window: SpanOption = None
-    week: WeekOption = False
-    store: StoreOption = None
-    timer: TimerOption = False
+    window: Annotated[
+        str | None,
+        o.option(
+            "Report on this span: days of the log as in 30d:37d, or dates as in 2026-01-05:2026-01-12. Default: --week.",
+            "--window",
+            group=o.JOBS,
+            metavar="BEGIN:END",
+        ),
+    ] = None
+    week: Annotated[bool, o.option("Report on the last whole week, Monday to Sunday in the time zone of the site.", group=o.JOBS)] = False
+    store: Annotated[
+        Path | None,
+        o.option("Keep the numbers of each week in this folder, so that trends reach further back than the log.", metavar="FOLDER"),
+    ] = None
+    timer: Annotated[
+        bool,
+        o.option("Print a systemd timer and a line for cron that write the report every Monday, and exit.", "--print-timer", advanced=True),
+    ] = False
 
 
+@manual(
+    "guides/waits",
+    ("Report on the last whole week of a log.", "report jobs.txt.gz --machine machine.toml --report week.html"),
+    ("Report on a span of days of any log with waits.", "report KTH-SP2 --window 100d:107d"),
+)
 def report(
     trace: LogArgument = None,
     *,
@@ -52,7 +64,7 @@ def report(
     page: o.ReportOption = None,
     output: Output,
 ) -> None:
-    """Say what a machine did last week: waits by group, use, what held jobs up, lost hours, and what changed since the week before."""
+    """Report on last week: waits by group, use, causes of waiting, lost hours, and what changed."""
     if span.timer:
         print_timer(f"report {'LOG' if trace is None else shlex.quote(str(trace.absolute()))}", output)
         return

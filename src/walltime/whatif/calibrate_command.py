@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from walltime.cli import options as o
+from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow, SiteOptions, machine_in
 from walltime.cli.output import PageOutput, command_line, paragraphs, progress_bar
 from walltime.cli.table import part_of
@@ -22,15 +23,31 @@ SAMPLES = 40
 
 @dataclass(frozen=True)
 class Moments:
-    """At which moments start times are predicted, and by what."""
+    """The predictions of start times."""
 
-    starts: Annotated[bool, o.own("Predict start times at moments of the log instead, and compare with those that were recorded.")] = False
-    predictor: o.PredictorOption = None
-    moments: Annotated[int, o.own("At how many moments start times are predicted.", o.RUN, min=1)] = 150
-    samples: Annotated[int, o.own("Simulations of what may come.", o.RUN, min=1)] = SAMPLES
+    starts: Annotated[
+        bool, o.option("Predict start times at moments of the log instead, and compare them with the recorded ones.", group=o.RUNS)
+    ] = False
+    predictor: Annotated[
+        str | None,
+        o.option(
+            f"Draw runtimes for --starts around these predictions: {o.PREDICTORS}. Default: draw them from runtimes of similar jobs.",
+            "--predictor",
+            group=o.SCHEDULER,
+            advanced=True,
+            metavar="NAME",
+        ),
+    ] = None
+    moments: Annotated[int, o.option("Predict start times at N moments of the log.", group=o.RUNS, advanced=True, min=1)] = 150
+    samples: Annotated[int, o.option("Simulate N possible futures at each moment.", group=o.RUNS, advanced=True, min=1)] = SAMPLES
     seed: o.SeedOption = 0
 
 
+@manual(
+    "guides/calibrate",
+    ("Compare a simulation of the site's policy with the recorded waits.", "calibrate jobs.txt.gz --machine machine.toml"),
+    ("Keep the calibration for walltime what-if.", "calibrate jobs.txt.gz --machine machine.toml --out calibration.json"),
+)
 def calibrate(
     trace: o.TraceArgument,
     *,
@@ -42,10 +59,10 @@ def calibrate(
     verbose: o.VerboseOption = False,
     output: PageOutput,
 ) -> None:
-    """Simulate the site's own policy, compare with the recorded waits, and say which differences can be trusted.
+    """Simulate a site's own policy, compare it with the recorded waits, and estimate the calibration error.
 
-    With --starts: predict when waiting jobs start, at moments of the log with what was known then, and say how many did within their
-    intervals; with --predictor the runtimes are drawn around its predictions.
+    With --starts, the command predicts when waiting jobs start, from what was known at moments of the log, and reports how many jobs
+    started within their prediction intervals.
     """
     if drawn.starts:
         from walltime.simulation.specification import Variation
@@ -67,7 +84,7 @@ def calibrate(
     from walltime.whatif.setting import NEEDED, Setting, machine_of
 
     if site.policy is not None:
-        parse_scheduler(site.policy)  # so that what is misspelled is told before the log is read
+        parse_scheduler(site.policy)  # a misspelling is reported before the log is read
     machine = machine_in(site.machine_file, NEEDED if site.policy is None else {})
     workload, _ = reading.load(trace, machine)
     machine = machine_of(workload, machine)

@@ -17,7 +17,7 @@ from walltime.policy.slurm import NO_EFFECT, PARAMETERS
 from walltime.predictors import Prediction
 from walltime.predictors.registry import PREDICTORS
 from walltime.simulation.specification import parse_scheduler
-from walltime.specification import Family, Specification, asked, complete, read_value
+from walltime.specification import Family, Specification, complete, describe_value, read_value
 from walltime.whatif.adjustment import parse_adjustment
 from walltime.whatif.setting import Setting
 from walltime.wording import shown
@@ -277,8 +277,8 @@ def _listed(change: Change, now: str) -> str:
 OF_SETTING: Mapping[str, Target] = {
     "policy": Target(_policy, ("=",), "a scheduler, as in `--policy`", "how the site schedules"),
     "nodes": Target(_nodes, ALL_SIGNS, "a number, a percentage, with `*=` a factor", "nodes of the pool, or by a percentage of every pool"),
-    "load": Target(_load, ("*=",), asked(FACTOR), "how fast the jobs arrive"),
-    "requested": Target(_requested, ("*=",), asked(FACTOR), "the requested times, at which jobs are killed"),
+    "load": Target(_load, ("*=",), describe_value(FACTOR), "how fast the jobs arrive"),
+    "requested": Target(_requested, ("*=",), describe_value(FACTOR), "the requested times, at which jobs are killed"),
     "estimates": Target(_estimates, ("=",), "estimates, as in `--estimates`", "what the scheduler plans with"),
     "adjust": Target(_adjust, ("=",), "a predictor with its options, and floor and gain", "a side-car sets the TimeMin of waiting jobs"),
     "soft": Target(_soft, ("=",), "a predictor", "jobs are planned by soft walltimes, as PBS Professional does"),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from walltime.cli import options as o
+from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow, SiteOptions, machine_in
 from walltime.cli.output import PageOutput, caveats, command_line, progress_bar, write_rows
 from walltime.errors import PolicyError
@@ -18,37 +19,51 @@ if TYPE_CHECKING:
     from walltime.whatif import WhatIf
 
 
-CopiesOption = Annotated[
-    int,
-    o.option(
-        "--replications",
-        "On copies of the log with each submission moved by up to 30 s, which say how far differences scatter; 0 for none.",
-        min=0,
-    ),
-]
-
-
 @dataclass(frozen=True)
 class TrialOptions:
-    """What is changed, and how that is tried."""
+    """The changes, and how they are simulated."""
 
     change: Annotated[
         list[str] | None,
-        o.option("--change", "Repeat it for more.", metavar="CHANGE"),
+        o.option(
+            "Change this: nodes+=10%, pool.gpu.nodes+=4, partition.long.MaxTime=24h, limit.1.jobs=8, load*=1.1, policy=easy++, "
+            "SchedulerParameters+=bf_max_job_test=1000, ...",
+            group=o.SCHEDULER,
+        ),
     ] = None
     submissions: Annotated[
         Literal["as-recorded", "react"],
-        o.own(
-            "Users submit when they did, or react: a job that followed the end of an earlier one of its user within 20 min waits for "
-            "that end. The other stands beside.",
-            o.RUN,
+        o.option(
+            "Submit jobs at their recorded times, or let users react: a job submitted within 20 min after the end of another job of its "
+            "user waits for that end. The other result is shown next to it.",
+            group=o.JOBS,
+            advanced=True,
         ),
     ] = "as-recorded"
-    replications: CopiesOption = 5
+    replications: Annotated[
+        int,
+        o.option(
+            "Simulate N copies of the log with submissions moved by up to 30 s, for the intervals of the differences; 0 for none.",
+            "--replications",
+            group=o.RUNS,
+            min=0,
+        ),
+    ] = 5
     seed: o.SeedOption = 0
-    calibration: Annotated[Path | None, o.own("What walltime calibrate wrote; else it is made anew.", o.RUN, metavar="FILE")] = None
+    calibration: Annotated[
+        Path | None,
+        o.option("Use the calibration that walltime calibrate --out wrote. Default: calibrate now.", group=o.INPUT, metavar="FILE"),
+    ] = None
 
 
+@manual(
+    "guides/what-if",
+    ("Show the effect of 10 % more nodes.", "what-if jobs.txt.gz --machine machine.toml --change nodes+=10%"),
+    (
+        "Compare two settings, and write a page.",
+        "what-if jobs.txt.gz --machine machine.toml --change policy=easy --change policy=conservative --report page.html",
+    ),
+)
 def what_if(
     trace: o.TraceArgument,
     *,
@@ -60,7 +75,7 @@ def what_if(
     verbose: o.VerboseOption = False,
     output: PageOutput,
 ) -> None:
-    """Say what changes of the machine or its settings would do: each alone and all together, against today's setting."""
+    """Show the effect of changes to a machine or its settings: each change alone, and all together."""
     from walltime.whatif import parse_change, read_calibration, runs
     from walltime.whatif import what_if as run
     from walltime.whatif.setting import NEEDED, machine_of
@@ -71,7 +86,7 @@ def what_if(
     changes = [parse_change(text) for text in trial.change]
     machine = machine_in(site.machine_file, NEEDED if site.policy is None else {})
     if machine is not None:
-        settings_of(machine, changes, site.policy)  # so that what is misspelled is told before the log is read
+        settings_of(machine, changes, site.policy)  # a misspelling is reported before the log is read
     agreement = None if trial.calibration is None else read_calibration(trial.calibration)
     workload, _ = reading.load(trace, machine)
     machine = machine_of(workload, machine)

@@ -16,7 +16,7 @@ WEEK = 7 * 86_400
 TIMES, SHARE = 2.0, 0.5
 """A flurry has more than this many times the jobs of a median week, and more than this share of its week's jobs.
 
-The Parallel Workloads Archive describes flurries without thresholds; these are an interpretation (docs/background/interpretations.md).
+The Parallel Workloads Archive describes flurries without thresholds; these are an interpretation (docs/background/dialects.md).
 """
 
 PUBLISHED: Mapping[str, tuple[str, ...]] = {

@@ -41,7 +41,7 @@ def test_a_job_of_no_length__does_not_start_on_a_full_machine(policy):
     assert audited(jobs, [0, 100], policy).ok
     report = audited(jobs, [0, 1], policy)
     assert "capacity" in report.counts
-    message = "job 2 runs for no time, but needs 4 processors at 1, where 0 are free"
+    message = "job 2 runs for 0 s, but needs 4 processors at 1, when 0 are free"
     assert message in [v.message for v in report.violations]
 
 
@@ -67,7 +67,7 @@ def test_a_column_believed__does_not_hide_that_the_head_is_delayed():
     report = wt.audit(jobs, table, wt.Easy())
     assert report.counts == {"believed_differs": 3, "reservation_delayed": 1}
     said = (
-        "job 3 starts at 2, where easy does not start it: job 2 is ahead of it, has a reservation at 100, and leaves 0 processors beside it"
+        "job 3 starts at 2, when easy does not start it: job 2 is ahead of it, has a reservation at 100, and leaves 0 extra processors"
     )
     assert [v.message for v in report.violations if v.rule == "reservation_delayed"] == [said]
 

@@ -6,6 +6,9 @@ import pytest
 from tests.errors import raises
 from walltime import simulate
 from walltime.auditor import audit
+from walltime.auditor.pool_flows import broken_in_outages
+from walltime.auditor.walk import MachineSchedule
+from walltime.auditor.windows import SiteWindows
 from walltime.errors import PolicyError
 from walltime.machine import Limit, Machine, Outage, Partition, Pool, place
 from walltime.policy import Conservative, Easy, Hybrid, NoBackfilling, Slurm
@@ -187,3 +190,61 @@ def test_limits_are_believed_only_where_they_may_be_shortened():
     placed, placement = place(workload, machine())
     columns = {"job_id": placed.job_id, "start": np.array([0]), "end": np.array([1]), "limit": np.array([1])}
     assert "end_differs" in audit(placed, columns, Easy(), placement=placement).counts
+
+
+def test_slurm_outage__a_job_on_lost_nodes_leaves_the_others_free_to_later_ones():
+    """Of 4 nodes the last 2 go at 5; the second job runs on these, so the third may start on the first 2."""
+    workload = jobs([0, 0, 6], [3, 40, 20], [2, 2, 2])
+    on = machine(ONE, Outage("a", 5, 50, 2))
+    schedule = simulate(workload, FIRST_COME, machine=on)
+    assert schedule.start.tolist() == [0, 0, 6]
+    assert schedule.slots[1][schedule.slots[0] == 1].tolist() == [2, 3]
+    assert on_nodes(workload, on, [0, 0, 6], FIRST_COME) == {}
+    assert found(workload, on, [0, 0, 6]) == {"pool_capacity": 1}, "where pools are planned, no job starts beside 2 on 2 that are left"
+
+
+def outage_violations(workload, on, start):
+    """The jobs, from 1, that start in an outage where single nodes are planned, and cannot be placed."""
+    placed, placement = placed_under(workload, on, FIRST_COME)
+    start = np.array(start)
+    end = start + placed.runtime
+    windows = SiteWindows(placed, placement, placed.believed, int(end.max()))
+    schedule = MachineSchedule(placed, placement, start, end, windows)
+    return [job + 1 for job, _ in broken_in_outages(schedule, by_node=True)]
+
+
+@pytest.mark.parametrize(
+    ("procs", "start", "broken"),
+    [
+        ([2, 2], [0, 6], []),  # 4 run on 4 nodes, and 2 of them started on the 2 that are left
+        ([1, 3], [0, 6], [2]),  # 3 start on the 2 that are left
+        ([2, 1, 1], [0, 6, 7], []),
+        ([2, 1, 2], [0, 6, 7], [3]),  # 3 have started on the 2 that are left, and 5 run on 4 nodes
+        ([4, 1], [0, 6], [2]),  # 5 run on 4 nodes
+        ([1, 3], [0, 50], []),  # the nodes are there again
+        ([1, 3], [0, 4], []),  # and have been there before
+    ],
+)
+def test_slurm_outage__later_jobs_fit_into_what_is_left_and_all_into_the_whole(procs, start, broken):
+    workload = jobs([0] * len(procs), [100] * len(procs), procs)
+    assert outage_violations(workload, machine(ONE, Outage("a", 5, 50, 2)), start) == broken
+
+
+def test_slurm_outage__partitions_are_judged_by_their_own_pools():
+    """Pools a and b of 2 nodes with 2 processors; one node of a is lost at 5."""
+    on = machine(TWO, Outage("a", 5, 50, 1), partitions=(Partition("1", ("a",)), Partition("2", ("a", "b"))))
+    wide = jobs([0, 0, 0], [100] * 3, [2, 2, 4], partition=[1, 1, 2])
+    assert outage_violations(wide, on, [0, 6, 7]) == [], "2 of a may be on its lost node; 2 of a and 4 of b are left for 2 and 4"
+    tight = jobs([0, 0, 0], [100] * 3, [1, 3, 4], partition=[1, 1, 2])
+    assert outage_violations(tight, on, [0, 6, 7]) == [2, 3], "3 of a start, where 2 are left"
+    later = jobs([0, 0], [100] * 2, [4, 5], partition=[2, 2])
+    assert outage_violations(later, on, [0, 6]) == [2], "9 run on 8 processors"
+
+
+def test_slurm_outage__only_starts_since_the_last_change_must_fit_into_what_is_left():
+    """One node of a is lost at 5, one of b at 10."""
+    on = machine(TWO, Outage("a", 5, 50, 1), Outage("b", 10, 50, 1))
+    workload = jobs([0, 0], [100] * 2, [6, 2])
+    assert outage_violations(workload, on, [6, 11]) == [], "6 started while 6 were left; 2 fit into the 4 that are left now"
+    workload = jobs([0, 0], [100] * 2, [3, 5])
+    assert outage_violations(workload, on, [6, 11]) == [2]

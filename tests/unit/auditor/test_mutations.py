@@ -10,7 +10,7 @@ from validation.mutations import EVERY, POLICIES, scores
 
 
 def test_every_policy_of_the_registry__is_on_trial():
-    of_numbers = {form.loaded for form in wt.policy.POLICIES.forms.values() if form.loaded().on_numbers}
+    of_numbers = {variant.loaded for variant in wt.policy.POLICIES.variants.values() if variant.loaded().on_numbers}
     assert {type(wt.policy.parse_policy(policy)) for policy in POLICIES} == of_numbers
 
 

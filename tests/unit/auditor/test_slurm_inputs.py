@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 import walltime as wt
 from tests.strategies import examples
-from walltime.auditor.slurm_inputs import Tree
+from walltime.auditor.slurm_inputs import AccountTree
 from walltime.engine.reference.shares import FairShares
 from walltime.machine import Machine, Partition, Pool
 from walltime.machine.machine import Share
@@ -25,7 +25,7 @@ def factors(shares, flags, periods):
     settings = policy.settings()
     placed, placement, demands = place_on_nodes(jobs, machine)
     demands, tree = with_priorities(placed, machine, settings, demands, nodes_of(machine, placement))
-    auditor, reference = Tree(placed, machine, settings), FairShares(tree, settings)
+    auditor, reference = AccountTree(placed, machine, settings), FairShares(tree, settings)
     for used in periods:
         auditor.add({auditor.association[user]: amount for user, amount in enumerate(used)})
         reference.add({int(demands.association[user]): amount for user, amount in enumerate(used)})

@@ -1,12 +1,10 @@
-"""An option means the same in every command that has it: its help begins with the same sentence, and commands are listed in groups."""
+"""Options and commands: spellings, groups, the parts of logs that commands take, and tables in formats for files."""
 
-import re
 from collections import defaultdict
 
 import pytest
 
-from walltime.cli.main import _command, run
-from walltime.cli.options import MEANINGS
+from walltime.cli.main import run, whole_command
 from walltime.cli.table import COMMANDS
 
 
@@ -19,57 +17,25 @@ def commands(command, path=()):
         yield " ".join(path), command
 
 
-def declared():
-    """The options of all commands, by name: the command and the declaration."""
-    found = defaultdict(list)
-    for name, command in commands(_command()):
-        for parameter in command.params:
-            for option in parameter.opts:
-                if option.startswith("--") and option != "--help":
-                    found[option].append((name, parameter))
-    return found
-
-
-def meaning(option, text):
-    """What an option means: its help up to what a command adds."""
-    if option == "--out":
-        return "Write ... here" if re.match(r"Write .+ here: ", text) else text
-    known = MEANINGS.get(option, "")
-    return known if known and text.startswith(known) else text
-
-
-@pytest.mark.parametrize("option", sorted(declared()))
-def test_option__means_the_same_in_every_command(option):
-    meanings = defaultdict(list)
-    for command, parameter in declared()[option]:
-        meanings[meaning(option, parameter.help)].append(command)
-    assert len(meanings) == 1, dict(meanings)
-
-
-@pytest.mark.parametrize("option", sorted(declared()))
-def test_option__says_what_it_is_for(option):
-    for command, parameter in declared()[option]:
-        assert parameter.help, f"{command} {option}"
-        assert parameter.help[0].isupper() or not parameter.help[0].isalpha() or ":" in parameter.help, parameter.help
-
-
-def test_option__of_one_meaning_has_one_spelling():
+def test_option__of_one_text_has_one_spelling():
     spelled = defaultdict(set)
-    for uses in declared().values():
-        for _, parameter in uses:
-            spelled[parameter.help].add(" ".join(parameter.opts))
+    for _, command in commands(whole_command()):
+        for parameter in command.params:
+            if parameter.opts[0].startswith("--"):
+                spelled[parameter.help].add(" ".join(parameter.opts))
+    assert len(spelled) > 100
     assert {text: names for text, names in spelled.items() if len(names) > 1} == {}
 
 
 def test_help__lists_commands_in_groups_and_sorted(capsys):
     assert run(["--help"]) == 0
-    out = capsys.readouterr().out
-    places = [out.index(f" {panel} ") for panel in COMMANDS]
+    lines = capsys.readouterr().out.splitlines()
+    places = [lines.index(panel) for panel in COMMANDS]
     assert places == sorted(places)
-    for panel in COMMANDS:
-        inside = out[out.index(f" {panel} ") :].split("╰")[0]
-        names = re.findall(r"^│ ([\w-]+) ", inside, re.MULTILINE)
-        groups = [name for name in names if hasattr(_command().commands[name], "commands")]
+    for panel, place in zip(COMMANDS, places, strict=True):
+        block = lines[place + 1 : lines.index("", place)]
+        names = [line.split()[0] for line in block if line[:3].strip()]
+        groups = [name for name in names if hasattr(whole_command().commands[name], "commands")]
         assert names == [*sorted(set(names) - set(groups)), *sorted(groups)], panel
 
 
@@ -93,7 +59,7 @@ def of(command):
 
 
 def test_window__wherever_a_log_is_read():
-    for name, command in commands(_command()):
+    for name, command in commands(whole_command()):
         options = of(command)
         if "--mapping" in options and not WHOLE.get(name):
             assert {"--window", "--remove", "--head", "--tail"} <= options, name
@@ -101,7 +67,7 @@ def test_window__wherever_a_log_is_read():
 
 def test_tables__wherever_json_is():
     silent = {"demo", "schema"}
-    for name, command in commands(_command()):
+    for name, command in commands(whole_command()):
         options = of(command)
         if "--json" in options and name not in silent and (name == "slurm report" or not name.startswith("slurm ")):
             assert {"--format", "--tables"} <= options, name

@@ -135,7 +135,8 @@ def test_library__says_nothing_into_a_pipe_but_in_a_notebook(capsys, monkeypatch
 
 
 def test_library__is_the_default():
-    assert run_script("from walltime.compiled import compilation as c; print(c._listener is c.print_compilation)", "", "").stdout == "True\n"
+    script = "from walltime.compiled import compilation as c; print(c._listener is c.print_compilation)"
+    assert run_script(script, "", "").stdout == "True\n"
     assert LONG.seconds > compilation.QUICK
 
 

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[3]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 FENCE = re.compile(r"^```pycon\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-LONG = {"audit.md", "learning.md", "studies.md", "your-log.md"}
+LONG = {"audit.md", "learning.md", "campaigns.md", "agents.md", "your-log.md"}
 """Pages whose examples take over a third of a second."""
 RUN = [
     pytest.param(page, id=page.relative_to(ROOT).as_posix(), marks=[pytest.mark.slow] * (page.name in LONG))
@@ -108,12 +108,12 @@ def test_search_from_disk__has_the_index_and_the_worker_as_scripts(tmp_path, mon
 
 
 def test_registries__name_what_their_packages_have():
-    for name, form in wt.predictors.PREDICTORS.forms.items():
-        kind = form.loaded
+    for name, variant in wt.predictors.PREDICTORS.variants.items():
+        kind = variant.loaded
         assert kind.positional or kind().label == name
         assert getattr(wt.predictors, kind.__name__) is kind
         assert kind.__name__ in dir(wt.predictors)
-    for kind in {form.loaded for form in wt.policy.POLICIES.forms.values()}:
+    for kind in {variant.loaded for variant in wt.policy.POLICIES.variants.values()}:
         assert getattr(wt.policy, kind.__name__) is kind
 
 

@@ -10,7 +10,7 @@ import pytest
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 GENERATORS = DOCS / "generators"
-PAGE = (DOCS / "background" / "real-slurm.md").read_text()
+PAGE = (DOCS / "validation" / "real-slurm.md").read_text()
 MARKS = re.findall(r"^<!-- generated: real-slurm (\S+) -->$", PAGE, re.MULTILINE)
 STORED = json.loads((GENERATORS / "slurm.json").read_text())
 NOISE = json.loads((GENERATORS / "slurm-noise.json").read_text())

@@ -63,6 +63,6 @@ def test_learned__both_logs_with_intervals(tables, tmp_path):
     assert learned("verdict").count("easy:order=f4") >= 2
     assert learned("training", tmp_path / "none.json") == "*Not measured.*"
     pictures = tables("learned_tables").pictures
-    assert all(f"({name})" in (DOCS / "guides/learning.md").read_text() for name in pictures())
+    assert all(f"({name})" in (DOCS / "validation/learned-agents.md").read_text() for name in pictures())
     assert len(pictures()) == 2
     assert pictures(tmp_path / "none.json") == {}

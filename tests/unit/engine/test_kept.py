@@ -1,4 +1,4 @@
-"""What is noted of an gap in the plan, by hand: for each class of sizes how long so much is free together, and from when on."""
+"""What is noted of a freed gap in the plan, by hand: for each class of sizes how long so much is free together, and from when on."""
 
 from __future__ import annotations
 

@@ -376,7 +376,7 @@ def test_names__are_read(text, model):
 def test_names__unknown_ones_are_told_the_known_ones(text):
     with raises(PolicyError, "unknown_name", "estimates") as error:
         parse_estimates(text)
-    assert all(name in str(error.value) for name in ESTIMATES.forms)
+    assert all(name in str(error.value) for name in ESTIMATES.variants)
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def test_explain__says_of_reservations_what_the_engine_kept(text):
 
 def test_explain__every_policy_of_the_registry_declares_its_reservations(golden):
     tried = {type(wt.policy.parse_policy(text)) for text in (*every_policy(), "slurm", "oar")}
-    assert tried == {form.loaded for form in POLICIES.forms.values()}
+    assert tried == {variant.loaded for variant in POLICIES.variants.values()}
     assert all(wt.policy.parse_policy(text).reservations.of != "unknown" for text in every_policy())
     assert wt.policy.parse_policy("slurm").reservations.of == "some"
     golden("explain", wt.policy.parse_policy("multiqueue").reservations.said)

@@ -12,7 +12,7 @@ import pytest
 
 from validation import coverage
 from validation.coverage import Sizes, Trials, load
-from walltime.cli.main import _command
+from walltime.cli.main import whole_command
 from walltime.metrics.intervals import KINDS, SCOPES
 
 SRC = Path(__file__).resolve().parents[3] / "src" / "walltime"
@@ -139,7 +139,7 @@ def test_intervals__each_names_the_commands_that_print_it():
 
 def command_names(command=None, path=()):
     """The names of all commands."""
-    command = _command() if command is None else command
+    command = whole_command() if command is None else command
     for name, inside in getattr(command, "commands", {}).items():
         yield from command_names(inside, (*path, name)) if hasattr(inside, "commands") else [" ".join((*path, name))]
 

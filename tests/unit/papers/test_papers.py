@@ -1,4 +1,4 @@
-"""The papers run anew, on small workloads: what is run on what, what is written, and that nothing on the page is typed in."""
+"""Papers reproduced on small workloads: the inputs, the written files, and that no number on the page is typed in."""
 
 from __future__ import annotations
 
@@ -363,5 +363,5 @@ def test_cli__list_and_run(golden, small, tmp_path, monkeypatch, capsys):
     assert record["paper"] == "tsafrir06"
     assert record["source"].startswith("Tsafrir and Feitelson")
     assert "Tsafrir and Feitelson" in err
-    assert "tsafrir06 run anew" in (tmp_path / "here" / "index.html").read_text()
+    assert "tsafrir06 reproduced" in (tmp_path / "here" / "index.html").read_text()
     assert record["jobs_simulated"] == 0

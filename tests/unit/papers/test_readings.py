@@ -221,15 +221,15 @@ def test_table__tells_readings_apart_and_says_which_cannot_be_run(two_months):
     assert (
         rows["slowdown", "at least 1 (tsafrir06)"].easy_slowdown >= rows["slowdown", "may be below 1 (feitelson98, mualem01)"].easy_slowdown
     )
-    assert "does not say" in rows["procs", "requested"].note
+    assert "does not record" in rows["procs", "requested"].note
     assert "no filters are published" in rows["version", "cleaned"].note
     assert math.isnan(rows["procs", "requested"].easy_response)
     assert math.isnan(rows["compression", "until no job moves"].easy_response)
 
 
 def test_table__puts_what_is_printed_first_and_compares_the_months_with_it(two_months):
-    numbers = {"easy_response": 100.0, "conservative_slowdown_f4": 5.0, "jobs_1997_2": 1.0, "load_1997_2": 0.5, "slowdown_1997_2": 2.0}
-    rows = readings_table(two_months, printed=numbers, source="a paper", readings=READINGS[:1])
+    numbers = {"a paper": {"easy_response": 100.0}, "a paper, f = 4": {"conservative_slowdown": 5.0}}
+    rows = readings_table(two_months, printed=numbers, months={(1997, 2): (1, 0.5, 2.0)}, readings=READINGS[:1])
     assert [row.reading for row in rows] == ["a paper", "a paper, f = 4", READINGS[0].name]
     assert (rows[0].easy_response, rows[1].conservative_slowdown) == (100.0, 5.0)
     month = wt.simulate(two_months, wt.Easy()).monthly()[0]
@@ -246,6 +246,9 @@ def test_table__needs_no_calendar_and_at_least_one_seed():
 
 
 def test_printed_of__finds_a_logs_numbers_and_nothing_for_another():
-    found = printed_of(printed("mualem01"), "KTH")
-    assert {"easy_response", "conservative_slowdown_f4", "jobs_1996_10", "load_1997_7", "slowdown_1997_4"} <= set(found)
-    assert printed_of(printed("mualem01"), "a log of one's own") == {}
+    found, months = printed_of(printed("mualem01"), "KTH")
+    assert set(found) == {"in print", "in print, f = 4"}
+    assert found["in print"]["easy_slowdown"] == 84.0
+    assert {"easy_response", "conservative_slowdown"} <= set(found["in print, f = 4"])
+    assert {(1996, 10), (1997, 7)} <= set(months)
+    assert printed_of(printed("mualem01"), "a log of one's own") == ({}, {})

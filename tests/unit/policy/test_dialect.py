@@ -19,7 +19,7 @@ def jobs(submit, runtime, requested, procs, machine=4):
 def test_every_dialect_has_its_name_and_source_and_can_be_spelled():
     for name, dialect in DIALECTS.items():
         assert dialect.label == str(dialect) == name
-        assert DIALECTS.forms[name].meaning
+        assert DIALECTS.variants[name].meaning
         assert dialect == Dialect.of(name.upper())
         assert pickle.loads(pickle.dumps(dialect)) == dialect
     assert {*CHECKED, "papers"} == set(DIALECTS)

@@ -30,7 +30,9 @@ def some_jobs(count: int = 300, seed: int = 1) -> wt.Workload:
 JOBS = some_jobs()
 
 
-@pytest.mark.parametrize("name", [*list(wt.predictors.PREDICTORS.forms)[:-2], "tang13:cobalt", "column:soft", "file:Made.csv,column=P90"])
+@pytest.mark.parametrize(
+    "name", [*list(wt.predictors.PREDICTORS.variants)[:-2], "tang13:cobalt", "column:soft", "file:Made.csv,column=P90"]
+)
 def test_parse_predictor__reads_what_labels_say(name):
     predictor = wt.predictors.parse_predictor(name)
     assert wt.predictors.parse_predictor(predictor.label) == predictor

@@ -28,7 +28,9 @@ def test_every__has_all_policies_once_and_can_be_read():
     policies = [parse_policy(label) for label in every_policy()]
     assert [policy.label for policy in policies] == list(every_policy())
     assert len(set(policies)) == len(every_policy())
-    assert {type(policy) for policy in policies} == {form.loaded for form in POLICIES.forms.values() if form.loaded().on_numbers}
+    assert {type(policy) for policy in policies} == {
+        variant.loaded for variant in POLICIES.variants.values() if variant.loaded().on_numbers
+    }
 
 
 def test_first_look__sorts_and_compares_with_the_baseline(log):

@@ -14,7 +14,7 @@ from tests.cli import call, one_line
 from tests.errors import raises
 from walltime.errors import LogError
 from walltime.slurm import SnapshotJob, read_snapshot, snapshot_of, take_snapshot
-from walltime.slurm.client import CLUSTER, Answer, Client, SlurmError
+from walltime.slurm.client import CLUSTER, Client, CommandResult, SlurmError
 from walltime.slurm.snapshot import SINFO, shown_commands
 from walltime.slurm.squeue import BETWEEN, FIELDS, SQUEUE_JSON, SQUEUE_TEXT, read_squeue_json, read_squeue_text
 
@@ -73,7 +73,7 @@ def test_real_outputs__of_22_05():
     found = snapshot("22.05")
     assert found.slurm == "22.05.8"
     assert found.totals() == {"running": 1, "waiting": 4, "ended": 19, "held": 1, "dependent": 1}
-    assert any("do not say when" in note for note in found.notes)
+    assert any("do not record when" in note for note in found.notes)
     assert [(job.job, job.left_out) for job in found.apart] == [(17, "dependent"), (19, "held")]
     later = {job.job: job.eligible - found.time for job in found.waiting}
     assert later[20] > 7000
@@ -264,14 +264,14 @@ class Fake:
         words = tuple(words)
         self.called.append(words)
         if words[0] in self.without or words in self.without:
-            return Answer(127, "", f"there is no {words[0]} here")
+            return CommandResult(127, "", f"there is no {words[0]} here")
         if words == SQUEUE_JSON:
-            return Answer(0, (OUTPUTS / "24.11" / "squeue.json").read_text(), "")
+            return CommandResult(0, (OUTPUTS / "24.11" / "squeue.json").read_text(), "")
         if words == SQUEUE_TEXT:
-            return Answer(0, text(partition="main") + "\n", "")
+            return CommandResult(0, text(partition="main") + "\n", "")
         if words == SINFO:
-            return Answer(0, (OUTPUTS / "24.11" / "sinfo.json").read_text(), "")
-        return Answer(
+            return CommandResult(0, (OUTPUTS / "24.11" / "sinfo.json").read_text(), "")
+        return CommandResult(
             0, (OUTPUTS / "24.11" / "cluster.txt").read_text() if words[-1] == "config" else "No reservations in the system\n", ""
         )
 
@@ -303,13 +303,13 @@ def test_take__says_what_is_missing():
 
 def test_client__does_not_wait_for_ever_says_what_failed_and_uses_no_shell():
     with raises(SlurmError, "command_failure"):
-        Client(timeout=0.1).ask("sleep", "5")
+        Client(timeout=0.1).output("sleep", "5")
     with raises(SlurmError, "command_failure"):
-        Client().ask("no-such-command")
+        Client().output("no-such-command")
     with raises(SlurmError, "command_failure", "1"):
-        Client().ask("false")
-    assert Client().ask("echo", "$HOME; touch x") == "$HOME; touch x\n"
-    assert Client().ask("printenv", "TZ") == "UTC\n"
+        Client().output("false")
+    assert Client().output("echo", "$HOME; touch x") == "$HOME; touch x\n"
+    assert Client().output("printenv", "TZ") == "UTC\n"
 
 
 def test_shown_commands__are_what_a_shell_would_run():
@@ -332,7 +332,7 @@ def test_command__shows_takes_and_complains_in_one_line(golden, capsys, tmp_path
     status, out, _ = call(capsys, "slurm", "snapshot", "--from", folder / "squeue.json", "--from", folder / "cluster.txt", "--json")
     assert json.loads(out)["totals"]["waiting"] == 8
     golden("slurm-snapshot", one_line(*call(capsys, "slurm", "snapshot", "--from", folder / "squeue.json")))
-    assert "no output of squeue" in one_line(*call(capsys, "slurm", "snapshot", "--from", folder / "cluster.txt"))
+    assert "squeue --json" in one_line(*call(capsys, "slurm", "snapshot", "--from", folder / "cluster.txt"))
     assert "cannot be read" in one_line(*call(capsys, "slurm", "snapshot", "--from", tmp_path / "none"))
     assert "--from" in one_line(*call(capsys, "slurm", "snapshot", "--time", "5"))
     assert "is no time" in one_line(*call(capsys, "slurm", "snapshot", "--from", folder, "--time", "noon"))

@@ -19,7 +19,7 @@ from walltime.simulation import simulate
 from walltime.workload import Workload
 
 ROOT = Path(__file__).resolve().parents[3]
-PAGE = ROOT / "docs" / "performance.md"
+PAGE = ROOT / "docs" / "validation/performance.md"
 MARK = re.compile(r"^<!-- generated: performance (\S+) -->$", re.MULTILINE)
 
 

@@ -22,7 +22,7 @@ from validation.formulas import DETERMINISTIC, EXPONENTIAL, HYPER, UNIFORM
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[3]
-PAGE = ROOT / "docs" / "background" / "validation.md"
+PAGE = ROOT / "docs" / "validation" / "theory.md"
 MARK = re.compile(r"^<!-- generated: validation (\S+) -->$", re.MULTILINE)
 TINY = Sizes(jobs=3_000, seeds=20, head=300, workloads=2, shakes=2, reference=300, logs=(), quick=True)
 SERVICES = (EXPONENTIAL, UNIFORM, HYPER)

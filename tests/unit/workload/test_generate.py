@@ -182,7 +182,7 @@ def test_parse_model__parameters():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", ("unknown_name", "''", *MODELS.forms)),
+        ("", ("unknown_name", "''", *MODELS.variants)),
         ("lublin", ("unknown_name", "'lublin'", "'lublin99'")),
         ("jann97:order=3", ("unknown_option", "'order'", "'jann97:order=3'")),
         ("lublin99:classes=typeless", ("unknown_option", "'classes'", "longest", "longest-gap", "keep-cycle")),

@@ -1,14 +1,14 @@
-"""A run along a schedule, in compiled code: from event to event, the policy decides what starts, and the schedule says what does.
+"""A run along a schedule, from event to event: compare the policy's starts with the schedule's; compiled.
 
-Start here: `run_along`. What has ended and arrived by an instant is taken from the schedule, so every decision is made in the state that
-the schedule has led to. Where it differs, the run stops, and goes on as the schedule says.
+Start here: `run_along`. Ends and arrivals are taken from the schedule, so every decision is made in the state to which the schedule has
+led. At a difference, the run returns, and later goes on as the schedule does.
 """
 
 from __future__ import annotations
 
 import types
 
-from walltime.auditor.passes.places import note, put_to_work, score_waiting, sort_running, sort_waiting
+from walltime.auditor.passes.places import mark_running, note, remove, score_waiting, sort_running, sort_waiting
 from walltime.auditor.passes.profile import occupy
 from walltime.auditor.passes.singly import BY_HEAD
 from walltime.auditor.passes.state import (
@@ -46,19 +46,19 @@ PASSES = {**BY_HEAD, **BY_PLAN, "lookahead": together}
 
 @kernel
 def can_be_corrected(rules, jobs, job):
-    """Whether a running job's prediction is believed, and short of its estimate."""
+    """Return whether a running job's prediction is used, and shorter than its estimate."""
     return rules.correction != NOT_CORRECTED and jobs[job].run < jobs[job].estimate
 
 
 @kernel
 def may_arrive(jobs, job):
-    """Whether a job to come waits for nobody's end."""
+    """Return whether a job is still to come and no longer waits for the end of another."""
     return jobs[job].phase == COMING and (jobs[job].after < 0 or jobs[jobs[job].after].phase == ENDED)
 
 
 @kernel
 def next_arrival(state, jobs):
-    """The job that arrives next, or -1 if it waits for the end of another, which comes first."""
+    """Return the job that arrives next, or -1 if it waits for the end of another, which comes first."""
     for job in range(state.next_arrival, len(jobs)):
         if jobs[job].phase == COMING:
             return job if may_arrive(jobs, job) else -1
@@ -67,7 +67,7 @@ def next_arrival(state, jobs):
 
 @called_kernel
 def next_event(state, rules, jobs, lists):
-    """The time of the next event, and whether it is the expiry of predictions alone."""
+    """Return the time of the next event, and whether only predictions expire then."""
     others, expiry = NEVER, NEVER
     if state.gone > 0:
         others = state.now
@@ -88,12 +88,8 @@ def next_event(state, rules, jobs, lists):
 
 @called_kernel
 def end_job(state, rules, jobs, lists, profile, job):
-    """A running job ends."""
-    place = 0
-    while lists.running[place] != job:
-        place += 1
-    for k in range(place, state.running - 1):
-        lists.running[k] = lists.running[k + 1]
+    """End a running job."""
+    remove(lists.running, state.running, job)
     state.running -= 1
     state.free += jobs[job].procs
     expected = jobs[job].start + jobs[job].run
@@ -107,7 +103,7 @@ def end_job(state, rules, jobs, lists, profile, job):
 
 @kernel
 def observe(state, jobs, lists, job):
-    """The scheduler is told that a job has ended."""
+    """Note the end of a job, as the scheduler sees it."""
     jobs[job].phase = ENDED
     state.terminated = 1
     ran = max(jobs[job].runtime, 10)
@@ -118,7 +114,7 @@ def observe(state, jobs, lists, job):
 
 @called_kernel
 def arrive(state, jobs, lists, job):
-    """A job is submitted."""
+    """Add a submitted job to the waiting ones."""
     jobs[job].phase, jobs[job].arrival = WAITING, state.arrived
     for waiting in (lists.queue, lists.line, lists.back):
         waiting[state.waiting] = job
@@ -130,7 +126,7 @@ def arrive(state, jobs, lists, job):
 
 @called_kernel
 def correct_expired(state, rules, jobs, lists):
-    """Expect more of the running jobs that have outlived what was expected of them (tsafrir07, section 3)."""
+    """Correct the expected runtimes of running jobs that have outlived them (tsafrir07, section 3)."""
     changed = False
     for k in range(state.running):
         job = lists.running[k]
@@ -158,7 +154,7 @@ def correct_expired(state, rules, jobs, lists):
 
 @called_kernel
 def nothing_but_arrivals(state, rules, jobs, lists):
-    """Whether only jobs arrive now, and the policy makes no pass for those that do not fit."""
+    """Return whether only arrivals happen now, and the policy makes no pass for arrivals that do not fit."""
     if rules.fitting == 0:
         return False
     ends, expires, arrival = state.gone > 0, False, next_arrival(state, jobs)
@@ -174,7 +170,7 @@ def nothing_but_arrivals(state, rules, jobs, lists):
 
 @kernel
 def first_arrival(state, jobs):
-    """The next job that arrives now, or -1."""
+    """Return the next job that arrives now, or -1."""
     for job in range(state.next_arrival, len(jobs)):
         if jobs[job].submit > state.now:
             return -1
@@ -184,15 +180,15 @@ def first_arrival(state, jobs):
 
 
 @called_kernel
-def first_ending(state, jobs, lists, count):
-    """Of the running jobs that end now, and of those already gone, the one that started first; -1 for none."""
+def first_ending(state, jobs, lists):
+    """Return the job that started first among the running jobs that end now and those already gone; -1 for none."""
     first = -1
     for k in range(state.running):
         job = lists.running[k]
         if jobs[job].end <= state.now and (first < 0 or jobs[job].ticket < jobs[first].ticket):
             first = job
     for k in range(state.gone):
-        job = lists.other[count - 1 - k]
+        job = lists.other[len(lists.other) - 1 - k]
         if first < 0 or jobs[job].ticket < jobs[first].ticket:
             first = job
     return first
@@ -200,11 +196,11 @@ def first_ending(state, jobs, lists, count):
 
 @called_kernel
 def all_events(state, rules, jobs, lists, profile):
-    """All terminations of this instant, in the order of starts, then corrections, then all arrivals."""
-    ending = first_ending(state, jobs, lists, 0)
+    """Handle all terminations of this instant, in the order of starts, then corrections, then all arrivals."""
+    ending = first_ending(state, jobs, lists)
     while ending >= 0:
         end_job(state, rules, jobs, lists, profile, ending)
-        ending = first_ending(state, jobs, lists, 0)
+        ending = first_ending(state, jobs, lists)
     correct_expired(state, rules, jobs, lists)
     job = first_arrival(state, jobs)
     while job >= 0:
@@ -214,10 +210,10 @@ def all_events(state, rules, jobs, lists, profile):
 
 @called_kernel
 def one_event(state, rules, jobs, lists, profile):
-    """An arrival, else the termination of the job that started first; or the other way round.
+    """Handle one event: an arrival, else the termination of the job that started first; or the other way round.
 
-    Jobs that end when they are expected to count as gone before their termination, but not where arrivals come first. They are kept at the
-    end of `lists.other`.
+    Jobs that end when expected are gone (their processors are free) before their termination is handled, unless arrivals come first. They
+    are listed at the end of `lists.other`.
     """
     size = len(lists.other)
     if rules.coincident != ARRIVALS_FIRST:
@@ -225,8 +221,7 @@ def one_event(state, rules, jobs, lists, profile):
         while k < state.running:
             job = lists.running[k]
             if jobs[job].end == state.now and jobs[job].start + jobs[job].run == state.now:
-                for at in range(k, state.running - 1):
-                    lists.running[at] = lists.running[at + 1]
+                remove(lists.running, state.running, job)
                 state.running -= 1
                 state.free += jobs[job].procs
                 jobs[job].phase = GONE
@@ -239,7 +234,7 @@ def one_event(state, rules, jobs, lists, profile):
     if arrival >= 0 and rules.coincident != ONE_BY_ONE:
         arrive(state, jobs, lists, arrival)
         return
-    ending = first_ending(state, jobs, lists, size)
+    ending = first_ending(state, jobs, lists)
     if ending < 0:
         if arrival >= 0:
             arrive(state, jobs, lists, arrival)
@@ -257,7 +252,7 @@ def one_event(state, rules, jobs, lists, profile):
 
 
 def _one_of(kinds):
-    """Return a compiled function that makes the pass of `rules.kind`, which is one of these kinds."""
+    """Return a compiled function that runs the pass of `rules.kind`, one of these kinds."""
     number, make = list(PASSES).index(kinds[0]), PASSES[kinds[0]]
     other = _one_of(kinds[1:]) if len(kinds) > 1 else make
 
@@ -273,7 +268,7 @@ decide_by_head, decide_by_plan = _one_of(list(BY_HEAD)), _one_of(list(BY_PLAN))
 
 @called_kernel
 def decide(state, rules, jobs, lists, profile, tables):
-    """The policy's pass."""
+    """Run the policy's pass."""
     score_waiting(state, rules, jobs, lists)
     first = 0 if rules.dynamic == 1 else state.waiting - state.unsorted
     sort_waiting(jobs, lists.line, first, state.waiting, False)
@@ -288,22 +283,20 @@ def decide(state, rules, jobs, lists, profile, tables):
 
 @called_kernel
 def follow(state, rules, jobs, lists, until):
-    """Start what the schedule has started by then and the policy has not; what the policy has planned no longer holds."""
+    """Start the jobs that the schedule has started by then and the policy has not; drop the policy's plan."""
     while state.next_start < len(jobs):
         job = lists.by_start[state.next_start]
-        if jobs[job].phase == COMING and jobs[job].start <= until:
-            break  # it waits for the end of another job at this instant
-        if jobs[job].start > until:
+        if jobs[job].start > until or jobs[job].phase == COMING:  # the latter waits for the end of another job at this instant
             break
         if jobs[job].phase == WAITING:
-            put_to_work(state, rules, jobs, lists, job)
+            mark_running(state, rules, jobs, lists, job)
         state.next_start += 1
     give_up_plan(state, jobs, lists)
 
 
 @kernel
 def give_up_plan(state, jobs, lists):
-    """What the policy has planned no longer holds, since the schedule does something else."""
+    """Drop the policy's plan, since the schedule does something else."""
     for k in range(state.waiting):
         jobs[lists.queue[k]].reservation = -1
     state.void, state.planned, state.head = 1, 0, -1
@@ -311,7 +304,7 @@ def give_up_plan(state, jobs, lists):
 
 @kernel
 def next_start(state, jobs, lists):
-    """The job that the schedule starts next, of those that the policy has not started; -1 for none."""
+    """Return the job that the schedule starts next among those that the policy has not started; -1 for none."""
     while state.next_start < len(jobs):
         job = lists.by_start[state.next_start]
         if jobs[job].phase == COMING or jobs[job].phase == WAITING:
@@ -321,10 +314,10 @@ def next_start(state, jobs, lists):
 
 
 def run_along(state, rules, jobs, lists, profile, tables, steps):
-    """Go on along the schedule for so many events, or until something is asked for or differs; see DONE and the others.
+    """Go on along the schedule for at most `steps` events; return DONE, PAUSED, ASKS, LEFT or EARLY.
 
-    `profile`, `tables`: None where the policy needs none. After ASKS, the caller has told
-    the predictor what is in the log, and scored who waits.
+    `profile`, `tables`: None where the policy needs none. After ASKS, the caller updates the predictor from the log of events and scores
+    the waiting jobs before it calls again.
     """
     for _ in range(steps):
         if state.resume == 0:
@@ -370,11 +363,11 @@ def run_along(state, rules, jobs, lists, profile, tables, steps):
 
 
 def _named(name):
-    """The run as a function with this name, to be compiled separately: what it has no memory for is left out."""
+    """Return the run as a function with this name, compiled separately without the branches for memory that it lacks."""
     own = types.FunctionType(run_along.__code__, run_along.__globals__, name)
     own.__qualname__, own.__module__ = name, run_along.__module__
     return entry(own)
 
 
 RUNS = {name: _named(f"run_{name}") for name in ("heads", "plans", "combinations")}
-"""The run for policies that look at the head's reservation at most, that plan on a profile, and that weigh combinations of jobs."""
+"""The runs for policies that reserve for the head at most, that plan on a profile, and that compare combinations of jobs."""

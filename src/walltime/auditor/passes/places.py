@@ -1,4 +1,4 @@
-"""Who waits and who runs: jobs enter and leave the lists, in compiled code."""
+"""The lists of waiting and running jobs, and how jobs enter and leave them; compiled."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from walltime.compiled.jit import called_kernel, kernel
 
 @kernel
 def expected_end(state, jobs, job, overdue):
-    """When a running job is expected to end; one that is overdue is taken to end at `overdue`."""
+    """Return when a running job is expected to end; `overdue` if that has passed."""
     end = jobs[job].start + jobs[job].run
     return end if end > state.now else overdue
 
 
 @kernel
 def note(state, lists, kind, job):
-    """Log what happened, for predictors."""
+    """Log an event for predictors."""
     lists.log[state.logged, 0], lists.log[state.logged, 1] = kind, job
     state.logged += 1
 
 
 @kernel
 def comes_before(jobs, job, other, backfilling):
-    """Whether a waiting job comes before another one, in the queue or among the candidates."""
+    """Return whether a waiting job comes before another one, in the queue or among the candidates."""
     own, its = jobs[job].score, jobs[other].score
     if backfilling:
         own, its = jobs[job].back_score, jobs[other].back_score
@@ -53,7 +53,7 @@ def _weighted(ratio, power, procs):
 
 @called_kernel
 def sort_waiting(jobs, waiting, first, count, backfilling):
-    """Sort the waiting jobs from place `first` on into those before them."""
+    """Insert the waiting jobs from index `first` on into the sorted ones before them."""
     for k in range(max(first, 1), count):
         job, place = waiting[k], k
         while place > 0 and comes_before(jobs, job, waiting[place - 1], backfilling):
@@ -64,7 +64,7 @@ def sort_waiting(jobs, waiting, first, count, backfilling):
 
 @called_kernel
 def sort_running(jobs, running, count):
-    """Sort the running jobs by their expected ends, then by the order in which they started."""
+    """Sort the running jobs by expected end, then by start."""
     for k in range(1, count):
         job, place = running[k], k
         end = jobs[job].start + jobs[job].run
@@ -79,8 +79,8 @@ def sort_running(jobs, running, count):
 
 
 @called_kernel
-def leave(jobs_of, count, job):
-    """Take a job out of a list."""
+def remove(jobs_of, count, job):
+    """Remove a job from a list of this length."""
     place = 0
     while jobs_of[place] != job:
         place += 1
@@ -89,10 +89,10 @@ def leave(jobs_of, count, job):
 
 
 @called_kernel
-def put_to_work(state, rules, jobs, lists, job):
-    """A waiting job runs."""
+def mark_running(state, rules, jobs, lists, job):
+    """Move a waiting job to the running ones."""
     for waiting in (lists.queue, lists.line, lists.back):
-        leave(waiting, state.waiting, job)
+        remove(waiting, state.waiting, job)
     state.waiting -= 1
     jobs[job].phase = RUNNING
     jobs[job].ticket = state.started
@@ -108,24 +108,24 @@ def put_to_work(state, rules, jobs, lists, job):
 
 @kernel
 def start(state, rules, jobs, lists, job, kind):
-    """The policy starts a job now; whether the schedule does, too."""
+    """Start a job that the policy starts now, if the schedule does too; return whether it does."""
     if jobs[job].start != state.now:
         state.culprit = job
         return False
     jobs[job].kind, jobs[job].decided = kind, 1
-    put_to_work(state, rules, jobs, lists, job)
+    mark_running(state, rules, jobs, lists, job)
     return True
 
 
 @kernel
 def kind_of_head(state, jobs, job):
-    """How a job that overtakes nobody starts."""
+    """Return the kind of start of a job that overtakes no other."""
     return IMMEDIATE if jobs[job].submit == state.now else RESERVED
 
 
 @called_kernel
 def kind_behind(state, jobs, job, ahead, count):
-    """How a job starts while some of those ahead of it may wait."""
+    """Return the kind of start of a job, given the jobs that were ahead of it in the queue."""
     for k in range(count):
         if ahead[k] == job:
             break

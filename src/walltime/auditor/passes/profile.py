@@ -1,4 +1,4 @@
-"""Free processors over future time, as a step function: where a job finds room, and taking it; compiled."""
+"""Free processors over future time as a step function: find and reserve processors for jobs; compiled."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from walltime.compiled.jit import called_kernel, kernel
 
 @called_kernel
 def build(state, jobs, lists, profile):
-    """The profile of the running jobs alone; those that are overdue are expected to end in the next second."""
+    """Make the profile of the running jobs alone; overdue jobs are expected to end in the next second."""
     profile.time[0], profile.free[0] = state.now, state.free
     state.points = 1
     for k in range(state.running):
@@ -24,7 +24,7 @@ def build(state, jobs, lists, profile):
 
 @called_kernel
 def move_on(state, profile):
-    """Forget what is past."""
+    """Drop the steps of the profile that are past."""
     place = 0
     while place + 1 < state.points and profile.time[place + 1] <= state.now:
         place += 1
@@ -37,7 +37,7 @@ def move_on(state, profile):
 
 @called_kernel
 def anchor(state, profile, procs, length):
-    """The first point from which so many processors are free for so long."""
+    """Return the anchor point: the earliest time from which `procs` processors are free for `length` s."""
     place = 0
     while True:
         while profile.free[place] < procs:
@@ -52,7 +52,7 @@ def anchor(state, profile, procs, length):
 
 @kernel
 def cut(state, profile, time):
-    """The place of the step that begins at this time, which is made if there is none."""
+    """Return the index of the step that begins at this time, which is inserted if it is missing."""
     low, high = 0, state.points
     while low < high:
         middle = (low + high) // 2
@@ -72,7 +72,7 @@ def cut(state, profile, time):
 
 @kernel
 def join(state, profile, place):
-    """Remove a step that changes nothing."""
+    """Remove a step without a change."""
     if place == 0 or profile.free[place] != profile.free[place - 1]:
         return
     state.points -= 1
@@ -82,7 +82,7 @@ def join(state, profile, place):
 
 @called_kernel
 def occupy(state, profile, begin, end, procs):
-    """Take processors (give back, if negative) from `begin`, not in the past, until `end`."""
+    """Take processors, or release them if negative, from `begin`, not in the past, until `end`."""
     if end <= begin:
         return
     first = cut(state, profile, begin)
@@ -95,7 +95,7 @@ def occupy(state, profile, begin, end, procs):
 
 @kernel
 def reserve(state, jobs, profile, job):
-    """The earliest place for a job, which is taken."""
+    """Reserve the earliest place for a job and return its begin."""
     begin = anchor(state, profile, jobs[job].procs, jobs[job].own)
     occupy(state, profile, begin, begin + jobs[job].own, jobs[job].procs)
     return begin

@@ -1,27 +1,19 @@
-"""What each policy starts at an instant, in compiled code: the papers' passes over the jobs that wait, one job after the other.
+"""The papers' passes over the waiting jobs, one job after the other; compiled.
 
-Every pass returns whether the schedule starts what the policy starts; at the first job that it does not start, the pass ends.
+Every pass returns whether the schedule starts the same jobs as the policy, and ends at the first one that the schedule does not start.
 """
 
 from __future__ import annotations
 
 from walltime.auditor.passes.places import expected_end, kind_behind, kind_of_head, start
 from walltime.auditor.passes.profile import anchor, build, move_on, occupy, reserve
-from walltime.auditor.passes.state import (
-    AFRESH,
-    BACKFILLED,
-    LITERAL,
-    NEVER,
-    NONE,
-    UNTIL_END,
-    WAITING,
-)
+from walltime.auditor.passes.state import AFRESH, BACKFILLED, LITERAL, NEVER, NONE, UNTIL_END, WAITING
 from walltime.compiled.jit import called_kernel, kernel
 
 
 @kernel
 def head_of(state, rules, jobs, lists):
-    """The head of the queue, or -1, and the last arrival that is in the queue with it."""
+    """Return the head of the queue, or -1, and the last arrival number within its window."""
     if state.waiting == 0:
         return -1, NEVER
     if rules.plain_heads == 1:
@@ -41,11 +33,11 @@ def head_of(state, rules, jobs, lists):
 
 @called_kernel
 def start_heads(state, rules, jobs, lists):
-    """Start the head of the queue while it fits (feitelson98, section 1); then `state.at_head` does not, or is -1."""
+    """Start the head of the queue while it fits (feitelson98, section 1); afterwards `state.at_head` does not fit, or is -1."""
     state.at_head, state.last_in_queue = head_of(state, rules, jobs, lists)
     while state.at_head >= 0 and jobs[state.at_head].procs <= state.free:
-        if rules.heads_run > 1:
-            jobs[state.at_head].run *= rules.heads_run
+        if rules.head_runtime_factor > 1:
+            jobs[state.at_head].run *= rules.head_runtime_factor
         if not start(state, rules, jobs, lists, state.at_head, kind_of_head(state, jobs, state.at_head)):
             return False
         state.at_head, state.last_in_queue = head_of(state, rules, jobs, lists)
@@ -54,13 +46,13 @@ def start_heads(state, rules, jobs, lists):
 
 @kernel
 def near_enough(state, rules, jobs, job, head):
-    """Whether a job's score is near enough to the head's to start in its place."""
+    """Return whether a job's score is near enough to the head's for it to be backfilled."""
     return rules.near == 0.0 or jobs[job].score >= rules.near * jobs[head].score
 
 
 @called_kernel
 def find_shadow(state, rules, jobs, lists, head):
-    """Shadow time and extra nodes of the head (mualem01, section 2.2)."""
+    """Return the shadow time and the extra nodes of the head (mualem01, section 2.2)."""
     available, shadow, place = state.free, state.now, 0
     needed = jobs[head].procs
     if rules.extra != LITERAL:
@@ -72,7 +64,7 @@ def find_shadow(state, rules, jobs, lists, head):
             shadow = end
             place += 1
     else:
-        # Of jobs with one expected end, that of all overdue ones being now, the last started comes first.
+        # Among jobs with the same expected end (now, for overdue ones), the last started comes first.
         while available < needed:
             end, last = expected_end(state, jobs, lists.running[place], state.now), place
             while last < state.running and expected_end(state, jobs, lists.running[last], state.now) == end:
@@ -94,14 +86,28 @@ def find_shadow(state, rules, jobs, lists, head):
 
 @kernel
 def note_head(state, jobs, head, shadow):
-    """The head has a reservation."""
+    """Note the first reservation of the head."""
     if jobs[head].reserved < 0:
         jobs[head].reserved = shadow
 
 
 @called_kernel
+def find_candidate(state, rules, jobs, lists, head, last, latest, extra):
+    """Return the first job in backfill order that may start: it ends by `latest` or fits in the extra nodes; -1 for none."""
+    for k in range(state.waiting):
+        job = lists.back[k]
+        if job == head or jobs[job].arrival > last or jobs[job].procs > state.free:
+            continue
+        end = state.now + jobs[job].own
+        in_time = end < latest or (end == latest and rules.before == 0)
+        if (in_time or jobs[job].procs <= extra) and near_enough(state, rules, jobs, job, head):
+            return job
+    return -1
+
+
+@called_kernel
 def easy(state, rules, jobs, lists):
-    """Algorithm EASY Backfill (mualem01, section 2.2), from the beginning after every job that it starts."""
+    """Run algorithm EASY Backfill (mualem01, section 2.2), again from the beginning after each backfilled job."""
     while True:
         if not start_heads(state, rules, jobs, lists):
             return False
@@ -114,16 +120,7 @@ def easy(state, rules, jobs, lists):
                 state.extra = 0
             state.head, state.terminated = head, 0
         note_head(state, jobs, head, state.shadow)
-        found = -1
-        for k in range(state.waiting):
-            job = lists.back[k]
-            if job == head or jobs[job].arrival > last or jobs[job].procs > state.free:
-                continue
-            end = state.now + jobs[job].own
-            in_time = end < state.shadow or (end == state.shadow and rules.before == 0)
-            if (in_time or jobs[job].procs <= state.extra) and near_enough(state, rules, jobs, job, head):
-                found = job
-                break
+        found = find_candidate(state, rules, jobs, lists, head, last, state.shadow, state.extra)
         if found < 0:
             return True
         if not start(state, rules, jobs, lists, found, BACKFILLED):
@@ -132,7 +129,7 @@ def easy(state, rules, jobs, lists):
 
 @called_kernel
 def greedy(state, rules, jobs, lists):
-    """The heads that fit, then whoever fits."""
+    """Start the heads that fit, then every job that fits."""
     if not start_heads(state, rules, jobs, lists):
         return False
     if state.waiting == 0:
@@ -151,7 +148,7 @@ def greedy(state, rules, jobs, lists):
 
 @called_kernel
 def head(state, rules, jobs, lists, _profile):
-    """The heads that fit; then backfilling, with at most one reservation."""
+    """Start the heads that fit, then backfill with at most one reservation."""
     if rules.depth > 0:
         return easy(state, rules, jobs, lists)
     return greedy(state, rules, jobs, lists) if rules.backfills == 1 else start_heads(state, rules, jobs, lists)
@@ -159,7 +156,7 @@ def head(state, rules, jobs, lists, _profile):
 
 @called_kernel
 def relaxed(state, rules, jobs, lists, _profile):
-    """EASY, with the head's reservation put off to where it may still be (Ward, Mahood and West 2002)."""
+    """Run EASY with the head's reservation relaxed to the latest time allowed (Ward, Mahood and West 2002)."""
     while True:
         if not start_heads(state, rules, jobs, lists):
             return False
@@ -179,14 +176,7 @@ def relaxed(state, rules, jobs, lists, _profile):
         for k in range(state.running):
             if expected_end(state, jobs, lists.running[k], state.now) <= latest:
                 extra += jobs[lists.running[k]].procs
-        found = -1
-        for k in range(state.waiting):
-            job = lists.back[k]
-            if job == head or jobs[job].procs > state.free or not near_enough(state, rules, jobs, job, head):
-                continue
-            if state.now + jobs[job].own <= latest or jobs[job].procs <= extra:
-                found = job
-                break
+        found = find_candidate(state, rules, jobs, lists, head, NEVER, latest, extra)
         if found < 0:
             return True
         if not start(state, rules, jobs, lists, found, BACKFILLED):
@@ -195,7 +185,7 @@ def relaxed(state, rules, jobs, lists, _profile):
 
 @kernel
 def least_procs(state, jobs, lists):
-    """The fewest processors that a waiting job needs, and how many jobs have not had a reservation yet."""
+    """Return the fewest processors that a waiting job needs, and the number of jobs that have had no reservation yet."""
     least, new = NEVER, 0
     for k in range(state.waiting):
         least = min(least, jobs[lists.queue[k]].procs)
@@ -203,9 +193,18 @@ def least_procs(state, jobs, lists):
     return least, new
 
 
+@kernel
+def begin_pass(state, jobs, lists):
+    """Copy the queue order into `lists.scratch`, and clear the jobs' `latest`; return the number of waiting jobs."""
+    for k in range(state.waiting):
+        lists.scratch[k] = lists.line[k]
+        jobs[lists.line[k]].latest = 0
+    return state.waiting
+
+
 @called_kernel
 def reserve_or_start(state, rules, jobs, lists, profile, job, kind):
-    """A reservation for a job, which starts if that is now: 1 if it does, 0 if not, -1 if it should and the schedule says no."""
+    """Reserve a place for a job, and start it if that is now: 1 if it starts, 0 if not, -1 if only the policy starts it."""
     begin = reserve(state, jobs, profile, job)
     if jobs[job].reserved < 0:
         jobs[job].reserved = begin
@@ -215,17 +214,22 @@ def reserve_or_start(state, rules, jobs, lists, profile, job, kind):
 
 
 @called_kernel
-def start_beside(state, rules, jobs, lists, profile, count, behind_all):
-    """Start those of the first jobs of `lists.other` that delay no reservation, in the backfill order.
+def backfill(state, rules, jobs, lists, profile, ahead):
+    """Start the jobs whose `latest` is 0 and that delay no reservation, in backfill order.
 
-    `behind_all`: 1 if every one counts as backfilled; otherwise those before which somebody of `lists.scratch[:line_of_slack]` waits.
+    `ahead`: the number of jobs of `lists.scratch`; a job is backfilled if one before it there still waits. 0: all are backfilled.
     """
+    count = 0
+    for k in range(state.waiting):
+        if jobs[lists.back[k]].latest == 0:
+            lists.other[count] = lists.back[k]
+            count += 1
     for k in range(count):
         job = lists.other[k]
         if jobs[job].procs > profile.free[0] or anchor(state, profile, jobs[job].procs, jobs[job].own) > state.now:
             continue
         reserve(state, jobs, profile, job)
-        kind = BACKFILLED if behind_all == 1 else kind_behind(state, jobs, job, lists.scratch, state.line_of_slack)
+        kind = BACKFILLED if ahead == 0 else kind_behind(state, jobs, job, lists.scratch, ahead)
         if not start(state, rules, jobs, lists, job, kind):
             return False
     return True
@@ -233,16 +237,15 @@ def start_beside(state, rules, jobs, lists, profile, count, behind_all):
 
 @called_kernel
 def fresh(state, rules, jobs, lists, profile):
-    """Conservative backfill from scratch (feitelson98, Fig. 1), with reservations for `depth` blocked jobs only."""
+    """Run conservative backfill from scratch (feitelson98, Fig. 1), with reservations for `depth` blocked jobs only."""
     build(state, jobs, lists, profile)
-    count, blocked, taken = state.waiting, 0, 0
-    for k in range(count):
-        lists.scratch[k] = lists.line[k]
+    count, blocked, taken = begin_pass(state, jobs, lists), 0, 0
     least, new = least_procs(state, jobs, lists)
     while taken < count and blocked < rules.depth:
         if profile.free[0] < least and (rules.all_reserved == 0 or new == 0):
             return True
         job = lists.scratch[taken]
+        jobs[job].latest = 1
         new -= 1 if jobs[job].reserved < 0 else 0
         kind = BACKFILLED if blocked > 0 else kind_of_head(state, jobs, job)
         done = reserve_or_start(state, rules, jobs, lists, profile, job, kind)
@@ -250,49 +253,32 @@ def fresh(state, rules, jobs, lists, profile):
             return False
         blocked += 1 - done
         taken += 1
-    for k in range(taken, count):
-        jobs[lists.scratch[k]].latest = 1  # those without a reservation, to be picked out in the backfill order
-    others = 0
-    for k in range(state.waiting):
-        if jobs[lists.back[k]].latest == 1:
-            lists.other[others] = lists.back[k]
-            jobs[lists.back[k]].latest = 0
-            others += 1
-    return start_beside(state, rules, jobs, lists, profile, others, 1)
+    return backfill(state, rules, jobs, lists, profile, 0)
 
 
 @called_kernel
 def selective(state, rules, jobs, lists, profile):
-    """Reservations for the jobs whose expansion factor exceeds the threshold (Srinivasan et al. 2002)."""
+    """Make reservations for the jobs whose expansion factor exceeds the threshold (Srinivasan et al. 2002), then backfill."""
     threshold = rules.factor
     if rules.threshold_of_all == 1:
         threshold = 1.0
         if state.ended > 0:
             threshold = state.slowdowns / (1000 * state.ended)
     build(state, jobs, lists, profile)
-    count, others = state.waiting, 0
-    state.line_of_slack = count
-    for k in range(count):
-        lists.scratch[k] = lists.line[k]
-    for k in range(count):
-        job = lists.back[k]
-        jobs[job].latest = 1 if (state.now - jobs[job].submit + jobs[job].own) / jobs[job].own > threshold else 0
-        if jobs[job].latest == 0:
-            lists.other[others] = job
-            others += 1
+    count = begin_pass(state, jobs, lists)
     for k in range(count):
         job = lists.scratch[k]
-        if jobs[job].latest == 1:
-            jobs[job].latest = 0
+        if (state.now - jobs[job].submit + jobs[job].own) / jobs[job].own > threshold:
+            jobs[job].latest = 1
             kind = kind_behind(state, jobs, job, lists.scratch, count)
             if reserve_or_start(state, rules, jobs, lists, profile, job, kind) < 0:
                 return False
-    return start_beside(state, rules, jobs, lists, profile, others, 0)
+    return backfill(state, rules, jobs, lists, profile, count)
 
 
 @kernel
 def queue_of(lists, length):
-    """The number of a job's queue, by its length."""
+    """Return the number of the queue for jobs of this length."""
     own = 0
     while own < len(lists.bounds) and length >= lists.bounds[own]:
         own += 1
@@ -301,14 +287,10 @@ def queue_of(lists, length):
 
 @called_kernel
 def several_queues(state, rules, jobs, lists, profile):
-    """Reservations for the first job of each queue, and for the one behind it if it starts (Lawson and Smirni 2002)."""
+    """Make a reservation for the first job of each queue, and for the next one if it starts (Lawson and Smirni 2002), then backfill."""
     build(state, jobs, lists, profile)
-    count, closed = state.waiting, 0
-    state.line_of_slack = count
-    for k in range(count):
-        lists.scratch[k] = lists.line[k]
-        jobs[lists.line[k]].latest = 0
-    # A job that is first of its queue stays so until it starts, so one walk in queue order meets them as they come.
+    count, closed = begin_pass(state, jobs, lists), 0
+    # The first job of a queue remains first until it starts, so one walk in queue order finds each of them.
     for k in range(count):
         job = lists.scratch[k]
         own = 1 << queue_of(lists, jobs[job].own)
@@ -320,20 +302,15 @@ def several_queues(state, rules, jobs, lists, profile):
             return False
         if done == 0:
             closed |= own
-    others = 0
-    for k in range(state.waiting):
-        if jobs[lists.back[k]].latest == 0:
-            lists.other[others] = lists.back[k]
-            others += 1
-    return start_beside(state, rules, jobs, lists, profile, others, 0)
+    return backfill(state, rules, jobs, lists, profile, count)
 
 
 @called_kernel
 def kept(state, rules, jobs, lists, profile):
-    """Algorithm Conservative Backfill (mualem01, section 2.1), with compression when a job has ended early.
+    """Run algorithm Conservative Backfill (mualem01, section 2.1), with compression when a job has ended early.
 
-    All reservations are made anew while a running job is overdue, and once after a correction, another prediction, or the start of a job
-    that is expected to run for longer than its place.
+    All reservations are made again while a running job is overdue, and once after a correction, a changed prediction, or the start of a job
+    that is expected to run for longer than its reservation.
     """
     overdue = 1 if state.running > 0 and expected_end(state, jobs, lists.running[0], state.now) == state.now else 0
     if overdue == 1 or state.void == 1:
@@ -387,4 +364,4 @@ def kept(state, rules, jobs, lists, profile):
 
 BY_HEAD = {"head": head, "relaxed": relaxed}
 BY_PLAN = {"fresh": fresh, "kept": kept, "selective": selective, "multiqueue": several_queues}
-"""The passes by the kinds of `walltime.policy.PassSpec`: with the head's reservation at most, and on a profile."""
+"""The passes by the kinds of `walltime.policy.PassSpec`: with a reservation for the head at most, and on a profile."""

@@ -1,4 +1,4 @@
-"""The two passes that weigh jobs against each other: combinations that use the most, and newcomers within the others' slack; compiled."""
+"""The passes that compare combinations or positions of jobs: lookahead, and slack-based backfilling; compiled."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MORE_THAN_SLOWDOWNS = 2**40
 
 @kernel
 def worth(state, rules, jobs, job):
-    """What a job counts in a combination."""
+    """Return the value of a job in a combination."""
     if rules.objective == BY_SECONDS:
         return jobs[job].own
     if rules.objective == BY_PROCSECONDS:
@@ -30,15 +30,8 @@ def worth(state, rules, jobs, job):
 
 
 @called_kernel
-def fill(tables, count, free, extra):
-    """What the best of the jobs from each one on are worth in so many processors, those that end in time and the others apart."""
-    fill_one(tables, tables.short, 1, count, free)
-    fill_one(tables, tables.long, 0, count, extra)
-
-
-@called_kernel
-def fill_one(tables, table, in_time, count, most):
-    """One of the two tables."""
+def fill(tables, table, in_time, count, most):
+    """Fill one table: the best value of the jobs from each index on in 0 to `most` processors, of jobs that end in time or of others."""
     for room in range(most + 1):
         table[count, room] = 0
     for k in range(count - 1, -1, -1):
@@ -51,7 +44,7 @@ def fill_one(tables, table, in_time, count, most):
 
 @kernel
 def best(tables, first, free, extra):
-    """What the best combination of the jobs from this one on is worth: those that do not end in time share the extra nodes."""
+    """Return the value of the best combination of the jobs from this one on; jobs that do not end in time share the extra nodes."""
     most = np.int64(0)
     for room in range(min(free, extra) + 1):
         most = max(most, tables.long[first, room] + tables.short[first, free - room])
@@ -85,7 +78,8 @@ def together(state, rules, jobs, lists, tables):
         if count == 0:
             return True
         free, extra = state.free, min(extra, state.free)
-        fill(tables, count, free, extra)
+        fill(tables, tables.short, 1, count, free)
+        fill(tables, tables.long, 0, count, extra)
         for k in range(count):
             procs, in_time = tables.procs[k], tables.in_time[k] == 1
             if procs > free or (not in_time and procs > extra):
@@ -98,31 +92,35 @@ def together(state, rules, jobs, lists, tables):
 
 
 @called_kernel
-def within_slack(state, rules, jobs, lists, profile):
-    """Newcomers go as early in the line as the slacks of the others allow (the idea of Talby and Feitelson 1999).
+def reserve_in_order(state, jobs, lists, profile, count):
+    """Make the reservations of the first jobs of the slack order anew."""
+    build(state, jobs, lists, profile)
+    for k in range(count):
+        jobs[lists.other[k]].reservation = reserve(state, jobs, profile, lists.other[k])
 
-    `lists.other[:line_of_slack]` is the line.
+
+@called_kernel
+def within_slack(state, rules, jobs, lists, profile):
+    """Place each new job as early in the order as the slacks of the others allow (the idea of Talby and Feitelson 1999).
+
+    The order is `lists.other[:slack_count]`.
     """
     line, count = lists.other, 0
-    for k in range(state.line_of_slack):
+    for k in range(state.slack_count):
         if jobs[line[k]].phase == WAITING:
             line[count] = line[k]
             count += 1
-    build(state, jobs, lists, profile)
-    for k in range(count):
-        jobs[line[k]].reservation = reserve(state, jobs, profile, line[k])
+    reserve_in_order(state, jobs, lists, profile, count)
     for k in range(state.waiting):
         job = lists.queue[k]
         if jobs[job].latest >= 0:
-            continue  # it has its place in the line
+            continue  # it has its place in the order
         place = first_place(state, jobs, lists, profile, job, count)
         for k_of in range(count, place, -1):
             line[k_of] = line[k_of - 1]
         line[place] = job
         count += 1
-        build(state, jobs, lists, profile)
-        for k_of in range(count):
-            jobs[line[k_of]].reservation = reserve(state, jobs, profile, line[k_of])
+        reserve_in_order(state, jobs, lists, profile, count)
         jobs[job].reserved = jobs[job].reservation
         recent = min(state.started, rules.recent)
         waited = 0
@@ -130,7 +128,7 @@ def within_slack(state, rules, jobs, lists, profile):
             waited += lists.recent[k_of]
         mean = waited / recent if recent > 0 else 0.0
         jobs[job].latest = jobs[job].reservation + int(rules.factor * max(mean, 1.0))
-    state.line_of_slack = count
+    state.slack_count = count
     for k in range(count):
         lists.scratch[k] = line[k]
     for k in range(count):
@@ -144,7 +142,7 @@ def within_slack(state, rules, jobs, lists, profile):
 
 @called_kernel
 def first_place(state, jobs, lists, profile, job, count):
-    """The first place in the line at which a newcomer moves nobody beyond their slack."""
+    """Return the first position at which a new job moves no other job beyond its slack."""
     for place in range(count):
         build(state, jobs, lists, profile)
         for k in range(place):

@@ -224,7 +224,7 @@ class Reference(Engine):
         queue = self._queue(policy)
         while queue and queue[0].procs <= self.free:
             head = queue.pop(0)
-            head.run_length *= self.passes.heads_run  # doubled by `HeadDoubleEasyScheduler` of pyss
+            head.run_length *= self.passes.head_runtime_factor  # doubled by `HeadDoubleEasyScheduler` of pyss
             self._start(head, self._kind_behind(head, ()))
             if self.passes.window or self.passes.committed:
                 queue = self._queue(policy)

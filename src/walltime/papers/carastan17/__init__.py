@@ -1,16 +1,14 @@
 """carastan17: queue orders found by simulation and regression (2017).
 
-Sequences of 15 days, the orders, and what each gives in a sequence; medians over the sequences, beside those of the published result
-files, which are in printed.toml. A sequence begins with an empty machine, and its first jobs are started in order of arrival and not
-measured.
+Sequences of 15 days, the orders, and the slowdown of each order in a sequence; medians over the sequences, compared with the medians of
+the published result files, which are in printed.toml. A sequence begins with an empty machine; its first jobs start in order of arrival
+and are not measured.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,12 +16,11 @@ from matplotlib.axes import Axes
 
 from walltime import metrics
 from walltime.estimates import ExactEstimates
-from walltime.logs import read
 from walltime.papers import drawing
 from walltime.papers.items import item
-from walltime.papers.results import Chart, Claims, Notes, Part, Table, Value
+from walltime.papers.results import Chart, Claims, Notes, Part, Rows, Table, Value
 from walltime.papers.study import Study
-from walltime.papers.subjects import PAPER, Subject
+from walltime.papers.subjects import Subject
 from walltime.policy import Easy, NoBackfilling, Order, order
 from walltime.simulation import simulate
 from walltime.workload import Workload
@@ -31,32 +28,32 @@ from walltime.workload import Workload
 __all__ = ["FIRST", "LENGTH", "medians", "sequences"]
 
 LENGTH = 15 * 86_400
-"""Of a sequence, s."""
+"""Length of a sequence, s."""
 FIRST = 16
-"""Jobs of a sequence that are started in order of arrival, and not measured."""
+"""Number of jobs at the beginning of a sequence that start in order of arrival and are not measured."""
 LEAST = 100
-"""Jobs of a sequence at least; there are none so short in a log without gaps."""
+"""Smallest number of jobs in a sequence; no log without gaps has a shorter one."""
 TINY, EARLIEST = 1e-20, 0.1
 AHEAD = 1e300
 """Score of the first jobs."""
 
 
 def sequences(workload: Workload) -> list[Workload]:
-    """The sequences of the log, one after the other; submit times count from the first job of each.
+    """Return the sequences of the log in order; submit times count from the first job of each.
 
     The column `queue` is 1 for its first jobs and 0 for the others.
     """
     number = workload.submit // LENGTH
     chosen = []
-    for each in range(int(number[-1]) + 1 if len(workload) else 0):
+    for each in np.unique(number):
         mine = np.flatnonzero(number == each)
         if len(mine) < LEAST:
             continue
         jobs = {name: getattr(workload, name)[mine] for name in ("runtime", "requested", "procs", "job_id")}
         columns = {"queue": (np.arange(len(mine)) < FIRST).astype(np.int64)}
-        submit = workload.submit[mine] - workload.submit[mine[0]]
-        chosen.append(Workload.from_arrays(submit=submit, **jobs, machine_procs=workload.machine_procs, columns=columns))
-    return [replace(one, origin=workload.origin) for one in chosen]
+        submit, machine = workload.submit[mine] - workload.submit[mine[0]], workload.machine_procs
+        chosen.append(Workload.from_arrays(submit=submit, **jobs, machine_procs=machine, columns=columns, origin=workload.origin))
+    return chosen
 
 
 def fcfs(queue: int, submit: int) -> float:
@@ -89,53 +86,23 @@ def f2(queue: int, believed: int, procs: int, submit: int) -> float:
     return AHEAD if queue == 1 else -(math.sqrt(believed) * procs + 25_600 * math.log10(max(submit, EARLIEST)))
 
 
-ORDERS: Mapping[str, Order] = {
-    "fcfs": order(fcfs),
-    "wfp3": order(wfp3),
-    "unicef": order(unicef),
-    "spt": order(spt),
-    "saf": order(saf),
-    "f2": order(f2),
-}
-
-
-def measure(task: Mapping[str, Any], check: Callable[[int], None]) -> Mapping[str, Any]:
-    """The mean bounded slowdown (`slowdown`) of one sequence under one scheduler.
-
-    `task`: `file`, its `sha256` and the machine's `procs` (None for the log's own); `sequence`, from 0; `order`; `backfilling`; `exact`,
-    whether the runtimes are known; `dialect`.
-    """
-    jobs = _sequences(str(task["file"]), task["procs"])[int(task["sequence"])]
-    if task["exact"]:
-        jobs = jobs.with_estimates(ExactEstimates(), 0)
-    kind = Easy if task["backfilling"] else NoBackfilling
-    rules = {"dialect": str(task["dialect"]), "overrun": "overrun"}
-    schedule = simulate(jobs, kind(order=ORDERS[str(task["order"])]), progress=check, **rules)  # type: ignore[arg-type]
-    slowdown = metrics.bounded_slowdown(schedule.wait, schedule.runtime)
-    return {"slowdown": float(slowdown[FIRST:].mean())}
-
-
-@functools.lru_cache(maxsize=2)
-def _sequences(file: str, procs: int | None) -> list[Workload]:
-    return sequences(read(file, procs=procs))
-
-
+ORDERS: Mapping[str, Order] = {score.__name__: order(score) for score in (fcfs, wfp3, unicef, spt, saf, f2)}
 QUICK_SEQUENCES = 4
 NEAR = 0.2
-"""Medians of the published files are of another version of the log, and of sequences that may begin at other times."""
+"""Accepted relative deviation: the published files have another version of the log, and perhaps other begins of the sequences."""
 WAYS: Sequence[tuple[str, bool, str]] = (
     ("first 32, no backfilling", False, "sc17"),
     ("whole queue, no backfilling", False, "papers"),
     ("EASY", True, "papers"),
 )
-"""What is compared; whether there is backfilling, and the dialect."""
+"""Name, backfilling, and dialect of what is compared."""
 RUNTIMES = {"exact": True, "requests": False}
 
 
 @item("medians")
 def medians(study: Study) -> list[Part]:
     """Medians over sequences of 15 days, by queue order."""
-    rows: list[list[str | int | Value]] = []
+    rows: Rows = []
     claims = Claims()
     figures: list[Part] = []
     for subject in study.subjects:
@@ -147,21 +114,26 @@ def medians(study: Study) -> list[Part]:
         }
         for way, _, dialect in WAYS:
             for runtimes in RUNTIMES:
-                row = [_beside(study, subject, name, runtimes, dialect, slowdowns[way, runtimes, name]) for name in ORDERS]
+                row = []
+                for name in ORDERS:
+                    compared = dialect == "sc17" and not study.quick
+                    printed = study.printed_value(subject, "medians", name, log=subject.name, runtimes=runtimes) if compared else None
+                    ours = _median(slowdowns[way, runtimes, name])
+                    row.append(Value(ours, printed, None if printed is None else NEAR, digits=1))
                 rows.append([subject.name, way, runtimes, len(slowdowns[way, runtimes, "fcfs"]), *row])
         windowed, whole = WAYS[0][0], WAYS[1][0]
         for runtimes in RUNTIMES:
-            typical = {name: float(np.median(slowdowns[windowed, runtimes, name])) for name in ORDERS}
+            typical = {name: _median(slowdowns[windowed, runtimes, name]) for name in ORDERS}
             best = min(typical, key=lambda name: typical[name])
             evidence = ", ".join(f"{name} {value:,.1f}" for name, value in typical.items())
             claims.add(f"{subject.name}, {runtimes}, {windowed}: F2 is the best order", best == "f2", evidence)
             for name in ("wfp3", "unicef", "spt"):
-                inside, outside = (float(np.median(slowdowns[way, runtimes, name])) for way in (windowed, whole))
-                said = f"{subject.name}, {runtimes}: {name} is worse in the window than on the whole queue"
-                claims.add(said, outside < inside, f"{inside:,.1f} and {outside:,.1f}")
-            under_easy = float(np.median(slowdowns["EASY", runtimes, "fcfs"]))
-            said = f"{subject.name}, {runtimes}: F2 without backfilling, as published, is better than EASY with FCFS"
-            claims.add(said, typical["f2"] < under_easy, f"{typical['f2']:,.1f} and {under_easy:,.1f}")
+                inside, outside = (_median(slowdowns[way, runtimes, name]) for way in (windowed, whole))
+                claim = f"{subject.name}, {runtimes}: {name} is worse in the window than on the whole queue"
+                claims.add(claim, outside < inside, f"{inside:,.1f} and {outside:,.1f}")
+            under_easy = _median(slowdowns["EASY", runtimes, "fcfs"])
+            claim = f"{subject.name}, {runtimes}: F2 without backfilling, as published, is better than EASY with FCFS"
+            claims.add(claim, typical["f2"] < under_easy, f"{typical['f2']:,.1f} and {under_easy:,.1f}")
         figures.append(_figure(subject, slowdowns))
     columns = ["log", "queue", "runtimes known", "sequences", *ORDERS]
     note = f"The first {QUICK_SEQUENCES} sequences." if study.quick else ""
@@ -170,40 +142,42 @@ def medians(study: Study) -> list[Part]:
 
 _ABOUT = (
     "A sequence has the jobs of 15 days and begins with an empty machine; its first 16 jobs start in order of arrival, unmeasured. "
-    "Read in the published program, its policies order only the 32 jobs that arrived first of those that wait. Orders that keep some jobs "
-    "waiting for long then have their window full of these, so the orders that suffer most are not those that would on the whole queue."
+    "In the published program, a policy orders only the 32 waiting jobs that arrived first. The window of an order that keeps some jobs "
+    "waiting for long is then full of these jobs, so other orders suffer most than would on the whole queue."
 )
 
 
 def run(study: Study, subject: Subject, name: str, backfilling: bool, exact: bool, dialect: str) -> np.ndarray:
-    """The mean bounded slowdown of each sequence; simulations that are stored are not repeated."""
-    count = len(sequences(subject.workload)) if subject not in study.memory else study.memory[subject]
-    study.memory[subject] = count
-    count = min(count, QUICK_SEQUENCES) if study.quick else count
-    common = {"file": str(subject.file.resolve()), "sha256": subject.workload.origin.sha256, "procs": subject.procs}
-    common |= {"order": name, "backfilling": backfilling, "exact": exact, "dialect": dialect}
-    results = study.kept(f"{subject.name}: {name}, {dialect}", [common | {"sequence": number} for number in range(count)], measure)
+    """Return the mean bounded slowdown of each sequence; stored simulations are not repeated. `exact`: with exact estimates."""
+    parts = sequences(subject.workload)[: QUICK_SEQUENCES if study.quick else None]
+    policy = (Easy if backfilling else NoBackfilling)(order=ORDERS[name])
+
+    def measure(task: Mapping[str, Any], check: Callable[[int], None]) -> Mapping[str, Any]:
+        jobs = parts[task["sequence"]]
+        jobs = jobs.with_estimates(ExactEstimates(), 0) if exact else jobs
+        schedule = simulate(jobs, policy, progress=check, dialect=dialect, overrun="overrun")
+        return {"slowdown": float(metrics.bounded_slowdown(schedule.wait, schedule.runtime)[FIRST:].mean())}
+
+    task = {"sha256": subject.workload.origin.sha256, "procs": subject.procs}
+    task |= {"order": name, "backfilling": backfilling, "exact": exact, "dialect": dialect}
+    results = study.kept(f"{subject.name}: {name}, {dialect}", [task | {"sequence": number} for number in range(len(parts))], measure)
     return np.array([one["slowdown"] for one in results])
 
 
-def _beside(study: Study, subject: Subject, name: str, runtimes: str, dialect: str, values: np.ndarray) -> Value:
-    printed = None
-    if subject.kind == PAPER and dialect == "sc17" and not study.quick:
-        printed = study.printed.tables["medians"].value(name, log=subject.name, runtimes=runtimes)
-    return Value(float(np.median(values)) if len(values) else float("nan"), printed, None if printed is None else NEAR, digits=1)
+def _median(values: np.ndarray) -> float:
+    return float(np.median(values)) if len(values) else math.nan
 
 
 def _figure(subject: Subject, slowdowns: dict[tuple[str, str, str], np.ndarray]) -> Chart:
-    def draw(axes: Axes, row: int, column: int) -> None:
-        runtimes = list(RUNTIMES)[column]
-        values = {way: [float(np.median(slowdowns[way, runtimes, name])) for name in ORDERS] for way, _, _ in WAYS}
+    def draw(axes: Axes, runtimes: str, _row: str) -> None:
+        values = {way: [_median(slowdowns[way, runtimes, name]) for name in ORDERS] for way, _, _ in WAYS}
         drawing.bars(axes, values, list(ORDERS))
         axes.set_yscale("log")
         axes.tick_params(axis="x", rotation=45)
 
-    figure = drawing.panels([f"{word} runtimes" if word == "exact" else word for word in RUNTIMES], ["median slowdown"], draw)
+    figure = drawing.panels({"exact runtimes": "exact", "requests": "requests"}, "median slowdown", draw)
     keys = [(way, runtimes) for way, _, _ in WAYS for runtimes in RUNTIMES]
     data: dict[str, list[object]] = {"queue": [way for way, _ in keys], "runtimes": [runtimes for _, runtimes in keys]}
-    data |= {name: [float(np.median(slowdowns[(*key, name)])) for key in keys] for name in ORDERS}
+    data |= {name: [_median(slowdowns[(*key, name)]) for key in keys] for name in ORDERS}
     caption = f"{subject.label}: median over the sequences of the mean bounded slowdown, by queue order."
     return Chart(f"medians-{subject.log}", figure, caption, data)

@@ -3,7 +3,7 @@
 The same experiments as in `mualem01`, which extends this paper; shared code is there.
 
 Tables 1 and 2: slowdowns by month, and with estimates of the f-model. Fig. 3: three schedulers over the load. Fig. 4: fraction of the
-requested time used. What the paper prints is in printed.toml.
+requested time used. The printed numbers are in printed.toml.
 """
 
 from __future__ import annotations
@@ -27,9 +27,8 @@ from walltime.papers.mualem01.experiment import (
 )
 from walltime.papers.mualem01.models import BATCH_NOTE, MODEL_NOTE, SCHEDULERS, curve_chart, differences, largest, run_models, steady
 from walltime.papers.mualem01.months import correlated, months_of
-from walltime.papers.results import Claims, Entry, Notes, Part, Table, Value
+from walltime.papers.results import Claims, Entry, Notes, Part, Rows, Table, Value
 from walltime.papers.study import Study
-from walltime.papers.subjects import PAPER
 
 __all__ = ["figure_3", "figure_4", "table_1", "table_2"]
 
@@ -41,7 +40,7 @@ def table_1(study: Study) -> list[Part]:
     """Table 1: bounded slowdown by month."""
     printed = study.printed.tables["T1b"]
     record = study.printed.tables["T1a"]
-    rows: list[list[Entry]] = []
+    rows: Rows = []
     correlations = Claims()
     for subject in study.subjects:
         months = {policy: months_of(subject, policy, None) for policy in POLICIES}
@@ -49,7 +48,7 @@ def table_1(study: Study) -> list[Part]:
         for easy, conservative in zip(*months.values(), strict=True):
             row: list[Entry] = [subject.name, f"{easy.year}-{easy.month:02d}", Value(easy.jobs)]
             for policy, month in zip(POLICIES, (easy, conservative), strict=True):
-                value = printed.value(policy, year=month.year, month=month.month) if subject.kind == PAPER else None
+                value = study.printed_value(subject, "T1b", policy, year=month.year, month=month.month)
                 row.append(Value(month.mean_bounded_slowdown_p1, value, digits=1))
                 if value is not None:
                     pairs[policy].append((value, month.mean_bounded_slowdown_p1))
@@ -57,7 +56,7 @@ def table_1(study: Study) -> list[Part]:
         correlations += [
             correlated(f"{subject.name}, {policy}: monthly slowdowns", values) for policy, values in pairs.items() if len(values) > 2
         ]
-    lost: list[list[Entry]] = [[str(row["month"]), *(Value(float(row[c])) for c in list(row)[1:])] for row in record.rows]
+    lost: Rows = [[str(row["month"]), *(Value(float(row[c])) for c in list(row)[1:])] for row in record.rows]
     heads = ["month", *(f"{c[:2]} nodes, {'EASY' if c.endswith('easy') else 'conservative'}" for c in list(record.rows[0])[1:])]
     return [
         Table("table1b", printed.title, ["log", "month", "jobs", "EASY", "conservative"], rows, "Single months are chaotic: no criterion."),
@@ -70,26 +69,25 @@ def table_1(study: Study) -> list[Part]:
 @item("T2")
 def table_2(study: Study) -> list[Part]:
     """Table 2: the quality of the estimates."""
-    printed = study.printed.tables["T2"]
     names = [*(f"f:{factor}" for factor in FACTORS), "user"]
-    rows: list[list[Entry]] = []
+    rows: Rows = []
     claims = Claims()
     for subject in study.subjects:
         table = sweep_cells(study, subject, names, FEW_SEEDS if study.quick else SEEDS)
         shaken = shaken_cells(study, subject, ["user", "f:1"])
         for name in names:
             row: list[Entry] = [subject.name, label(name)]
-            seen, print_ = [], []
+            ours, print_ = [], []
             for policy in POLICIES:
                 cells = values_of(table, policy, name, "slowdown")
                 band = chaos(cells, values_of(shaken, policy, name, "slowdown"))
-                value = printed.value(policy, estimates=name) if subject.kind == PAPER else None
+                value = study.printed_value(subject, "T2", policy, estimates=name)
                 row.append(Value(float(cells.mean()), value, study.printed.criteria["slowdown"], 1, band))
-                seen.append(float(cells.mean()))
+                ours.append(float(cells.mean()))
                 print_.append(value)
             rows.append(row)
-            claims += compared(f"{subject.name}, {label(name)}: conservative against EASY", print_, seen)
-    table_part = Table("table2", printed.title, ["log", "estimates", "EASY", "conservative"], rows)
+            claims += compared(f"{subject.name}, {label(name)}: conservative against EASY", print_, ours)
+    table_part = Table("table2", study.printed.tables["T2"].title, ["log", "estimates", "EASY", "conservative"], rows)
     return [table_part, claims, Notes(["feitelson98 seems to have run each once; ours are means of 10 seeds.", CHAOS_NOTE])]
 
 
@@ -99,9 +97,7 @@ FOUR_HOURS = 14_400
 @item("F4")
 def figure_4(study: Study) -> list[Part]:
     """Fig. 4: how much of the requested time is used."""
-    printed = study.printed.tables["F4"]
-    parts: list[Part] = [use_chart("fig4", study.subjects)]
-    rows: list[list[Entry]] = []
+    rows: Rows = []
     for subject in study.subjects:
         w, killed = subject.workload, killed_jobs(subject)
         peak = estimate_use(w.runtime, w.requested) == 99
@@ -110,13 +106,12 @@ def figure_4(study: Study) -> list[Part]:
             ours["killed jobs in the peak"] = int((peak & killed).sum())
             ours["of these with a request of 4 h"] = int((peak & killed & (w.requested == FOUR_HOURS)).sum())
         for name, count in ours.items():
-            value = printed.value("value", quantity=name) if subject.kind == PAPER else None
-            rows.append([subject.name, name, Value(count, value, NEAR)])
-    table = Table("fig4-peak", printed.title, ["log", "", "jobs"], rows)
+            rows.append([subject.name, name, Value(count, study.printed_value(subject, "F4", "value", quantity=name), NEAR)])
+    note = "The peak is the bin of 99 % here, which gives feitelson98's number; mualem01's peak has the bin of 100 % too."
     return [
-        *parts,
-        table,
-        Notes(["The peak is the bin of 99 % here, which gives feitelson98's number; mualem01's peak has the bin of 100 % too."]),
+        use_chart("fig4", {subject.name: subject for subject in study.subjects}),
+        Table("fig4-peak", study.printed.tables["F4"].title, ["log", "", "jobs"], rows),
+        Notes([note]),
     ]
 
 

@@ -27,13 +27,13 @@ MEASURES = {
     "maxbsld": "largest bounded slowdown",
     "RMSBSLD": "root mean square of the bounded slowdown",
 }
-"""The published columns, and what they are."""
+"""The published columns, with their titles."""
 SJBF, FCFS = "easy:backfill-order=sjf", "easy"
 SCHEDULERS = {"easy_plus_plus_scheduler": SJBF, "easy_prediction_backfill_scheduler": FCFS}
 WITHOUT_PREDICTIONS = {"easy_sjbf_scheduler": SJBF, "easy_backfill_scheduler": FCFS}
 CORRECTORS = {"tsafrir": "tsafrir07", "reqtime": "estimate", "recursive_doubling": "double:uncapped"}
 NEVER_WRONG = {"predictor_clairvoyant": "exact", "predictor_reqtime": "user", "predictor_double_reqtime": "user:factor=2"}
-"""The published names, and ours. Predictions that are never too short need no correction."""
+"""Published names by our names; predictions that are never too short need no correction."""
 CURVES = (*itertools.product(("abs", "square"), (1.0, 100.0, 10_000.0)), *itertools.product(("exp",), (1e-4, 1e-5)))
 THRESHOLDS = (0.0, 60.0, 600.0)
 WEIGHT_NAMES = dict(zip(WEIGHTS, ("1", "5+log(r/m)", "5+log(m/r)", "11+log(1/(r*m))", "1+log(m*r)"), strict=True))
@@ -56,12 +56,12 @@ class Triple:
 
     @property
     def is_learned(self) -> bool:
-        """Whether its predictions are those of the regression."""
+        """Whether a regression makes its predictions."""
         return self.prediction is not None and isinstance(self.prediction.predictor, Gaussier15)
 
     @property
     def words(self) -> dict[str, Any]:
-        """The parameters of a campaign that make it."""
+        """The parameters of a campaign for it."""
         words: dict[str, Any] = {"dialect": DIALECT} | ({"backfill_order": "sjf"} if self.policy == SJBF else {})
         if self.prediction is not None:
             words |= {"predictor": self.prediction.predictor.label, "correction": self.prediction.correction.label}
@@ -74,7 +74,7 @@ def _triple(scheduler: str, corrector: str, name: str, predictor: str, parameter
 
 
 def learned(scheduler: str, corrector: str, scheme: Gaussier15) -> Triple:
-    """The triple with this regression."""
+    """Return the triple with this regression."""
     sides = ((scheme.over, scheme.over_coefficient), (scheme.under, scheme.under_coefficient))
     parameters = [text for curve, coefficient in sides for text in (curve, f"{coefficient:g}")]
     parameters += [f"{scheme.threshold:g}", WEIGHT_NAMES[scheme.weight]]
@@ -82,7 +82,7 @@ def learned(scheduler: str, corrector: str, scheme: Gaussier15) -> Triple:
 
 
 def deterministic() -> list[Triple]:
-    """The 14 triples in which nothing is learned by regression: EASY, EASY++ and the bounds among them."""
+    """Return the 14 triples without regression, among them EASY, EASY++ and the bounds."""
     triples = [Triple((name, *("NA",) * 8), policy, None) for name, policy in WITHOUT_PREDICTIONS.items()]
     for scheduler in SCHEDULERS:
         triples += [_triple(scheduler, "throw_an_error", name, ours) for name, ours in NEVER_WRONG.items()]
@@ -97,26 +97,22 @@ E_LOSS = learned("easy_plus_plus_scheduler", "tsafrir", Gaussier15())
 
 
 def triples(quick: bool = False) -> list[Triple]:
-    """All 5,774; `quick`: the deterministic ones, and a few learned ones."""
-    losses = itertools.product(CURVES, CURVES, THRESHOLDS, WEIGHTS)
-    schemes = [_scheme(*loss) for loss in losses]
+    """Return all 5,774 triples, or, if `quick`, the deterministic ones and a few learned ones."""
+    schemes = [
+        Gaussier15(over=over, over_coefficient=steep, under=under, under_coefficient=flat, threshold=threshold, weight=weight)  # type: ignore[arg-type]
+        for (over, steep), (under, flat), threshold, weight in itertools.product(CURVES, CURVES, THRESHOLDS, WEIGHTS)
+    ]
     if quick:
         schemes = [Gaussier15(), Gaussier15(under="square", over_coefficient=100.0, weight="log_n_over_r")]
-    grid = itertools.product(SCHEDULERS, CORRECTORS, schemes)
-    return [*deterministic(), *(learned(scheduler, corrector, scheme) for scheduler, corrector, scheme in grid)]
-
-
-def _scheme(over: tuple[str, float], under: tuple[str, float], threshold: float, weight: str) -> Gaussier15:
-    curves: dict[str, Any] = {"over": over[0], "under": under[0], "weight": weight}
-    return Gaussier15(over_coefficient=over[1], under_coefficient=under[1], threshold=threshold, **curves)
+    return [*deterministic(), *itertools.starmap(learned, itertools.product(SCHEDULERS, CORRECTORS, schemes))]
 
 
 Measured = Mapping[str, float]
-"""The `MEASURES` of a triple, the mean accuracy of its predictions, and the percentage of jobs of which nothing was known."""
+"""The `MEASURES` of a triple, the mean accuracy of its predictions, and the percentage of jobs without any history."""
 
 
 def measure(study: Study, subject: Subject, chosen: Sequence[Triple]) -> list[Measured]:
-    """Simulate the triples on the subject, and keep the results; those that have been simulated before are not run again."""
+    """Simulate the triples on the subject and store the results; stored triples are not simulated again."""
     workload = subject.workload
     by_label = {triple.label: triple for triple in chosen}
     head = {"sha256": workload.origin.sha256, "procs": workload.machine_procs, "dialect": DIALECT}
@@ -126,7 +122,19 @@ def measure(study: Study, subject: Subject, chosen: Sequence[Triple]) -> list[Me
     def compute(task: Mapping[str, Any], check: Callable[[int], None]) -> Measured:
         simulated.append(len(workload))
         triple = by_label[task["triple"]]
-        return _simulate(_lane(workload), Case(triple.policy, prediction=triple.prediction), check)
+        lane = _lane(workload)
+        summary, _ = lane.run(Case(triple.policy, prediction=triple.prediction), check)
+        start, submit, runtime, _ = lane.schedule()
+        slowdown = per_job.bounded_slowdown(start - submit, runtime)
+        predictions = lane.prediction_summary()
+        known = {} if predictions is None else {"mean_accuracy": predictions.mean_accuracy, "na_percent": predictions.na_percent}
+        return {
+            "avgft": summary.mean_response,
+            "avgbsld": summary.mean_bounded_slowdown,
+            "maxbsld": float(slowdown.max()),
+            "RMSBSLD": float(np.sqrt(np.mean(slowdown * slowdown))),
+            **known,
+        }
 
     results: list[Measured] = study.kept(f"{subject.name}: triples", [{**head, "triple": label} for label in by_label], compute)
     study.jobs_simulated += sum(simulated)
@@ -134,30 +142,8 @@ def measure(study: Study, subject: Subject, chosen: Sequence[Triple]) -> list[Me
 
 
 def _lane(workload: Workload) -> Lane:
-    """The lane of this thread for the workload."""
+    """Return the lane of this thread for the workload."""
     if getattr(_of_thread, "workload", None) is not workload:
         _of_thread.workload, _of_thread.lane = workload, Lane(workload, "none", Dialect.of(DIALECT), "kill", dynamics=False)
     lane: Lane = _of_thread.lane
     return lane
-
-
-def _simulate(lane: Lane, case: Case, check: Callable[[int], None]) -> Measured:
-    summary, _ = lane.run(case, check)
-    start, submit, runtime, _ = lane.schedule()
-    slowdown = per_job.bounded_slowdown(start - submit, runtime)
-    predictions = lane.prediction_summary()
-    known = {} if predictions is None else {"mean_accuracy": predictions.mean_accuracy, "na_percent": predictions.na_percent}
-    return {
-        "avgft": summary.mean_response,
-        "avgbsld": summary.mean_bounded_slowdown,
-        "maxbsld": float(slowdown.max()),
-        "RMSBSLD": float(np.sqrt(np.mean(slowdown * slowdown))),
-        **known,
-    }
-
-
-def subjects_with_users(study: Study) -> list[Subject]:
-    """The subjects that say whose jobs theirs are, and what users requested."""
-    users = [subject.workload.columns.get("user") for subject in study.subjects]
-    named = [user is not None and bool((user >= 0).any()) for user in users]
-    return [subject for subject, has_users in zip(study.subjects, named, strict=True) if has_users and subject.has_estimates]

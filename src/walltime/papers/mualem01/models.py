@@ -14,11 +14,12 @@ from walltime.metrics import Interval, bounded_slowdown, mean_interval
 from walltime.papers import drawing
 from walltime.papers.items import item
 from walltime.papers.mualem01.experiment import POLICIES, schedule_of
-from walltime.papers.results import Chart, Claims, Entry, Notes, Part, Table, Value, by_column
+from walltime.papers.results import Chart, Claims, Entry, Notes, Part, Rows, Table, Value, by_column
 from walltime.papers.study import Study
 from walltime.policy import Kind, NoBackfilling
 from walltime.report.figures import INK
 from walltime.simulation import simulate
+from walltime.workload import Workload
 from walltime.workload.models import parse_model
 
 Array = np.ndarray
@@ -27,9 +28,9 @@ LOADS = (0.4, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
 FEW_LOADS = (0.5, 0.7, 0.8, 0.9)
 BATCHES, FEW_BATCHES = 100, 20
 TRIAL = 12
-"""Batches of a first run, which determines whether there is a steady state."""
+"""Batches of a first run, which shows whether there is a steady state."""
 SATURATION = 30_000
-"""Mean response, s, from which on mualem01 stops: there is no steady state."""
+"""Mean response, s, above which mualem01 stops, because there is no steady state."""
 MODELS = {
     # name in the figures: model, machine, jobs in a batch
     "F": ("feitelson96", 128, 3333),
@@ -41,20 +42,20 @@ MODELS = {
 SCHEDULERS = {"fcfs": NoBackfilling(), **POLICIES}
 CLASSES = {"1": (1, 1), "2-4": (2, 4), "5-16": (5, 16), "17-64": (17, 64), "over 64": (65, 2**40)}
 MODEL_NOTE = (
-    "Machines of 128 processors for Feitelson's model and its variants, 322 for Jann's: mualem01 does not say. Many constants of "
-    "Feitelson's model are unverified, Jann's is a refit, and Fs, Fl and Fsl are our construction; so only the "
-    "comparison of the schedulers is to be read, not the height of a curve."
+    "Machines of 128 processors for Feitelson's model and its variants, 322 for Jann's; mualem01 does not state the sizes. Many constants "
+    "of Feitelson's model are unverified, Jann's is a refit, and Fs, Fl and Fsl are our construction. So only the comparison of the "
+    "schedulers is meaningful, not the height of a curve."
 )
 BATCH_NOTE = (
     "90 % confidence intervals of the mean response by batch means: the first batch is left out, and a run ends after 100 batches, or "
     "when the half-width is under 5 % of the mean, or when the mean is over 30,000 s: such runs have no steady state and are not drawn. "
-    "Batches are taken for independent, as the paper does; at high loads they are not, and the intervals hold less than 90 %."
+    "Batches are assumed to be independent, as in the paper; at high loads they are not, and the intervals cover less than 90 %."
 )
 Curves = Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]]
 
 
 def run_model(task: Mapping[str, Any], check: Callable[[int], None]) -> dict[str, Any]:
-    """One model at one load under one scheduler, with perfect estimates: means with intervals, by batch means."""
+    """Simulate one model at one load under one scheduler, with perfect estimates; return means with intervals, by batch means."""
     model, policy = parse_model(task["model"]), SCHEDULERS[task["policy"]]
     for batches in dict.fromkeys((min(TRIAL, task["batches"]), task["batches"])):
         jobs = task["batch"] * (batches + 1)
@@ -66,17 +67,15 @@ def run_model(task: Mapping[str, Any], check: Callable[[int], None]) -> dict[str
         means = published_batch_means(response, batch=task["batch"], most=task["batches"], saturation=SATURATION)
         if means.stopped != "out of jobs":
             break
-    used = slice(task["batch"], task["batch"] * (1 + means.batches))
-    slowdown = bounded_slowdown(schedule.wait, schedule.runtime, form="p1")[order][used]
-    by_batch = published_batch_means(
-        np.concatenate((slowdown[: task["batch"]], slowdown)), batch=task["batch"], most=means.batches, saturation=np.inf
-    )
+    used = order[task["batch"] : task["batch"] * (1 + means.batches)]
+    slowdown = bounded_slowdown(schedule.wait, schedule.runtime, form="p1")[used]
+    by_batch = published_batch_means(slowdown, batch=task["batch"], discard=0, most=means.batches, saturation=np.inf)
     return {
         "response": means.interval.mean,
         "response_half_width": means.interval.half_width,
         "slowdown": float(slowdown.mean()),
         "slowdown_half_width": by_batch.interval.half_width,
-        "backfilled_percent": 100 * float((schedule.kind[order][used] == Kind.BACKFILLED).mean()),
+        "backfilled_percent": 100 * float((schedule.kind[used] == Kind.BACKFILLED).mean()),
         "batches": means.batches,
         "stopped": means.stopped,
         "saturated": means.stopped == "saturated",
@@ -85,36 +84,31 @@ def run_model(task: Mapping[str, Any], check: Callable[[int], None]) -> dict[str
 
 
 def run_models(study: Study, names: Sequence[str], schedulers: Sequence[str]) -> Curves:
-    """Results by model, scheduler and load."""
-    loads = FEW_LOADS if study.quick else LOADS
+    """Return results by model and scheduler, one per load."""
+    loads, batches = (FEW_LOADS, FEW_BATCHES) if study.quick else (LOADS, BATCHES)
+    cells = [(name, policy, load) for name in names for policy in schedulers for load in loads]
     tasks = []
-    for name in names:
+    for name, policy, load in cells:
         model, procs, batch = MODELS[name]
-        for policy in schedulers:
-            for load in loads:
-                what = {"model": model, "procs": procs, "batch": batch, "policy": policy, "load": load, "seed": 0}
-                tasks.append({**what, "batches": FEW_BATCHES if study.quick else BATCHES})
-    results = study.kept("models over the load", tasks, run_model)
+        task = {"model": model, "procs": procs, "batch": batch, "policy": policy, "load": load, "seed": 0}
+        tasks.append({**task, "batches": batches})
     curves: dict[str, dict[str, list[Mapping[str, Any]]]] = {}
-    labels = {MODELS[name][0]: name for name in names}
-    for task, result in zip(tasks, results, strict=True):
-        curves.setdefault(labels[str(task["model"])], {}).setdefault(str(task["policy"]), []).append({"load": task["load"], **result})
+    for (name, policy, load), result in zip(cells, study.kept("models over the load", tasks, run_model), strict=True):
+        curves.setdefault(name, {}).setdefault(policy, []).append({"load": load, **result})
     return curves
 
 
 def steady(rows: Sequence[Mapping[str, Any]], column: str) -> tuple[Array, Array]:
-    """The loads with a steady state, and a column of the results there; float64, shape (loads,)."""
+    """Return the loads with a steady state, and a column of the results there; float64, shape (loads,)."""
     chosen = [row for row in rows if not row["saturated"]]
     return np.array([row["load"] for row in chosen]), np.array([row[column] for row in chosen])
 
 
 def curve_chart(name: str, curves: Curves, metrics: Mapping[str, str], caption: str) -> Chart:
-    """One column per model, one row per metric, a curve per scheduler over the load."""
-    models = list(curves)
+    """Draw one column per model, one row per metric, and a curve per scheduler over the load."""
 
-    def draw(axes: Axes, row: int, column: int) -> None:
-        metric = list(metrics)[row]
-        for k, (policy, rows) in enumerate(curves[models[column]].items()):
+    def draw(axes: Axes, by_policy: Mapping[str, Sequence[Mapping[str, Any]]], metric: str) -> None:
+        for k, (policy, rows) in enumerate(by_policy.items()):
             x, y = steady(rows, metric)
             drawing.line(axes, x, y, k, policy, marker=drawing.MARKERS[k], markersize=3)
             if f"{metric}_half_width" in rows[0]:
@@ -123,29 +117,29 @@ def curve_chart(name: str, curves: Curves, metrics: Mapping[str, str], caption: 
         if metric == "slowdown":
             drawing.logarithmic(axes)
 
-    figure = drawing.panels(models, list(metrics.values()), draw, x="load")
-    flat = [{"model": model, "policy": policy, **row} for model, of in curves.items() for policy, rows in of.items() for row in rows]
+    figure = drawing.panels(curves, metrics, draw, x="load")
+    flat = [{"model": m, "policy": policy, **row} for m, by_policy in curves.items() for policy, rows in by_policy.items() for row in rows]
     return Chart(name, figure, caption, by_column(list(flat[0]), [list(row.values()) for row in flat]))
+
+
+def _pairs(by_policy: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    """Return the results of EASY and of conservative backfilling at each load."""
+    return list(zip(by_policy["easy"], by_policy["conservative"], strict=True))
 
 
 TWO = {"response": "average response (s)", "slowdown": "average bounded slowdown"}
 
 
-def differences(by_policy: Mapping[str, Sequence[Mapping[str, Any]]], metric: str) -> list[tuple[float, float, float]]:
-    """Load, conservative over EASY less 1, and the half-width of that relative to EASY, where both have a steady state."""
-    rows = []
-    for easy, conservative in zip(by_policy["easy"], by_policy["conservative"], strict=True):
-        if not easy["saturated"] and not conservative["saturated"]:
-            width = (easy[f"{metric}_half_width"] ** 2 + conservative[f"{metric}_half_width"] ** 2) ** 0.5 / easy[metric]
-            rows.append((float(easy["load"]), float(conservative[metric] / easy[metric] - 1), float(width)))
-    return rows
+def differences(by_policy: Mapping[str, Sequence[Mapping[str, Any]]], metric: str) -> list[tuple[float, float]]:
+    """Return load, and conservative over EASY less 1, where both have a steady state."""
+    return [(float(e["load"]), float(c[metric] / e[metric] - 1)) for e, c in _pairs(by_policy) if not e["saturated"] | c["saturated"]]
 
 
-def _beside(name: str, curves: Curves, caption: str) -> list[Part]:
-    """Both metrics of EASY and of conservative backfilling over the load: a figure, and a table with the differences."""
-    rows: list[list[Entry]] = []
+def _comparison(name: str, curves: Curves, caption: str) -> list[Part]:
+    """Return a figure of both metrics of EASY and of conservative backfilling over the load, and a table with the differences."""
+    rows: Rows = []
     for model, by_policy in curves.items():
-        for easy, conservative in zip(by_policy["easy"], by_policy["conservative"], strict=True):
+        for easy, conservative in _pairs(by_policy):
             row: list[Entry] = [model, f"{easy['load']:g}"]
             for metric, digits in (("response", 0), ("slowdown", 1)):
                 both = [Value(r[metric], digits=digits) for r in (easy, conservative)]
@@ -157,9 +151,9 @@ def _beside(name: str, curves: Curves, caption: str) -> list[Part]:
     return [curve_chart(name, curves, TWO, caption), Table(name, "Differences of conservative to EASY", columns, rows)]
 
 
-def largest(pairs: Sequence[tuple[float, float, float]]) -> float:
-    """The largest of these `differences`, up or down; 0 without any."""
-    return max((abs(away) for _, away, _ in pairs), default=0.0)
+def largest(pairs: Sequence[tuple[float, float]]) -> float:
+    """Return the largest of these `differences`, up or down; 0 without any."""
+    return max((abs(away) for _, away in pairs), default=0.0)
 
 
 @item("F4", where="workload models")
@@ -169,19 +163,14 @@ def figure_4(study: Study) -> list[Part]:
     f, j = (differences(curves[name], "response") for name in ("F", "J"))
     slow = differences(curves["J"], "slowdown")
     away = largest(f)
-    high = [d for load, d, _ in j if load >= 0.7]
-    evidence = ", ".join(f"{load:g}: {100 * d:+.1f} %" for load, d, _ in slow) or "no load with a steady state"
+    high = max((d for load, d in j if load >= 0.7), default=0.0)
+    evidence = ", ".join(f"{load:g}: {100 * d:+.1f} %" for load, d in slow) or "no load with a steady state"
     claims = Claims(
         ("F: both schedulers are practically the same", away < 0.1, f"responses differ by at most {100 * away:.0f} %"),
-        (
-            "J: EASY has the lower response at high load",
-            bool(high) and max(high) > 0,
-            f"conservative {100 * max(high, default=0):+.1f} % at most",
-        ),
-        ("J: EASY has a slightly higher slowdown", sum(d < 0 for _, d, _ in slow) > len(slow) / 2, evidence),
+        ("J: EASY has the lower response at high load", high > 0, f"conservative {100 * high:+.1f} % at most"),
+        ("J: EASY has a slightly higher slowdown", sum(d < 0 for _, d in slow) > len(slow) / 2, evidence),
     )
-    caption = "Perfect estimates, with 90 % confidence intervals."
-    return [*_beside("fig4", curves, caption), claims, Notes([BATCH_NOTE, MODEL_NOTE])]
+    return [*_comparison("fig4", curves, "Perfect estimates, with 90 % confidence intervals."), claims, Notes([BATCH_NOTE, MODEL_NOTE])]
 
 
 @item("F7", where="workload models")
@@ -198,7 +187,7 @@ def figure_7(study: Study) -> list[Part]:
         ("the change of sizes alone is enough for the slowdown", size > base, f"Fs {100 * size:.0f} %, F {100 * base:.0f} %"),
     )
     caption = "Perfect estimates, with 90 % confidence intervals. Fs: small jobs emphasized; Fl: long ones; Fsl: both."
-    return [*_beside("fig7", curves, caption), claims, Notes([BATCH_NOTE, MODEL_NOTE])]
+    return [*_comparison("fig7", curves, caption), claims, Notes([BATCH_NOTE, MODEL_NOTE])]
 
 
 def _shares(values: Mapping[str, float]) -> str:
@@ -213,62 +202,58 @@ def figure_5(study: Study) -> list[Part]:
         subject.name: {policy: schedule_of(subject, policy).summary().backfilled_percent for policy in POLICIES}
         for subject in study.subjects
     }
-    logs = list(shares)
+    by_policy = {policy: [by_log[policy] for by_log in shares.values()] for policy in POLICIES}
 
-    def draw(axes: Axes, _row: int, _column: int) -> None:
-        drawing.bars(axes, {policy: [shares[log][policy] for log in logs] for policy in POLICIES}, logs)
+    def draw(axes: Axes, _data: None, _row: str) -> None:
+        drawing.bars(axes, by_policy, list(shares))
         drawing.from_zero(axes)
 
-    figure = drawing.panels([""], ["backfilled jobs (%)"], draw)
-    rows: list[list[Entry]] = [[log, *(Value(shares[log][policy], digits=1) for policy in POLICIES)] for log in logs]
+    figure = drawing.panels({"": None}, "backfilled jobs (%)", draw)
     claims = Claims()
     for name in ("F", "J"):
-        pairs = [
-            c["backfilled_percent"] - e["backfilled_percent"]
-            for e, c in zip(curves[name]["easy"], curves[name]["conservative"], strict=True)
-            if not e["saturated"] and not c["saturated"]
-        ]
+        pairs = [c["backfilled_percent"] - e["backfilled_percent"] for e, c in _pairs(curves[name]) if not e["saturated"] | c["saturated"]]
         evidence = f"conservative {min(pairs):+.1f} to {max(pairs):+.1f} points"
         same = max(map(abs, pairs)) < 3 if name == "F" else float(np.mean(pairs)) < 0
         claims.add("F: both do the same amount" if name == "F" else "J: EASY does slightly more", same, evidence)
-    for log in logs:
-        away = shares[log]["conservative"] - shares[log]["easy"]
-        what = f"{log}: conservative does more" if log == "SDSC" else f"{log}: similar amounts"
-        claims.add(what, away > 0 if log == "SDSC" else abs(away) < 5, f"{away:+.1f} points")
-    models = curve_chart("fig5-models", curves, {"backfilled_percent": "backfilled jobs (%)"}, "Models, over the load.")
-    logs_chart = Chart(
-        "fig5-logs", figure, "Logs, with the original estimates.", {"log": logs} | {p: [shares[log][p] for log in logs] for p in POLICIES}
-    )
-    return [models, logs_chart, Table("fig5", "Backfilled jobs (%)", ["log", *POLICIES], rows), claims, Notes([MODEL_NOTE])]
+    for log, by_log in shares.items():
+        away = by_log["conservative"] - by_log["easy"]
+        claim = f"{log}: conservative does more" if log == "SDSC" else f"{log}: similar amounts"
+        claims.add(claim, away > 0 if log == "SDSC" else abs(away) < 5, f"{away:+.1f} points")
+    rows: Rows = [[log, *(Value(share, digits=1) for share in by_log.values())] for log, by_log in shares.items()]
+    return [
+        curve_chart("fig5-models", curves, {"backfilled_percent": "backfilled jobs (%)"}, "Models, over the load."),
+        Chart("fig5-logs", figure, "Logs, with the original estimates.", {"log": list(shares), **by_policy}),
+        Table("fig5", "Backfilled jobs (%)", ["log", *POLICIES], rows),
+        claims,
+        Notes([MODEL_NOTE]),
+    ]
 
 
 @item("F6")
 def figure_6(study: Study) -> list[Part]:
     """Fig. 6: runtimes by size."""
-    sources: dict[str, tuple[Array, Array]] = {}
-    for name, (model, procs, _) in MODELS.items():
-        jobs = parse_model(model).generate(20_000, procs, None, seed=0)
-        sources[name] = jobs.procs, jobs.runtime
-    for subject in study.subjects:
-        sources[subject.name] = subject.workload.procs, subject.workload.runtime
+    sources: dict[str, Workload] = {name: parse_model(m).generate(20_000, procs, None, seed=0) for name, (m, procs, _) in MODELS.items()}
+    sources |= {subject.name: subject.workload for subject in study.subjects}
+    runtimes = {
+        workload: {name: np.sort(w.runtime[(w.procs >= low) & (w.procs <= high)]) for name, (low, high) in CLASSES.items()}
+        for workload, w in sources.items()
+    }
 
-    def draw(axes: Axes, _row: int, column: int) -> None:
-        procs, runtime = sources[list(sources)[column]]
-        for k, (name, (low, high)) in enumerate(CLASSES.items()):
-            mine = np.sort(runtime[(procs >= low) & (procs <= high)])
-            if len(mine) >= 20:
-                drawing.line(axes, np.maximum(mine, 1), 100 * np.arange(1, len(mine) + 1) / len(mine), k, name, linewidth=1.1)
+    def draw(axes: Axes, by_class: dict[str, Array], _row: str) -> None:
+        for k, (name, values) in enumerate(by_class.items()):
+            if len(values) >= 20:
+                drawing.shares(axes, np.maximum(values, 1), k, name, linewidth=1.1)
         axes.set_xscale("log")
 
-    figure = drawing.panels(list(sources), ["share of jobs (%)"], draw, x="runtime (s)")
-    lines: list[tuple[str, str, int, float, float]] = []
-    for workload, (sizes, times) in sources.items():
-        for name, (low, high) in CLASSES.items():
-            mine = times[(sizes >= low) & (sizes <= high)]
-            if len(mine):
-                lines.append((workload, name, len(mine), *np.percentile(mine, [50, 90]).tolist()))
+    figure = drawing.panels(runtimes, "share of jobs (%)", draw, x="runtime (s)")
+    lines = [
+        (workload, name, len(values), *np.percentile(values, [50, 90]).tolist())
+        for workload, by_class in runtimes.items()
+        for name, values in by_class.items()
+        if len(values)
+    ]
     data = by_column(["workload", "processors", "jobs", "median", "p90"], lines)
-    rows: list[list[Entry]] = [[workload, name, *map(Value, numbers)] for workload, name, *numbers in lines]
+    rows: Rows = [[workload, name, *map(Value, numbers)] for workload, name, *numbers in lines]
     table = Table("fig6", "Runtimes (s) by processors", ["workload", "processors", "jobs", "median", "90th percentile"], rows)
     return [Chart("fig6", figure, "Runtimes of the jobs of each class of sizes.", data), table, Notes([MODEL_NOTE])]
 
@@ -278,7 +263,7 @@ ALL_BATCHES, PRECISE, SATURATED, OUT_OF_JOBS = "all batches", "precise", "satura
 
 @dataclass(frozen=True)
 class PublishedBatchMeans:
-    """A mean from batch means: its confidence interval, the number of batches, and the stopping rule that applied."""
+    """A mean by batch means: its confidence interval, the number of batches, and the stopping rule that applied."""
 
     interval: Interval
     batches: int
@@ -294,16 +279,15 @@ def published_batch_means(
     least: int = 10,
     precision: float = 0.05,
     saturation: float = 30_000,
-    confidence: float = 0.90,
 ) -> PublishedBatchMeans:
-    """Steady-state mean with a confidence interval, from values in order of termination.
+    """Return a steady-state mean with its 90 % confidence interval, from values in order of termination.
 
     `values`: float64 or int64, one per job, such as response times in seconds. The first `discard` batches are discarded as
     warm-up. After each further batch it stops by the first rule that holds: `all batches` (`most` of them are done), `precise`
     (the half-width is below `precision` of the mean, and `least` batches are done), `saturated` (the mean exceeds `saturation`,
     so there is no steady state; from two batches on); or `out of jobs`. Raises WorkloadError if fewer than two batches remain.
 
-    Batches are taken for independent, whatever they correlate by, so the interval holds less than it says where they do; that is why
+    Batches are assumed to be independent; where they are not, the interval covers less than 90 %. Therefore
     `walltime.metrics.batch_means` has other rules.
 
     Source: mualem01, section 3.1. Interpretation: "smaller than 5 percent" refers to the half-width. `least` is ours: the width
@@ -315,7 +299,7 @@ def published_batch_means(
     """
     if batch < 1 or discard < 0 or most < 2 or least < 2:
         given = f"{batch=}, {discard=}, {most=}, {least=}"
-        raise WorkloadError(f"batch means need batches of 1 job or more, 2 of them at least, not {given}", "number_out_of_range")
+        raise WorkloadError(f"batch means need at least 2 batches of at least 1 job, not {given}", "number_out_of_range")
     count = len(values) // batch
     if count < discard + 2:
         raise WorkloadError(
@@ -325,7 +309,7 @@ def published_batch_means(
     stopped = OUT_OF_JOBS
     for k in range(2, min(len(means), most) + 1):
         used = means[:k]
-        interval = mean_interval(used, confidence)
+        interval = mean_interval(used)
         if interval.mean > saturation:
             stopped = SATURATED
         elif k >= least and interval.half_width < precision * interval.mean:

@@ -1,9 +1,9 @@
-"""mualem01, Table 1: results for each month; where months begin, and when a log without a recorded start begins."""
+"""mualem01, Table 1: results for each month; the begins of months, and of logs whose start is not recorded."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -11,22 +11,20 @@ import numpy as np
 from walltime.metrics import rank_correlation
 from walltime.metrics.months import Month, month_starts, monthly
 from walltime.papers.items import item
-from walltime.papers.mualem01.experiment import NOTICEABLE, POLICIES, schedule_of
+from walltime.papers.mualem01.experiment import DIGITS, METRICS, NOTICEABLE, POLICIES, schedule_of
 from walltime.papers.printed import PrintedTable
-from walltime.papers.results import Claim, Claims, Entry, Notes, Part, Table, Value
+from walltime.papers.results import Claim, Claims, Entry, Notes, Part, Rows, Table, Value
 from walltime.papers.study import Study
 from walltime.papers.subjects import GENERATED, PAPER, Subject
 
 Array = np.ndarray
-KINDS = {"response": 0, "slowdown": 1}
-"""And the digits of each."""
 
 
 @item("T1")
 def table_1(study: Study) -> list[Part]:
     """Table 1: results for each month."""
     printed, limits = study.printed.tables["T1"], study.printed.criteria
-    rows: list[list[Entry]] = []
+    rows: Rows = []
     claims = Claims()
     notes: list[str] = []
     for subject in study.subjects:
@@ -37,18 +35,18 @@ def table_1(study: Study) -> list[Part]:
         lines = [row for row in printed.rows if row["log"] == subject.name] if subject.kind == PAPER else []
         columns: dict[str, list[tuple[float, float]]] = {}
         worst = {"jobs": 0.0, "load": 0.0, "whole": 0.0}
-        for easy, conservative in zip(*months.values(), strict=True):
+        for both in zip(*months.values(), strict=True):
+            easy, log = both[0], subject.name
             line = next((row for row in lines if (row["year"], row["month"]) == (easy.year, easy.month)), None)
             if lines and line is None:
                 continue  # months at the ends that the paper leaves out
-            ours = {f"response_{name}": month.mean_response for name, month in zip(POLICIES, (easy, conservative), strict=True)}
-            ours |= {f"slowdown_{name}": month.mean_bounded_slowdown_p1 for name, month in zip(POLICIES, (easy, conservative), strict=True)}
+            ours = {f"{kind}_{name}": getattr(m, METRICS[kind]) for kind in METRICS for name, m in zip(POLICIES, both, strict=True)}
             print_ = {name: float(line[name]) if line is not None else None for name in ("load", "jobs", *ours)}
             load, jobs = print_["load"], print_["jobs"]
             in_full = whole.get((easy.year, easy.month), float("nan"))
             loads = [Value(one, load, limits["month_load"] / load if load else None, 3) for one in (easy.load, in_full)]
-            row: list[Entry] = [subject.name, f"{easy.year}-{easy.month:02d}", *loads, Value(easy.jobs, jobs, limits["month_jobs"])]
-            for kind, digits in KINDS.items():
+            row: list[Entry] = [log, f"{easy.year}-{easy.month:02d}", *loads, Value(easy.jobs, jobs, limits["month_jobs"])]
+            for kind, digits in DIGITS.items():
                 row += [Value(ours[f"{kind}_{policy}"], print_[f"{kind}_{policy}"], digits=digits) for policy in POLICIES]
                 row.append(_difference(kind, ours, print_))
             rows.append(row)
@@ -62,18 +60,17 @@ def table_1(study: Study) -> list[Part]:
         for name, pairs in columns.items():
             claims.append(correlated(f"{subject.name}, {name.replace('_', ', ')}: months", pairs, limits["month_correlation"]))
         if columns:
-            away, evidence = worst["jobs"], f"at most {100 * worst['jobs']:.1f} %"
-            claims.add(f"{subject.name}: jobs of each month within 1 %", away <= limits["month_jobs"], evidence)
-            away, evidence = worst["load"], f"at most {worst['load']:.3f}"
-            claims.add(f"{subject.name}: load of each month within 0.02", away <= limits["month_load"], evidence)
+            away = worst["jobs"]
+            claims.add(f"{subject.name}: jobs of each month within 1 %", away <= limits["month_jobs"], f"at most {100 * away:.1f} %")
+            away = worst["load"]
+            claims.add(f"{subject.name}: load of each month within 0.02", away <= limits["month_load"], f"at most {away:.3f}")
             if not np.array_equal([m.load for m in months["easy"]], list(whole.values())):
                 evidence = f"at most {worst['whole']:.3f} off if overrunning jobs run on, {worst['load']:.3f} if they are killed"
-                claims.add(
-                    f"{subject.name}: the printed loads are those of jobs that nobody kills", worst["whole"] < worst["load"], evidence
-                )
+                claim = f"{subject.name}: the printed loads are those without kills"
+                claims.add(claim, worst["whole"] < worst["load"], evidence)
             claims += _favourites(subject.name, columns)
-    heads = ["log", "month", "load", "load, nobody killed", "jobs"]
-    heads += [head for kind in KINDS for head in (f"{kind}, EASY", f"{kind}, conservative", "difference")]
+    heads = ["log", "month", "load", "load, no kills", "jobs"]
+    heads += [head for kind in METRICS for head in (f"{kind}, EASY", f"{kind}, conservative", "difference")]
     return [
         Table("table1", printed.title, heads, rows, "Single months are chaotic: response and slowdown have no criterion."),
         claims,
@@ -88,9 +85,9 @@ def _difference(kind: str, ours: Mapping[str, float], printed: Mapping[str, floa
 
 
 def _favourites(log: str, columns: Mapping[str, Sequence[tuple[float, float]]]) -> Claims:
-    """Over all months, whether conservative is worse or better than EASY on average, as in print."""
+    """Return whether, on average over all months, conservative is worse or better than EASY, as in print."""
     claims = Claims()
-    for kind in KINDS:
+    for kind in METRICS:
         easy, conservative = columns[f"{kind}_easy"], columns[f"{kind}_conservative"]
         theirs, mine = (100 * float(np.mean([b[k] / a[k] - 1 for a, b in zip(easy, conservative, strict=True)])) for k in (0, 1))
         same = None if abs(theirs) < 100 * NOTICEABLE else (theirs > 0) == (mine > 0)
@@ -98,55 +95,55 @@ def _favourites(log: str, columns: Mapping[str, Sequence[tuple[float, float]]]) 
     return claims
 
 
-def correlated(what: str, pairs: Sequence[tuple[float, float]], least: float = 0.9) -> Claim:
-    """Whether pairs of a printed number and ours rank alike."""
+def correlated(name: str, pairs: Sequence[tuple[float, float]], least: float = 0.9) -> Claim:
+    """Return whether pairs of a printed number and ours rank alike."""
     value = rank_correlation(*np.array(pairs).T)
-    return f"{what}: rank correlation with print over {least:g}", value > least, f"{value:.2f} over {len(pairs)} months"
+    return f"{name}: rank correlation with print over {least:g}", value > least, f"{value:.2f} over {len(pairs)} months"
 
 
 def months_of(subject: Subject, policy: str, begin: int | None, overrun: str = "kill") -> list[Month]:
-    """The months of a schedule; `begin`: seconds since 1970 at which the log starts, where it does not say so itself."""
+    """Return the months of a schedule; `begin`: start of the log, s since 1970, if it is not recorded."""
     schedule = schedule_of(subject, policy, overrun)
     w = schedule.workload
-    start = begin if begin is not None else w.origin.unix_start_time
     return monthly(
         submit=w.submit,
         start=schedule.start,
         runtime=schedule.runtime,
         procs=w.procs,
         machine_procs=w.machine_procs,
-        unix_start_time=start if start is not None else 0,
+        unix_start_time=begin or w.origin.unix_start_time or 0,
         tzinfo=_zone(subject),
     )
 
 
 def _zone(subject: Subject) -> tzinfo:
+    """Return the time zone of the log; if its start is not recorded, the paper's."""
+    if subject.unix_start_time is not None:
+        return subject.workload.origin.tzinfo()
     name = subject.facts.get("timezone")
-    if subject.kind == PAPER and name and subject.workload.origin.unix_start_time is None:
-        return ZoneInfo(str(name))
-    return subject.workload.origin.tzinfo() if subject.workload.origin.unix_start_time is not None else UTC
+    return ZoneInfo(str(name)) if subject.kind == PAPER and name else UTC
 
 
-def start_of(subject: Subject, printed: PrintedTable) -> tuple[int | None, str]:
-    """When the log starts, and what to say of it: inferred from the printed numbers of jobs where the file does not say it."""
-    if subject.workload.origin.unix_start_time is not None:
-        return subject.workload.origin.unix_start_time, ""
+def start_of(subject: Subject, printed: PrintedTable) -> tuple[int, str]:
+    """Return the start of the log, s since 1970, and a note; a start that is not recorded is inferred from the printed jobs by month."""
+    if subject.unix_start_time is not None:
+        return subject.unix_start_time, ""
     counts = [int(row["jobs"]) for row in printed.rows if row["log"] == subject.name]
     if subject.kind in (PAPER, GENERATED) and counts and "first_month" in subject.facts:
         begin, away = infer_start(schedule_of(subject, "easy").end, counts, tuple(subject.facts["first_month"]), _zone(subject))
         moment = datetime.fromtimestamp(begin, _zone(subject))
-        inferred = (
-            f"{subject.name}: the file does not say when it starts; {moment:%d %B %Y %H:%M} local time is inferred, at which the months' "
+        return begin, (
+            f"{subject.name}: the file does not record its start; {moment:%d %B %Y %H:%M} local time is inferred: there the months' "
+            f"numbers of jobs are nearest to the printed ones ({away:,} jobs of {sum(counts):,} in other months)."
         )
-        return begin, inferred + f"numbers of jobs come nearest to the printed ones ({away:,} jobs of {sum(counts):,} in other months)."
-    return 0, f"{subject.name}: the file does not say when it starts; its months are counted from 1 January 1970."
+    return 0, f"{subject.name}: the file does not record its start; its months are counted from 1 January 1970."
 
 
 def infer_start(end: Array, counts: Sequence[int], first: tuple[int, int], zone: tzinfo) -> tuple[int, int]:
-    """The start of a log, s since 1970, for which the jobs by month of their end are closest to the `counts` from month `first`.
+    """Return the start of a log, s since 1970, for which the jobs by month of their end are closest to the `counts` from month `first`.
 
     `end`: int64 s from the start of the log. Every hour from 40 days before that month to its end is tried, then every minute
-    around the best. Returns the start and the number of jobs that are in another month than printed.
+    around the best. Also returns the number of jobs that are in another month than printed.
     """
     begin = round(datetime(*first, 1, tzinfo=zone).timestamp())
     last = begin + len(counts) * 31 * 86_400
@@ -156,7 +153,7 @@ def infer_start(end: Array, counts: Sequence[int], first: tuple[int, int], zone:
     def away(start: int) -> int:
         return int(np.abs(np.diff(np.searchsorted(ordered, bounds - start)) - wanted).sum())
 
-    hour, day = int(timedelta(hours=1).total_seconds()), int(timedelta(days=1).total_seconds())
+    hour, day = 3600, 86_400
     coarse = min(range(begin - 40 * day, begin + 31 * day, hour), key=away)
     best = min(range(coarse - hour, coarse + hour, 60), key=away)
     return best, away(best) // 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from walltime.estimates.fmodel import STREAM_F
 from walltime.metrics.jobs import mean
 from walltime.papers.items import item
 from walltime.papers.printed import Printed
-from walltime.papers.results import Claims, Entry, Notes, Part, Table, Value
+from walltime.papers.results import Claims, Entry, Notes, Part, Rows, Table, Value
 from walltime.papers.study import Study
 from walltime.papers.subjects import PAPER, Subject
 from walltime.policy import Conservative, Easy, Policy
@@ -29,13 +30,7 @@ from walltime.workload.draws import uniforms
 Array = np.ndarray
 MILLI = 1000
 """Ticks per second if estimates are not rounded to seconds."""
-
-
 _EASY, _CONSERVATIVE = Easy(), Conservative()
-
-
-def _as_it_is(workload: Workload) -> Workload:
-    return workload
 
 
 @dataclass(frozen=True)
@@ -43,15 +38,14 @@ class Reading:
     """One interpretation of an open point of a paper, and how to run it.
 
     `change` makes the simulated workload (`draw` with a seed, if estimates are drawn); a policy is None if the point does not
-    concern it. What the compiled engine lacks runs on the reference engine. `ticks`: units of time per second. `logged`:
-    whether the averages use the runtimes of the log rather than those of the simulation.
+    concern it. `ticks`: units of time per second. `logged`: whether the averages use the runtimes of the log, not of the simulation.
     """
 
     id: str
     question: str
     name: str
     default: bool = False
-    change: Callable[[Workload], Workload] = _as_it_is
+    change: Callable[[Workload], Workload] | None = None
     draw: Callable[[Workload, int], Workload] | None = None
     easy: Policy | None = _EASY
     conservative: Policy | None = _CONSERVATIVE
@@ -67,7 +61,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Row:
-    """The results of an interpretation; nan for missing numbers; `note` says why if it cannot be run."""
+    """The results of an interpretation; nan for missing numbers; `note`: the reason if it cannot be run."""
 
     id: str
     question: str
@@ -76,13 +70,13 @@ class Row:
     easy_response: float = nan
     """mean response under EASY, s"""
     easy_slowdown: float = nan
-    """mean bounded slowdown under EASY, the form of feitelson98 and mualem01 unless the interpretation says otherwise"""
+    """mean bounded slowdown under EASY, in the form of feitelson98 and mualem01 unless the interpretation has another"""
     conservative_response: float = nan
     """mean response under conservative backfilling, s"""
     conservative_slowdown: float = nan
     """mean bounded slowdown under conservative backfilling"""
     jobs_off: float = nan
-    """sum of the months' differences in jobs from print under EASY; without print, from the default"""
+    """sum of the months' absolute differences in jobs under EASY from print, or, without print, from the default"""
     load_off: float = nan
     """mean absolute difference of the months' load, likewise"""
     slowdown_off: float = nan
@@ -91,22 +85,22 @@ class Row:
 
 
 def requested_processors(workload: Workload) -> Workload:
-    """The same jobs with the requested number of processors; raises WorkloadError if the log does not record it."""
+    """Return the same jobs with the requested number of processors; raises WorkloadError if the log does not record it."""
     requested = workload.columns.get("requested_procs")
     if requested is None:
-        raise WorkloadError(f"{workload.origin.name} does not say how many processors were requested", "missing_column")
+        raise WorkloadError(f"{workload.origin.name} does not record the requested processors", "missing_column")
     return replace(workload, procs=np.where(requested > 0, requested, workload.procs))
 
 
 def cleaned(workload: Workload) -> Workload:
-    """The log after the archive's published filters; raises PolicyError if none are known."""
+    """Return the log after the archive's published filters; raises PolicyError without any."""
     return clean(workload, published_filters(workload.origin.name)).after
 
 
 def later_number_first(workload: Workload) -> Workload:
-    """The same jobs, those submitted in the same second in descending order of job number; they get new numbers."""
+    """Return the same jobs with new numbers: jobs submitted in the same second are in descending order of their old numbers."""
     if workload.feedback:
-        raise WorkloadError("jobs that name each other cannot be numbered anew", "circular_dependency")
+        raise WorkloadError("jobs that name preceding jobs cannot be renumbered", "circular_dependency")
     turned = int(workload.job_id.max(initial=0)) + 1 - workload.job_id
     columns = {name: values for name, values in workload.columns.items() if name != "preceding_job"}
     return Workload.from_arrays(
@@ -123,7 +117,7 @@ def later_number_first(workload: Workload) -> Workload:
 
 
 def uniform_estimates(rounding: str, f: float = 4.0) -> Callable[[Workload, int], Workload]:
-    """Estimates uniform in [r, f r], rounded `nearest`, `up`, `down`, or to a millisecond only (`none`).
+    """Return a function that draws estimates uniform in [r, f r], rounded `nearest`, `up`, `down`, or to a millisecond (`none`).
 
     With `none` all times of the workload are in milliseconds. Estimates are at least the runtime and at least 1 s.
     """
@@ -198,78 +192,60 @@ READINGS: tuple[Reading, ...] = (
 """All interpretations that change numbers; one for each open point is the default."""
 
 
+Months = dict[tuple[int, int], tuple[float, float, float]]
+"""Jobs, load and EASY's bounded slowdown by (year, month)."""
+
+
 def readings_table(
     workload: Workload,
     *,
-    printed: Mapping[str, float] | None = None,
-    source: str = "in print",
+    printed: Mapping[str, Mapping[str, float]] | None = None,
+    months: Months | None = None,
     readings: Sequence[Reading] = READINGS,
     seeds: int = 3,
 ) -> list[Row]:
-    """The results of each interpretation on a workload, in one thread; printed rows come first, if `printed` is given.
+    """Return the results of each interpretation on a workload, computed in one thread, after rows with the printed numbers.
 
-    `printed`: `easy_response`, `easy_slowdown`, `conservative_response`, `conservative_slowdown` (s, ratio), the same with
-    `_f4` for estimates uniform in [r, 4 r], and for each month `jobs_1996_10`, `load_1996_10`, `slowdown_1996_10` (EASY's
-    bounded slowdown), as `printed_of` finds them. `source` says where it is printed. Rows with drawn estimates are means over
-    `seeds` seeds. An interpretation that does not apply to the workload has a row with a note. Raises PolicyError for less than 1 seed.
+    `printed`: the `AVERAGES` that are printed, by the title of their row. `months`: printed months, with which EASY's are compared; by
+    default the months under the default interpretations. `printed_of` finds both. Rows with drawn estimates are means over `seeds`
+    seeds. An interpretation that does not apply to the workload has a row with a note. Raises PolicyError for less than 1 seed.
 
     >>> jobs = Workload.from_arrays(submit=[0, 1], runtime=[90, 10], requested=[60, 10], procs=[4, 4], machine_procs=4)
     >>> [(row.reading, row.easy_response) for row in readings_table(jobs) if row.id == "overrun"][:2]
     [('killed at their estimate', 64.5), ('estimate raised to the runtime', 94.5)]
     """
     if seeds < 1:
-        raise PolicyError(f"at least 1 seed is needed, not {seeds}", "number_out_of_range")
-    rows = []
-    for suffix, name in (("", source), ("_f4", f"{source}, f = 4")):
-        values: dict[str, Any] = {field: (printed or {}).get(field + suffix, nan) for field in AVERAGES}
-        if any(value == value for value in values.values()):
-            rows.append(replace(Row("", "", name, False), **values))
+        raise PolicyError(f"seeds must be at least 1, not {seeds}", "number_out_of_range")
+    rows = [replace(Row("", "", title, False), **averages) for title, averages in (printed or {}).items()]  # type: ignore[arg-type]
     usual = Reading("", "", "")
-    months = _months_in_print(printed or {}) or _months(usual, _simulate(usual, workload, _EASY))
-    return rows + [_row(reading, workload, months, seeds) for reading in readings]
+    compared = months or _months(usual, _simulate(usual, workload, _EASY))
+    return rows + [_row(reading, workload, compared, seeds) for reading in readings]
 
 
 AVERAGES = ("easy_response", "easy_slowdown", "conservative_response", "conservative_slowdown")
 
 
-def printed_of(given: Printed, log: str) -> dict[str, float]:
-    """What `readings_table` compares with, from mualem01's printed tables 1 and 3; empty for a log that is not in them."""
-    values = {}
-    for policy in ("easy", "conservative"):
-        for metric in ("response", "slowdown"):
-            for suffix, estimates in (("", "user"), ("_f4", "f:4")):
-                value = given.tables["T3"].value("value", log=log, policy=policy, estimates=estimates, metric=metric)
-                if value is not None:
-                    values[f"{policy}_{metric}{suffix}"] = value
-    for row in given.tables["T1"].rows:
-        if row["log"] == log:
-            for name, column in (("jobs", "jobs"), ("load", "load"), ("slowdown", "slowdown_easy")):
-                values[f"{name}_{row['year']}_{row['month']}"] = float(row[column])
-    return values
-
-
-Months = dict[tuple[int, int], tuple[float, float, float]]
-"""Jobs, load and EASY's bounded slowdown by (year, month)."""
-
-
-def _months_in_print(printed: Mapping[str, float]) -> Months:
-    months = {}
-    for key, jobs in printed.items():
-        name, _, month = key.partition("_")
-        if name == "jobs":
-            year, number = map(int, month.split("_"))
-            months[year, number] = (jobs, printed.get(f"load_{month}", nan), printed.get(f"slowdown_{month}", nan))
-    return months
+def printed_of(given: Printed, log: str) -> tuple[dict[str, dict[str, float]], Months]:
+    """Return the printed numbers for `readings_table`, from mualem01's Tables 1 and 3; empty for a log that is not in them."""
+    printed: dict[str, dict[str, float]] = {}
+    for title, estimates in (("in print", "user"), ("in print, f = 4", "f:4")):
+        for name in AVERAGES:
+            policy, metric = name.split("_")
+            value = given.tables["T3"].value("value", log=log, policy=policy, estimates=estimates, metric=metric)
+            if value is not None:
+                printed.setdefault(title, {})[name] = value
+    rows = [row for row in given.tables["T1"].rows if row["log"] == log]
+    return printed, {(row["year"], row["month"]): (row["jobs"], row["load"], row["slowdown_easy"]) for row in rows}
 
 
 def _row(reading: Reading, workload: Workload, months: Months, seeds: int) -> Row:
     row = Row(reading.id, reading.question, reading.name, reading.default)
     try:
-        workload = reading.change(workload)
+        workload = workload if reading.change is None else reading.change(workload)
     except (PolicyError, WorkloadError) as error:
         return replace(row, note=str(error))
     if reading.month_of == "alone":
-        return replace(row, **_apart(_months_alone(reading, workload), months))
+        return replace(row, **_differences(_months_alone(reading, workload), months))
     drawn = [workload] if reading.draw is None else [reading.draw(workload, seed) for seed in range(seeds)]
     for name, policy in (("easy", reading.easy), ("conservative", reading.conservative)):
         if policy is None:
@@ -279,16 +255,16 @@ def _row(reading: Reading, workload: Workload, months: Months, seeds: int) -> Ro
         averages: dict[str, Any] = {f"{name}_response": response, f"{name}_slowdown": slowdown}
         row = replace(row, **averages)
         if name == "easy" and reading.draw is None:
-            row = replace(row, **_apart(_months(reading, schedules[0]), months))
+            row = replace(row, **_differences(_months(reading, schedules[0]), months))
     return row
 
 
-def _apart(mine: Months, months: Months) -> dict[str, Any]:
-    """The differences of the months from those they are compared with."""
+def _differences(mine: Months, months: Months) -> dict[str, Any]:
+    """Return the differences of months from the months that they are compared with."""
     common = [month for month in months if month in mine]
     if not common:
         return {}
-    there, here = (np.array([of[month] for month in common]) for of in (months, mine))
+    there, here = (np.array([by_month[month] for month in common], np.float64) for by_month in (months, mine))
     jobs, load, slowdown = np.abs(here - there).T
     return {"jobs_off": float(jobs.sum()), "load_off": float(load.mean()), "slowdown_off": float(100 * (slowdown / there[:, 2]).mean())}
 
@@ -298,7 +274,7 @@ def _simulate(reading: Reading, workload: Workload, policy: Policy) -> Schedule:
 
 
 def _averages(reading: Reading, schedule: Schedule) -> tuple[float, float]:
-    """Mean response in s, and mean bounded slowdown."""
+    """Return the mean response in s, and the mean bounded slowdown."""
     runtime = (schedule.workload.runtime if reading.logged else schedule.runtime) / reading.ticks
     wait = schedule.wait / reading.ticks
     mask = metrics.measured(schedule.end, schedule.last_submit, reading.trim)
@@ -307,13 +283,13 @@ def _averages(reading: Reading, schedule: Schedule) -> tuple[float, float]:
 
 
 def _months(reading: Reading, schedule: Schedule) -> Months:
-    """The months of a schedule; none where the log does not say when it starts."""
+    """Return the months of a schedule; none if the log's start is not recorded."""
     workload = schedule.workload
     if workload.origin.unix_start_time is None or not len(workload):
         return {}
     rows = schedule.monthly(by=reading.month_of)
-    slowdown_of = "mean_bounded_slowdown" if reading.form == "max" else "mean_bounded_slowdown_p1"
-    months = {(row.year, row.month): (float(row.jobs), row.load, float(getattr(row, slowdown_of))) for row in rows}
+    form = "mean_bounded_slowdown" if reading.form == "max" else "mean_bounded_slowdown_p1"
+    months = {(row.year, row.month): (float(row.jobs), row.load, float(getattr(row, form))) for row in rows}
     if reading.load == "achieved":
         return months
     event = schedule.submit if reading.load == "submitted" else schedule.end
@@ -326,7 +302,7 @@ def _months(reading: Reading, schedule: Schedule) -> Months:
 
 
 def _months_alone(reading: Reading, workload: Workload) -> Months:
-    """Each month's jobs by submission, simulated on an empty machine."""
+    """Simulate each month's jobs, by submission, on an empty machine."""
     if workload.origin.unix_start_time is None or not len(workload):
         return {}
     months = {}
@@ -340,10 +316,10 @@ def _months_alone(reading: Reading, workload: Workload) -> Months:
 
 
 def _bounds(workload: Workload, last: int) -> list[tuple[int, int, int, int]]:
-    """Year, month, begin and end (s of the log) of each calendar month up to that of `last`."""
+    """Return year, month, begin and end (s of the log) of each calendar month up to the month of `last`."""
     zero = workload.origin.unix_start_time or 0
     starts = metrics.month_starts(zero + int(workload.submit[0]), zero + last, workload.origin.tzinfo())
-    return [(year, month, begin - zero, starts[k + 1][2] - zero) for k, (year, month, begin) in enumerate(starts[:-1])]
+    return [(year, month, begin - zero, end - zero) for (year, month, begin), (*_, end) in itertools.pairwise(starts)]
 
 
 NUMBERS = (
@@ -357,67 +333,60 @@ NUMBERS = (
 )
 SEEDS, FEW_SEEDS = 3, 1
 EXACT = 0.0015
-"""Relative difference within which a month counts as found to the printed digit."""
+"""Relative difference up to which a month counts as equal to the printed digit."""
 
 
 @item("readings")
 def readings(study: Study) -> list[Part]:
     """What the paper leaves open: interpretations."""
     subject = next((s for s in study.subjects if s.name == "KTH"), study.subjects[0])
-    printed = printed_of(study.printed, subject.name) if subject.kind == PAPER else {}
-    rows = readings_table(subject.workload, printed=printed, source="in print", seeds=FEW_SEEDS if study.quick else SEEDS)
-    lines: list[list[Entry]] = [[*_name(row), *(_number(row, field, digits) for field, _, digits in NUMBERS), row.note] for row in rows]
+    printed, months = printed_of(study.printed, subject.name) if subject.kind == PAPER else ({}, {})
+    rows = readings_table(subject.workload, printed=printed, months=months, seeds=FEW_SEEDS if study.quick else SEEDS)
+    lines: Rows = []
+    for row in rows:
+        line: list[Entry] = [row.question, f"{row.reading}{' *' if row.default else ''}"]
+        for field, _, digits in NUMBERS:
+            value = float(getattr(row, field))
+            line.append(None if math.isnan(value) else Value(value, digits=digits))
+        lines.append([*line, row.note])
     columns = ["open point", "reading", *(name for _, name, _ in NUMBERS), ""]
     note = (
         "The default comes first within each open point, marked *. The last three columns of numbers compare EASY's months with print, or "
-        "with the default where nothing is printed. Interpretations that the compiled engine lacks run on the reference engine."
+        "with the default where nothing is printed. Interpretations without a compiled engine run on the reference engine."
     )
     table = Table("readings", f"Interpretations on {subject.label}", columns, lines, note)
-    return [table, *_months_beside_print(study, subject), Notes([CONCLUSION])]
+    return [table, *_printed_months(study, subject), Notes([CONCLUSION])]
 
 
 CONCLUSION = (
     "The last interpretation was found by searching some 20,000 combinations on KTH, so the fit alone proves nothing; that months agree "
-    "to the last printed digit, and that CTC's slowdowns are closer to print too, supports it: extra nodes are not used up by "
-    "the jobs backfilled into them, they and the shadow time are computed only at a termination or for a new head, and jobs "
-    "that exceed their request run on. It breaks mualem01's own Property 2, that the first job of the queue is not delayed; so the default "
-    "stays as mualem01 writes."
+    "to the last printed digit, and that CTC's slowdowns are closer to print too, supports it: jobs backfilled into extra processors do "
+    "not use these up, the extra processors and the shadow time are computed only at a termination or for a new head, and jobs that exceed "
+    "their request run on. It breaks mualem01's own Property 2, that the first job of the queue is not delayed; so the default follows the "
+    "text of mualem01."
 )
 
 
-def _name(row: Row) -> list[Entry]:
-    return [row.question, f"{row.reading}{' *' if row.default else ''}"]
-
-
-def _number(row: Row, field: str, digits: int) -> Entry:
-    value = float(getattr(row, field))
-    return None if math.isnan(value) else Value(value, digits=digits)
-
-
-def _months_beside_print(study: Study, subject: Subject) -> list[Part]:
-    """EASY's months under the last interpretation, compared with print."""
+def _printed_months(study: Study, subject: Subject) -> list[Part]:
+    """Return EASY's months under the last interpretation, compared with print."""
     reading: Reading = READINGS[-1]
-    if subject.kind != PAPER or subject.unix_start_time is None or reading.easy is None:
+    assert reading.change is not None
+    assert reading.easy is not None
+    if subject.kind != PAPER or subject.unix_start_time is None:
         return []
     printed, criteria = study.printed.tables["T1"], study.printed.criteria
-    schedule = simulate(reading.change(subject.workload), reading.easy, coincident=reading.coincident, overrun=reading.overrun)
-    rows: list[list[Entry]] = []
+    schedule = _simulate(reading, reading.change(subject.workload), reading.easy)
+    rows: Rows = []
     exact = loads = 0
     for month in schedule.monthly():
         line = printed.find(log=subject.name, year=month.year, month=month.month)
         if line is None:
             continue
-        slowdown = month.mean_bounded_slowdown
         response = Value(month.mean_response, line["response_easy"], EXACT)
-        rows.append(
-            [
-                f"{month.year}-{month.month:02d}",
-                Value(month.load, line["load"], criteria["month_load"] / line["load"], 3),
-                Value(month.jobs, line["jobs"], criteria["month_jobs"]),
-                response,
-                Value(slowdown, line["slowdown_easy"], EXACT, 1),
-            ]
-        )
+        load = Value(month.load, line["load"], criteria["month_load"] / line["load"], 3)
+        jobs = Value(month.jobs, line["jobs"], criteria["month_jobs"])
+        slowdown = Value(month.mean_bounded_slowdown, line["slowdown_easy"], EXACT, 1)
+        rows.append([f"{month.year}-{month.month:02d}", load, jobs, response, slowdown])
         exact += response.verdict == "reproduced"
         loads += round(month.load, 3) == line["load"]
     if not rows:

@@ -1,4 +1,4 @@
-"""The worked examples of mualem01, Figs. 1 to 3, as drawings: the jobs are ours, made to show what captions and text say."""
+"""The worked examples of mualem01, Figs. 1 to 3, as drawings: the jobs are ours, made to show what captions and text describe."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ from walltime.papers.study import Study
 from walltime.policy import Conservative, Easy, Hybrid
 from walltime.workload import Workload
 
-SCRATCH = Conservative(variant="scratch")
-
 
 def jobs_of(machine: int, *rows: tuple[int, int, int, int]) -> Workload:
-    """Jobs from rows of submission, processors, estimate and runtime."""
+    """Return jobs from rows of submission, processors, estimate and runtime."""
     submit, procs, requested, runtime = np.array(rows).T
     return Workload.from_arrays(submit=submit, procs=procs, requested=requested, runtime=runtime, machine_procs=machine)
 
@@ -48,16 +46,13 @@ def figure_2(_study: Study) -> list[Part]:
     names = ["a", "b", "1", "2"]
     examples = [
         Example("compressed", REPEATED, Conservative(), names=names),
-        Example("planned from scratch", REPEATED, SCRATCH, names=names),
+        Example("planned from scratch", REPEATED, Conservative(variant="scratch"), names=names),
     ]
     kept, broken = (example.schedule for example in examples)
+    start, reserved = int(broken.start[3]), int(broken.reserved_start[3])
     claims = Claims(
         ("compressing: 2 starts at its reserved start", int(kept.start[3]) == int(kept.reserved_start[3]), f"at {kept.start[3]}"),
-        (
-            "from scratch: 2 starts later than its reserved start",
-            int(broken.start[3]) > int(broken.reserved_start[3]),
-            f"at {broken.start[3]} instead of {broken.reserved_start[3]}",
-        ),
+        ("from scratch: 2 starts later than its reserved start", start > reserved, f"at {start} instead of {reserved}"),
     )
     caption = "b ends at 3 instead of 10; 2 had a reserved start at 4, before 1."
     return [example_chart("fig2", examples, caption), claims]

@@ -11,8 +11,9 @@ from matplotlib.axes import Axes
 from walltime.metrics import spread_within_groups, use_of_request
 from walltime.papers import drawing
 from walltime.papers.items import item
-from walltime.papers.results import Chart, Claims, Entry, Notes, Part, Table, Value, by_column
+from walltime.papers.results import Chart, Claims, Notes, Part, Rows, Table, Value, by_column
 from walltime.papers.study import Study
+from walltime.papers.subjects import Subject
 from walltime.papers.tang13.schemes import (
     CLASSES,
     KEYS,
@@ -20,13 +21,13 @@ from walltime.papers.tang13.schemes import (
     QUARTER,
     STATISTICS,
     THRESHOLD,
+    accuracy_of,
     class_shares,
     keys_of,
-    learnable,
     mean_accuracy,
-    own_accuracy,
     replays,
     scheme_of,
+    statistic_axis,
 )
 from walltime.predictors import alike
 from walltime.report.figures import COLOURS
@@ -38,33 +39,34 @@ Array = np.ndarray
 def table_1(study: Study) -> list[Part]:
     """Table 1: the logs."""
     printed = study.printed.tables["T1"]
-    rows: list[list[Entry]] = [["tang13: Intrepid, 30 months", *(Value(float(row["value"])) for row in printed.rows)]]
+    rows: Rows = [["tang13: Intrepid, 30 months", *(Value(float(row["value"])) for row in printed.rows)]]
     for subject in study.subjects:
         w = subject.workload
-        counts: list[Entry] = []
-        for name in ("group", "user"):
-            column = w.columns.get(name)
-            counts.append(None if column is None or not (column >= 0).any() else Value(len(np.unique(column[column >= 0]))))
+        columns = [w.columns[name] if subject.has_column(name) else None for name in ("group", "user")]
+        counts = [None if column is None else Value(len(np.unique(column[column >= 0]))) for column in columns]
         means = [Value(float(column.mean())) for column in (w.runtime, w.requested)]
         rows.append([subject.label, Value(len(w)), Value(w.machine_procs), *means, *counts])
-    columns = ["log", "jobs", "nodes or processors", "mean runtime (s)", "mean request (s)", "projects", "users"]
-    return [Table("table1", printed.title, columns, rows)]
+    heads = ["log", "jobs", "nodes or processors", "mean runtime (s)", "mean request (s)", "projects", "users"]
+    return [Table("table1", printed.title, heads, rows)]
+
+
+def _use(subject: Subject) -> Array:
+    """Return the fraction of its request that each job used; float64, shape (jobs,)."""
+    return use_of_request(subject.workload.runtime, subject.workload.requested)
 
 
 @item("F1")
 def figure_1(study: Study) -> list[Part]:
     """Fig. 1: how much of their requests jobs use."""
     printed = study.printed.tables["F1"]
-    subjects = learnable(study)
-    used = {s.name: use_of_request(s.workload.runtime, s.workload.requested) for s in subjects}
+    used = {s.name: _use(s) for s in study.with_users}
     edges = np.linspace(0, 1, 21)
 
-    def draw(axes: Axes, _row: int, column: int) -> None:
-        values = used[subjects[column].name]
+    def draw(axes: Axes, values: Array, _row: str) -> None:
         counts = 100 * np.histogram(values, edges)[0] / len(values)
         axes.bar(edges[:-1], counts, width=0.05, align="edge", color=COLOURS[0], edgecolor="white", linewidth=0.4)
 
-    rows: list[list[Entry]] = []
+    rows: Rows = []
     for name, share in (
         ("close to 1", lambda r: r >= 0.95),
         ("over 0.8", lambda r: r > 0.8),
@@ -73,9 +75,9 @@ def figure_1(study: Study) -> list[Part]:
     ):
         ours = [Value(100 * float(share(r).mean()), digits=1) for r in used.values()]
         rows.append([name, Value(printed.value("value", quantity=name) or 0), *ours])
-    figure = drawing.panels([s.name for s in subjects], ["jobs (%)"], draw, x="R = runtime / request", legend=False)
+    figure = drawing.panels(used, "jobs (%)", draw, x="R = runtime / request", legend=False)
     data = {"from": edges[:-1].tolist()} | {name: np.histogram(r, edges)[0].tolist() for name, r in used.items()}
-    note = "Close to 1: 0.95 and more; tang13 does not say what it is."
+    note = "Close to 1: 0.95 and more; tang13 does not define it."
     table = Table("fig1", printed.title, ["R", "tang13: Intrepid", *used], rows, note)
     return [Chart("fig1", figure, "How much of their requests jobs used.", data), table]
 
@@ -84,23 +86,19 @@ def figure_1(study: Study) -> list[Part]:
 def figure_2(study: Study) -> list[Part]:
     """Fig. 2: the same by quarter."""
     printed = study.printed.tables["F2"]
-    subjects = learnable(study)
-    rows: list[list[Entry]] = [["tang13: Intrepid", *(Value(float(row["value"]), digits=2) for row in printed.rows)]]
+    rows: Rows = [["tang13: Intrepid", *(Value(float(row["value"]), digits=2) for row in printed.rows)]]
     lines: dict[str, Array] = {}
-    for subject in subjects:
-        w = subject.workload
-        r = use_of_request(w.runtime, w.requested)
-        quarter = (w.submit - w.submit[0]) // QUARTER
-        means = np.array([float(r[quarter == q].mean()) for q in np.unique(quarter)])
-        lines[subject.name] = means
+    for subject in study.with_users:
+        r, submit = _use(subject), subject.workload.submit
+        quarter = (submit - submit[0]) // QUARTER
+        means = lines[subject.name] = np.array([float(r[quarter == q].mean()) for q in np.unique(quarter)])
         rows.append([subject.name, *(Value(float(v), digits=2) for v in (r.mean(), r.std(), means.min(), means.max()))])
 
-    def draw(axes: Axes, _row: int, column: int) -> None:
-        means = lines[subjects[column].name]
-        drawing.line(axes, np.arange(1, len(means) + 1), means, 0, "", marker="o", markersize=3)
+    def draw(axes: Axes, means: Array, _row: str) -> None:
+        drawing.numbered(axes, {"": means}, markers=True)
         axes.set_ylim(0, 1)
 
-    figure = drawing.panels([s.name for s in subjects], ["mean R"], draw, x="quarter of the log", legend=False)
+    figure = drawing.panels(lines, "mean R", draw, x="quarter of the log", legend=False)
     longest = max(map(len, lines.values()), default=0)
     data = {name: [*means.tolist(), *[float("nan")] * (longest - len(means))] for name, means in lines.items()}
     table = Table("fig2", printed.title, ["log", "mean", "standard deviation", "lowest quarter", "highest quarter"], rows)
@@ -111,19 +109,17 @@ def figure_2(study: Study) -> list[Part]:
 def table_2(study: Study) -> list[Part]:
     """Table 2: how alike similar jobs are."""
     printed = study.printed.tables["T2"]
-    rows: list[list[Entry]] = [
+    rows: Rows = [
         ["tang13: Intrepid", str(row["key"]), Value(float(row["spread"]), digits=3), Value(int(row["groups"]))] for row in printed.rows
     ]
     claims = Claims()
-    for subject in learnable(study):
-        w = subject.workload
-        r = use_of_request(w.runtime, w.requested)
+    for subject in study.with_users:
+        w, r = subject.workload, _use(subject)
         spread: dict[str, float] = {"all": float(r.std())}
         rows.append([subject.name, "all", Value(spread["all"], digits=3), Value(1)])
-        for name, key in keys_of(w).items():
-            value, groups = spread_within_groups(r, alike(w, w.requested, key))
-            spread[name] = value
-            rows.append([subject.name, name, Value(value, digits=3), Value(groups)])
+        for name, key in keys_of(subject).items():
+            spread[name], groups = spread_within_groups(r, alike(w, w.requested, key))
+            rows.append([subject.name, name, Value(spread[name], digits=3), Value(groups)])
         evidence = ", ".join(f"{name} {value:.3f}" for name, value in spread.items())
         claims.add(f"{subject.name}: jobs of one triple are the most alike", min(spread, key=lambda k: spread[k]) == "triple", evidence)
         claims.add(
@@ -136,39 +132,37 @@ def table_2(study: Study) -> list[Part]:
 @item("F4")
 def figure_4(study: Study) -> list[Part]:
     """Fig. 4: accuracy by key and percentile."""
-    subjects = learnable(study)
-    by_log: dict[str, dict[str, list[float]]] = {}
-    for subject in subjects:
-        keys = keys_of(subject.workload)
-        schemes = [scheme_of(key, s) for key in keys.values() for s in STATISTICS]
-        made = replays(study, subject, schemes)
-        by_log[subject.name] = {name: [mean_accuracy(made[scheme_of(key, s)]) for s in STATISTICS] for name, key in keys.items()}
-
-    def draw(axes: Axes, _row: int, column: int) -> None:
-        subject = subjects[column]
-        for name, values in by_log[subject.name].items():
-            k = KEYS.index(name)  # a key looks the same in all panels, also where others are missing
-            drawing.line(axes, np.arange(len(STATISTICS)), np.array(values), k, name, marker=drawing.MARKERS[k], markersize=3)
-        drawing.level(axes, float(own_accuracy(subject.workload).mean()), "original")
-        axes.set_xticks(np.arange(len(STATISTICS)), STATISTICS, fontsize=7)
-
-    figure = drawing.panels([s.name for s in subjects], ["mean accuracy"], draw)
-    rows: list[list[Entry]] = []
+    by_log: dict[str, dict[str, Array]] = {}
+    rows: Rows = []
     claims = Claims()
-    for subject in subjects:
-        base = float(own_accuracy(subject.workload).mean())
-        by_key = by_log[subject.name]
+    for subject in study.with_users:
+        log, keys = subject.name, keys_of(subject)
+        made = replays(study, subject, [scheme_of(key, s) for key in keys.values() for s in STATISTICS])
+        by_key = {name: [mean_accuracy(made[scheme_of(key, s)]) for s in STATISTICS] for name, key in keys.items()}
+        base = float(accuracy_of(subject.workload).mean())
+        by_log[log] = {name: np.array(values) for name, values in by_key.items()} | {"original": np.array(base)}
         for name, values in by_key.items():
             best = int(np.argmax(values))
             gain = f"{100 * (values[best] / base - 1):+.0f} % ({STATISTICS[best]})"
-            rows.append([subject.name, name, Value(base, digits=3), *(Value(v, digits=3) for v in values), gain])
+            rows.append([log, name, Value(base, digits=3), *(Value(v, digits=3) for v in values), gain])
         at = {name: values[STATISTICS.index("p85")] for name, values in by_key.items()}
         evidence = ", ".join(f"{name} {value:.3f}" for name, value in at.items())
-        claims.add(f"{subject.name}: at p85 more keys are more accurate", at["triple"] == max(at.values()), evidence)
+        claims.add(f"{log}: at p85 more keys are more accurate", at["triple"] == max(at.values()), evidence)
         triple = by_key["triple"]
         falls = sum(b >= a for a, b in itertools.pairwise(triple))
-        claims.add(f"{subject.name}: lower percentiles are more accurate, down to p70", falls >= 5, ", ".join(f"{v:.3f}" for v in triple))
-        claims.add(f"{subject.name}: every scheme beats the users", min(min(v) for v in by_key.values()) > base, f"users {base:.3f}")
+        claims.add(f"{log}: lower percentiles are more accurate, down to p70", falls >= 5, ", ".join(f"{v:.3f}" for v in triple))
+        claims.add(f"{log}: every scheme beats the users", min(min(v) for v in by_key.values()) > base, f"users {base:.3f}")
+
+    def draw(axes: Axes, by_key: dict[str, Array], _row: str) -> None:
+        places = statistic_axis(axes)
+        for name, values in by_key.items():
+            if name == "original":
+                drawing.level(axes, float(values), name)
+            else:
+                k = KEYS.index(name)  # a key looks the same in all panels, also where others are missing
+                drawing.line(axes, places, values, k, name, marker=drawing.MARKERS[k], markersize=3)
+
+    figure = drawing.panels(by_log, "mean accuracy", draw)
     columns = ["log", "key", "original", *STATISTICS, "best gain"]
     intrepid = ", ".join(f"{row['quantity']} {row['value']}" for row in study.printed.tables["F4"].rows)
     data = {"log": [row[0] for row in rows], "key": [row[1] for row in rows]}
@@ -177,28 +171,25 @@ def figure_4(study: Study) -> list[Part]:
 
 
 def _classes_figure(study: Study, name: str, key: str, threshold: float) -> tuple[Chart, dict[str, list[dict[str, float]]]]:
-    subjects = [s for s in learnable(study) if key in keys_of(s.workload)]
+    """Draw the classes of adjusted requests by statistic; return the chart, and the shares of each log, one mapping per statistic."""
     by_log: dict[str, list[dict[str, float]]] = {}
-    for subject in subjects:
-        schemes = [scheme_of(keys_of(subject.workload)[key], s, threshold=threshold) for s in STATISTICS]
-        made = replays(study, subject, schemes)
-        by_log[subject.name] = [class_shares(made[scheme]) for scheme in schemes]
+    for subject in study.with_users:
+        if key in keys_of(subject):
+            schemes = [scheme_of(keys_of(subject)[key], s, threshold=threshold) for s in STATISTICS]
+            by_log[subject.name] = [class_shares(replay) for replay in replays(study, subject, schemes).values()]
 
-    def draw(axes: Axes, _row: int, column: int) -> None:
-        shares = by_log[subjects[column].name]
-        base = np.zeros(len(STATISTICS))
+    def draw(axes: Axes, shares: list[dict[str, float]], _row: str) -> None:
+        places, base = statistic_axis(axes), np.zeros(len(STATISTICS))
         for k, kind in enumerate(CLASSES):
             values = np.array([share[kind] for share in shares])
             look: dict[str, Any] = {"color": COLOURS[k], "hatch": drawing.HATCHES[k], "edgecolor": "white", "linewidth": 0.3}
-            axes.bar(np.arange(len(STATISTICS)), values, 0.8, bottom=base, label=kind, **look)
+            axes.bar(places, values, 0.8, bottom=base, label=kind, **look)
             base += values
-        axes.set_xticks(np.arange(len(STATISTICS)), STATISTICS, fontsize=7)
 
-    figure = drawing.panels([s.name for s in subjects], ["jobs (%)"], draw)
+    figure = drawing.panels(by_log, "jobs (%)", draw)
     lines = [(log, s, *share.values()) for log, shares in by_log.items() for s, share in zip(STATISTICS, shares, strict=True)]
-    data = by_column(["log", "statistic", *CLASSES], lines)
     caption = f"{key.capitalize()} key, all history, {'no threshold' if not threshold else f'threshold {threshold:g}'}."
-    return Chart(name, figure, caption, data), by_log
+    return Chart(name, figure, caption, by_column(["log", "statistic", *CLASSES], lines)), by_log
 
 
 @item("F5")
@@ -225,24 +216,23 @@ def figure_5(study: Study) -> list[Part]:
 def _threshold_figure(study: Study, name: str, key: str) -> list[Part]:
     _, before = _classes_figure(study, f"{name}-plain", key, 0.0)
     chart, after = _classes_figure(study, name, key, THRESHOLD)
-    rows: list[list[Entry]] = []
+    rows: Rows = []
     claims = Claims()
     low, high = (float(v) for v in list(study.printed.tables["F6"].rows[0].values())[1:])
-    for subject in learnable(study):
-        if subject.name not in before:
+    for subject in study.with_users:
+        log = subject.name
+        if log not in before:
             continue
         falls, lost = [], []
-        for k, statistic in enumerate(STATISTICS):
-            old, new = before[subject.name][k], after[subject.name][k]
-            under = [share["UE"] + share["BE"] for share in (old, new)]
-            schemes = [scheme_of(keys_of(subject.workload)[key], statistic, threshold=t) for t in (0.0, THRESHOLD)]
+        for statistic, *shares in zip(STATISTICS, before[log], after[log], strict=True):
+            under = [share["UE"] + share["BE"] for share in shares]
+            schemes = [scheme_of(keys_of(subject)[key], statistic, threshold=t) for t in (0.0, THRESHOLD)]
             exact = [mean_accuracy(replay) for replay in replays(study, subject, schemes).values()]
             fall = 100 * (1 - under[1] / under[0]) if under[0] else 0.0
             falls.append(fall)
             lost.append(exact[0] - exact[1])
             wrong = [Value(v, digits=1) for v in under]
-            rows.append([subject.name, statistic, *wrong, f"{-fall:+.0f} %", *(Value(v, digits=3) for v in exact)])
-        log = subject.name
+            rows.append([log, statistic, *wrong, f"{-fall:+.0f} %", *(Value(v, digits=3) for v in exact)])
         evidence = f"by {min(falls):.0f} to {max(falls):.0f} % (tang13: {low:g} to {high:g} %)"
         claims.add(f"{log}: the threshold reduces under-estimates", min(falls[1:]) > 0, evidence)
         claims.add(f"{log}: and hardly the accuracy", max(lost) < 0.05, f"by at most {max(lost):.3f}")
@@ -267,7 +257,7 @@ def figure_7(study: Study) -> list[Part]:
 @item("T3", where="no simulation: a summary")
 def table_3(study: Study) -> list[Part]:
     """Table 3: what adjustment does."""
-    rows: list[list[Entry]] = [
+    rows: Rows = [
         ["waiting job", "over-estimate made smaller", "more jobs fit the backfill window; with an order by length, a fairer place", "-"],
         ["waiting job", "under-estimate", "backfilled too", "may hold its processors beyond the reservation it was to respect"],
         ["running job", "over-estimate made smaller", "reservation nearer to the truth", "smaller backfill window"],

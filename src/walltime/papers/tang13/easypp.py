@@ -1,4 +1,4 @@
-"""Beyond tang13: EASY++ and what it is made of, beside EASY, on shaken logs; who gains and who loses."""
+"""Beyond tang13: EASY++ and its parts compared with EASY on shaken logs; which users gain and which lose."""
 
 from __future__ import annotations
 
@@ -6,25 +6,23 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 
-from walltime.metrics import percentile_band
 from walltime.papers import drawing
 from walltime.papers.items import item
-from walltime.papers.results import Chart, Claims, Entry, Notes, Part, Table, Value
-from walltime.papers.shaken import METRIC, SHAKE, bars, difference, of_scheduler, seeds_by_column
+from walltime.papers.results import Chart, Claims, Entry, Notes, Part, Rows, Table, Value
+from walltime.papers.shaken import METRIC, SHAKE, band_entries, difference, draw_bands, seeds_by_column, shaken_runs
 from walltime.papers.study import Study
-from walltime.papers.tang13.schemes import keys_of, learnable
-from walltime.workload import Workload
+from walltime.papers.subjects import Subject
+from walltime.papers.tang13.schemes import keys_of
 
 Array = np.ndarray
 SHAKES, FEW_SHAKES = 25, 5
 CLASSES = ("heavy", "medium", "light")
 
 
-def variants(workload: Workload) -> dict[str, dict[str, Any]]:
-    """Each scheduler by name, as the words of a campaign that make it."""
-    triple = f"tang13:key={keys_of(workload)['triple']}"
+def variants(subject: Subject) -> dict[str, dict[str, Any]]:
+    """Return the parameters of a campaign for each scheduler, by name."""
+    triple = f"tang13:key={keys_of(subject)['triple']}"
     predicted = {"predictor": "tsafrir07", "believe": "regular"}
     return {
         "EASY": {},
@@ -40,53 +38,33 @@ def variants(workload: Workload) -> dict[str, dict[str, Any]]:
 
 @item("easypp")
 def easypp(study: Study) -> list[Part]:
-    """Beyond the paper: EASY++ beside EASY."""
+    """Beyond the paper: EASY++ compared with EASY."""
     seeds = FEW_SHAKES if study.quick else SHAKES
-    subjects = learnable(study)
     by_log: dict[str, dict[str, Array]] = {}
-    rows: list[list[Entry]] = []
-    users: list[list[Entry]] = []
+    rows: Rows = []
+    users: Rows = []
     claims = Claims()
-    for subject in subjects:
-        named = variants(subject.workload)
-        axes = [{"trace": str(subject.file.resolve()), **words} for words in named.values()], [{"shake": SHAKE}]
-        by_user, cells = (
-            study.cells(f"{subject.name}: EASY++", subject, *axes, seeds=seeds, trim="tsafrir06", by=by) for by in ("user", None)
-        )
-        mine = {name: of_scheduler(cells, words) for name, words in named.items()}
-        by_log[subject.name] = {name: part[METRIC].to_numpy() for name, part in mine.items()}
+    for subject in study.with_users:
+        named = variants(subject)
+        by_user, mine = (shaken_runs(study, "EASY++", subject, named, by=by, seeds=seeds, trim="tsafrir06") for by in ("user", None))
+        slowdowns = by_log[subject.name] = {name: part[METRIC].to_numpy() for name, part in mine.items()}
         by_class: dict[str, dict[str, float]] = {}
         for name, words in named.items():
-            values = by_log[subject.name][name]
-            band = percentile_band(values)
-            change = "" if name == "EASY" else difference(values, by_log[subject.name]["EASY"])
+            change = "" if name == "EASY" else difference(slowdowns[name], slowdowns["EASY"])
             wait, exact = (mine[name][column].mean() for column in ("mean_wait", "mean_accuracy"))
-            line: list[Entry] = [
-                subject.name,
-                name,
-                Value(band.mean, digits=1),
-                f"{band.low:,.1f} to {band.high:,.1f}",
-                change,
-                Value(wait),
-            ]
+            line: list[Entry] = [subject.name, name, *band_entries(slowdowns[name]), change, Value(wait)]
             rows.append([*line, Value(exact, digits=3) if "predictor" in words else None])
-            part = of_scheduler(by_user, words)
-            of_class = {kind: part.filter(part["group"] == kind)[METRIC] for kind in CLASSES}
-            by_class[name] = {kind: float(measured.mean()) for kind, measured in of_class.items() if len(measured)}
-            mine_by = [Value(by_class[name][kind], digits=1) if kind in by_class[name] else None for kind in CLASSES]
-            users.append([subject.name, name, *mine_by])
-        claims += _claims(subject.name, by_log[subject.name], by_class)
-
-    def draw(axes: Axes, _row: int, column: int) -> None:
-        bars(axes, by_log[subjects[column].name])
-
-    figure = drawing.panels([s.name for s in subjects], ["mean bounded slowdown"], draw, legend=False)
+            part = by_user[name]
+            measured = {kind: part.filter(part["group"] == kind)[METRIC] for kind in CLASSES}
+            means = by_class[name] = {kind: float(values.mean()) for kind, values in measured.items() if len(values)}
+            users.append([subject.name, name, *(Value(means[kind], digits=1) if kind in means else None for kind in CLASSES)])
+        claims += _claims(subject.name, slowdowns, by_class)
+    figure = drawing.panels(by_log, "mean bounded slowdown", draw_bands, legend=False)
     columns = ["log", "scheduler", "bounded slowdown", "5th to 95th percentile", "against EASY", "wait (s)", "accuracy"]
     notes = [
         f"Submissions shaken by up to {SHAKE} s, {seeds} seeds, the same for all; the first 1 % of the jobs to end, and those that end "
         "after the last arrival, are not measured. The difference to EASY is taken seed by seed, with its 90 % confidence interval.",
-        "SJBF: shortest predicted job backfilled first. Heavy users are those that make up half of the processor time, light ones the "
-        "last tenth.",
+        "SJBF: shortest predicted job backfilled first. Heavy users make up half of the processor time, light ones the last tenth.",
     ]
     return [
         Chart("easypp", figure, "Mean and band over shaken logs.", seeds_by_column(by_log)),
@@ -98,7 +76,7 @@ def easypp(study: Study) -> list[Part]:
 
 
 def _claims(log: str, gains: Mapping[str, Array], by_class: Mapping[str, Mapping[str, float]]) -> Claims:
-    """What EASY++'s authors say of it, as far as it can be said here."""
+    """Return the claims of EASY++'s authors, as far as they can be tested here."""
     easy, better, bound = (float(gains[name].mean()) for name in ("EASY", "EASY++", "PERFECT++"))
     claims = Claims(
         (f"{log}: EASY++ has a lower slowdown than EASY", better < easy, f"{easy:,.1f} to {better:,.1f}"),

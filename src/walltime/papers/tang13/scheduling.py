@@ -1,7 +1,8 @@
-"""tang13, Fig. 12, the example, and Figs. 14 to 17: adjusted walltimes in the scheduler, month by month; EASY++ beside them."""
+"""tang13, Fig. 12, the example, and Figs. 14 to 17: adjusted walltimes in the scheduler, month by month."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,10 +15,10 @@ from walltime.metrics import mean_gain, weighted_wait_under
 from walltime.papers import drawing
 from walltime.papers.drawing import Example, example_chart
 from walltime.papers.items import item
-from walltime.papers.results import Chart, Claims, Entry, Notes, Part, Table, Value, by_column
+from walltime.papers.results import Chart, Claims, Notes, Part, Rows, Table, Value, by_column
 from walltime.papers.study import Study
 from walltime.papers.subjects import Subject
-from walltime.papers.tang13.schemes import METHOD, SCHEMES, learnable, months_of, replays, simulated_scheme
+from walltime.papers.tang13.schemes import METHOD, SCHEMES, months_of, replays, simulated_scheme
 from walltime.policy import FCFS, WFP, Easy, Order
 from walltime.predictors import Prediction, Predictor
 from walltime.simulation import simulate
@@ -28,7 +29,7 @@ ORDERS: Mapping[str, Order] = {"wfp": WFP, "fcfs": FCFS}
 MODES = ("regular", "selective")
 MEASURES = {"wait": "average wait", "slowdown": "average slowdown", "weighted": "weighted wait"}
 BASELINE = {"wait": 100.0, "slowdown": 10.0, "weighted": 100.0}
-"""What tang13's figures set the unadjusted value of each month to."""
+"""The value of each month without adjustment, as scaled in tang13's figures."""
 MONTHS = 12
 FEW_MONTHS = 4
 LEAST_JOBS = 50
@@ -44,12 +45,12 @@ class FixedPredictions(Predictor):
     values: Array
 
     def given(self, requested: Array, runtime: Array) -> Array:
-        """The predictions."""
+        """Return the predictions."""
         return self.values
 
 
 def simulate_month(workload: Workload, order: Order, mode: str, predicted: Array | None) -> dict[str, float]:
-    """One month on an empty machine, run until it is empty again: wait and slowdown, and the wait weighted by priority."""
+    """Simulate one month on an empty machine until it is empty again; return wait and slowdown, and the wait weighted by priority."""
     options: dict[str, Any] = {} if predicted is None else {"prediction": Prediction(FixedPredictions(predicted), mode)}
     schedule = simulate(workload, Easy(order=order), **options)
     summary = schedule.summary()
@@ -60,45 +61,42 @@ def simulate_month(workload: Workload, order: Order, mode: str, predicted: Array
     return {**values, "broken": broken, "jobs": len(workload)}
 
 
-def run_months(study: Study, subject: Subject) -> dict[tuple[str, str, str], list[dict[str, float]]]:
-    """Results by order, mode and scheme, one per month; the scheme `none` is the baseline of both modes."""
-    known = study.memory.get(("months", subject.name))
+Combination = tuple[str, str, str]
+"""An order, a mode and a scheme; the mode and the scheme `none` are the baseline."""
+
+
+def run_months(study: Study, subject: Subject) -> dict[Combination, list[dict[str, float]]]:
+    """Return the results of each combination, one per month."""
+    known: dict[Combination, list[dict[str, float]]] | None = study.memory.get(("months", subject.name))
     if known is not None:
-        by_combination: dict[tuple[str, str, str], list[dict[str, float]]] = known
-        return by_combination
+        return known
     w = subject.workload
-    made = replays(study, subject, [simulated_scheme(w, s) for s in SCHEMES])
-    predicted = {s: made[simulated_scheme(w, s)].predicted for s in SCHEMES}
-    parts = []
-    for name, begin, end in months_of(subject)[1:]:
-        inside = np.flatnonzero((w.submit >= begin) & (w.submit < end))
-        if len(inside) >= LEAST_JOBS:
-            parts.append((name, inside))
-    parts = parts[: FEW_MONTHS if study.quick else MONTHS]
-    alone = {name: w.take(inside, name) for name, inside in parts}
-    places = dict(parts)
-    tasks = []
-    for order in ORDERS:
-        for mode, scheme in [("none", "none"), *((mode, scheme) for mode in MODES for scheme in SCHEMES)]:
-            for name, _ in parts:
-                what = {"sha256": w.origin.sha256, "procs": w.machine_procs, "order": order, "mode": mode, "scheme": scheme}
-                tasks.append({**what, "month": name})
+    made = replays(study, subject, [simulated_scheme(subject, s) for s in SCHEMES])
+    predicted = {s: replay.predicted for s, replay in zip(SCHEMES, made.values(), strict=True)}
+    places = {name: np.flatnonzero((w.submit >= begin) & (w.submit < end)) for name, begin, end in months_of(subject)[1:]}
+    names = [name for name, inside in places.items() if len(inside) >= LEAST_JOBS][: FEW_MONTHS if study.quick else MONTHS]
+    alone = {name: w.take(places[name], name) for name in names}
+    head = {"sha256": w.origin.sha256, "procs": w.machine_procs}
+    tasks = [
+        head | {"order": order, "mode": mode, "scheme": scheme, "month": name}
+        for order in ORDERS
+        for mode, scheme in [("none", "none"), *itertools.product(MODES, SCHEMES)]
+        for name in names
+    ]
 
     def compute(task: Mapping[str, Any], _check: Callable[[int], None]) -> dict[str, float]:
         month, scheme = task["month"], task["scheme"]
         chosen = None if scheme == "none" else predicted[scheme][places[month]]
         return simulate_month(alone[month], ORDERS[task["order"]], task["mode"], chosen)
 
-    results = study.kept(f"{subject.name}: months", tasks, compute)
-    by_combination = {}
-    for task, result in zip(tasks, results, strict=True):
-        by_combination.setdefault((str(task["order"]), str(task["mode"]), str(task["scheme"])), []).append(result)
-    study.memory["months", subject.name] = by_combination
-    return by_combination
+    known = study.memory["months", subject.name] = {}
+    for task, result in zip(tasks, study.kept(f"{subject.name}: months", tasks, compute), strict=True):
+        known.setdefault((str(task["order"]), str(task["mode"]), str(task["scheme"])), []).append(result)
+    return known
 
 
-def gains(results: Mapping[tuple[str, str, str], Sequence[Mapping[str, float]]], order: str, mode: str, scheme: str) -> dict[str, float]:
-    """Mean of the monthly gains over no adjustment, percent, by measure."""
+def gains(results: Mapping[Combination, Sequence[Mapping[str, float]]], order: str, mode: str, scheme: str) -> dict[str, float]:
+    """Return the mean of the monthly gains over no adjustment, percent, by measure."""
     base, mine = results.get((order, "none", "none"), []), results.get((order, mode, scheme), [])
     result = {}
     for measure in MEASURES:
@@ -108,51 +106,48 @@ def gains(results: Mapping[tuple[str, str, str], Sequence[Mapping[str, float]]],
 
 
 def _figure(name: str) -> Callable[[Study], list[Part]]:
+    """Return the function of one of the `FIGURES`."""
     order, mode = FIGURES[name]
 
     def run(study: Study) -> list[Part]:
-        subjects = learnable(study)
-        by_log = {s.name: run_months(study, s) for s in subjects}
-        measures = list(MEASURES)
+        by_log = {s.name: run_months(study, s) for s in study.with_users}
 
-        def draw(axes: Axes, row: int, column: int) -> None:
-            results, measure = by_log[subjects[column].name], measures[row]
+        def draw(axes: Axes, results: dict[Combination, list[dict[str, float]]], measure: str) -> None:
             base = np.array([m[measure] for m in results.get((order, "none", "none"), [])], np.float64)
             if not len(base):
                 return
             x = np.arange(1, len(base) + 1)
             drawing.line(axes, x, np.full(len(base), BASELINE[measure]), 3, "no adjustment", linewidth=1)
-            for k, scheme in enumerate(SCHEMES):
-                values = np.array([m[measure] for m in results[order, mode, scheme]], np.float64)
-                with np.errstate(divide="ignore", invalid="ignore"):
-                    drawing.line(axes, x, BASELINE[measure] * values / base, k, scheme, marker=drawing.MARKERS[k], markersize=3)
+            values = {scheme: np.array([m[measure] for m in results[order, mode, scheme]], np.float64) for scheme in SCHEMES}
+            with np.errstate(divide="ignore", invalid="ignore"):
+                drawing.numbered(axes, {s: BASELINE[measure] * v / base for s, v in values.items()}, markers=True)
 
-        figure = drawing.panels([s.name for s in subjects], list(MEASURES.values()), draw, x="month")
-        printed = (r for r in study.printed.tables["gains"].rows if (r["order"], r["mode"]) == (order, mode))
-        rows: list[list[Entry]] = [
-            ["tang13: Intrepid", str(line["scheme"]), *(_given(line[m]) for m in MEASURES), None] for line in printed
-        ]
+        figure = drawing.panels(by_log, MEASURES, draw, x="month")
+        rows: Rows = []
+        for printed in study.printed.tables["gains"].rows:
+            if (printed["order"], printed["mode"]) == (order, mode):
+                given = [Value(float(v)) if isinstance(v, int | float) else str(v) for v in (printed[m] for m in MEASURES)]
+                rows.append(["tang13: Intrepid", str(printed["scheme"]), *given, None])
         claims = Claims()
         lines: list[tuple[object, ...]] = []
-        for subject in subjects:
-            results = by_log[subject.name]
+        for log, results in by_log.items():
             by_scheme = {s: gains(results, order, mode, s) for s in SCHEMES}
             for scheme, values in by_scheme.items():
                 broken = sum(int(m["broken"]) for m in results.get((order, mode, scheme), []))
-                rows.append([subject.name, scheme, *(Value(v, digits=1) for v in values.values()), Value(broken)])
+                rows.append([log, scheme, *(Value(v, digits=1) for v in values.values()), Value(broken)])
             evidence = ", ".join(f"{s} {v['wait']:+.1f} %" for s, v in by_scheme.items())
-            claims.add(f"{subject.name}: p85 shortens the average wait", by_scheme["p85"]["wait"] > 0, evidence)
+            mine = by_scheme["p85"]["wait"]
+            claims.add(f"{log}: p85 shortens the average wait", mine > 0, evidence)
             if mode == "selective":
                 regular = gains(results, order, "regular", "p85")["wait"]
-                mine = by_scheme["p85"]["wait"]
                 evidence = f"{mine:+.1f} % against {regular:+.1f} %"
-                claims.add(f"{subject.name}: selective beats regular on the wait (p85)", mine > regular, evidence)
+                claims.add(f"{log}: selective beats regular on the wait (p85)", mine > regular, evidence)
             for scheme in ("none", *SCHEMES):
                 for k, month in enumerate(results.get((order, "none" if scheme == "none" else mode, scheme), []), 1):
-                    lines.append((subject.name, scheme, k, *(month[m] for m in MEASURES)))
+                    lines.append((log, scheme, k, *(month[m] for m in MEASURES)))
         columns = ["log", "scheme", "wait", "slowdown", "weighted wait", "reserved starts missed"]
         title = f"Average improvement, {order.upper()}, {mode} adjustment (%)"
-        note = "Mean of the monthly gains; positive is better. Reservations broken: first reservations that a job started after."
+        note = "Mean of the monthly gains; positive is better. Reserved starts missed: jobs that started after their first reservation."
         data = by_column(["log", "scheme", "month", *MEASURES], lines)
         chart = Chart(name.lower(), figure, "Each month's unadjusted value is set to 100 (slowdown: 10).", data)
         return [chart, Table(name.lower(), title, columns, rows, note), claims, Notes([METHOD, MONTH_NOTE])]
@@ -166,20 +161,13 @@ MONTH_NOTE = (
 )
 
 
-def _given(value: object) -> Entry:
-    return Value(float(value), digits=0) if isinstance(value, int | float) else str(value)
-
-
-# ------------------------------------------------------------------------------------------------------- Fig. 12
-
-
 ADJUSTED = {1: 60, 2: 100, 3: 90, 4: 90, 5: 50}
 """Adjusted walltimes of Fig. 12; the figure has no numbers, these have its proportions."""
 ESTIMATED, RAN = {3: 150, 4: 150, 5: 50}, {3: 80, 4: 130, 5: 40}
 
 
 def figure_12_jobs(waiting: int) -> Workload:
-    """Job 1, which runs, job 2, which is first in the queue, and one of the jobs behind it."""
+    """Return job 1, which runs, job 2, which is first in the queue, and one of the jobs behind it."""
     return Workload.from_arrays(
         submit=[0, 1, 2],
         runtime=[80, 50, RAN[waiting]],
@@ -212,21 +200,18 @@ def figure_12(_study: Study) -> list[Part]:
         ("running jobs adjusted too: neither 3 nor 4 fits", not {(3, "regular"), (4, "regular")} & at_once, "the window ends at 60"),
         ("and job 2 misses its reservation", (3, "regular") in late, f"at {second[3, 'regular']} instead of 60"),
     )
-    rows: list[list[Entry]] = []
-    for (waiting, mode), start in starts.items():
-        rows.append([str(waiting), mode, Value(start[1]), Value(reserved_start[waiting, mode]), Value(start[2])])
+    rows: Rows = [[str(key[0]), key[1], Value(start[1]), Value(reserved_start[key]), Value(start[2])] for key, start in starts.items()]
     drawn = []
     for waiting in (3, 4):
-        jobs = figure_12_jobs(waiting)
+        jobs, names = figure_12_jobs(waiting), ["1", "2", str(waiting)]
         adjusted = replace(jobs, believed=np.array([100, 100, ADJUSTED[waiting]]))
-        drawn.append(Example(f"job {waiting}, as estimated by its user", jobs, Easy(), names=["1", "2", str(waiting)]))
-        drawn.append(Example(f"job {waiting}, adjusted while it waits", adjusted, Easy(), names=["1", "2", str(waiting)]))
+        drawn.append(Example(f"job {waiting}, as estimated by its user", jobs, Easy(), names=names))
+        drawn.append(Example(f"job {waiting}, adjusted while it waits", adjusted, Easy(), names=names))
     chart = example_chart("fig12", drawn, "A machine of 10; job 1 runs, job 2 has a reservation at 100.")
     columns = ["job behind", "adjustment", "2 starts at", "reserved at", "it starts at"]
     return [chart, Table("fig12", "Starts", columns, rows), claims]
 
 
-F14 = item("F14", title="Fig. 14: WFP, regular adjustment")(_figure("F14"))
-F15 = item("F15", title="Fig. 15: WFP, selective adjustment")(_figure("F15"))
-F16 = item("F16", title="Fig. 16: FCFS, regular adjustment")(_figure("F16"))
-F17 = item("F17", title="Fig. 17: FCFS, selective adjustment")(_figure("F17"))
+F14, F15, F16, F17 = (
+    item(name, title=f"Fig. {name[1:]}: {order.upper()}, {mode} adjustment")(_figure(name)) for name, (order, mode) in FIGURES.items()
+)

@@ -1,52 +1,39 @@
-"""tsafrir06's figures on what backfilling does: 5, 7, 8 and 9."""
+"""tsafrir06's figures on the effects of backfilling: 5, 7, 8 and 9."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from walltime.papers.items import item
-from walltime.papers.results import Chart, Claim, Claims, Notes, Part, Table, Value
+from walltime.papers.results import Claim, Claims, Notes, Part, Rows, Table, Value
 from walltime.papers.study import Study
-from walltime.papers.subjects import PAPER
-from walltime.papers.tsafrir06.performance import sweep_data, sweep_figure
-from walltime.papers.tsafrir06.sweep import FINE, Sweep, run_sweep, smooth
+from walltime.papers.tsafrir06.sweep import FINE, Sweep, run_sweep, smooth, sweep_chart
 
 AT = 10.0
 """The f at which tsafrir06 gives numbers."""
 
 
-def _over_f(study: Study, name: str, caption: str, metrics: dict[str, tuple[str, float]]) -> tuple[list[Sweep], Chart]:
-    """The logs over f, and a figure of these metrics, each with its unit and by what it is divided for that."""
-    sweeps = [run_sweep(study, subject) for subject in study.subjects]
-    units = {metric: unit for metric, (unit, _) in metrics.items()}
-    figure = sweep_figure(sweeps, units, {metric: divisor for metric, (_, divisor) in metrics.items()})
-    return sweeps, Chart(name, figure, caption, sweep_data(sweeps, units))
-
-
-def _at(sweep: Sweep, metric: str, f: float) -> float:
-    return float(sweep.mean(metric)[int(np.argmin(np.abs(sweep.f - f)))])
-
-
-def _rises(sweep: Sweep, metric: str, what: str) -> Claim:
-    """Rises with f: the smoothed mean at the end is over that at the start, and nine of ten coarse steps go up."""
+def _rises(sweep: Sweep, metric: str, name: str) -> Claim:
+    """Return whether a metric rises with f: its smoothed mean is higher at the end than at the start, nine of ten coarse steps go up."""
     inside = (sweep.f >= 0) & (sweep.f <= FINE[-1])
     values = smooth(sweep.f[inside], sweep.mean(metric)[inside])
     coarse = values[:: max(len(values) // 10, 1)]
     coarse = coarse[np.isfinite(coarse)]
     if len(coarse) < 2:
-        return f"{sweep.subject.name}: {what} rises with f", None, "there are none"
+        return f"{sweep.subject.name}: {name} rises with f", None, "there are none"
     up = int((np.diff(coarse) > 0).sum())
     evidence = f"{coarse[0]:,.4g} to {coarse[-1]:,.4g}, {up} of {len(coarse) - 1} steps up"
-    return f"{sweep.subject.name}: {what} rises with f", bool(coarse[-1] > coarse[0] and up >= 0.9 * (len(coarse) - 1)), evidence
+    return f"{sweep.subject.name}: {name} rises with f", bool(coarse[-1] > coarse[0] and up >= 0.9 * (len(coarse) - 1)), evidence
 
 
 @item("F5")
 def figure_5(study: Study) -> list[Part]:
     """Fig. 5: how many jobs are backfilled, and how long they run."""
     metrics = {"backfilled_percent": ("backfilled jobs (%)", 1.0), "mean_runtime_backfilled": ("their mean runtime (min)", 60.0)}
-    sweeps, chart = _over_f(study, "fig5", "Backfilled jobs over f.", metrics)
+    sweeps = [run_sweep(study, subject) for subject in study.subjects]
+    chart = sweep_chart("fig5", sweeps, "Backfilled jobs over f.", metrics)
     low, high = _range(study, "F5", "growth")
-    rows: list[list[str | Value]] = []
+    rows: Rows = []
     claims = Claims()
     for sweep in sweeps:
         claims += [
@@ -54,7 +41,7 @@ def figure_5(study: Study) -> list[Part]:
             _rises(sweep, "mean_runtime_backfilled", "their runtime"),
         ]
         for metric, word in (("backfilled_percent", "share"), ("mean_runtime_backfilled", "runtime")):
-            first, last = _at(sweep, metric, 0), _at(sweep, metric, AT)
+            first, last = sweep.at(metric, 0), sweep.at(metric, AT)
             growth = 100 * (last / first - 1)
             rows.append(
                 [sweep.subject.name, word, Value(first, digits=1), Value(last, digits=1), f"{growth:+.1f} %", f"{low:g} to {high:g} %"]
@@ -68,11 +55,12 @@ def figure_5(study: Study) -> list[Part]:
 def figure_7(study: Study) -> list[Part]:
     """Fig. 7: wild backfills."""
     metrics = {"wild_percent": ("wildly backfilled jobs (%)", 1.0), "mean_runtime_wild": ("their mean runtime (min)", 60.0)}
-    sweeps, chart = _over_f(study, "fig7", "Wildly backfilled jobs over f.", metrics)
+    sweeps = [run_sweep(study, subject) for subject in study.subjects]
+    chart = sweep_chart("fig7", sweeps, "Wildly backfilled jobs over f.", metrics)
     low, high = _range(study, "F7", "wild_percent")
     claims = Claims()
     for sweep in sweeps:
-        none, some = _at(sweep, "wild_percent", 0), _at(sweep, "wild_percent", AT)
+        none, some = sweep.at("wild_percent", 0), sweep.at("wild_percent", AT)
         log = sweep.subject.name
         claims.add(f"{log}: no wild backfill with perfect estimates", none == 0, f"{none:g} %")
         claims.add(f"{log}: {low:g} to {high:g} % at f = 10", low <= some <= high, f"{some:.1f} %")
@@ -84,21 +72,15 @@ def figure_7(study: Study) -> list[Part]:
 def figure_8(study: Study) -> list[Part]:
     """Fig. 8: the jobs that are delayed by them."""
     metrics = {"delayed_percent": ("delayed jobs (%)", 1.0), "mean_delay": ("their mean delay (min)", 60.0)}
-    sweeps, chart = _over_f(study, "fig8", "Delayed jobs over f.", metrics)
-    printed = study.printed.tables["F8"].value("value", quantity="delayed_percent")
-    rows: list[list[str | Value]] = []
+    sweeps = [run_sweep(study, subject) for subject in study.subjects]
+    chart = sweep_chart("fig8", sweeps, "Delayed jobs over f.", metrics)
+    rows: Rows = []
     claims = Claims()
     for sweep in sweeps:
-        share = _at(sweep, "delayed_percent", AT)
-        moves = _at(sweep, "shadow_moves", AT) / max(_at(sweep, "measured_jobs", AT), 1) * 100
-        rows.append(
-            [
-                sweep.subject.name,
-                Value(share, printed if sweep.subject.kind == PAPER else None, digits=2),
-                Value(_at(sweep, "mean_delay", AT)),
-                Value(moves, digits=2),
-            ]
-        )
+        share = sweep.at("delayed_percent", AT)
+        moves = sweep.at("shadow_moves", AT) / max(sweep.at("measured_jobs", AT), 1) * 100
+        delayed = Value(share, study.printed_value(sweep.subject, "F8", "value", quantity="delayed_percent"), digits=2)
+        rows.append([sweep.subject.name, delayed, Value(sweep.at("mean_delay", AT)), Value(moves, digits=2)])
         claims.append(_rises(sweep, "mean_delay", "the delay"))
         claims.add(f"{sweep.subject.name}: around 1 % of the jobs are delayed", 0.5 <= share <= 2, f"{share:.2f} %")
     columns = ["log", "delayed jobs (%)", "mean delay (s)", "moves of the real shadow per 100 jobs"]
@@ -106,7 +88,7 @@ def figure_8(study: Study) -> list[Part]:
         chart,
         Table("fig8-at-10", "At f = 10", columns, rows),
         claims,
-        Notes(["The paper says around 1 %; from 0.5 to 2 % counts as that here."]),
+        Notes(["The paper states around 1 %; from 0.5 to 2 % is accepted here."]),
     ]
 
 
@@ -114,12 +96,13 @@ def figure_8(study: Study) -> list[Part]:
 def figure_9(study: Study) -> list[Part]:
     """Fig. 9: the other jobs, and SJFness."""
     metrics = {"mean_runtime_others": ("runtime of the others (min)", 60.0), "sjfness": ("SJFness (%)", 1.0)}
-    sweeps, chart = _over_f(study, "fig9", "Runtime of the jobs that are not backfilled, and SJFness, over f.", metrics)
-    rows: list[list[str | Value]] = []
+    sweeps = [run_sweep(study, subject) for subject in study.subjects]
+    chart = sweep_chart("fig9", sweeps, "Runtime of the jobs that are not backfilled, and SJFness, over f.", metrics)
+    rows: Rows = []
     claims = Claims()
     for sweep in sweeps:
         log = sweep.subject.name
-        first, last = _at(sweep, "mean_runtime_others", 0), _at(sweep, "mean_runtime_others", AT)
+        first, last = sweep.at("mean_runtime_others", 0), sweep.at("mean_runtime_others", AT)
         claims.add(f"{log}: the others' runtime becomes shorter", last < first, f"{first:,.0f} s to {last:,.0f} s")
         values = smooth(sweep.f, sweep.mean("sjfness"))
         top = int(np.argmax(values))
@@ -129,14 +112,12 @@ def figure_9(study: Study) -> list[Part]:
         twin, mean = sweep.twin("sjfness"), sweep.mean("sjfness")
         share = float((twin[1:] > mean[1:]).mean())
         claims.add(f"{log}: SJFness is higher under the deterministic model", share > 0.5, f"{100 * share:.0f} % of the f")
-        choices = [_at(sweep, name, AT) for name in ("sjfness", "sjfness_of_choices")]
-        rows.append(
-            [log, Value(values[0], digits=2), Value(values[top], digits=2), Value(choices[0], digits=2), Value(choices[1], digits=2)]
-        )
+        shown = (values[0], values[top], *(sweep.at(name, AT) for name in ("sjfness", "sjfness_of_choices")))
+        rows.append([log, *(Value(value, digits=2) for value in shown)])
     columns = ["log", "f = 0", "highest", "f = 10", "f = 10, of real choices only"]
     return [
         chart,
-        Table("fig9-sjfness", "SJFness (%): every start counted, and without those of jobs that were alone", columns, rows),
+        Table("fig9-sjfness", "SJFness (%): every start counted, and without starts of jobs that were alone", columns, rows),
         claims,
         Notes(["SJFness counts every start, also of a job that was alone in the queue; the table has the other reading too."]),
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -13,16 +14,17 @@ from walltime.metrics.estimates import accuracy_by_runtime, rank_of, top_share
 from walltime.papers import drawing
 from walltime.papers.drawing import Example, example_chart
 from walltime.papers.items import item
-from walltime.papers.results import Chart, Claims, Notes, Part, Table, Value
+from walltime.papers.results import Chart, Claims, Notes, Part, Rows, Table, Value
 from walltime.papers.study import Study
+from walltime.papers.subjects import Subject
 from walltime.policy import Easy
 from walltime.simulation import simulate
 from walltime.workload import Workload
 
 SCALE = 3
-"""The unit of time of the worked examples, s, so that thirds are whole."""
+"""Unit of time of the worked examples, s, so that thirds are whole."""
 RUNTIMES = {"J1": 6, "J2": 4, "J3": 3, "J4": 4, "J5": 3, "J6": 2}
-"""Of Fig. 6, by Table II; J3's is not in the paper."""
+"""Runtimes of Fig. 6, by Table II; J3's is not in the paper."""
 RATIOS = (1.5, 2.0, 4.0, 10.0)
 SAMPLES = 200_000
 
@@ -30,23 +32,19 @@ SAMPLES = 200_000
 @item("T1")
 def table_1(study: Study) -> list[Part]:
     """Table I: the logs."""
-    printed = study.printed.tables["T1"]
-    rows: list[list[str | Value]] = []
+    rows: Rows = []
     for subject in study.subjects:
         w = subject.workload
-        mine = subject.name if subject.kind == "paper" else ""
+        procs, jobs, load = (study.printed_value(subject, "T1", name, log=subject.name) for name in ("procs", "jobs", "utilization"))
         days = f"{(int(w.submit[-1]) - int(w.submit[0])) / 86_400:,.0f} days"
-        jobs = Value(len(w), printed.value("jobs", log=mine), within=0.01)
-        load = Value(w.offered_load, printed.value("utilization", log=mine), within=0.02, digits=3)
-        rows.append(
-            [subject.name, subject.log, subject.about, Value(w.machine_procs, printed.value("procs", log=mine), within=0), jobs, days, load]
-        )
+        size = [Value(w.machine_procs, procs, within=0), Value(len(w), jobs, within=0.01)]
+        rows.append([subject.name, subject.log, subject.about, *size, days, Value(w.offered_load, load, within=0.02, digits=3)])
     columns = ["log", "file", "what it is", "processors", "jobs", "submitted over", "offered load"]
     return [Table("table1", "The logs", columns, rows)]
 
 
 def figure_6_jobs(factor: Fraction) -> Workload:
-    """The jobs of Fig. 6 with estimates of `factor` times the runtimes; J3 needs both processors, the others one."""
+    """Return the jobs of Fig. 6 with estimates of `factor` times the runtimes; J3 needs both processors, the others one."""
     runtime = np.array([SCALE * r for r in RUNTIMES.values()])
     requested = np.array([int(SCALE * r * factor) for r in RUNTIMES.values()])
     procs = np.array([2 if name == "J3" else 1 for name in RUNTIMES])
@@ -57,13 +55,12 @@ def figure_6_jobs(factor: Fraction) -> Workload:
 def table_2(study: Study) -> list[Part]:
     """Table II: the hole in the schedule of Fig. 6."""
     printed = study.printed.tables["T2"]
-    rows: list[list[str | Value]] = []
+    rows: Rows = []
     for text in (str(row["F"]) for row in printed.rows):
         factor = Fraction(text)
         jobs = figure_6_jobs(factor)
         schedule = simulate(jobs, Easy())
-        reserved_start = dict(zip(RUNTIMES, schedule.reserved_start.tolist(), strict=True))["J3"]
-        hole = reserved_start / SCALE - RUNTIMES["J2"]
+        hole = int(schedule.reserved_start[list(RUNTIMES).index("J3")]) / SCALE - RUNTIMES["J2"]
         started = next(name for name, start in zip(RUNTIMES, schedule.start.tolist(), strict=True) if start == SCALE * RUNTIMES["J2"])
         mine = [Value(float(RUNTIMES[j] * factor), printed.value(j, F=text), within=0.001, digits=2) for j in ("J1", "J4", "J5", "J6")]
         rows.append([text, *mine, Value(hole, printed.value("hole", F=text), within=0.001, digits=2), started])
@@ -91,17 +88,10 @@ def figure_6(_study: Study) -> list[Part]:
     perfect, doubled = (int(s.start[2]) / SCALE for s in start)
     dynamics = start[1].dynamics
     assert dynamics is not None
+    reserved, j4 = int(start[1].reserved_start[2]), int(start[1].start[3])
     claims = Claims(
-        (
-            "F = 2: J3 has its reservation at T12",
-            int(start[1].reserved_start[2]) == 12 * SCALE,
-            f"T{int(start[1].reserved_start[2]) / SCALE:g}",
-        ),
-        (
-            "F = 2: J4 is backfilled at T4, a wild backfill",
-            bool(dynamics.wild[3]) and int(start[1].start[3]) == 4 * SCALE,
-            "J4 starts at T4",
-        ),
+        ("F = 2: J3 has its reservation at T12", reserved == 12 * SCALE, f"T{reserved / SCALE:g}"),
+        ("F = 2: J4 is backfilled at T4, a wild backfill", bool(dynamics.wild[3]) and j4 == 4 * SCALE, "J4 starts at T4"),
         ("J3 starts later than with perfect estimates", doubled > perfect, f"T{doubled:g} against T{perfect:g}"),
     )
     caption = (
@@ -114,25 +104,21 @@ def figure_6(_study: Study) -> list[Part]:
 def figure_10(_study: Study) -> list[Part]:
     """Fig. 10: how often the f-model gives the wrong order."""
     factors = np.linspace(1, 30, 59)
-    draws = np.random.Generator(np.random.Philox(10)).random((2, SAMPLES))
+    few = factors[::6]
+    first, second = np.random.Generator(np.random.Philox(10)).random((2, SAMPLES))
     curves = {ratio: np.array([wrong_order_probability(1.0, ratio, float(f)) if f > 1 else 0.0 for f in factors]) for ratio in RATIOS}
-    seen = {
-        ratio: np.array([((1 + (f - 1) * draws[0]) > ratio * (1 + (f - 1) * draws[1])).mean() for f in factors[::6]]) for ratio in RATIOS
-    }
+    seen = {ratio: np.array([(1 + (f - 1) * first > ratio * (1 + (f - 1) * second)).mean() for f in few]) for ratio in RATIOS}
 
-    def draw(axes: Axes, _row: int, _column: int) -> None:
+    def draw(axes: Axes, _data: None, _row: str) -> None:
         for k, ratio in enumerate(RATIOS):
             drawing.line(axes, factors, curves[ratio], k, f"r2 = {ratio:g} r1")
-            axes.plot(
-                factors[::6], seen[ratio], linestyle="", marker=drawing.MARKERS[k], markersize=3.5, color="black", markerfacecolor="none"
-            )
+            look: dict[str, Any] = {"linestyle": "", "markersize": 3.5, "color": "black", "markerfacecolor": "none"}
+            axes.plot(few, seen[ratio], marker=drawing.MARKERS[k], **look)
 
-    figure = drawing.panels([""], ["Pr(e1 > e2)"], draw, x="F")
+    figure = drawing.panels({"": None}, "Pr(e1 > e2)", draw, x="F")
     worst = max(float(np.abs(curves[ratio][::6] - seen[ratio]).max()) for ratio in RATIOS)
     error = 4 * 0.5 / SAMPLES**0.5
-    rows: list[list[str | Value]] = [
-        [f"{r:g}", Value(float(curves[r][-1]), digits=4), Value(float(seen[r][-1]), digits=4), Value(1 / (2 * r), digits=4)] for r in RATIOS
-    ]
+    rows: Rows = [[f"{r:g}", *(Value(float(v), digits=4) for v in (curves[r][-1], seen[r][-1], 1 / (2 * r)))] for r in RATIOS]
     claims = Claims(
         ("formula and samples agree", worst < error, f"largest difference {worst:.5f}, four standard errors are {error:.5f}"),
         ("never over r1 / (2 r2)", all(float(curves[r].max()) <= 1 / (2 * r) for r in RATIOS), "at every F drawn"),
@@ -146,55 +132,49 @@ def figure_10(_study: Study) -> list[Part]:
 @item("F11")
 def figure_11(study: Study) -> list[Part]:
     """Fig. 11: runtimes and estimates."""
-    subjects = study.subjects
 
-    def draw(axes: Axes, _row: int, column: int) -> None:
-        w = subjects[column].workload
-        draw_distributions(axes, np.minimum(w.runtime, w.requested), w.requested, subjects[column].emax)
+    def draw(axes: Axes, subject: Subject, _row: str) -> None:
+        w = subject.workload
+        draw_distributions(axes, np.minimum(w.runtime, w.requested), w.requested, subject.emax)
         legend = axes.get_legend()
         if legend is not None:
             legend.remove()
         axes.set_xticks(axes.get_xticks()[::2])
 
-    figure = drawing.panels([s.name for s in subjects], ["share of jobs (%)"], draw)
-    rows: list[list[str | Value]] = []
+    figure = drawing.panels({s.name: s for s in study.subjects}, "share of jobs (%)", draw)
+    rows: Rows = []
     claims = Claims()
-    for subject in subjects:
+    for subject in study.subjects:
         requested = subject.workload.requested
         effective = int(subject.facts.get("effective_emax", subject.emax))
         share, (rank, percent) = top_share(requested), rank_of(effective, requested)
         rows.append([subject.name, Value(share, digits=1), f"{effective / 3600:g} h", str(rank), Value(percent, digits=1)])
         if subject.has_estimates:
             claims.add(f"{subject.name}: 20 values are the estimates of about 90 % of the jobs", abs(share - 90) <= 5, f"{share:.1f} %")
-            claims.add(
-                f"{subject.name}: 10 to 27 % of the jobs use the largest estimate", 10 <= percent <= 27, f"{percent:.1f} %, rank {rank}"
-            )
+            evidence = f"{percent:.1f} %, rank {rank}"
+            claims.add(f"{subject.name}: 10 to 27 % of the jobs use the largest estimate", 10 <= percent <= 27, evidence)
     columns = ["log", "the 20 most used values (%)", "effective largest estimate", "its rank", "its jobs (%)"]
     data = {"log": [str(row[0]) for row in rows]}
     return [
-        Chart("fig11", figure, "Runtimes dashed, estimates full; the steps are values that many people choose.", data),
+        Chart("fig11", figure, "Runtimes dashed, estimates full; the steps are values that many users choose.", data),
         Table("fig11", "How modal the estimates are", columns, rows),
         claims,
-        Notes(
-            ["The effective largest estimate is 4 h for KTH and 2 h for BLUE (tsafrir06, section VII), the site's limit for the others."]
-        ),
+        Notes(["The effective largest estimate is 4 h for KTH, 2 h for BLUE (tsafrir06, section VII), and else the site's limit."]),
     ]
 
 
 @item("F12")
 def figure_12(study: Study) -> list[Part]:
     """Fig. 12: accuracy and runtime."""
-    subjects = study.subjects
 
-    def draw(axes: Axes, _row: int, column: int) -> None:
-        w = subjects[column].workload
+    def draw(axes: Axes, w: Workload, _row: str) -> None:
         draw_accuracy(axes, w.runtime, w.requested)
         axes.set_xlabel("")
 
-    figure = drawing.panels([s.name for s in subjects], ["mean accuracy (%)"], draw, x="jobs by runtime", legend=False)
+    figure = drawing.panels({s.name: s.workload for s in study.subjects}, "mean accuracy (%)", draw, x="jobs by runtime", legend=False)
     claims = Claims()
     data: dict[str, list[float]] = {}
-    for subject in subjects:
+    for subject in study.subjects:
         w = subject.workload
         _, ratio = accuracy_by_runtime(w.runtime, w.requested)
         data[subject.name] = [*ratio.tolist(), *[float("nan")] * (100 - len(ratio))]

@@ -1,4 +1,4 @@
-"""tsafrir06's figures on performance: 2, 3, 4 and 13, the runs at high and low load, and the modal model beside the f-models."""
+"""tsafrir06's figures on performance: 2, 3, 4 and 13, the runs at high and low load, and the modal model compared with the f-models."""
 
 from __future__ import annotations
 
@@ -7,19 +7,31 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from walltime.metrics.estimates import rank_of
 from walltime.papers import drawing
 from walltime.papers.items import item
-from walltime.papers.results import Chart, Claim, Claims, Notes, Part, Table, Value
+from walltime.papers.results import Chart, Claim, Claims, Entry, Notes, Part, Rows, Table, Value
 from walltime.papers.study import Study
-from walltime.papers.subjects import Subject
-from walltime.papers.tsafrir06.sweep import COARSE, FEW_SEEDS, FINE, HIGH_LOAD, LOAD_SEEDS, LOW_LOAD, Sweep, f_values, run_sweep
+from walltime.papers.subjects import PAPER, Subject
+from walltime.papers.tsafrir06.sweep import (
+    COARSE,
+    FEW_SEEDS,
+    FINE,
+    HIGH_LOAD,
+    LOAD_SEEDS,
+    LOW_LOAD,
+    SEEDS,
+    Sweep,
+    f_values,
+    run_sweep,
+    sweep_chart,
+)
 
 METRICS = {"mean_wait": "wait", "mean_bounded_slowdown": "slowdown"}
-UNITS = {"mean_wait": "average wait (min)", "mean_bounded_slowdown": "average bounded slowdown"}
-DIVISOR = {"mean_wait": 60.0, "mean_bounded_slowdown": 1.0}
+ROWS = {"mean_wait": ("average wait (min)", 60.0), "mean_bounded_slowdown": ("average bounded slowdown", 1.0)}
+"""The unit of each metric in figures, and the divisor for it."""
+DIGITS = {"mean_wait": 0, "mean_bounded_slowdown": 1}
 REAL = {"user": "real", "double": "2 x real", "exact": "perfect", "badness:1,deterministic=yes": "2 x perfect"}
 TRIM = "tsafrir06"
 NEAR_F0 = 0.9
@@ -33,25 +45,17 @@ def figure_2(study: Study) -> list[Part]:
     for subject in study.subjects:
         table = study.cells(f"{subject.name}: doubled estimates", subject, [{"estimates": name} for name in REAL], trim=TRIM)
         results[subject.name] = {row["estimates"]: row for row in table.iter_rows(named=True)}
-    names = list(results)
-    rows: list[list[str | Value]] = []
-    for metric, word in METRICS.items():
-        for log in names:
-            digits = 0 if metric == "mean_wait" else 1
-            rows.append([word, log, *(Value(results[log][e][metric], digits=digits) for e in REAL)])
 
-    def draw(axes: Axes, row: int, column: int) -> None:
-        metric = list(METRICS)[row]
-        log = names[column]
-        values = [results[log][e][metric] / DIVISOR[metric] for e in REAL]
-        drawing.bars(axes, {name: [value] for name, value in zip(REAL.values(), values, strict=True)}, [""])
+    def draw(axes: Axes, by_estimates: dict[str, dict[str, float]], metric: str) -> None:
+        drawing.bars(axes, {name: [by_estimates[e][metric] / ROWS[metric][1]] for e, name in REAL.items()}, [""])
         drawing.from_zero(axes)
 
-    figure = drawing.panels(names, list(UNITS.values()), draw)
+    figure = drawing.panels(results, {metric: unit for metric, (unit, _) in ROWS.items()}, draw)
+    rows: Rows = []
     claims = Claims()
     for metric, word in METRICS.items():
-        for log in names:
-            r = results[log]
+        for log, r in results.items():
+            rows.append([word, log, *(Value(r[e][metric], digits=DIGITS[metric]) for e in REAL)])
             for single, double in (("user", "double"), ("exact", "badness:1,deterministic=yes")):
                 gain = 100 * (r[double][metric] / r[single][metric] - 1)
                 claims.add(f"{log}, {word}: doubling {REAL[single]} estimates helps", gain < 0, f"{gain:+.1f} %")
@@ -60,7 +64,7 @@ def figure_2(study: Study) -> list[Part]:
     shown = Table("fig2", "Average wait (s) and bounded slowdown", ["metric", "log", *REAL.values()], rows)
     data = {"metric": [r[0] for r in rows], "log": [r[1] for r in rows]}
     caption = "EASY with the users' estimates (real), with the runtimes (perfect), and with twice either."
-    return [Chart("fig2", figure, caption, data), shown, claims, Notes(["The paper says that this usually helps, not always."])]
+    return [Chart("fig2", figure, caption, data), shown, claims, Notes(["The paper states that doubling usually helps, not always."])]
 
 
 @item("F3")
@@ -79,7 +83,7 @@ def figure_3(study: Study) -> list[Part]:
                     f"{sweep.subject.name}, {word}: better than with real estimates", share > NEAR_F0, f"{100 * share:.0f} % of the f"
                 )
     caption = "One random sample for each f, its deterministic twin of factor 1 + f / 2, and the real estimates."
-    return [_chart("fig3", sweeps, caption, bands=False), claims]
+    return [sweep_chart("fig3", sweeps, caption, ROWS, bands=False), claims]
 
 
 @item("F4")
@@ -88,8 +92,8 @@ def figure_4(study: Study) -> list[Part]:
     sweeps = [run_sweep(study, subject) for subject in study.subjects]
     farther = "The same up to f = 100, on a logarithmic axis from f = 0.1 on; tsafrir06 looked there without showing it."
     return [
-        _chart("fig4", sweeps, _caption(study)),
-        _chart("fig4-wide", sweeps, farther, wide=True),
+        sweep_chart("fig4", sweeps, _caption(study), ROWS),
+        sweep_chart("fig4-wide", sweeps, farther, ROWS, wide=True),
         shape_table(sweeps, "fig4-shapes", "Shapes of the mean curves, f up to 100"),
         Claims(*(claim for sweep in sweeps for metric, word in METRICS.items() for claim in shape_claims(sweep, metric, word))),
         Notes([SHAPE_NOTE]),
@@ -103,46 +107,32 @@ SHAPE_NOTE = (
 
 
 def shape_table(sweeps: Sequence[Sweep], name: str, title: str) -> Table:
-    """Shape, fall and rise of each curve, the best f, and the values at f = 0 and with real estimates."""
-    rows: list[list[str | Value | None]] = []
+    """Return a table with shape, fall and rise of each curve, the best f, and the values at f = 0 and with real estimates."""
+    rows: Rows = []
     for metric, word in METRICS.items():
-        digits = 0 if metric == "mean_wait" else 1
         for sweep in sweeps:
             shape, fall, rise = sweep.shape(metric)
             mean = sweep.mean(metric)
             best = int(np.argmin(mean))
             printed = str(sweep.subject.facts.get(word, "-"))
             row = [word, sweep.subject.name, printed, shape, f"{100 * fall:.1f} %", f"{100 * rise:.1f} %", f"{sweep.f[best]:g}"]
-            rows.append([*row, *(Value(v, digits=digits) for v in (mean[0], mean[best], mean[-1], sweep.real(metric)))])
-    columns = [
-        "metric",
-        "log",
-        "shape in print",
-        "shape here",
-        "falls by",
-        "rises by",
-        "best f",
-        "f = 0",
-        "best",
-        f"f = {sweeps[0].f[-1]:g}",
-        "real",
-    ]
+            rows.append([*row, *(Value(v, digits=DIGITS[metric]) for v in (mean[0], mean[best], mean[-1], sweep.real(metric)))])
+    columns = ["metric", "log", "shape in print", "shape here", "falls by", "rises by"]
+    columns += ["best f", "f = 0", "best", f"f = {sweeps[0].f[-1]:g}", "real"]
     return Table(name, title, columns, rows, "Falls and rises are relative to the value at f = 0.")
 
 
 def shape_claims(sweep: Sweep, metric: str, word: str) -> Claims:
-    """What tsafrir06 says of a curve: its shape, that f > 0 is better than f = 0, and that the deterministic model is near the best."""
+    """Return tsafrir06's claims on a curve: its shape, f > 0 is better than f = 0, and the deterministic model is near the best."""
     log = sweep.subject.name
     shape, fall, rise = sweep.shape(metric)
-    printed = sweep.subject.facts.get(word) if sweep.subject.kind == "paper" else None
+    printed = sweep.subject.facts.get(word) if sweep.subject.kind == PAPER else None
     evidence = f"{shape}: falls by {100 * fall:.1f} %, then rises by {100 * rise:.1f} %"
-    claims = Claims(
-        (
-            f"{log}, {word}: {printed}-shaped" if printed else f"{log}, {word}: V or L",
-            shape == printed if printed else shape in "VL",
-            evidence,
-        ),
-    )
+    claims = Claims()
+    if printed:
+        claims.add(f"{log}, {word}: {printed}-shaped", shape == printed, evidence)
+    else:
+        claims.add(f"{log}, {word}: V or L", shape in "VL", evidence)
     claims.append(_better_than_perfect(sweep, metric, word))
     mean, twin = sweep.mean(metric), sweep.twin(metric)
     inside = (sweep.f > 0) & (sweep.f <= FINE[-1])
@@ -152,12 +142,12 @@ def shape_claims(sweep: Sweep, metric: str, word: str) -> Claims:
 
 
 def _better_than_perfect(sweep: Sweep, metric: str, word: str) -> Claim:
-    """Almost all f > 0 are better than f = 0; on SDSC tsafrir06 makes an exception."""
+    """Return whether almost all f > 0 are better than f = 0; tsafrir06 makes an exception for SDSC."""
     mean = sweep.mean(metric)
     share = float((mean[1:] < mean[0]).mean())
     exception = sweep.subject.name == "SDSC"
-    what = f"{sweep.subject.name}, {word}: f > 0 better than f = 0{' (tsafrir06: an exception)' if exception else ''}"
-    return what, None if exception else share >= NEAR_F0, f"{100 * share:.0f} % of the f"
+    claim = f"{sweep.subject.name}, {word}: f > 0 better than f = 0{' (tsafrir06: an exception)' if exception else ''}"
+    return claim, None if exception else share >= NEAR_F0, f"{100 * share:.0f} % of the f"
 
 
 @item("F13")
@@ -165,19 +155,17 @@ def figure_13(study: Study) -> list[Part]:
     """Fig. 13: the truncated f-model."""
     truncated = [run_sweep(study, subject, truncated=True, dynamics=False, f=f_values(study.quick, far=True)) for subject in study.subjects]
     vanilla = [run_sweep(study, subject) for subject in study.subjects]
-    rows: list[list[str | Value | None]] = []
+    rows: Rows = []
     claims = Claims()
     for metric, word in METRICS.items():
-        digits = 0 if metric == "mean_wait" else 1
         for cut, free in zip(truncated, vanilla, strict=True):
             log = cut.subject.name
             if not cut.subject.has_estimates:
                 rows.append([word, log, "the log has no users' estimates", None, None, None, None])
                 continue
             f, other = cut.crossing(metric), free.crossing(metric)
-            real = Value(cut.real(metric), digits=digits)
-            end = Value(float(cut.mean(metric)[-1]), digits=digits)
-            rows.append([word, log, _f(f), _f(other), real, end, f"{cut.subject.emax / 3600:g} h"])
+            ends = [Value(value, digits=DIGITS[metric]) for value in (cut.real(metric), float(cut.mean(metric)[-1]))]
+            rows.append([word, log, _f(f), _f(other), *ends, f"{cut.subject.emax / 3600:g} h"])
             claims.add(f"{log}, {word}: the truncated model crosses the real line", f is not None, f"at f = {_f(f)}")
             worst = f"mean at f = {free.f[-1]:g}: {100 * (free.mean(metric)[-1] / free.real(metric) - 1):+.1f} % of real"
             exception = log == "BLUE" and metric == "mean_wait"
@@ -185,15 +173,15 @@ def figure_13(study: Study) -> list[Part]:
             claims.add(name, None if exception else other is None, worst)
     columns = ["metric", "log", "truncated crosses at f", "vanilla crosses at f", "real", "truncated at f = 10,000", "largest estimate"]
     return [
-        _chart("fig13", truncated, _caption(study)),
-        _chart("fig13-wide", truncated, "The same up to f = 10,000, on a logarithmic axis from f = 0.1 on.", wide=True),
+        sweep_chart("fig13", truncated, _caption(study), ROWS),
+        sweep_chart("fig13-wide", truncated, "The same up to f = 10,000, on a logarithmic axis from f = 0.1 on.", ROWS, wide=True),
         Table("fig13-crossings", "Where the random model's mean crosses the real line", columns, rows),
         claims,
         Notes(
             [
                 "The printed table of crossings is lost in the text at hand, so there is nothing to compare them with.",
-                "The largest estimate is the site's limit, the largest request but for fewer than 0.1 % of the jobs; the paper "
-                "gives 4 h and 2 h as the effective ones of KTH and BLUE. Runtimes over it are cut, also under the real estimates.",
+                "The largest estimate is the site's limit: fewer than 0.1 % of the jobs request more. The paper gives 4 h and 2 h as the "
+                "effective ones of KTH and BLUE. Longer runtimes are cut, also under the real estimates.",
             ]
         ),
     ]
@@ -209,7 +197,7 @@ def loads(study: Study) -> list[Part]:
     for name, load in (("high", HIGH_LOAD), ("low", LOW_LOAD)):
         sweeps = [run_sweep(study, subject, load=load, seeds=count, f=grid) for subject in study.subjects]
         title = f"Every log scaled to a load of {load:g}, by its times between arrivals"
-        parts.append(_chart(f"load-{name}", sweeps, f"{title}; {count} seeds."))
+        parts.append(sweep_chart(f"load-{name}", sweeps, f"{title}; {count} seeds.", ROWS))
         parts.append(shape_table(sweeps, f"load-{name}-shapes", title))
         for sweep in sweeps:
             for metric, word in METRICS.items():
@@ -217,7 +205,8 @@ def loads(study: Study) -> list[Part]:
                 rises.setdefault((sweep.subject.name, word), []).append(rise / fall if fall > 0 else math.inf)
     claims = Claims()
     for (log, word), (high, low) in rises.items():
-        evidence = f"rise over fall {_share(high)} at {HIGH_LOAD:g}, {_share(low)} at {LOW_LOAD:g}"
+        high_, low_ = ("no fall" if math.isinf(value) else f"{value:.2f}" for value in (high, low))
+        evidence = f"rise over fall {high_} at {HIGH_LOAD:g}, {low_} at {LOW_LOAD:g}"
         claims.add(f"{log}, {word}: nearer to a V at the higher load", high > low if high != low else None, evidence)
     return [
         *parts,
@@ -226,17 +215,13 @@ def loads(study: Study) -> list[Part]:
     ]
 
 
-def _share(value: float) -> str:
-    return "no fall" if math.isinf(value) else f"{value:.2f}"
-
-
 @item("modal")
 def modal(study: Study) -> list[Part]:
-    """Section VII: the modal model beside the f-models."""
+    """Section VII: the modal model and the f-models."""
     count = FEW_SEEDS if study.quick else LOAD_SEEDS
-    rows: list[list[str | Value | None]] = []
+    rows: Rows = []
     claims = Claims()
-    shares: list[list[str | Value | None]] = []
+    shares: Rows = []
     for subject in study.subjects:
         if not subject.has_estimates:
             rows.append([subject.name, "the log has no users' estimates", None, None, None, None])
@@ -249,49 +234,36 @@ def modal(study: Study) -> list[Part]:
         real = values["user"]
         away: dict[str, float] = {}
         for label, name in models.items():
-            deviations = [values[name][m] / real[m] - 1 for m in METRICS]
-            away[label] = max(abs(d) for d in deviations)
-            changes = [f"{100 * d:+.1f} %" for d in deviations]
-            rows.append(
-                [
-                    subject.name,
-                    label,
-                    Value(values[name]["mean_wait"]),
-                    changes[0],
-                    Value(values[name]["mean_bounded_slowdown"], digits=1),
-                    changes[1],
-                ]
-            )
+            line: list[Entry] = [subject.name, label]
+            for metric in METRICS:
+                change = values[name][metric] / real[metric] - 1
+                away[label] = max(away.get(label, 0.0), abs(change))
+                line += [Value(values[name][metric], digits=DIGITS[metric]), f"{100 * change:+.1f} %"]
+            rows.append(line)
         others = {label: d for label, d in away.items() if label not in ("real", "modal")}
         nearest = min(others, key=lambda label: others[label])
-        what = f"{subject.name}: the modal model is nearer to the real estimates than any f-model"
-        claims.add(what, away["modal"] < others[nearest], f"off by {100 * away['modal']:.1f} %; {nearest} by {100 * others[nearest]:.1f} %")
+        claim = f"{subject.name}: the modal model is nearer to the real estimates than any f-model"
+        claims.add(
+            claim, away["modal"] < others[nearest], f"off by {100 * away['modal']:.1f} %; {nearest} by {100 * others[nearest]:.1f} %"
+        )
         for metric, word in METRICS.items():
             trend = [values[name][metric] for name in sweep]
             shares.append([subject.name, word, *(Value(v, digits=1) for v in trend)])
-            claims.add(
-                f"{subject.name}, {word}: worse the more jobs use the largest estimate",
-                trend[0] < trend[1] < trend[2],
-                " < ".join(f"{v:,.1f}" for v in trend),
-            )
+            evidence = " < ".join(f"{v:,.1f}" for v in trend)
+            claims.add(f"{subject.name}, {word}: worse the more jobs use the largest estimate", trend[0] < trend[1] < trend[2], evidence)
     columns = ["log", "estimates", "average wait (s)", "against real", "bounded slowdown", "against real"]
+    title = "The modal model with 10, 20 and 30 % of the jobs at the largest estimate"
+    source = "The modal model is by Tsafrir, Etsion and Feitelson (2005), with the log's largest estimate and its share of the jobs."
     return [
-        Table("modal", f"Estimate models beside the users' estimates, mean of {count} seeds", columns, rows),
-        Table(
-            "modal-share",
-            "The modal model with 10, 20 and 30 % of the jobs at the largest estimate",
-            ["log", "metric", "10 %", "20 %", "30 %"],
-            shares,
-        ),
+        Table("modal", f"Estimate models and the users' estimates, mean of {count} seeds", columns, rows),
+        Table("modal-share", title, ["log", "metric", "10 %", "20 %", "30 %"], shares),
         claims,
-        Notes(
-            ["The modal model is that of Tsafrir, Etsion and Feitelson (2005), with the log's largest estimate and its share of the jobs."]
-        ),
+        Notes([source]),
     ]
 
 
 def _models(subject: Subject) -> dict[str, str]:
-    """Name of each model, and how it is spelled."""
+    """Return the specification of each model by name."""
     emax = subject.emax
     _, share = rank_of(emax, np.minimum(subject.workload.requested, emax))
     models = {"real": "user", "perfect": "exact"}
@@ -305,52 +277,9 @@ def _f(value: float | None) -> str:
 
 
 def _caption(study: Study) -> str:
-    seeds = FEW_SEEDS if study.quick else 100
+    seeds = FEW_SEEDS if study.quick else SEEDS
     return (
         f"Mean of {seeds} seeds of the random f-model, the band from the 5th to the 95th percentile of single runs, the deterministic "
         "twin of factor 1 + f / 2, and the users' estimates (real). EASY; the first 1 % of the jobs to end, and those that end after the "
         "last arrival, are not measured."
     )
-
-
-def _chart(name: str, sweeps: Sequence[Sweep], caption: str, **look: bool) -> Chart:
-    """Wait and slowdown over f."""
-    return Chart(name, sweep_figure(sweeps, UNITS, DIVISOR, **look), caption, sweep_data(sweeps, METRICS))
-
-
-def sweep_figure(
-    sweeps: Sequence[Sweep], units: dict[str, str], divisor: dict[str, float], *, bands: bool = True, wide: bool = False
-) -> Figure:
-    """One column per log, one row per metric with its unit, f along the horizontal axis."""
-
-    def draw(axes: Axes, row: int, column: int) -> None:
-        sweep, metric = sweeps[column], list(units)[row]
-        chosen = sweep.f > 0 if wide else sweep.f <= FINE[-1]
-        x, scale = sweep.f[chosen], divisor[metric]
-        if bands:
-            low, high = sweep.band(metric)
-            drawing.band(axes, x, low[chosen] / scale, high[chosen] / scale, "5th to 95th percentile")
-        drawing.line(axes, x, sweep.mean(metric)[chosen] / scale, 0, "random, mean" if bands else "random")
-        drawing.line(axes, x, sweep.twin(metric)[chosen] / scale, 1, "deterministic", linewidth=0.9)
-        level_ = sweep.real(metric)
-        if math.isfinite(level_):
-            drawing.level(axes, level_ / scale, "real")
-        if wide:
-            axes.set_xscale("log")
-
-    return drawing.panels([sweep.subject.name for sweep in sweeps], list(units.values()), draw, x="f")
-
-
-def sweep_data(sweeps: Sequence[Sweep], metrics: dict[str, str]) -> dict[str, list[object]]:
-    """The numbers behind such a figure."""
-    data: dict[str, list[object]] = {"log": [], "f": []}
-    for sweep in sweeps:
-        data["log"] += [sweep.subject.name] * len(sweep.f)
-        data["f"] += sweep.f.tolist()
-        for metric in metrics:
-            low, high = sweep.band(metric)
-            columns = {"mean": sweep.mean(metric), "p5": low, "p95": high, "deterministic": sweep.twin(metric)}
-            columns["real"] = np.full(len(sweep.f), sweep.real(metric))
-            for name, values in columns.items():
-                data.setdefault(f"{metric}_{name}", []).extend(values.tolist())
-    return data

@@ -1,14 +1,18 @@
-"""The experiment of tsafrir06: one log, f-model estimates from perfect to very bad, many seeds; means, bands, shapes, crossings."""
+"""The experiment of tsafrir06: one log, f-model estimates from perfect to very bad, and many seeds; curves over f and their figures."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
+from walltime.papers import drawing
+from walltime.papers.results import Chart
 from walltime.papers.study import Study
 from walltime.papers.subjects import Subject
 
@@ -45,17 +49,17 @@ class Sweep:
     truncated: bool
 
     def real(self, metric: str) -> float:
-        """With user estimates, truncated like the model's; nan if the log has none."""
-        value = self._twins_and_real[self._real][metric] if self.subject.has_estimates else None
+        """Return a metric with user estimates, truncated like the model's; nan if the log has none."""
+        value = self._unseeded[_real_name(self._emax)][metric] if self.subject.has_estimates else None
         return math.nan if value is None else value
 
     def twin(self, metric: str) -> Array:
-        """With the deterministic model of the same mean, float64, one per f."""
-        rows = self._twins_and_real
+        """Return a metric with the deterministic model of the same mean, float64, one per f."""
+        rows = self._unseeded
         return np.array([rows[_name(f / 2, self._emax, deterministic=True)][metric] for f in self.f], np.float64)
 
     def random(self, metric: str) -> list[Array]:
-        """With the random model: for each f the values of all seeds, ascending by seed; one value for f = 0."""
+        """Return a metric with the random model: for each f the values of all seeds, ascending by seed; one value for f = 0."""
         import polars as pl
 
         names = {_name(f, self._emax): k for k, f in enumerate(self.f)}
@@ -64,21 +68,26 @@ class Sweep:
         return [groups[name].astype(np.float64) for name in names]
 
     def mean(self, metric: str) -> Array:
-        """Mean of the random model, one per f; nan if no seed has a value."""
-        return np.array([_mean(values) for values in self.random(metric)])
+        """Return the mean of the random model, one per f; nan if no seed has a value."""
+        finite = [values[np.isfinite(values)] for values in self.random(metric)]
+        return np.array([float(values.mean()) if len(values) else math.nan for values in finite])
+
+    def at(self, metric: str, f: float) -> float:
+        """Return the mean of the random model at the grid's value nearest to f."""
+        return float(self.mean(metric)[int(np.argmin(np.abs(self.f - f)))])
 
     def band(self, metric: str) -> tuple[Array, Array]:
-        """The 5th and 95th percentile of the single results, one per f."""
+        """Return the 5th and 95th percentile of the single results, one per f."""
         bands = [np.nanpercentile(v, [5, 95]) if np.isfinite(v).any() else [math.nan, math.nan] for v in self.random(metric)]
         low, high = np.array(bands).T
         return low, high
 
     def error(self, metric: str) -> Array:
-        """Standard error of the mean, one per f."""
+        """Return the standard error of the mean, one per f."""
         return np.array([float(np.std(v, ddof=1)) / math.sqrt(len(v)) if len(v) > 1 else 0.0 for v in self.random(metric)])
 
     def shape(self, metric: str) -> tuple[str, float, float]:
-        """`V`, `L`, `rising` or `flat`; how far the smoothed mean falls from f = 0, and how far it rises after its lowest point.
+        """Return the shape, `V`, `L`, `rising` or `flat`, the fall of the smoothed mean from f = 0, and its rise after the lowest point.
 
         Falls and rises are relative to the value at f = 0. A curve is V-shaped if it rises again by more than `RISE` of its
         fall, and by more than noise; the paper judges by eye.
@@ -93,7 +102,7 @@ class Sweep:
         return ("V" if rise > max(RISE * fall, noise) else "L"), fall, rise
 
     def crossing(self, metric: str) -> float | None:
-        """The largest f at which the mean of the random model crosses the real line upwards; None if it does not.
+        """Return the largest f at which the mean of the random model crosses the real line upwards; None if it does not.
 
         Between two values of f the curve is interpolated linearly in f up to 10, in log f beyond.
         """
@@ -111,11 +120,8 @@ class Sweep:
         return self.subject.emax if self.truncated else None
 
     @property
-    def _real(self) -> str:
-        return "user" if self._emax is None else f"user:truncated={self._emax}"
-
-    @property
-    def _twins_and_real(self) -> dict[str, dict[str, float]]:
+    def _unseeded(self) -> dict[str, dict[str, float]]:
+        """The rows without chance, by estimates: perfect, deterministic and real ones."""
         import polars as pl
 
         part = self.table.filter(pl.col("seed").is_null())
@@ -123,7 +129,7 @@ class Sweep:
 
 
 def smooth(f: Array, values: Array) -> Array:
-    """Mean of the points within `SMOOTH`: five in the paper's grid, one in a coarser one; f = 0, which is exact, is kept."""
+    """Return the mean of the points within `SMOOTH`: five in the paper's grid, one in a coarser one; f = 0, which is exact, is kept."""
     near = np.abs(f[:, None] - f[None, :]) <= SMOOTH + 1e-9
     near[0], near[:, 0] = False, False
     near[0, 0] = True
@@ -140,27 +146,27 @@ def run_sweep(
     f: Sequence[float] | None = None,
     dynamics: bool = True,
 ) -> Sweep:
-    """Simulate EASY on the log for every f and seed, trimmed as tsafrir06 does, with what backfilling did."""
+    """Simulate EASY on the log for every f and seed, trimmed as in tsafrir06; with `dynamics`, also measure what backfilling does."""
     grid = f if f is not None else f_values(study.quick)
     count = seeds if seeds is not None else FEW_SEEDS if study.quick else SEEDS
     emax = subject.emax if truncated else None
     names = [_name(value, emax) for value in grid] + [_name(value / 2, emax, deterministic=True) for value in grid]
-    names.append("user" if emax is None else f"user:truncated={emax}")
+    names.append(_real_name(emax))
     choices = [{"estimates": name} for name in dict.fromkeys(names)]
     loads = [[{"load": load}]] if load is not None else []
-    what = f"{subject.name}: {'truncated ' if truncated else ''}f-model{f' at load {load:g}' if load is not None else ''}"
-    table = study.cells(what, subject, choices, *loads, seeds=count, trim="tsafrir06", dynamics=dynamics)
+    label = f"{subject.name}: {'truncated ' if truncated else ''}f-model{f' at load {load:g}' if load is not None else ''}"
+    table = study.cells(label, subject, choices, *loads, seeds=count, trim="tsafrir06", dynamics=dynamics)
     return Sweep(subject, np.array(grid), table, truncated)
 
 
 def f_values(quick: bool, far: bool = False) -> tuple[float, ...]:
-    """The values of f of a figure, and those beyond it."""
+    """Return the values of f in a figure, and values beyond it."""
     beyond = BEYOND[2::2] if quick else BEYOND
     return (COARSE if quick else FINE) + beyond + ((FAR[::2] if quick else FAR) if far else ())
 
 
 def _name(f: float, emax: int | None = None, deterministic: bool = False) -> str:
-    """The name of an estimate model; perfect ones have one name, random or not."""
+    """Return the name of an estimate model; perfect ones have one name, random or not."""
     f = round(f, 6)
     name = f"badness:{f:g}"
     if deterministic and f > 0:
@@ -168,6 +174,42 @@ def _name(f: float, emax: int | None = None, deterministic: bool = False) -> str
     return name if emax is None else f"{name},truncated={emax}"
 
 
-def _mean(values: Array) -> float:
-    finite = values[np.isfinite(values)]
-    return float(finite.mean()) if len(finite) else math.nan
+def _real_name(emax: int | None) -> str:
+    return "user" if emax is None else f"user:truncated={emax}"
+
+
+def draw_sweeps(sweeps: Sequence[Sweep], rows: Mapping[str, tuple[str, float]], *, bands: bool = True, wide: bool = False) -> Figure:
+    """Draw one column per log and one row per metric, given with its unit and the divisor for it, over f."""
+
+    def draw(axes: Axes, sweep: Sweep, metric: str) -> None:
+        chosen, scale = sweep.f > 0 if wide else sweep.f <= FINE[-1], rows[metric][1]
+        x = sweep.f[chosen]
+        if bands:
+            low, high = sweep.band(metric)
+            drawing.band(axes, x, low[chosen] / scale, high[chosen] / scale, "5th to 95th percentile")
+        drawing.line(axes, x, sweep.mean(metric)[chosen] / scale, 0, "random, mean" if bands else "random")
+        drawing.line(axes, x, sweep.twin(metric)[chosen] / scale, 1, "deterministic", linewidth=0.9)
+        real = sweep.real(metric)
+        if math.isfinite(real):
+            drawing.level(axes, real / scale, "real")
+        if wide:
+            axes.set_xscale("log")
+
+    return drawing.panels(
+        {sweep.subject.name: sweep for sweep in sweeps}, {metric: unit for metric, (unit, _) in rows.items()}, draw, x="f"
+    )
+
+
+def sweep_chart(name: str, sweeps: Sequence[Sweep], caption: str, rows: Mapping[str, tuple[str, float]], **look: bool) -> Chart:
+    """Return the figure of `draw_sweeps` with the numbers behind it."""
+    data: dict[str, list[object]] = {"log": [], "f": []}
+    for sweep in sweeps:
+        data["log"] += [sweep.subject.name] * len(sweep.f)
+        data["f"] += sweep.f.tolist()
+        for metric in rows:
+            low, high = sweep.band(metric)
+            columns = {"mean": sweep.mean(metric), "p5": low, "p95": high, "deterministic": sweep.twin(metric)}
+            columns["real"] = np.full(len(sweep.f), sweep.real(metric))
+            for column, values in columns.items():
+                data.setdefault(f"{metric}_{column}", []).extend(values.tolist())
+    return Chart(name, draw_sweeps(sweeps, rows, **look), caption, data)

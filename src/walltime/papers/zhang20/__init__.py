@@ -1,24 +1,22 @@
 """zhang20: a scheduler that learns, and the formulas that it was compared with (2020).
 
-The ten windows of jobs, the formulas, and what each gives in a window; Table V, which is in printed.toml; the formulas as they were meant;
-all of them under EASY.
+The ten windows of jobs, the formulas, and the slowdown of each formula in a window; Table V, which is in printed.toml; the formulas as
+they were meant; all of them under EASY.
 """
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 
-from walltime.logs import read
 from walltime.metrics.confidence import mean_interval
 from walltime.papers import drawing
 from walltime.papers.items import item
-from walltime.papers.results import Chart, Claims, Notes, Part, Table, Value
+from walltime.papers.results import Chart, Claims, Notes, Part, Rows, Table, Value, by_column
 from walltime.papers.study import Study
 from walltime.papers.subjects import Subject
 from walltime.policy import FCFS, SJF, Easy, NoBackfilling, Order, order
@@ -29,14 +27,14 @@ __all__ = ["FORMULAS", "STARTS", "as_meant", "table_5", "under_easy", "windows"]
 
 JOBS = 1024
 STARTS = (1981, 2756, 4299, 8850, 3316, 2714, 5228, 7762, 4022, 7085)
-"""The jobs that the ten windows begin with, from 0, of those that have a runtime."""
+"""The first job of each of the ten windows, from 0, among the jobs that have a runtime."""
 TINY = 1e-20
 EARLIEST = 0.1
 """Stands for a submit time of 0 in logarithms, s."""
 
 
 def windows(workload: Workload) -> list[Workload]:
-    """The ten windows; of a log with fewer jobs than theirs, windows at equal distances; of one with less than a window, all jobs."""
+    """Return the ten windows; for logs with too few jobs, windows at equal distances, or all jobs."""
     used = np.flatnonzero(workload.runtime > 0)
     last = max(len(used) - JOBS, 0)
     starts = STARTS if max(STARTS) <= last else np.linspace(0, last, min(len(STARTS), 1 + last)).astype(int).tolist()
@@ -104,32 +102,13 @@ FORMULAS: Mapping[str, Order] = {
     "sjf": SJF,
     "f1": order(f1),
 }
-"""What Table V compares, as the program computes it."""
+"""The formulas of Table V, as the program computes them."""
 MEANT: Mapping[str, Order] = {"wfp3": order(wfp3), "unicep": order(unicep)}
-"""With the waiting time as it was meant."""
+"""The formulas with the waiting time as it was meant."""
 OTHERS: Mapping[str, Order] = {"f2": order(f2), "f3": order(f3), "f4": order(f4), "saf": order(saf)}
-"""What the paper does not print."""
+"""Formulas that the paper does not print."""
 AS_MEANT: Mapping[str, Order] = {**FORMULAS, **MEANT, **OTHERS}
 ORDERS: Mapping[str, Mapping[str, Order]] = {"printed": FORMULAS, "meant": AS_MEANT}
-
-
-def measure(task: Mapping[str, Any], check: Callable[[int], None]) -> Mapping[str, Any]:
-    """The mean bounded slowdown (`slowdown`) of one window under one scheduler.
-
-    `task`: `file` and its `sha256`; `window`, from 0; `backfilling`; `formula`, and `as`, whether it is the one `printed` or as `meant`;
-    `dialect`.
-    """
-    check(0)
-    jobs = _windows(str(task["file"]))[int(task["window"])]
-    kind = Easy if task["backfilling"] else NoBackfilling
-    chosen = ORDERS[str(task["as"])][str(task["formula"])]
-    schedule = simulate(jobs, kind(order=chosen), dialect=str(task["dialect"]), overrun="overrun")
-    return {"slowdown": schedule.summary().mean_bounded_slowdown}
-
-
-@functools.lru_cache(maxsize=4)
-def _windows(file: str) -> list[Workload]:
-    return windows(read(file))
 
 
 QUICK_WINDOWS = 2
@@ -142,114 +121,99 @@ Found = Mapping[str, np.ndarray]
 @item("T5")
 def table_5(study: Study) -> list[Part]:
     """Table V: formulas without and with backfilling."""
-    rows: list[list[str | Value]] = []
+    rows: Rows = []
     for subject in study.subjects:
         for backfilling in (False, True):
-            slowdowns = run(study, subject, FORMULAS, backfilling, "printed", "rlscheduler")
-            rows.append([subject.name, _word(backfilling), *(_beside(study, subject, backfilling, f, v) for f, v in slowdowns.items())])
-    return [
-        Table("t5", "Mean bounded slowdown, mean over the windows", ["log", "backfilling", *FORMULAS], rows, _note(study)),
-        _claims_of_print(study),
-    ]
+            row = []
+            for name, values in run(study, subject, FORMULAS, backfilling, "printed", "rlscheduler").items():
+                printed = None
+                if not study.quick:
+                    printed = study.printed_value(subject, "T5", name, log=subject.name, backfilling=_word(backfilling))
+                row.append(Value(float(values.mean()), printed, None if printed is None else HALF_DIGIT / printed, digits=2))
+            rows.append([subject.name, _word(backfilling), *row])
+    claims = Claims()
+    for line in study.printed.tables["T5"].rows:
+        best = min(FORMULAS, key=lambda name: float(line[name]))
+        claim = f"{line['log']}, {line['backfilling']}, as printed: the agent is better than the five formulas"
+        claims.add(claim, line["agent"] < line[best], f"{line['agent']:,.2f}, {best} {line[best]:,.2f}")
+    return [Table("t5", "Mean bounded slowdown, mean over the windows", ["log", "backfilling", *FORMULAS], rows, _note(study)), claims]
 
 
 @item("meant")
 def as_meant(study: Study) -> list[Part]:
     """The formulas as they were meant, and others."""
-    rows: list[list[str | Value]] = []
+    rows: Rows = []
     claims = Claims()
     for subject in study.subjects:
         for backfilling in (False, True):
-            slowdowns = run(study, subject, AS_MEANT, backfilling, "meant", "rlscheduler")
-            rows.append([subject.name, _word(backfilling), *(Value(float(v.mean()), digits=2) for v in slowdowns.values())])
-            wrong = run(study, subject, {name: FORMULAS[name] for name in MEANT}, backfilling, "printed", "rlscheduler")
-            for name, values in wrong.items():
-                said = f"{subject.name}, {_word(backfilling)}: {name} is better with its waiting time than as printed"
-                better = float(slowdowns[name].mean()) < float(values.mean())
-                claims.add(said, better, f"{slowdowns[name].mean():,.2f} and {values.mean():,.2f}")
+            place = f"{subject.name}, {_word(backfilling)}"
+            means = _means(run(study, subject, AS_MEANT, backfilling, "meant", "rlscheduler"))
+            rows.append([subject.name, _word(backfilling), *(Value(mean, digits=2) for mean in means.values())])
+            for name, wrong in _means(run(study, subject, MEANT, backfilling, "printed", "rlscheduler")).items():
+                claim = f"{place}: {name} is better with its waiting time than as printed"
+                claims.add(claim, means[name] < wrong, f"{means[name]:,.2f} and {wrong:,.2f}")
             agent = study.printed.tables["T5"].value("agent", log=subject.name, backfilling=_word(backfilling))
             if agent is not None:
-                best = min(slowdowns, key=lambda name: float(slowdowns[name].mean()))
-                said = f"{subject.name}, {_word(backfilling)}: the agent is better than every formula, the ones that are not printed too"
-                claims.add(said, agent < float(slowdowns[best].mean()), f"{agent:,.2f}, {best} {slowdowns[best].mean():,.2f}")
-    return [
-        Table("meant", "Mean bounded slowdown, mean over the windows", ["log", "backfilling", *AS_MEANT], rows, _note(study)),
-        claims,
-    ]
+                best = min(means, key=lambda name: means[name])
+                claim = f"{place}: the agent is better than every formula, also the ones that are not printed"
+                claims.add(claim, agent < means[best], f"{agent:,.2f}, {best} {means[best]:,.2f}")
+    title = "Mean bounded slowdown, mean over the windows"
+    return [Table("meant", title, ["log", "backfilling", *AS_MEANT], rows, _note(study)), claims]
 
 
 @item("easy")
 def under_easy(study: Study) -> list[Part]:
     """The formulas as queue orders of EASY."""
-    rows: list[list[str | Value]] = []
+    rows: Rows = []
     means: dict[str, dict[str, list[float]]] = {}
     for subject in study.subjects:
         slowdowns = run(study, subject, AS_MEANT, True, "meant", "papers")
-        programs = run(study, subject, AS_MEANT, True, "meant", "rlscheduler")
-        means[subject.name] = {"rlscheduler with backfilling": _means(programs), "EASY": _means(slowdowns)}
+        programs = _means(run(study, subject, AS_MEANT, True, "meant", "rlscheduler"))
+        means[subject.name] = {"rlscheduler with backfilling": list(programs.values()), "EASY": list(_means(slowdowns).values())}
         for name, values in slowdowns.items():
             gain = mean_interval(values - slowdowns["fcfs"]) if len(values) > 1 and name != "fcfs" else None
             interval = "" if gain is None else f"{gain.low:+,.1f} to {gain.high:+,.1f}"
-            rows.append(
-                [subject.name, name, Value(float(values.mean()), digits=2), interval, Value(float(programs[name].mean()), digits=2)]
-            )
+            rows.append([subject.name, name, Value(float(values.mean()), digits=2), interval, Value(programs[name], digits=2)])
     columns = ["log", "order", "EASY", "minus EASY with FCFS (90 %)", "rlscheduler with backfilling"]
 
-    def draw(axes: Axes, row: int, column: int) -> None:
-        drawing.bars(axes, list(means.values())[column], list(AS_MEANT))
+    def draw(axes: Axes, ways: dict[str, list[float]], _row: str) -> None:
+        drawing.bars(axes, ways, list(AS_MEANT))
         drawing.from_zero(axes)
         axes.tick_params(axis="x", rotation=45)
 
-    data: dict[str, list[str | float]] = {
-        "log": [name for name, ways in means.items() for _ in ways],
-        "backfilling": [way for ways in means.values() for way in ways],
-    }
-    data |= {name: [values[place] for ways in means.values() for values in ways.values()] for place, name in enumerate(AS_MEANT)}
+    lines = [(log, way, *values) for log, ways in means.items() for way, values in ways.items()]
+    data = by_column(["log", "backfilling", *AS_MEANT], lines)
     caption = "Mean bounded slowdown, mean over the windows, by queue order: as the program backfills, and under EASY."
     return [
-        Chart("easy-orders", drawing.panels(list(means), ["mean bounded slowdown"], draw), caption, data),
+        Chart("easy-orders", drawing.panels(means, "mean bounded slowdown", draw), caption, data),
         Table("easy", "Mean bounded slowdown under EASY, by queue order", columns, rows, _note(study)),
         Notes(
             [
-                "The difference is paired: of the same window under both orders. The windows overlap in part, and each begins on an empty "
+                "The difference is paired: each window under both orders. The windows overlap in part, and each begins on an empty "
                 "machine, so the intervals are narrower than they would be for other jobs."
             ]
         ),
     ]
 
 
-def run(
-    study: Study, subject: Subject, formulas: Sequence[str] | Mapping[str, object], backfilling: bool, kind: str, dialect: str
-) -> Found:
-    """The mean bounded slowdowns of the windows under each formula; simulations that are stored are not repeated."""
-    count = len(windows(subject.workload))
-    count = min(count, QUICK_WINDOWS) if study.quick else count
-    common = {"file": str(subject.file.resolve()), "sha256": subject.workload.origin.sha256, "dialect": dialect, "backfilling": backfilling}
-    tasks = [common | {"as": kind, "formula": name, "window": number} for name in formulas for number in range(count)]
+def run(study: Study, subject: Subject, formulas: Iterable[str], backfilling: bool, kind: str, dialect: str) -> Found:
+    """Return the mean bounded slowdowns of the windows under each formula, a key of `ORDERS[kind]`; stored simulations are not repeated."""
+    parts = windows(subject.workload)[: QUICK_WINDOWS if study.quick else None]
+    policy = Easy if backfilling else NoBackfilling
+
+    def measure(task: Mapping[str, Any], check: Callable[[int], None]) -> Mapping[str, Any]:
+        check(0)
+        schedule = simulate(parts[task["window"]], policy(order=ORDERS[kind][task["formula"]]), dialect=dialect, overrun="overrun")
+        return {"slowdown": schedule.summary().mean_bounded_slowdown}
+
+    task = {"sha256": subject.workload.origin.sha256, "dialect": dialect, "backfilling": backfilling, "as": kind}
+    tasks = [task | {"formula": name, "window": number} for name in formulas for number in range(len(parts))]
     results = study.kept(f"{subject.name}: {_word(backfilling)}, {dialect}", tasks, measure)
-    values = np.array([one["slowdown"] for one in results]).reshape(-1, count)
-    return dict(zip(formulas, values, strict=True))
+    return dict(zip(formulas, np.array([one["slowdown"] for one in results]).reshape(-1, len(parts)), strict=True))
 
 
-def _means(slowdowns: Found) -> list[float]:
-    return [float(values.mean()) for values in slowdowns.values()]
-
-
-def _beside(study: Study, subject: Subject, backfilling: bool, formula: str, values: np.ndarray) -> Value:
-    printed = None
-    if subject.kind == "paper" and not study.quick:
-        printed = study.printed.tables["T5"].value(formula, log=subject.name, backfilling=_word(backfilling))
-    within = None if printed is None else HALF_DIGIT / printed
-    return Value(float(values.mean()), printed, within, digits=2)
-
-
-def _claims_of_print(study: Study) -> Claims:
-    claims = Claims()
-    for row in study.printed.tables["T5"].rows:
-        best = min(FORMULAS, key=lambda name: float(row[name]))
-        said = f"{row['log']}, {row['backfilling']}, as printed: the agent is better than the five formulas"
-        claims.add(said, row["agent"] < row[best], f"{row['agent']:,.2f}, {best} {row[best]:,.2f}")
-    return claims
+def _means(slowdowns: Found) -> dict[str, float]:
+    return {name: float(values.mean()) for name, values in slowdowns.items()}
 
 
 def _word(backfilling: bool) -> str:

@@ -9,6 +9,6 @@ from walltime.slurm.commands.what_happened import what_happened
 
 __all__ = ["app"]
 
-app = CommandGroup("slurm", "For Slurm clusters: a job log and the machine, as Slurm has them.")
+app = CommandGroup("slurm", "Work with a Slurm cluster: its job log and machine, start times, weekly report, and the side-car.")
 for command in (report, adjust, what_happened, sacct_command, cluster_command, cluster, snapshot, start_times, score):
     app.command()(command)

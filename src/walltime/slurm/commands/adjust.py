@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type
 import typer
 
 from walltime.cli import options as o
+from walltime.cli.help import manual
 from walltime.cli.output import command_line, program
 from walltime.errors import PolicyError
 from walltime.slurm.sidecar.settings import SETTINGS_FILE, SidecarSettings
@@ -26,19 +27,19 @@ if TYPE_CHECKING:
     from walltime.slurm.sidecar.report import Report
     from walltime.slurm.sidecar.round import Sidecar
 
-ACT, BOUNDS, OPERATORS, GAIN = "Whether to act", "How it works, and how far it may go", "For operators", "What it gains"
+ACTION, LIMITS = "Action", "Safety limits"
 PREDICTOR = "tang13:key=request,statistic=p95,window=3,weight=work,small=0.01"
 
 
 def _options() -> type:
-    """The settings as options of the command; None is one that was not given."""
+    """Return the settings as a class of options, all None by default."""
     options: list[tuple[str, Any, Any]] = []
     hints = get_type_hints(SidecarSettings, include_extras=True)
     for field in fields(SidecarSettings):
         kind, key = get_args(hints[field.name])
         kind = list[str] if get_origin(kind) is tuple else kind
         usual = "" if field.default in ((), False) else f" Default: {field.default:g}."
-        option = typer.Option(f"--{field.name.replace('_', '-')}", help=f"{key.meaning}{usual}", show_default=False, rich_help_panel=BOUNDS)
+        option = o.option(f"{key.meaning}{usual}", f"--{field.name.replace('_', '-')}", group=LIMITS, advanced=True)
         options.append((field.name, Annotated[kind | None, option], None))
     return make_dataclass("Options", options, frozen=True)
 
@@ -48,31 +49,57 @@ Options: Any = _options()
 
 @dataclass(frozen=True)
 class Places:
-    """Where the side-car reads and writes."""
+    """The inputs and outputs of the side-car."""
 
-    history: Annotated[Path | None, o.option("--history", "To learn from; read again when it changes.", None, metavar="LOG")] = None
+    history: Annotated[
+        Path | None,
+        o.option(
+            "Learn from this job log of the cluster, as sacct prints it; the file is read again whenever it changes.",
+            "--history",
+            group=o.INPUT,
+            metavar="LOG",
+        ),
+    ] = None
     ledger: Annotated[
-        Path | None, o.option("--ledger", "It notes there what it changes, before.", ACT, metavar="FOLDER", callback=o.written)
+        Path | None,
+        o.option(
+            "Record each change before it is made in this folder, the ledger, on a local disk.",
+            group=ACTION,
+            metavar="FOLDER",
+            callback=o.written,
+        ),
     ] = None
-    stop_file: Annotated[Path | None, o.own("As long as it exists, everything is taken back.", ACT, metavar="FILE")] = None
+    stop_file: Annotated[
+        Path | None, o.option("Take all changes back, and make no new ones, as long as this file exists.", group=ACTION, metavar="FILE")
+    ] = None
     spool: Annotated[
-        Path | None, o.own("Notes for the prolog, the second give-back; see --print-prolog.", ACT, metavar="FOLDER", callback=o.written)
+        Path | None,
+        o.option(
+            "Write notes for the prolog, which restores limits as well, to this folder; see --print-prolog.",
+            group=ACTION,
+            advanced=True,
+            metavar="FOLDER",
+            callback=o.written,
+        ),
     ] = None
-    metrics: Annotated[Path | None, o.own("Write metrics for Prometheus here: .prom.", metavar="FILE.prom", callback=o.written)] = None
+    metrics: Annotated[
+        Path | None,
+        o.option("Write metrics for Prometheus to this file: .prom.", metavar="FILE.prom", callback=o.written),
+    ] = None
 
 
 @dataclass(frozen=True)
 class OutputOptions:
-    """What is printed for operators instead of running."""
+    """The texts for operators that are printed instead of running."""
 
-    print_unit: Annotated[bool, o.own("Print units for systemd, and end.", OPERATORS)] = False
-    print_guard: Annotated[bool, o.own("Print the guard for job_submit.lua, and end.", OPERATORS)] = False
-    print_prolog: Annotated[bool, o.own("Print the script for PrologSlurmctld with this --spool, and end.", OPERATORS)] = False
-    print_alerts: Annotated[bool, o.own("Print rules for Prometheus on the --metrics, and end.", OPERATORS)] = False
-    print_dashboard: Annotated[bool, o.own("Print a dashboard for Grafana, and end.", OPERATORS)] = False
+    print_unit: Annotated[bool, o.option("Print units for systemd with these options, and exit.", advanced=True)] = False
+    print_guard: Annotated[bool, o.option("Print the guard for job_submit.lua, and exit.", advanced=True)] = False
+    print_prolog: Annotated[bool, o.option("Print the script for PrologSlurmctld with this --spool, and exit.", advanced=True)] = False
+    print_alerts: Annotated[bool, o.option("Print alert rules for Prometheus on --metrics, and exit.", advanced=True)] = False
+    print_dashboard: Annotated[bool, o.option("Print a dashboard for Grafana on --metrics, and exit.", advanced=True)] = False
 
     def text(self, places: Places) -> str:
-        """What is asked for; empty if nothing is."""
+        """Return the text to print; empty without such an option."""
         from walltime.slurm.sidecar import installed_text
 
         for wanted, name in (
@@ -98,47 +125,83 @@ class OutputOptions:
 
 @dataclass(frozen=True)
 class Gain:
-    """How it is simulated what the side-car gains."""
+    """The simulation of the side-car's gain."""
 
     report: Annotated[
         Path | None,
         o.option(
+            "Simulate the log with and without the side-car, include what --ledger recorded, write a page (.html or .pdf), and exit.",
             "--report",
-            "The log is simulated with and without the side-car, and --ledger is told of; then it ends.",
-            GAIN,
-            metavar="FILE.html",
+            metavar="FILE",
             callback=o.writable(*o.PAGE),
         ),
     ] = None
-    machine: Annotated[Path | None, o.option("--machine", panel=GAIN, metavar="FILE")] = None
-    procs: Annotated[int | None, o.option("--procs", "Without --machine; default: the log's.", GAIN, min=1, max=o.MOST_PROCS)] = None
-    policy: Annotated[str | None, o.option("--policy", "Default: that of the machine's file, else easy.", GAIN)] = None
-    replications: Annotated[int, o.option("--replications", "As of walltime what-if.", GAIN, min=0)] = 5
+    machine: o.MachineOption = None
+    procs: Annotated[
+        int | None,
+        o.option(
+            "Set the processors of the machine, without --machine. Default: MaxProcs of the log's header.",
+            "--procs",
+            group=o.INPUT,
+            advanced=True,
+            min=1,
+            max=o.MOST_PROCS,
+        ),
+    ] = None
+    policy: Annotated[
+        str | None,
+        o.option(
+            f"Simulate this policy for --report: {o.POLICIES}. Default: the machine file's policy, else easy.",
+            "--policy",
+            group=o.SCHEDULER,
+            advanced=True,
+        ),
+    ] = None
+    replications: Annotated[
+        int,
+        o.option(
+            "Simulate N copies of the log for --report with submissions moved by up to 30 s, for the intervals; 0 for none.",
+            "--replications",
+            group=o.RUNS,
+            advanced=True,
+            min=0,
+        ),
+    ] = 5
 
 
 @dataclass(frozen=True)
 class ActionOptions:
     """Whether jobs are changed, and how often."""
 
-    act: Annotated[bool, o.own("Change jobs; without it nothing is changed.", ACT)] = False
-    once: Annotated[bool, o.own("One round, not one after the other.", ACT)] = False
+    act: Annotated[bool, o.option("Change jobs; without this option the changes are only printed.", group=ACTION)] = False
+    once: Annotated[bool, o.option("Run one round and exit, instead of one round after the other.", group=ACTION)] = False
 
 
+@manual(
+    "guides/adjust",
+    ("Print what one round would change, and change nothing.", "slurm adjust --history jobs.txt.gz --once"),
+    ("Simulate what the side-car would gain.", "slurm adjust --history jobs.txt.gz --machine machine.toml --report gain.html"),
+)
 def adjust(
     *,
     places: Places,
-    predictor: Annotated[str, o.option("--predictor", "Here tang13, with its options.", None)] = PREDICTOR,
+    predictor: Annotated[
+        str, o.option("Predict runtimes by this form of tang13, with its options.", "--predictor", group=o.SCHEDULER, metavar="NAME")
+    ] = PREDICTOR,
     acting: ActionOptions,
-    settings: Annotated[Path | None, o.own("A TOML file with the options below; options hold.", BOUNDS, metavar="FILE")] = None,
+    settings: Annotated[
+        Path | None,
+        o.option("Read the safety limits from a TOML file; options of the command line take precedence.", group=LIMITS, metavar="FILE"),
+    ] = None,
     options: Options,
     prints: OutputOptions,
     gain: Gain,
     as_json: o.JsonOption = False,
 ) -> None:
-    """Give waiting jobs a TimeMin from the accuracy of their users' earlier limits, so that backfill plans with realistic walltimes.
+    """Set the TimeMin of waiting jobs from the accuracy of their users' earlier limits, so that backfill plans with realistic walltimes.
 
-    Without --act it only says what it would do. No job ends before its user's limit: under time_min_as_soft_limit Slurm keeps the limit,
-    and elsewhere the side-car raises the limit of what backfill has shortened. Read the guide before using --act.
+    This is the side-car. Without --act it only prints what it would do. No job ends before its user's limit: under time_min_as_soft_limit
+    Slurm keeps the limit, and elsewhere the side-car restores the limits that backfill has shortened. Read the guide before you use --act.
     """
     if text := prints.text(places):
         typer.echo(text, nl=False)

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from walltime.cli import options as o
+from walltime.cli.help import manual
 from walltime.errors import PolicyError
 from walltime.wording import printable
 
@@ -21,25 +22,36 @@ FIELDS = (
 _DAY = re.compile(r"[0-9A-Za-z:/.+-]+")
 
 
+@manual(
+    "guides/cluster-logs",
+    ("Print the command for the jobs of the last 90 days.", "slurm sacct-command"),
+    ("Print it for one partition since the new year.", "slurm sacct-command --since 2026-01-01 --partition batch"),
+)
 def sacct_command(
     *,
-    since: Annotated[str, o.option("--since", "Also as sacct takes it: now-90days.", None, metavar="TIME")] = "now-90days",
-    until: Annotated[str, o.option("--until", "", None, metavar="TIME")] = "now",
-    partition: Annotated[list[str] | None, o.own("Only this partition; repeat it for more.")] = None,
-    steps: Annotated[bool, o.own("With the steps of jobs: several times as long, but lost starts of jobs can be found.")] = False,
+    since: Annotated[
+        str, o.option("Get jobs from this time on, as in 2026-01-31, 2026-01-31T12:00:00 or now-90days.", group=o.JOBS, metavar="TIME")
+    ] = "now-90days",
+    until: Annotated[
+        str, o.option("Get jobs until this time, as in 2026-01-31, 2026-01-31T12:00:00 or now.", group=o.JOBS, metavar="TIME")
+    ] = "now",
+    partition: Annotated[list[str] | None, o.option("Get only jobs of this partition. Default: all.", group=o.JOBS, metavar="NAME")] = None,
+    steps: Annotated[
+        bool,
+        o.option("Get the steps of jobs as well: the log is several times as long, but lost starts of jobs can be found.", group=o.JOBS),
+    ] = False,
     command_line: Annotated[
-        bool, typer.Option("--submit-line/--no-submit-line", help="With command lines, which sacct has from Slurm 21.08 on.")
+        bool, o.option("Get the command lines of jobs, which Slurm 21.08 and later record.", "--submit-line/--no-submit-line")
     ] = True,
-    names: Annotated[bool, typer.Option("--job-names/--no-job-names", help="With job names.")] = True,
-    out: Annotated[str, o.own("Write the log here: a file, gzipped.", metavar="FILE")] = "jobs.txt.gz",
+    names: Annotated[bool, o.option("Get the names of jobs.", "--job-names/--no-job-names")] = True,
+    out: Annotated[str, o.option("Let the command write the log to this file, compressed by gzip.", metavar="FILE")] = "jobs.txt.gz",
     as_json: o.JsonOption = False,
 ) -> None:
-    """Print the command that prints a cluster's job log, to be run there by somebody who may see all jobs.
+    """Print the sacct command that gets a cluster's job log.
 
-    SLURM_TIME_FORMAT=%s prints times in seconds since 1970, which no change of clocks makes ambiguous; TZ=UTC is for versions that do
-    not know it, and makes days begin at midnight UTC. --allusers: everybody's jobs. --allocations: jobs without their steps.
-    --duplicates: also the earlier runs of jobs that were put back into the queue, which occupied processors too. --parsable2 with the
-    delimiter 0x1f, and free texts last: sacct escapes nothing, and job names may contain anything. --noconvert: numbers without units.
+    Run the printed command on the cluster as a user who may see all jobs. It prints times in seconds since 1970 (or in UTC with old
+    versions), all users' jobs without their steps, also the earlier runs of requeued jobs, numbers without units, and free texts last with
+    a delimiter that does not occur in them.
     """
     for time in (since, until):
         if not _DAY.fullmatch(time):
@@ -59,15 +71,20 @@ def sacct_command(
         typer.echo(command)
 
 
+@manual(
+    "guides/machine-from-slurm",
+    ("Print the command.", "slurm cluster-command"),
+    ("Print it with another file for its output.", "slurm cluster-command --out settings.txt"),
+)
 def cluster_command(
     *,
-    out: Annotated[str, o.own("Write what Slurm says here: the file of the command.", metavar="FILE")] = "cluster.txt",
+    out: Annotated[str, o.option("Let the command write Slurm's settings to this file.", metavar="FILE")] = "cluster.txt",
     as_json: o.JsonOption = False,
 ) -> None:
-    """Print the command that prints what Slurm says of a cluster, to be run there by anybody; walltime slurm cluster reads its output.
+    """Print the command that gets the settings of a cluster for walltime slurm cluster.
 
-    It only reads: the settings, partitions, nodes and reservations by scontrol, shares and limits by sacctmgr, which may say no to some
-    users and may be left out.
+    Any user can run the printed command on the cluster. It only reads: settings, partitions, nodes and reservations by scontrol, shares and
+    limits by sacctmgr, which some sites allow to operators only and which can be left out.
     """
     from walltime.slurm.client import CLUSTER
 
@@ -81,16 +98,23 @@ def cluster_command(
         typer.echo(command)
 
 
+@manual(
+    "guides/machine-from-slurm",
+    ("Make a machine file from the settings of a cluster.", "slurm cluster cluster.txt --out machine.toml"),
+    ("Print it.", "slurm cluster cluster.txt"),
+)
 def cluster(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="What Slurm printed of the cluster, in one file or several.")],
+    files: Annotated[
+        list[Path], o.argument("The output of the command from walltime slurm cluster-command, in one file or several.", "FILE")
+    ],
     *,
-    out: Annotated[Path | None, o.out("the machine", ".toml", panel=None, metavar="FILE")] = None,
+    out: Annotated[Path | None, o.out("the machine", ".toml", metavar="FILE")] = None,
     as_json: o.JsonOption = False,
 ) -> None:
-    """Make a machine's file, for --machine, of what Slurm says of a cluster; print it, or write it with --out.
+    """Make a machine file, for --machine, from the settings of a Slurm cluster; print it, or write it with --out.
 
-    The outputs of scontrol show config, partition, node and reservation, of sinfo --json, and of sacctmgr --parsable2 show associations
-    and qos are told apart by their content; see walltime slurm cluster-command.
+    The command recognises the outputs of scontrol show config, partition, node and reservation, of sinfo --json, and of sacctmgr
+    --parsable2 show associations and qos.
     """
     from walltime.cli import output
     from walltime.provenance import version

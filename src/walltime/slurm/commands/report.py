@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from walltime.cli import options as o
+from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions
 from walltime.cli.output import Output
 from walltime.slurm.commands.cluster import FIELDS
@@ -22,18 +23,35 @@ SACCT = (
 )
 
 
+@manual(
+    "guides/waits",
+    ("Report on the last whole week of a cluster.", "slurm report jobs.txt.gz --machine machine.toml --report week.html"),
+    ("Print a timer that writes the report every Monday.", "slurm report --print-timer"),
+)
 def report(
     trace: LogArgument = None,
     *,
     span: Span,
-    predictions: Annotated[Path | None, o.option("--predictions", "How many of the week's were kept.", None, metavar="FOLDER")] = None,
-    ledger: Annotated[Path | None, o.option("--ledger", "What it did in the week.", None, metavar="FOLDER")] = None,
+    predictions: Annotated[
+        Path | None,
+        o.option(
+            "Report how good the predicted start times of the week were, from the folder of walltime slurm start-times --predictions.",
+            group=o.INPUT,
+            metavar="FOLDER",
+        ),
+    ] = None,
+    ledger: Annotated[
+        Path | None,
+        o.option(
+            "Report what the side-car did in the week, from the folder of walltime slurm adjust --ledger.", group=o.INPUT, metavar="FOLDER"
+        ),
+    ] = None,
     machine_file: o.MachineOption = None,
     reading: LogOptions,
     page: o.ReportOption = None,
     output: Output,
 ) -> None:
-    """Say what a Slurm cluster did last week: as walltime report, with the predictions of start times that were kept, and the side-car."""
+    """Report on last week as walltime report does, with predicted start times and the side-car."""
     if span.timer:
         print_timer("slurm report jobs.txt.gz", output, SACCT.format(fields=FIELDS))
         return

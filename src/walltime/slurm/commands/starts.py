@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from walltime.cli import options as o
+from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions
 from walltime.cli.output import command_line
 from walltime.errors import PolicyError
@@ -20,28 +21,43 @@ if TYPE_CHECKING:
     from walltime.workload import Workload
 
 MOMENTS = 150
-"""At so many moments of the history predictions are replayed."""
+"""Moments of the history at which predictions are replayed."""
 MOST_ROWS = 40
-"""So many jobs are printed, those that start first."""
+"""Jobs that are printed, those with the earliest start."""
 
 
+@manual(
+    "guides/start-times",
+    ("Take a snapshot of the cluster.", "slurm snapshot --out now.json"),
+    ("Show the commands that it runs.", "slurm snapshot --show-commands"),
+)
 def snapshot(
     *,
-    out: Annotated[Path | None, o.out("the snapshot", ".json", panel=None, metavar="FILE")] = None,
+    out: Annotated[Path | None, o.out("the snapshot", ".json", metavar="FILE")] = None,
     source: Annotated[
         list[Path] | None,
-        typer.Option("--from", metavar="PATH", help="Outputs of Slurm, a folder or a file, instead of running commands; repeat for more."),
+        o.option("Read outputs of Slurm from this file or folder instead of running commands.", "--from", group=o.INPUT, metavar="PATH"),
     ] = None,
-    time: Annotated[str | None, o.own("When the files were printed: 2026-01-31T12:00:00 or seconds since 1970.", metavar="TIME")] = None,
-    time_zone: Annotated[str, o.option("--time-zone", "Of the local times in the files.", None, metavar="ZONE")] = "UTC",
-    show_commands: Annotated[bool, o.own("Print the commands that would be run, all of which only read, and run nothing.")] = False,
+    time: Annotated[
+        str | None,
+        o.option(
+            "Set the time at which the files of --from were printed, as in 2026-01-31T12:00:00 or in seconds since 1970. Default: the time "
+            "in the files.",
+            group=o.INPUT,
+            metavar="TIME",
+        ),
+    ] = None,
+    time_zone: Annotated[
+        str, o.option("Set the time zone of the local times in the files of --from.", "--time-zone", group=o.INPUT, metavar="ZONE")
+    ] = "UTC",
+    show_commands: Annotated[bool, o.option("Print the commands that would be run, all of which only read, and exit.")] = False,
     anonymise: o.AnonymiseOption = None,
     as_json: o.JsonOption = False,
 ) -> None:
-    """Take a snapshot of a cluster: its machine, and the jobs that run and wait, in one file.
+    """Take a snapshot of a cluster: its machine, and the running and waiting jobs, in one file.
 
-    Runs squeue, scontrol show and sacctmgr show, which only read, and no shell; or reads their outputs with --from. The file names people,
-    so that only its owner may read it; --anonymise puts numbers in their place, the same as in a log that was converted with this key.
+    The command runs squeue, scontrol show and sacctmgr show, which only read, without a shell; or it reads their outputs with --from. The
+    file names users, so only its owner can read it; --anonymise replaces them by numbers, as in a log converted with the same key.
     """
     from walltime.cli import output
     from walltime.provenance import version
@@ -114,19 +130,32 @@ def _zone(name: str) -> tzinfo:
 
 @dataclass(frozen=True)
 class SimulationOptions:
-    """What is simulated."""
+    """The simulations."""
 
-    predictor: o.PredictorOption = None
-    samples: Annotated[int, o.own("Simulations of what may come.", o.RUN, min=1)] = 200
+    predictor: Annotated[
+        str | None,
+        o.option(
+            f"Draw runtimes around these predictions: {o.PREDICTORS}. Default: draw them from runtimes of similar jobs.",
+            "--predictor",
+            group=o.SCHEDULER,
+            advanced=True,
+            metavar="NAME",
+        ),
+    ] = None
+    samples: Annotated[int, o.option("Simulate N possible futures.", group=o.RUNS, min=1)] = 200
     arrivals: Annotated[
-        bool, typer.Option("--arrivals/--no-arrivals", help="With jobs to come, drawn from the last weeks.", rich_help_panel=o.RUN)
+        bool,
+        o.option(
+            "Simulate jobs still to be submitted, drawn from the last weeks.", "--arrivals/--no-arrivals", group=o.RUNS, advanced=True
+        ),
     ] = True
     seed: o.SeedOption = 0
     replayed: Annotated[
         int,
-        o.own(
-            "At so many moments of the history predictions are made too, from whose outcomes these learn; 0: the simulations alone.",
-            o.RUN,
+        o.option(
+            "Correct the predictions by the outcomes of predictions made at N moments of the history; 0 for no correction.",
+            group=o.RUNS,
+            advanced=True,
             min=0,
         ),
     ] = MOMENTS
@@ -134,25 +163,26 @@ class SimulationOptions:
 
 @dataclass(frozen=True)
 class JobOptions:
-    """Of which jobs, and where predictions are kept."""
+    """The jobs, and where predictions are kept."""
 
     job: Annotated[
-        str | None, o.option("--job", "1234, or 27_3 for a task of an array; only it, and what it waits for.", None, metavar="JOB")
+        str | None,
+        o.option(
+            "Show only this job, by its number as in 1234 or as in 27_3 for a task of an array, and why it waits.",
+            "--job",
+            group=o.JOBS,
+            metavar="JOB",
+        ),
     ] = None
     tries: Annotated[
         list[str] | None,
-        typer.Option(
-            "--try",
-            metavar="JOB",
-            help="When would this job start if it were submitted now, such as procs=64,limit=4h? Repeat it to compare sizes and limits.",
-        ),
+        o.option("Predict the start of a job that would be submitted now, as in procs=64,limit=4h.", "--try", group=o.JOBS, metavar="JOB"),
     ] = None
     predictions: Annotated[
         Path | None,
         o.option(
-            "--predictions",
-            "Enter these into it; with --replayed 0, adjust them by what became of earlier ones.",
-            o.RUN,
+            "Keep the predictions in this folder for walltime slurm score; with --replayed 0, the outcomes of earlier ones correct the new "
+            "ones.",
             metavar="FOLDER",
             callback=o.written,
         ),
@@ -161,17 +191,33 @@ class JobOptions:
 
 @dataclass(frozen=True)
 class OutputOptions:
-    """What is written and printed."""
+    """The output."""
 
     report: o.ReportOption = None
     metrics: o.MetricsOption = None
     as_json: o.JsonOption = False
 
 
+@manual(
+    "guides/start-times",
+    ("Predict the starts of all waiting jobs.", "slurm start-times now.json --history jobs.txt.gz"),
+    (
+        "Compare two sizes for a job that is not submitted yet.",
+        "slurm start-times now.json --history jobs.txt.gz --try procs=16,limit=2h --try procs=64,limit=1h",
+    ),
+)
 def start_times(
-    snapshot: Annotated[Path, typer.Argument(metavar="SNAPSHOT", help="What walltime slurm snapshot wrote.")],
+    snapshot: Annotated[Path, o.argument("The file that walltime slurm snapshot --out wrote.", "SNAPSHOT")],
     *,
-    history: Annotated[Path, o.option("--history", "Of the jobs that ran lately, weeks if possible.", None, metavar="LOG")],
+    history: Annotated[
+        Path,
+        o.option(
+            "Learn from this job log of the cluster, as sacct prints it, of some weeks if possible.",
+            "--history",
+            group=o.INPUT,
+            metavar="LOG",
+        ),
+    ],
     policy: o.SitePolicyOption = None,
     own: o.OwnOption = None,
     drawn: SimulationOptions,
@@ -179,14 +225,13 @@ def start_times(
     reading: LogOptions,
     printed: OutputOptions,
 ) -> None:
-    """Say when the waiting jobs of a snapshot will start: quantiles over simulations of what may come, beside Slurm's own estimates.
+    """Predict when the waiting jobs of a snapshot start: likely times and intervals, next to Slurm's own estimates.
 
-    Each simulation draws how long jobs run from how long jobs like them ran, and the jobs to come from the past weeks, and schedules them
-    as the site does, until all jobs of the snapshot have started. The same is done at moments of the history, and what became of those
-    jobs moves the likely times and intervals.
+    Each simulation draws runtimes from those of similar jobs, and future jobs from the past weeks, and schedules them by the site's rules
+    until all jobs of the snapshot have started. The same is done at moments of the history, whose outcomes correct the predictions.
 
-    With --predictor, runtimes are drawn around its predictions, by what became of earlier ones; the scheduler plans with the limits all the
-    same. A file needs the numbers of the jobs that run and wait; a class of one's own sees the history first.
+    With --predictor, runtimes are drawn around its predictions, but the scheduler still plans with the limits. A file of predictions needs
+    the numbers of the running and waiting jobs; your own class learns from the history first.
     """
     from walltime.cli import output
     from walltime.provenance import version
@@ -274,20 +319,30 @@ def _try(queue: Snapshot, log: Workload, texts: list[str], rules: tuple[str | No
     output.print_blocks(output.caveats(result.caveats))
 
 
+@manual(
+    "guides/start-times",
+    ("Enter the outcomes of predictions, and report how good they were.", "slurm score predictions --history jobs.txt.gz"),
+    ("Repeat the report for a program.", "slurm score predictions --json"),
+)
 def score(
-    ledger: Annotated[Path, typer.Argument(metavar="LEDGER", help="What walltime slurm start-times --predictions wrote.")],
+    ledger: Annotated[Path, o.argument("The folder of walltime slurm start-times --predictions.", "LEDGER")],
     *,
     history: Annotated[
         Path | None,
-        o.option("--history", "Of the jobs that have ended since, with which the ledger is completed.", None, metavar="LOG"),
+        o.option(
+            "Enter the outcomes from this job log of the cluster, as sacct prints it, into the ledger first.",
+            "--history",
+            group=o.INPUT,
+            metavar="LOG",
+        ),
     ] = None,
     reading: LogOptions,
     as_json: o.JsonOption = False,
 ) -> None:
-    """Say how good predicted start times were: how many jobs started within their intervals, and the errors beside Slurm's own.
+    """Report how good predicted start times were: the share of jobs within their intervals, and errors next to Slurm's own.
 
-    With --history, what has become of the predictions is entered first. The factors are those with which the next walltime slurm
-    start-times with this ledger widens or narrows its intervals, so that 90 % of the jobs start within them.
+    The printed factors widen or narrow the intervals of the next walltime slurm start-times with this ledger, so that 90 % of the jobs
+    start within them.
     """
     from walltime.cli import output
     from walltime.provenance import version

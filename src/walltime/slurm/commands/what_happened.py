@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from walltime.cli import options as o
+from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions
 from walltime.cli.output import command_line
 from walltime.slurm.commands.starts import unix_time
@@ -17,16 +18,35 @@ from walltime.slurm.commands.starts import unix_time
 
 @dataclass(frozen=True)
 class Span:
-    """From when until when."""
+    """The reported time."""
 
-    since: Annotated[str | None, o.option("--since", "Also in seconds since 1970.", None, metavar="TIME")] = None
-    until: Annotated[str | None, o.option("--until", "", None, metavar="TIME")] = None
+    since: Annotated[
+        str | None,
+        o.option(
+            "Report from this time on (UTC), as in 2026-01-31T12:00:00 or in seconds since 1970. Default: the whole ledger.",
+            group=o.JOBS,
+            metavar="TIME",
+        ),
+    ] = None
+    until: Annotated[
+        str | None,
+        o.option(
+            "Report until this time (UTC), as in 2026-01-31T12:00:00 or in seconds since 1970. Default: the whole ledger.",
+            group=o.JOBS,
+            metavar="TIME",
+        ),
+    ] = None
 
 
+@manual(
+    "guides/adjust-operate",
+    ("Report on the adjusted jobs of a ledger.", "slurm what-happened jobs.txt.gz --ledger ledger"),
+    ("Include the jobs that were delayed, which is simulated.", "slurm what-happened jobs.txt.gz --ledger ledger --machine machine.toml"),
+)
 def what_happened(
-    trace: Annotated[Path, typer.Argument(metavar="LOG", help="The cluster's job log, as sacct has printed it since.")],
+    trace: Annotated[Path, o.argument("The cluster's job log from sacct, up to the end of the adjusted jobs.", "LOG")],
     *,
-    ledger: Annotated[Path, o.option("--ledger", panel=None, metavar="FOLDER")],
+    ledger: Annotated[Path, o.option("Read the side-car's ledger from this folder.", group=o.INPUT, metavar="FOLDER")],
     span: Span,
     machine_file: o.MachineOption = None,
     policy: o.SitePolicyOption = None,
@@ -34,11 +54,11 @@ def what_happened(
     report: o.ReportOption = None,
     as_json: o.JsonOption = False,
 ) -> None:
-    """Say what happened with the jobs that walltime slurm adjust has adjusted, by its ledger and the job log.
+    """Report what became of the jobs that walltime slurm adjust has adjusted, from its ledger and the job log.
 
-    Which were started by backfill, ahead of whom, how long they ran against TimeMin, prediction and limit, which limits were given back how
-    late, and, first of all, whether any job was ended before its user's limit. With --machine also which jobs were delayed by those that
-    outlived their TimeMin: that is simulated, all else is recorded.
+    The report shows first whether any job ended before its user's limit; then the jobs that backfill started and the jobs they overtook,
+    the runtimes against TimeMin, prediction and limit, and how late limits were restored. With --machine it also shows which jobs were
+    delayed by adjusted jobs that outlived their TimeMin; this part is simulated.
     """
     from walltime.cli import output
     from walltime.machine import read_machine

@@ -32,7 +32,7 @@ def exclusion_reason(job: QueueJob, cluster: Configuration, limits: Limits, sett
     if cluster.enforces_limits:
         if not limits.known:
             return "the limits on minutes could not be read"
-        if limits.meet(job, cluster):
+        if limits.apply_to(job, cluster):
             return "limits on minutes"
     if any(word in job.reason.lower() for word in ("runmin", "minutes", "grpwall")):
         return "limits on minutes"

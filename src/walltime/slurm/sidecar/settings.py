@@ -17,29 +17,31 @@ POLLS_IN_FLOOR = 5
 class SidecarSettings:
     """How the side-car works, and how far it may go."""
 
-    every: Annotated[float, Key(least=1, most=3600, meaning="Seconds from one round to the next.")] = 30.0
-    timeout: Annotated[float, Key(least=1, most=60, meaning="Seconds after which a command of Slurm is given up.")] = 20.0
-    self_test: Annotated[tuple[str, ...], Key(meaning="A word for sbatch of the self-test, as --partition=x; repeat it for more.")] = ()
-    need_prolog: Annotated[bool, Key(meaning="Do not adjust while the prolog does not work.")] = False
-    floor: Annotated[int, Key(least=1, meaning="Least TimeMin, minutes.")] = 10
-    gain: Annotated[float, Key(least=0, most=1, meaning="Largest TimeMin that is worth setting, as a part of the limit.")] = 0.9
-    changes: Annotated[int, Key(least=1, meaning="Most adjustments a minute.")] = 60
-    share: Annotated[float, Key(least=0, most=1, meaning="Largest part of the waiting jobs.")] = 0.5
-    tasks: Annotated[int, Key(least=1, meaning="Most tasks of an array, the next ones: each becomes a record of its own.")] = 10
-    account: Annotated[tuple[str, ...], Key(meaning="Only this account; repeat it for more.")] = ()
-    partition: Annotated[tuple[str, ...], Key(meaning="Only this partition; repeat it for more.")] = ()
+    every: Annotated[float, Key(least=1, most=3600, meaning="Run a round every N seconds.")] = 30.0
+    timeout: Annotated[float, Key(least=1, most=60, meaning="Give up on a command of Slurm after N seconds.")] = 20.0
+    self_test: Annotated[tuple[str, ...], Key(meaning="Pass this option to sbatch for the self-test job, such as --partition=x.")] = ()
+    need_prolog: Annotated[bool, Key(meaning="Adjust no job while the prolog does not work.")] = False
+    floor: Annotated[int, Key(least=1, meaning="Set no TimeMin shorter than N minutes.")] = 10
+    gain: Annotated[float, Key(least=0, most=1, meaning="Set only a TimeMin that is at most this share of the limit.")] = 0.9
+    changes: Annotated[int, Key(least=1, meaning="Make at most N adjustments a minute.")] = 60
+    share: Annotated[float, Key(least=0, most=1, meaning="Adjust at most this share of the waiting jobs.")] = 0.5
+    tasks: Annotated[
+        int, Key(least=1, meaning="Adjust at most the next N tasks of a job array, each of which becomes a separate record.")
+    ] = 10
+    account: Annotated[tuple[str, ...], Key(meaning="Adjust only jobs of this account.")] = ()
+    partition: Annotated[tuple[str, ...], Key(meaning="Adjust only jobs of this partition.")] = ()
     slip: Annotated[
         float,
         Key(
             least=0,
-            meaning="Part of its wait by which the reserved start of a queue's head may pass; then nothing is adjusted until it started.",
+            meaning="Stop adjusting until the head of a queue has started, if it misses its reserved start by this share of its wait.",
         ),
     ] = 0.5
     overdue: Annotated[
-        float, Key(least=0, meaning="Part of a partition that jobs of one user may hold beyond their TimeMin, over a week.")
+        float, Key(least=0, meaning="Let the jobs of a user hold at most this share of a partition beyond their TimeMin, over a week.")
     ] = 0.01
     misses: Annotated[
-        int, Key(least=0, meaning="Jobs of a user that may outlive their TimeMin in a week before the next ones get a longer one.")
+        int, Key(least=0, meaning="Lengthen the TimeMin of a user's next jobs after N jobs have outlived theirs within a week.")
     ] = 3
 
     def __post_init__(self) -> None:

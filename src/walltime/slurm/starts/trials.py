@@ -21,7 +21,7 @@ from walltime.slurm.starts.forecast import USUAL, Draws, Forecast
 from walltime.slurm.starts.predicted import predicted_of_snapshot
 from walltime.slurm.starts.start_times import quantiles_of, unix
 from walltime.slurm_values import resource_of
-from walltime.specification import Form, Specification, read_options
+from walltime.specification import Specification, Variant, read_options
 from walltime.wording import sanitize, shown
 from walltime.workload import Workload
 
@@ -115,7 +115,7 @@ def parse_trial(text: str, snapshot: Snapshot) -> SnapshotJob:
 
     Keys are the fields of `TrialJob`. Raises PolicyError.
     """
-    asked = TrialJob(**read_options(Form(TrialJob), text, f"the job {shown(text)}")[0])
+    asked = TrialJob(**read_options(Variant(TrialJob), text, f"the job {shown(text)}")[0])
     partitions = {one.name: one for one in snapshot.machine.partitions}
     name = asked.partition or (next(iter(partitions)) if len(partitions) == 1 else "")
     if name not in partitions:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from walltime.specification import Family, Form
+from walltime.specification import Family, Variant
 from walltime.workload.models.downey97 import Downey97
 from walltime.workload.models.feitelson96 import Feitelson96, FeitelsonVariant
 from walltime.workload.models.hyper_erlang import HyperErlang, fit_hyper_erlang
@@ -30,14 +30,14 @@ MODELS = Family(
     WorkloadModel,
     "workload model",
     {
-        "lublin99": Form(Lublin99, {"classes": "both"}),
-        "lublin99-typeless": Form(Lublin99, {"classes": "typeless"}),
-        "feitelson96": Form(Feitelson96),
-        "feitelson96-fs": Form(FeitelsonVariant, {"variant": "s"}),
-        "feitelson96-fl": Form(FeitelsonVariant, {"variant": "l"}),
-        "feitelson96-fsl": Form(FeitelsonVariant, {"variant": "sl"}),
-        "jann97": Form(Jann97),
-        "downey97": Form(Downey97),
+        "lublin99": Variant(Lublin99, {"classes": "both"}),
+        "lublin99-typeless": Variant(Lublin99, {"classes": "typeless"}),
+        "feitelson96": Variant(Feitelson96),
+        "feitelson96-fs": Variant(FeitelsonVariant, {"variant": "s"}),
+        "feitelson96-fl": Variant(FeitelsonVariant, {"variant": "l"}),
+        "feitelson96-fsl": Variant(FeitelsonVariant, {"variant": "sl"}),
+        "jann97": Variant(Jann97),
+        "downey97": Variant(Downey97),
     },
 )
 """The models by name."""

@@ -128,8 +128,8 @@ def _start_heads(state, rules, jobs, machine, line, ordered):
         if jobs[job].procs > state.free:
             state.blocked = job
             return
-        if rules.heads_run > 1:
-            jobs[job].run_length *= rules.heads_run
+        if rules.head_runtime_factor > 1:
+            jobs[job].run_length *= rules.head_runtime_factor
         _start(state, rules, jobs, machine, line, ordered, place)
 
 

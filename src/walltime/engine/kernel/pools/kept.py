@@ -1,13 +1,15 @@
 """Conservative backfilling on a machine of several pools: every job keeps its reservation, and early ends compress the schedule.
 
-As number/conservative.py on one pool (mualem01, section 2.1), with two additions:
+As number/conservative.py on one number of processors (mualem01, section 2.1), and besides:
 
-* A job over one of its limits has no reservation; losing the one it had counts as if a job had ended early.
+* A job over one of its limits has no reservation; losing a reservation counts as an early end of a job.
 * An unplanned change of capacity breaks all reservations, as an overdue job does: they are made again in queue order.
 
-The plan is kept from event to event. A compression tries only the jobs whose place may change: an earlier hole, or the same one with other
-amounts of the pools, needs something that has been released since they were tried last.
+The plan is kept from event to event. A compression tries only jobs whose place may change: an earlier hole, or the same one with other
+amounts of the pools, needs something that was given back since the job was tried last.
 """
+
+from __future__ import annotations
 
 import numpy as np
 
@@ -15,7 +17,15 @@ from walltime.compiled.jit import called_kernel, kernel
 from walltime.engine.kernel.memory import NEVER
 from walltime.engine.kernel.pools.limits import may_start
 from walltime.engine.kernel.pools.passes import next_candidate, push_candidate, share_a_pool, start_in_place
-from walltime.engine.kernel.pools.plan import first_hole, forget_past, occupy, occupy_until, plan_of_running, share, step_before
+from walltime.engine.kernel.pools.plan import (
+    first_hole,
+    forget_past,
+    occupy,
+    occupy_until,
+    plan_of_running,
+    share,
+    step_before,
+)
 from walltime.engine.kernel.pools.queue_index import drop_started, is_steady, sort_waiting_jobs
 from walltime.engine.kernel.profile import size_class
 from walltime.engine.kernel.running import overdue
@@ -23,20 +33,20 @@ from walltime.engine.kernel.running import overdue
 
 @kernel
 def pass_with_kept_places(state, rules, jobs, machine, queue_index, plan, kept):
-    """Compress if capacity was released early, give the newcomers their reservations, and start the jobs that are due."""
+    """Compress if capacity came back early, reserve for newcomers, and start the jobs that are due."""
     if kept is None:
         return
     is_overdue = overdue(state, machine.running)
-    afresh = is_overdue or state.broken > 0
-    if afresh or state.steps == 0:
+    rebuilt = is_overdue or state.broken > 0
+    if rebuilt or state.steps == 0:
         plan_of_running(state, machine, plan)
-    if not afresh:
+    if not rebuilt:
         forget_past(state, plan)
         _keep_within_limits(state, jobs, machine, queue_index.queue, plan, kept)
-    if (afresh or state.early) and not is_steady(rules):
+    if (rebuilt or state.early) and not is_steady(rules):
         sort_waiting_jobs(state, rules, jobs, queue_index)
-    if afresh:
-        _reserve_anew(state, jobs, machine, queue_index.queue, plan, kept)
+    if rebuilt:
+        _reserve_all(state, jobs, machine, queue_index.queue, plan, kept)
     else:
         if state.early:
             _compress(state, jobs, machine, queue_index.queue, plan, kept)
@@ -51,36 +61,49 @@ def pass_with_kept_places(state, rules, jobs, machine, queue_index, plan, kept):
 
 @called_kernel
 def give_back_rest(state, jobs, machine, plan, kept, index, expected):
-    """Release the capacity of a running job that ends before its expected end."""
+    """Give back the rest of the time for which a job that ends early was expected to run."""
     if expected <= state.now:
         return
     state.early = 1
     if kept is None:
         return
-    if state.steps == 0 or state.broken:
-        return  # the plan will be made again
-    occupy_until(state, machine.partitions_of, machine.given[index], plan, state.now, expected, -1)
-    _note_freed_gap(state, machine.pools_of, plan, kept, machine.given[index], state.now, expected)
+    if state.steps > 0 and not state.broken:  # else the whole plan will be made again
+        occupy_until(state, machine.partitions_of, machine.given[index], plan, state.now, expected, -1)
+        _note_freed_gap(state, machine.pools_of, plan, kept, machine.given[index], state.now, expected)
 
 
 @called_kernel
 def _note_freed_gap(state, pools_of, plan, kept, amounts, begin, end):
-    """Note for how long and from when on so much is free in sum after amounts of the pools were released in [begin, end)."""
+    """Note for how long, and from when on, these amounts of the pools, given back in [begin, end), are free together.
+
+    What several pools have free together may not stay free in each of them, so this lets too many jobs pass, but never too few.
+    """
     state.freed_until = max(state.freed_until, end)
     middle = max(step_before(state, plan, begin + 1), 0)
     for part in range(kept.freed_gaps.shape[0]):
-        lowest, concerned = 0, False
+        lowest = 0  # the lowest class of sizes of the jobs that have a reservation here
         while lowest < kept.freed_gaps.shape[1] and kept.freed_gaps[part, lowest].jobs == 0:
             lowest += 1
-        for k in range(pools_of.first[part], pools_of.first[part + 1]):
-            concerned |= amounts[pools_of.items[k], 0] > 0 or amounts[pools_of.items[k], 1] > 0
-        if lowest < kept.freed_gaps.shape[1] and concerned:
+        if lowest < kept.freed_gaps.shape[1] and _is_any_of(pools_of, amounts, part):
             _measure_stretches(state, plan, kept, part, lowest, middle, end)
+
+
+@kernel
+def _is_any_of(pools_of, amounts, part):
+    """Whether any of the amounts is of a pool of a partition."""
+    for k in range(pools_of.first[part], pools_of.first[part + 1]):
+        if amounts[pools_of.items[k], 0] > 0 or amounts[pools_of.items[k], 1] > 0:
+            return True
+    return False
 
 
 @called_kernel
 def _measure_stretches(state, plan, kept, part, lowest, middle, end):
-    """Note for each class of sizes from `lowest` on the stretches with room for its smallest job that reach into the released time."""
+    """Note, for each class of sizes, the stretches with room for its smallest job that reach into [the time of step `middle`, end).
+
+    The stretches of a class lie within those of the class of smaller jobs, so one walk is enough: back from the step, then on from it.
+    No job looks further than its length. No job of a class below the `lowest` waits.
+    """
     time, room, since = plan.time, plan.room, kept.since
     classes = _open_stretches(state, plan, part, lowest, middle, since)
     step = middle + 1
@@ -91,10 +114,9 @@ def _measure_stretches(state, plan, kept, part, lowest, middle, end):
             until = time[step]
             if until < end + state.longest:
                 sizes = max(classes_with_room(room[part, step]), lowest)
-        for size in range(sizes, classes):
+        for size in range(sizes, classes):  # their stretches end
             gap = kept.freed_gaps[part, size]
-            gap.longest = max(gap.longest, until - since[size])
-            gap.earliest = min(gap.earliest, since[size])
+            gap.longest, gap.earliest = max(gap.longest, until - since[size]), min(gap.earliest, since[size])
         if until < end:
             for size in range(classes, sizes):
                 since[size] = until
@@ -106,7 +128,7 @@ def _measure_stretches(state, plan, kept, part, lowest, middle, end):
 
 @kernel
 def _open_stretches(state, plan, part, lowest, middle, since):
-    """Note in `since` when the stretch of each class with room at a step begins, walking back; return the number of these classes."""
+    """Walk back from a step, note in `since` when the stretch of each class with room there begins, and return the number of classes."""
     time, room, longest = plan.time, plan.room, plan.time[middle] - state.longest
     step, sizes = middle, classes_with_room(room[part, middle])
     classes = sizes = max(sizes, lowest)
@@ -126,7 +148,7 @@ def _open_stretches(state, plan, part, lowest, middle, since):
 
 @kernel
 def _next_change(state, plan, part, lowest, classes, step, end):
-    """Return the first step from this one on with room for other classes; behind the `end`, for fewer."""
+    """Return the first step from this one on with room for other classes; after the `end`, for fewer."""
     time, room, more = plan.time, plan.room, 1 << classes
     least = more >> 1 if classes > lowest else 0
     while step < state.steps and time[step] < end and least <= room[part, step] < more:
@@ -138,13 +160,17 @@ def _next_change(state, plan, part, lowest, classes, step, end):
 
 @kernel
 def classes_with_room(height):
-    """Return how many classes of sizes have a job that needs no more than this."""
+    """Return the number of classes of sizes whose smallest job needs no more than this."""
     return size_class(height) + 1 if height > 0 else 0
 
 
 @kernel
 def _keep_within_limits(state, jobs, machine, queue, plan, kept):
-    """Take the reservations of jobs that are over a limit; what many of them release is noted once, equal places together."""
+    """Take the reservations away from jobs that are over one of their limits.
+
+    Many jobs may lose theirs at once, so one place that covers all of them is noted. Equal places of consecutive jobs, which `plan.least`
+    sums up, are given back together.
+    """
     if state.tightened == 0 and state.windowed == 0:
         return
     state.tightened = 0
@@ -155,7 +181,7 @@ def _keep_within_limits(state, jobs, machine, queue, plan, kept):
     for i in range(state.waiting):
         index = queue[i].job
         if kept.start[index] >= 0 and not may_start(state, jobs, machine, index):
-            state.early, state.next_due = 1, state.now  # the first job that is due will be found again
+            state.early, state.next_due = 1, state.now  # the first job that is due is looked for again
             if kept.start[index] == NEVER:
                 kept.start[index] = -1
                 continue
@@ -178,7 +204,7 @@ def _keep_within_limits(state, jobs, machine, queue, plan, kept):
 
 @called_kernel
 def _give_back_together(state, partitions_of, plan, begin, end):
-    """Release what `plan.least` has summed up in [begin, end), and clear it."""
+    """Give back the amounts that `plan.least` has summed up in [begin, end), and clear it."""
     if begin < end:
         occupy_until(state, partitions_of, plan.least, plan, begin, end, -1)
     for p in range(plan.least.shape[0]):
@@ -186,7 +212,7 @@ def _give_back_together(state, partitions_of, plan, begin, end):
 
 
 @kernel
-def _reserve_anew(state, jobs, machine, queue, plan, kept):
+def _reserve_all(state, jobs, machine, queue, plan, kept):
     """Make all reservations again, in queue order."""
     state.next_due, state.unreserved = NEVER, state.waiting
     for part in range(kept.freed_gaps.shape[0]):
@@ -204,29 +230,21 @@ def _reserve_anew(state, jobs, machine, queue, plan, kept):
 
 @kernel
 def _begin_trying(state, freed_gaps):
-    """Begin to try all jobs with what has been released so far; what is released meanwhile is for later jobs, and for the next time."""
+    """Try all jobs with the gaps freed so far; gaps freed meanwhile are for the jobs behind, and for the next time."""
     until, state.freed_until = state.freed_until, state.now
     for part in range(freed_gaps.shape[0]):
         for size in range(freed_gaps.shape[1]):
             gap = freed_gaps[part, size]
-            gap.tried, gap.tried_earliest = gap.longest, gap.earliest
-            gap.longest, gap.earliest = 0, NEVER
+            gap.tried, gap.tried_earliest, gap.longest, gap.earliest = gap.longest, gap.earliest, 0, NEVER
     return until
-
-
-@kernel
-def _edge(state, plan, job, begin):
-    """Return since when enough for a job is free right before its place, as far as an earlier place may overlap with it."""
-    edge, step = begin, step_before(state, plan, begin)
-    while step >= 0 and edge > begin - job.own_length and plan.room[job.partition, step] >= job.procs:
-        edge = plan.time[step]
-        step -= 1
-    return edge
 
 
 @called_kernel
 def _earlier_hole(state, plan, job, earliest, begin):
-    """Return when a hole for a job begins before its place, as far as the sum of its pools shows; the begin of its place if none."""
+    """Return when a hole for a job begins before its place, by the sum of its pools; the begin of its place if there is none.
+
+    Where a hole reaches into the job's own place, there is enough.
+    """
     time, room, part, procs = plan.time, plan.room, job.partition, job.procs
     first = max(step_before(state, plan, earliest + 1), 0)
     while True:
@@ -244,22 +262,30 @@ def _earlier_hole(state, plan, job, earliest, begin):
 
 @kernel
 def _compress(state, jobs, machine, queue, plan, kept):
-    """Move reservations to earlier places, in queue order: overlapping the old one, or in a stretch where something has been released."""
+    """Move reservations to the earliest places that they can have now, in queue order.
+
+    A new place that overlaps with the old one begins where enough is free right before the old one. Any other new place lies in a stretch
+    that was freed since the job was tried last. Otherwise, the job may at most get other amounts of the pools.
+    """
     until = _begin_trying(state, kept.freed_gaps)
     for i in range(state.waiting):
         index, length = queue[i].job, kept.length[queue[i].job]
         begin = kept.start[index]
         if begin < 0:
             continue
-        gap = kept.freed_gaps[queue[i].partition, kept.size[index]]
-        chance = begin
+        gap, chance = kept.freed_gaps[queue[i].partition, kept.size[index]], begin
         if length <= gap.longest:
             chance = min(chance, gap.earliest)
         if length <= gap.tried:
             chance = min(chance, gap.tried_earliest)
         last = max(until, state.freed_until)
         if begin - length < last:
-            chance = min(chance, _edge(state, plan, jobs[index], begin))
+            # since when as much as the job needs is free right before its place
+            edge, step, job = begin, step_before(state, plan, begin), jobs[index]
+            while step >= 0 and edge > begin - job.own_length and plan.room[job.partition, step] >= job.procs:
+                edge = plan.time[step]
+                step -= 1
+            chance = min(chance, edge)
         if chance < begin:
             chance = _earlier_hole(state, plan, jobs[index], chance, begin)
         if chance == begin and not (begin < last and _may_shift(state, machine, plan, jobs[index], index, begin)):
@@ -270,7 +296,7 @@ def _compress(state, jobs, machine, queue, plan, kept):
 
 @called_kernel
 def _move(state, machine, plan, kept, job, index, chance):
-    """Give a job the earliest place from a time on; if that is another than it had, note what it has left."""
+    """Give a job the earliest place from a time on, and note the gap that it leaves if its place changes."""
     begin, given = kept.start[index], machine.given
     for p in range(given.shape[1]):
         kept.before[p, 0], kept.before[p, 1] = given[index, p, 0], given[index, p, 1]
@@ -281,16 +307,14 @@ def _move(state, machine, plan, kept, job, index, chance):
     for p in range(given.shape[1]):
         alike = alike and kept.before[p, 0] == given[index, p, 0] and kept.before[p, 1] == given[index, p, 1]
     occupy(state, machine, plan, job, index, kept.start[index], 1)
-    end = kept.start[index] + job.own_length
-    if not alike:
-        _note_freed_gap(state, machine.pools_of, plan, kept, kept.before, begin, begin + job.own_length)
-    elif kept.start[index] < begin:  # where the places overlap, nothing has been given back
-        _note_freed_gap(state, machine.pools_of, plan, kept, kept.before, max(begin, end), begin + job.own_length)
+    if not alike or kept.start[index] < begin:
+        freed = max(begin, kept.start[index] + job.own_length) if alike else begin  # equal places that overlap free no more
+        _note_freed_gap(state, machine.pools_of, plan, kept, kept.before, freed, begin + job.own_length)
 
 
 @kernel
 def _may_shift(state, machine, plan, job, index, begin):
-    """Return whether a job that got the same place again would have more of a pool, and less of one behind it."""
+    """Whether a job that got the same place again would have more of a pool, and less of a later one."""
     procs, second = job.procs, job.second
     first = step_before(state, plan, begin + 1)
     for k in range(machine.pools_of.first[job.partition], machine.pools_of.first[job.partition + 1]):
@@ -311,10 +335,11 @@ def _may_shift(state, machine, plan, job, index, begin):
 
 @kernel
 def _reserve_newcomers(state, jobs, machine, queue_index, plan, kept):
-    """Make reservations in order of arrival for the jobs without one.
+    """Make reservations for the jobs that have none, in order of arrival.
 
-    Where a limit has room again, all jobs that waited for it come at once. Those that would lose their places as soon as the first of them
-    start get none, if no job behind them keeps its place; NEVER stands for their start.
+    Where a limit has room again, all jobs that waited for it come at once, and most lose their places again: when the first of them start,
+    the limit is full. If another of them was to start now, too, the pass is repeated at this instant. From then on, a job that would lose
+    its place gets none, as long as no job that keeps its place comes after it; NEVER stands for its start.
     """
     if state.unreserved == 0:
         return
@@ -343,7 +368,7 @@ def _reserve_newcomers(state, jobs, machine, queue_index, plan, kept):
 
 @kernel
 def _only_limit(state, limits, limits_of, index):
-    """Return the number of the limit of a job that has no other, if it limits nothing but the number of jobs; else -1."""
+    """Return the number of a job's only limit, if that counts nothing but jobs; else -1."""
     first = limits_of.first[index]
     if state.windowed or limits_of.first[index + 1] != first + 1:
         return -1
@@ -353,7 +378,7 @@ def _only_limit(state, limits, limits_of, index):
 
 @called_kernel
 def _last_to_keep_its_place(state, jobs, machine, candidates, plan):
-    """Return the last arrival among the candidates whose job may keep its place, gets none, or gets its first recorded one."""
+    """Return the last arrival among candidates that may keep the place that they get, get none, or have no recorded reservation yet."""
     last = np.int64(-1)
     for k in range(state.candidates):
         index = candidates[k].job
@@ -367,22 +392,20 @@ def _last_to_keep_its_place(state, jobs, machine, candidates, plan):
 
 @kernel
 def _reserve(state, jobs, machine, plan, kept, index, prior):
-    """Give a job the earliest place in the plan, if there is one; return the job if so, else `prior`.
+    """Give a job the earliest place that the plan has, and return the job; `prior` if there is no place.
 
-    Nothing has been released since `prior` (-1 for none) got its place, so larger jobs search from there on. Equal jobs get equal places
-    while `plan.least` shows enough; these are taken out of the plan together (`_take_together`).
+    Nothing has been given back since `prior` (-1 for none) got its place, so a job that needs at least as much for at least as long finds
+    no earlier one. Each of many equal jobs begins its search at the last one's place. As long as enough is left there (`plan.least`), they
+    get equal places, which `_take_together` takes out of the plan when another one is needed.
     """
     job, given, least, taken = jobs[index], machine.given, plan.least, kept.before
     state.longest = max(state.longest, job.own_length)
-    last = jobs[max(prior, 0)]
-    behind = prior >= 0 and job.partition == last.partition
-    behind = behind and job.procs >= last.procs and job.second >= last.second and job.own_length >= last.own_length
-    alike = behind and job.procs == last.procs and job.second == last.second and job.own_length == last.own_length
+    alike = prior >= 0 and _needs_no_less(job, jobs[prior]) and _needs_no_less(jobs[prior], job)
     if alike and _is_enough(machine.pools_of, least, job):
         begin = kept.start[prior]
     else:
         _take_together(state, jobs, machine.partitions_of, plan, kept, prior)
-        earliest = kept.start[prior] if behind else state.now
+        earliest = kept.start[prior] if prior >= 0 and _needs_no_less(job, jobs[prior]) else state.now
         begin = first_hole(state, machine.pools, machine.pools_of, plan, job, earliest)
     if begin == NEVER:
         for p in range(least.shape[0]):
@@ -406,7 +429,7 @@ def _reserve(state, jobs, machine, plan, kept, index, prior):
 
 @called_kernel
 def _take_together(state, jobs, partitions_of, plan, kept, prior):
-    """Take out of the plan what `kept.before` sums up of places equal to that of `prior` (-1 for none), and clear it."""
+    """Take the amounts that `kept.before` sums up, at the place of `prior` (-1 for none), out of the plan, and clear it."""
     if prior >= 0:
         begin = kept.start[prior]
         occupy_until(state, partitions_of, kept.before, plan, begin, begin + jobs[prior].own_length, 1)
@@ -416,7 +439,7 @@ def _take_together(state, jobs, partitions_of, plan, kept, prior):
 
 @kernel
 def _is_enough(pools_of, least, job):
-    """Return whether enough for a job is left of what has stayed free of its pools for all of the last place."""
+    """Whether enough for a job has stayed free in its pools during the whole of the last place."""
     procs, second = job.procs, job.second
     for k in range(pools_of.first[job.partition], pools_of.first[job.partition + 1]):
         procs -= least[pools_of.items[k], 0]
@@ -425,8 +448,19 @@ def _is_enough(pools_of, least, job):
 
 
 @kernel
+def _needs_no_less(job, other):
+    """Whether a job needs at least as much as another one, of the same partition and for at least as long."""
+    return (
+        job.partition == other.partition and job.procs >= other.procs and job.second >= other.second and job.own_length >= other.own_length
+    )
+
+
+@kernel
 def _start_due(state, rules, jobs, machine, queue_index, plan, kept):
-    """Start the jobs whose reservation is now, in order of arrival; a job that a limit stops meanwhile loses it in another pass."""
+    """Start the jobs whose reservation is now, in order of arrival; a job that a limit stops meanwhile loses it in another pass.
+
+    The end of a place is given back where the job is expected to run for less than it was planned.
+    """
     queue, candidates = queue_index.queue, queue_index.candidates
     if state.next_due > state.now:
         return
@@ -444,7 +478,10 @@ def _start_due(state, rules, jobs, machine, queue_index, plan, kept):
         if may_start(state, jobs, machine, index):
             start_in_place(state, rules, jobs, machine, index, _waits_ahead(state, jobs, machine.pools_of, queue, kept, index))
             kept.freed_gaps[jobs[index].partition, kept.size[index]].jobs -= 1
-            _hold(state, jobs, machine, plan, kept, index)
+            expected, planned = state.now + jobs[index].run_length, state.now + jobs[index].own_length
+            if expected < planned:
+                occupy_until(state, machine.partitions_of, machine.given[index], plan, expected, planned, -1)
+                _note_freed_gap(state, machine.pools_of, plan, kept, machine.given[index], expected, planned)
         else:
             state.again = state.tightened = 1
             state.next_due = state.now
@@ -452,17 +489,8 @@ def _start_due(state, rules, jobs, machine, queue_index, plan, kept):
 
 
 @kernel
-def _hold(state, jobs, machine, plan, kept, index):
-    """Release the end of the place of a job whose expected runtime is shorter than planned."""
-    expected, planned = state.now + jobs[index].run_length, state.now + jobs[index].own_length
-    if expected < planned:
-        occupy_until(state, machine.partitions_of, machine.given[index], plan, expected, planned, -1)
-        _note_freed_gap(state, machine.pools_of, plan, kept, machine.given[index], expected, planned)
-
-
-@kernel
 def _waits_ahead(state, jobs, pools_of, queue, kept, index):
-    """Return whether a job that arrived before this one waits with a reservation, and shares a pool with it."""
+    """Whether a job that arrived before this one waits with a reservation, and shares a pool with it."""
     for i in range(state.waiting):
         other = queue[i].job
         if kept.start[other] >= 0 and jobs[other].start < 0 and jobs[other].arrival < jobs[index].arrival:

@@ -1,0 +1,248 @@
+"""The description of each command, taken from its declaration, and its text for `--help`; `walltime.cli.man` makes manual pages of it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import typer
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
+
+INPUT, JOBS, SCHEDULER, RUNS, OUTPUT = "Input", "Select and modify jobs", "Scheduler", "Runs and randomness", "Output"
+GROUPS = (INPUT, JOBS, SCHEDULER, RUNS, OUTPUT)
+"""Headings of options, in this order; further headings come before the last one."""
+WIDEST = 100
+"""Longest line of a help text, on however wide a terminal."""
+INDENT = 26
+"""Column in which the texts of options begin."""
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Example:
+    """A command line without the word `walltime`, and a sentence on what it does."""
+
+    does: str
+    call: str
+
+
+@dataclass(frozen=True)
+class Manual:
+    """What a command adds to its declaration: its page of the documentation, such as `guides/explain`, and examples."""
+
+    page: str
+    examples: tuple[Example, ...]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One option or argument: its spellings with the value, its text with the default, its heading."""
+
+    spelling: str
+    text: str
+    group: str
+    advanced: bool
+
+
+@dataclass(frozen=True)
+class Description:
+    """Everything that a help text, a manual page or a page of the reference shows of a command.
+
+    `commands`: for a group, the names and summaries of its commands by heading.
+    """
+
+    name: str
+    usage: str
+    summary: str
+    paragraphs: tuple[str, ...]
+    entries: tuple[Entry, ...]
+    examples: tuple[Example, ...]
+    page: str
+    commands: dict[str, list[tuple[str, str]]]
+
+    def grouped(self, everything: bool = True) -> Iterator[tuple[str, list[Entry]]]:
+        """Yield the headings with their options; `everything`: the advanced ones as well."""
+        own = [one.group for one in self.entries if one.group not in GROUPS]
+        for group in dict.fromkeys([*GROUPS[:-1], *own, OUTPUT]):
+            inside = [one for one in self.entries if one.group == group and (everything or not one.advanced)]
+            if inside:
+                yield group, inside
+
+
+def manual(page: str, *examples: tuple[str, str]) -> Callable[[F], F]:
+    """Attach to a command its page of the documentation, and its examples as pairs of a sentence and a call."""
+
+    def attach(command: F) -> F:
+        command.manual = Manual(page, tuple(Example(*one) for one in examples))  # type: ignore[attr-defined]
+        return command
+
+    return attach
+
+
+def show_all(context: typer.Context, value: bool) -> None:
+    """Print the help of a command with all of its options, or of all commands of a group, and exit (callback of --help-all)."""
+    if value:
+        path = context.command_path
+        typer.echo("\n\n\n".join(as_text(one, True) for one in descriptions(context.command, path)))
+        raise typer.Exit
+
+
+def descriptions(command: Any, path: str = "walltime") -> Iterator[Description]:
+    """Yield the description of a command, and those of the commands below it."""
+    yield describe(command, path)
+    for name, inside in getattr(command, "commands", {}).items():
+        yield from descriptions(inside, f"{path} {name}")
+
+
+def describe(command: Any, path: str) -> Description:
+    """Return the description of a command; a group without examples has the first ones of its first two commands."""
+    summary, *paragraphs = _paragraphs(command.help or "")
+    commands: dict[str, list[tuple[str, str]]] = {}
+    for name, inside in getattr(command, "commands", {}).items():
+        commands.setdefault(_text(inside.rich_help_panel) or "Commands", []).append((name, _paragraphs(inside.help or "")[0]))
+    about: Manual | None = getattr(command.callback, "manual", None)
+    if about is None:
+        inside = [describe(one, "").examples[:1] for one in list(getattr(command, "commands", {}).values())[:2]]
+        first = next(iter(command.commands.values()))
+        about = Manual(first.callback.manual.page, tuple(one for examples in inside for one in examples))
+    advanced = getattr(command.callback, "advanced", frozenset())
+    entries = tuple(_entry(one, one.name in advanced) for one in command.params if one.name != "help_all")
+    return Description(path, f"{path} {_usage(command)}", summary, tuple(paragraphs), entries, about.examples, about.page, commands)
+
+
+def as_text(one: Description, everything: bool, width: int | None = None) -> str:
+    """Return a description as `--help` prints it; `everything`: with advanced options, as for `--help-all`."""
+    width = min(shutil.get_terminal_size().columns, WIDEST) if width is None else width
+    lines = [f"Usage: {one.usage}", ""]
+    for paragraph in (one.summary, *one.paragraphs):
+        lines += [*_wrapped(paragraph, width), ""]
+    for panel, commands in one.commands.items():
+        column = 4 + max(len(name) for inside in one.commands.values() for name, _ in inside)
+        lines += [panel, *(line for name, text in commands for line in _item(name, text, width, column)), ""]
+    for group, entries in one.grouped(everything):
+        lines += [group, *(line for entry in entries for line in _item(entry.spelling, entry.text, width, INDENT)), ""]
+    hidden = 0 if everything else sum(entry.advanced for entry in one.entries)
+    if hidden:
+        lines += [f"{hidden} more options: {one.name} --help-all", ""]
+    lines += ["Examples"]
+    for example in one.examples:
+        lines += [*_wrapped(f"# {example.does}", width, "  ", "  # "), *_folded(f"walltime {example.call}", width)]
+    return "\n".join([*lines, "", f"Documentation: docs/{one.page}.md"])
+
+
+class HelpCommand(TyperCommand):
+    """A command whose help is the text of its description."""
+
+    def get_help(self, ctx: Any) -> str:
+        """Return the text for `--help`."""
+        return as_text(describe(self, ctx.command_path), False)
+
+
+class HelpGroup(TyperGroup):
+    """A group of commands whose help is the text of its description."""
+
+    def get_help(self, ctx: Any) -> str:
+        """Return the text for `--help`."""
+        return as_text(describe(self, ctx.command_path), False)
+
+
+def _paragraphs(text: str) -> list[str]:
+    """The paragraphs of a docstring, without its line breaks."""
+    return [" ".join(paragraph.split()) for paragraph in text.replace("\f", "\n\n").split("\n\n") if paragraph.strip()]
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _usage(command: Any) -> str:
+    """The words after the name of a command: arguments, required options, and whether there are further options."""
+    arguments = [one.metavar + ("..." if one.nargs == -1 and "..." not in one.metavar else "") for one in _arguments(command)]
+    words = [text if one.required else f"[{text}]" for one, text in zip(_arguments(command), arguments, strict=True)]
+    words += [_spelling(one) for one in command.params if isinstance(one, TyperOption) and one.required]
+    return " ".join([*(["COMMAND"] if hasattr(command, "commands") else words), "[OPTIONS]"])
+
+
+def _arguments(command: Any) -> list[TyperArgument]:
+    return [one for one in command.params if isinstance(one, TyperArgument)]
+
+
+def _entry(one: Any, advanced: bool) -> Entry:
+    if isinstance(one, TyperArgument):
+        return Entry(one.metavar or one.name.upper(), one.help or "", _text(one.rich_help_panel) or INPUT, False)
+    text = (one.help or "").rstrip()
+    if one.multiple:
+        text += " Can be repeated."
+    if one.required:
+        text += " Required."
+    elif one.show_default is not False and (default := _default(one)) and "efault" not in text:
+        text += f" Default: {default}."
+    return Entry(_spelling(one), text, _text(one.rich_help_panel) or OUTPUT, advanced)
+
+
+def _default(one: Any) -> str:
+    value = one.default() if callable(one.default) else one.default
+    if one.is_flag:
+        return one.opts[0] if value and one.secondary_opts else ""
+    return "" if value is None or value in ("", [], ()) else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _spelling(one: Any) -> str:
+    """All spellings of an option, and its value: `--machine, --cluster FILE`."""
+    names = ", ".join([*one.opts, *one.secondary_opts])
+    return names if one.is_flag else f"{names} {_value(one)}"
+
+
+def _value(one: Any) -> str:
+    """How an option's value is shown: its letters, the words that it may be, or its kind."""
+    kind = one.type_descriptor
+    if one.metavar:
+        return str(one.metavar)
+    if kind.is_choice:
+        return "|".join(map(str, kind.choices))
+    bare = one.bare_type()
+    return next((shown for word, shown in (("int", "N"), ("float", "X"), ("Path", "FILE")) if word in bare), "TEXT")
+
+
+def _wrapped(text: str, width: int, indent: str = "", further: str | None = None) -> list[str]:
+    """The lines of a text; words are never broken."""
+    return textwrap.wrap(
+        text,
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent if further is None else further,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _item(name: str, text: str, width: int, column: int) -> list[str]:
+    """An option and its text beside it; below it if the option is long."""
+    if max(map(len, text.split()), default=0) > width - column:
+        column = 6
+    lines = _wrapped(text, width, " " * column)
+    head = f"  {name}"
+    if len(head) + 2 > column:
+        return [*_wrapped(name, width, "  ", "      "), *lines]
+    return [head + lines[0][len(head) :], *lines[1:]] if lines else [head]
+
+
+def _folded(call: str, width: int) -> list[str]:
+    """A command line that a shell reads whole: lines end in a backslash where it is too long."""
+    words = re.findall(r"--[\w-]+ (?!--)(?:'[^']*'|[^ ])+|(?:'[^']*'|[^ ])+", call)
+    lines, line = [], "  "
+    for word in words:
+        if len(line) + len(word) + 3 > width and line.strip():
+            lines.append(f"{line.rstrip()} \\")
+            line = "      "
+        line += f"{word} "
+    return [*lines, line.rstrip()]
+
+
+def example_calls(command: Any) -> Sequence[tuple[str, Example]]:
+    """Return the examples of a command and of those below it, with the name of their command."""
+    return [(one.name, example) for one in descriptions(command) for example in one.examples]

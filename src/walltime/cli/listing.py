@@ -1,0 +1,128 @@
+"""`walltime list`: the names that options and arguments take, with their own options, from the registries that read them."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, get_args
+
+from walltime.cli import options as o
+from walltime.cli.completion import registry_of
+from walltime.cli.help import manual
+from walltime.cli.output import Output
+from walltime.errors import PolicyError
+from walltime.wording import shown
+
+Kind = Literal["policies", "orders", "predictors", "estimates", "models", "metrics", "logs", "dialects"]
+TAKEN_BY = {
+    "policies": "--policy",
+    "orders": "--order",
+    "predictors": "--predictor",
+    "estimates": "--estimates",
+    "models": "MODEL",
+    "dialects": "--dialect",
+}
+"""The option or argument that takes the names of a kind, and by which its registry is found."""
+
+
+@manual(
+    "reference/specifications",
+    ("List the scheduling policies, one line each.", "list policies"),
+    ("Show the options of one policy, with values and defaults.", "list policies easy"),
+)
+def list(  # noqa: A001 (the command's name)
+    kind: Annotated[Kind, o.argument(f"The kind of names: {', '.join(get_args(Kind))}.", "KIND")],
+    name: Annotated[str | None, o.argument("The name to show in detail; without it, list all names.", "NAME")] = None,
+    *,
+    output: Output,
+) -> None:
+    """List the names of policies, orders, predictors, estimates, models, metrics, logs or dialects, or show one in detail."""
+    from walltime.tables import Facts, Table
+
+    names = {"metrics": _metrics, "logs": _logs}[kind]() if kind not in TAKEN_BY else _forms(kind)
+    if name is None:
+        listed = [{"name": one, "about": record["about"]} for one, record in names.items()]
+        rows = [[one["name"], one["about"]] for one in listed]
+        more = "" if kind in ("metrics", "logs") else f"Options of one: walltime list {kind} NAME"
+        output.show({"kind": kind, "names": listed}, [Table(["name", "meaning"], rows, kind, texts=-1), *([more] if more else [])])
+        return
+    if name not in names:
+        close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+        question = f"Did you mean {close[0]!r}? " if close else ""
+        raise PolicyError(f"there is no {shown(name)} among the {kind}. {question}Valid names: {', '.join(names)}", "unknown_name")
+    record = {"kind": kind, "name": name, **names[name]}
+    blocks: Any = [f"{name}: {record['about']}"]
+    if options := record.get("options"):
+        rows = [[one["name"], one["value"], one["default"] or "required", one["meaning"]] for one in options]
+        blocks.append(Table(["option", "value", "default", "meaning"], rows, texts=-1))
+        blocks.append(f"Spelling: {name}:option=value,option=value")
+    blocks += [f"{name}:{preset} is {name}:{text}" for preset, text in record.get("presets", {}).items()]
+    if facts := record.get("facts"):
+        blocks.append(Facts("", [(key, value, "") for key, value in facts.items()]))
+    output.show(record, blocks)
+
+
+def about(form: Any) -> str:
+    """Return what a name of a registry makes, in a sentence."""
+    kind = form.loaded if isinstance(form.loaded, type) else type(form.loaded)
+    return form.meaning or " ".join(inspect.cleandoc(kind.__doc__ or "").partition("\n\n")[0].split())
+
+
+def _forms(kind: str) -> dict[str, dict[str, Any]]:
+    """The names of a registry, each with its options and presets."""
+    from walltime.declared import meaning_of
+    from walltime.specification import describe_value, presets_of, spell
+
+    def spelled(form: Any, values: Mapping[str, Any]) -> str:
+        return ",".join(f"{key}={spell(values[one.field], one)}" for key, one in form.keys.items() if one.field in values)
+
+    names = {}
+    for name, variant in registry_of(TAKEN_BY[kind]).variants.items():
+        options = [
+            {
+                "name": key,
+                "value": describe_value(one),
+                "default": None
+                if one.needed
+                else spell(variant.start.get(one.field, getattr(one.key, "default", one.default)), one) or "none",
+                "meaning": meaning_of(variant.loaded if isinstance(variant.loaded, type) else type(variant.loaded), one),
+            }
+            for key, one in variant.keys.items()
+        ]
+        presets = {preset: spelled(variant, values) for preset, values in presets_of(variant.loaded, variant.keys).items()}
+        names[name] = {"about": about(variant), "options": options, "presets": presets}
+    return names
+
+
+def _metrics() -> dict[str, dict[str, Any]]:
+    from walltime.declared import keys_of, meaning_of
+    from walltime.metrics import Summary
+    from walltime.metrics.summary import averages
+
+    units = averages()
+    return {
+        name: {
+            "about": ", ".join(filter(None, (units[name].label, meaning_of(Summary, one)))),
+            "facts": {"unit": units[name].unit or "none"},
+        }
+        for name, one in keys_of(Summary).items()
+    }
+
+
+def _logs() -> dict[str, dict[str, Any]]:
+    from walltime.logs.catalogue import CATALOGUE, log_folder
+    from walltime.logs.fetch import archive_address
+
+    return {
+        one.name: {
+            "about": f"{one.procs:,} processors; {one.used}",
+            "facts": {
+                "file": one.file,
+                "processors": f"{one.procs:,}",
+                "address": one.address(archive_address()),
+                "downloaded": "yes" if (log_folder() / one.file).is_file() else f"no; walltime fetch {one.name}",
+            },
+        }
+        for one in CATALOGUE
+    }
