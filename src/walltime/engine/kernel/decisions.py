@@ -276,24 +276,6 @@ def _first(env, rules, jobs, terms, formula, first, only_candidates):
 
 
 @kernel
-def _anyone_fits(env, jobs):
-    """Return whether any waiting job could start now."""
-    for i in range(env.state.waiting):  # noqa: SIM110 (a generator cannot be compiled)
-        if jobs[env.queue[i]].procs <= env.state.free:
-            return True
-    return False
-
-
-@kernel
-def _anyone_may_fill(env, rules, jobs):
-    """Return whether any job in a slot may start behind the head's reservation."""
-    for i in range(min(env.state.waiting, env.slots.size)):  # noqa: SIM110 (a generator cannot be compiled)
-        if _may_fill(env.state, rules, jobs, env.queue[env.slots[i]]):
-            return True
-    return False
-
-
-@kernel
 def _filling(own, rules):
     """Return the formula by which jobs are backfilled, -1 if none are."""
     if own.play >= 0:
@@ -331,9 +313,13 @@ def _go_on(env, rules, jobs, terms, count):
                 own.phase = AT_EVENT
                 continue
             if own.head < 0:
-                if rules.kind == BOTH and own.play < 0 and rules.committed == 0 and not _anyone_fits(env, jobs):
-                    own.phase = AT_EVENT  # no choice would change anything
-                    continue
+                if rules.kind == BOTH and own.play < 0 and rules.committed == 0:
+                    i = 0
+                    while i < own.waiting and jobs[queue[i]].procs > own.free:
+                        i += 1
+                    if i == own.waiting:
+                        own.phase = AT_EVENT  # no choice would change anything
+                        continue
                 if (rules.kind == NEXT or rules.kind == BOTH) and own.play < 0:
                     return
                 if rules.kind == FORMULA and own.now >= own.choose_at and own.play < 0:
@@ -359,8 +345,10 @@ def _go_on(env, rules, jobs, terms, count):
             candidate = _first(env, rules, jobs, terms, order, tried, True)
             if candidate >= 0 and rules.kind == BOTH and own.play < 0:
                 _fill_slots(env, rules, jobs)
-                if not _anyone_may_fill(env, rules, jobs):
-                    candidate = -1
+                i, shown = 0, min(own.waiting, env.slots.size)
+                while i < shown and not _may_fill(own, rules, jobs, queue[env.slots[i]]):
+                    i += 1
+                candidate = candidate if i < shown else -1
             if candidate >= 0:
                 tried = candidate if order == FCFS else 0  # a start makes no further job a candidate
                 if (rules.kind == BACKFILL or rules.kind == BOTH) and own.play < 0:

@@ -132,7 +132,10 @@ def choose(state, job, site, running, free, choice, time):
         for k in range(place, end):
             if whole and left_nodes == 0:
                 break
-            node = _node_at(site, job.partition, k)
+            s = site.partitions[job.partition].last_stretch - 1
+            while site.stretches[s].place > k:
+                s -= 1
+            node = site.stretches[s].node + k - site.stretches[s].place
             procs = number_of(planes, 0, state.procs_planes, node)
             if not whole:
                 procs = min(procs, left_procs - max(0, left_nodes - 1))
@@ -174,15 +177,6 @@ def _suffices(run, whole, left_nodes, left_procs, left_second):
     if run.nodes < left_nodes:
         return False
     return whole > 0 or (run.procs >= left_procs and run.second >= left_second)
-
-
-@kernel
-def _node_at(site, partition, place):
-    """Return the node at a place of a partition's list."""
-    k = site.partitions[partition].last_stretch - 1
-    while site.stretches[k].place > place:
-        k -= 1
-    return site.stretches[k].node + place - site.stretches[k].place
 
 
 @kernel

@@ -31,7 +31,6 @@ from walltime.engine.kernel.nodes.plan import (
     length_of,
     look_ahead,
     measure_again,
-    pass_over,
     refresh_earliest_starts,
     room_until,
     shortfall,
@@ -318,7 +317,8 @@ def _cycle(state, rules, jobs, site, use, plan, traffic):
         if not _is_considered(state, rules, plan, traffic, part, len(site.partitions), job, place, within):
             place += 1
             continue
-        latest, planned = _latest_begin(state, rules, job, part), state.planned
+        reserves = not (_cannot_reserve(state, rules, job) or (rules.most_reserved > 0 and part.reserved >= rules.most_reserved))
+        latest, planned = state.now + (rules.window if reserves else 0), state.planned
         holds = place < planned and holds_as_before(state, plan.earliest_starts[place], latest)
         searches += 0 if holds else 1
         begin = plan.earliest_starts[place].begin if holds else look_ahead(state, rules, job, site, use, plan, place, latest)
@@ -364,16 +364,9 @@ def _is_considered(state, rules, plan, traffic, part, parts, job, place, within)
     if place < state.planned and considered != plan.earliest_starts[place].considered:
         forget(state, plan, place)
     if not considered and place == state.planned:
-        pass_over(state, plan)
+        plan.earliest_starts[place].considered = plan.earliest_starts[place].promised = 0
+        state.planned += 1
     return considered
-
-
-@kernel
-def _latest_begin(state, rules, job, part):
-    """Return the latest time at which a job may begin in the plan: now for a job that gets no reservation."""
-    if _cannot_reserve(state, rules, job) or (rules.most_reserved > 0 and part.reserved >= rules.most_reserved):
-        return state.now
-    return state.now + rules.window
 
 
 @kernel

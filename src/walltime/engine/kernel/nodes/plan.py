@@ -87,13 +87,6 @@ def _set_earliest_start(state, job, earliest, begin, promised):
 
 
 @kernel
-def pass_over(state, plan):
-    """Note that the next job of the queue is not considered."""
-    plan.earliest_starts[state.planned].considered = plan.earliest_starts[state.planned].promised = 0
-    state.planned += 1
-
-
-@kernel
 def holds_as_before(state, earliest, latest):
     """Return whether a job's earliest start holds, without a look at the nodes."""
     if not gained_too_little(earliest) or earliest.begin <= state.now:

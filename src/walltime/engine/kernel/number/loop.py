@@ -55,7 +55,9 @@ def run(state, rules, jobs, machine, queue, ordered, reservations, budget):
         else:
             _take_all_events(state, rules, jobs, machine, queue, predicting)
         predict_arrivals(state, rules, jobs, queue, predicting, arrived)
-        if quiet and _none_fits(state, queue, arrived):
+        while quiet and arrived < state.queue_last and queue[arrived].procs > state.free:
+            arrived += 1
+        if quiet and arrived == state.queue_last:  # none of the newcomers fits
             budget -= 1
             continue
         budget -= 1 + make_pass(state, rules, jobs, machine, queue, ordered, reservations)
@@ -87,15 +89,6 @@ def _nothing_but_arrivals(state, rules, jobs, machine):
     if not rules.quiet_expiry and next_expiry(state, rules, jobs, machine.running) == state.now:
         return False
     return rules.sequential == 1 or state.events == 0 or machine.events[0].rank > state.now
-
-
-@kernel
-def _none_fits(state, queue, first):
-    """Return whether none of the jobs in the queue from this place on fits into the free processors."""
-    place = first
-    while place < state.queue_last and queue[place].procs > state.free:
-        place += 1
-    return place == state.queue_last
 
 
 @kernel

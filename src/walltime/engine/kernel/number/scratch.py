@@ -122,5 +122,5 @@ PASS = Pass(
     pass_with_fresh_reservations,
     Fresh,
     lambda rules, passes, count: Fresh(new_profile(count), np.array(passes.bounds, np.int64)),
-    (Loop("scratch", "reservations made in every pass", 57, 8),),
+    (Loop("scratch", "reservations made in every pass", 56, 8),),
 )

@@ -49,7 +49,14 @@ def pass_within_slack(state, rules, jobs, machine, queue, _ordered, slack):
     for i in range(state.sorted):
         job = slack.line[i]
         if slack.reserved[job] == state.now:
-            _start(state, rules, jobs, machine, queue, slack, job)
+            start_behind(state, rules, jobs, machine, queue, job)
+            at = state.started % slack.wait.size
+            if state.waits < slack.wait.size:
+                state.waits += 1
+            else:
+                state.waited -= slack.wait[at]
+            slack.wait[at] = state.now - jobs[job].submit
+            state.waited += slack.wait[at]
         else:
             slack.line[left] = job
             left += 1
@@ -104,23 +111,10 @@ def _enter(state, rules, jobs, machine, slack, job):
     return tries
 
 
-@kernel
-def _start(state, rules, jobs, machine, queue, slack, job):
-    """Start a job now, and record its wait."""
-    start_behind(state, rules, jobs, machine, queue, job)
-    at = state.started % slack.wait.size
-    if state.waits < slack.wait.size:
-        state.waits += 1
-    else:
-        state.waited -= slack.wait[at]
-    slack.wait[at] = state.now - jobs[job].submit
-    state.waited += slack.wait[at]
-
-
 PASS = Pass(
     ("slack",),
     pass_within_slack,
     Slack,
     lambda rules, passes, count: Slack(new_profile(count), *(np.zeros(most, np.int64) for most in (*[count + 1] * 4, passes.recent))),
-    (Loop("slack", "slack-like backfilling", 49, 6),),
+    (Loop("slack", "slack-like backfilling", 47, 6),),
 )

@@ -60,7 +60,10 @@ def pass_with_fresh_places(state, rules, jobs, machine, queue_index, plan, kept)
         at, in_queue, woken, may = i, i < state.waiting, np.int64(0), False
         if in_queue:
             i += 1
-            woken = _take_wake(machine.limits, queue_index, at)
+            woken = queue[at].woken
+            if woken:
+                queue[at].woken = machine.limits[woken - 1].waking = 0
+                queue_index.blocks[at // PLACES_IN_BLOCK].woken -= 1
             may = _admit_or_throttle(state, rules, jobs, machine, queue_index, at)
         elif state.candidates > 0 and smallest <= state.most_free:
             at = next_candidate(state, queue_index.candidates)
@@ -94,17 +97,6 @@ def pass_with_fresh_places(state, rules, jobs, machine, queue_index, plan, kept)
     if state.holes == state.waiting or 4 * state.holes > state.waiting + 16 or (state.holes > 0 and not is_steady(rules)):
         drop_started(state, rules, jobs, queue_index)
         state.looked_at = state.waiting
-
-
-@kernel
-def _take_wake(limits, queue_index, at):
-    """Return one more than the limit that has woken the job of a place, 0 for none, and clear it."""
-    place = queue_index.queue[at]
-    woken = place.woken
-    if woken:
-        place.woken = limits[woken - 1].waking = 0
-        queue_index.blocks[at // PLACES_IN_BLOCK].woken -= 1
-    return woken
 
 
 @kernel
