@@ -487,7 +487,7 @@ def sort_waiting(orders, kept, sorted_before, arrived, jobs, start):
     """
     count = 0
     for k in range(2):
-        order, places, count = orders[k], jobs.by_length if k == 0 else jobs.by_size, 0
+        order, count = orders[k], 0
         for i in range(kept):
             if start[order[i]] == -1:
                 order[count] = order[i]
@@ -496,7 +496,10 @@ def sort_waiting(orders, kept, sorted_before, arrived, jobs, start):
             if start[job] != -1:
                 continue
             i = count
-            while i > 0 and places[order[i - 1]] > places[job]:
+            while i > 0:
+                other = jobs[order[i - 1]]
+                if (k == 0 and other.by_length <= jobs[job].by_length) or (k == 1 and other.by_size <= jobs[job].by_size):
+                    break
                 order[i] = order[i - 1]
                 i -= 1
             order[i] = job
