@@ -151,7 +151,11 @@ def load_predictor(compiled: CompiledPredictor | None) -> dict[str, int]:
     """Return the addresses of a predictor's functions, by purpose; none if predictions were made in advance."""
     if compiled is None:
         return {}
-    functions = (("predict", compiled.predict, float64), ("observe", compiled.observe, int64), ("started", compiled.started, int64))
+    functions: tuple[tuple[str, Any, Any], ...] = (
+        ("predict", compiled.predict, float64),
+        ("observe", compiled.observe, int64),
+        ("started", compiled.started, int64),
+    )
     with _loading:
         return {name: callbacks.compile_callback(function, returns) for name, function, returns in functions if function is not None}
 

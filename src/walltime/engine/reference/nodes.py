@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 
@@ -85,12 +86,13 @@ class SlurmReference:
         self.machine, self.settings, self.kill = machine, settings, problem.kill
         self.capacity = list(zip(machine.procs.tolist(), machine.second.tolist(), strict=True))
         self.partitions = [own.tolist() for own in machine.partitions]
-        self.jobs = []
+        self.jobs: list[SlurmJob] = []
+        new: Any = SlurmJob
         names = ("second", "nodes", "whole", "each", "partition", "time_min", "user", "association", "merit", "since")
         columns = zip(*(getattr(demands, name).tolist() for name in names), strict=True)
         for k, (row, needs) in enumerate(zip(problem.rows(), columns, strict=True)):
             tier, waits_for = machine.tiers[demands.partition[k]], set(demands.after[k]) | {row[4]} - {-1}
-            job = SlurmJob(k, *row, *needs, tier=tier, waits_for=waits_for, limits=list(demands.limits[k]))
+            job = new(k, *row, *needs, tier=tier, waits_for=waits_for, limits=list(demands.limits[k]))
             job.time_min = job.time_min if job.time_min < job.believed else 0
             self.jobs.append(job)
         self.now = 0
