@@ -114,7 +114,7 @@ def work(name: str, count: int) -> dict[str, int]:
     workload = workload_of(name)
     assert workload is not None
     counts = dict.fromkeys(("tried", "search steps", "openings looked up", "chunks of 128 compared"), 0)
-    first_hole, compress, may_fit = conservative.first_hole, conservative._compress, candidates._somebody_may_fit
+    first_hole, compress, may_fit = conservative.first_hole, conservative._compress, candidates._any_may_fit
     mark = candidates._mark
 
     def hole(steps: Any, step: Any, procs: Any, length: Any, reserved: Any) -> Any:
@@ -138,6 +138,6 @@ def work(name: str, count: int) -> dict[str, int]:
         return may_fit(traits, first, size, *others)
 
     conservative.first_hole, conservative._compress = hole, tried
-    candidates._mark, candidates._somebody_may_fit = marked, compared
+    candidates._mark, candidates._any_may_fit = marked, compared
     part = workload.take(np.arange(min(count, len(workload))), "the first jobs")
     return {"jobs": len(part)} | moves(part) | counts

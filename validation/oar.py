@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import walltime as wt
 from tests.traces import published_folder
-from walltime.engine.interface.oar import OarEngine
+from walltime.engine.interface.nodes import OarEngine
 from walltime.machine import Machine, Partition, Pool
 from walltime.policy import Oar
 from walltime.simulation.run import run_of

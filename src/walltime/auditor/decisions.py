@@ -16,7 +16,7 @@ from walltime.auditor.passes.events import RUNS
 from walltime.auditor.policy_numbers import orders_of
 from walltime.auditor.report import Violation
 from walltime.compiled.cache import is_kept
-from walltime.compiled.compilation import Compilation, tell
+from walltime.compiled.compilation import Compilation, notify
 from walltime.compiled.folder import cache_folder
 from walltime.policy import FCFS, Kind, Order, Policy, Wfp
 from walltime.policy.schedule_scores import Scores
@@ -246,5 +246,5 @@ def _load_run(name: str) -> Callable[..., int]:
     """Return a compiled run; announce it if it must be compiled first."""
     function = RUNS[name]
     if getattr(function, "dispatcher", function) is None and not is_kept(function, cache_folder()):
-        tell(Compilation(f"audit-{name}", "audits", *COMPILED[name]))
+        notify(Compilation(f"audit-{name}", "audits", *COMPILED[name]))
     return function

@@ -1,11 +1,11 @@
-"""Compiled functions on disk: Numba's documented cache, in a folder whose name identifies everything on which its content depends.
+"""Compiled functions on disk: Numba's documented cache, in a folder whose name identifies everything that its content depends on.
 
-Numba stores machine code beside the source file of a function, and reads it while that file stays as it is. Here this file is a stand-in
-in the cache folder (folder.py), which never changes: so all installations of the same code share the folder, an edited comment compiles
-nothing, and a function that is edited in another file is compiled, as the folder's name changes.
+Numba stores machine code next to the source file of a function, and reads it while that file stays the same. Here a stand-in in the cache
+folder (folder.py), which never changes, takes the place of that file. So all installations of the same code share the folder, an edited
+comment compiles nothing, and an edited function is compiled, as the folder's name changes.
 
-Damaged machine code would crash the process, and a damaged pickle may do anything. So the checksums of a function's files are written
-when it has been compiled, and compared before Numba reads them.
+Damaged machine code would crash the process, and a damaged pickle may do anything. So the checksums of a function's files are written when
+it has been compiled, and compared before Numba reads them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import shutil
 import threading
 import types
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -34,33 +34,25 @@ def compile_stored(function: Callable[..., Any], compile_with: Callable[[Callabl
     """Return `compile_with(function, True)`, which reads machine code from the cache folder or writes it there.
 
     The function that is passed on is a copy that seems to be defined in the folder. Where the folder cannot be used, one warning is given,
-    and the result is `compile_with(function, False)`, which stores nothing. The second result is to be called when Numba has stored more
-    of the function.
+    and the result is `compile_with(function, False)`, which stores nothing. Call the second result when Numba has stored more of the
+    function.
     """
     if not Path(function.__code__.co_filename).is_file():  # typed into an interpreter: no file says whether it is still the same
         return compile_with(function, False), lambda: None
     try:
         files = _Files(function)
         files.discard_damaged()
-        with _beside_the_source():
-            result = compile_with(files.function, True)
+        with _setting:  # Numba stores machine code next to the source file, whatever other folder is set for other programs
+            before, _config.CACHE_DIR = _config.CACHE_DIR, ""
+            try:
+                result = compile_with(files.function, True)
+            finally:
+                _config.CACHE_DIR = before
         files.record()
     except OSError as error:
         _warn(f"compiled functions cannot be stored in {cache_folder()} ({(error.strerror or str(error)).lower()})")
         return compile_with(function, False), lambda: None
     return result, files.record
-
-
-@contextlib.contextmanager
-def _beside_the_source() -> Iterator[None]:
-    """Let Numba store machine code beside the source file, whatever other folder is set for functions of other programs."""
-    with _setting:
-        before = _config.CACHE_DIR
-        _config.CACHE_DIR = ""
-        try:
-            yield
-        finally:
-            _config.CACHE_DIR = before
 
 
 def _stem(function: Callable[..., Any]) -> str:
@@ -72,7 +64,7 @@ def _name(function: Callable[..., Any]) -> str:
 
 
 def _version(function: Callable[..., Any]) -> str:
-    """Hash of a function's package; that of the engine's kernel is in the folder's name."""
+    """Return a hash of a function's package; the hash of the engine's kernel is in the folder's name."""
     file = Path(function.__code__.co_filename)
     if PACKAGE / "engine" in file.parents:
         return ""
@@ -106,20 +98,20 @@ class _Files:
         self.function.__qualname__, self.function.__module__ = function.__qualname__, function.__module__
 
     def discard_damaged(self) -> None:
-        """Remove all files unless each is as it was recorded; raises OSError if that is not possible."""
+        """Remove all files unless each is as it was recorded; raise OSError if that is not possible."""
         if _content(self._sums) != self._checksums():
             for file in (self._sums, *self._stored()):
                 _remove(file)
 
     def record(self) -> None:
-        """Write down the checksums of the files; without them they are compiled again."""
+        """Record the checksums of the files; without them they are compiled again."""
         sums = self._checksums()
         if _content(self._sums) != sums:
             with contextlib.suppress(OSError):
                 write_whole(self._sums, sums.decode())
 
     def _stored(self) -> list[Path]:
-        """The index and the machine code, but not what another process is writing."""
+        """Return the index and the machine code, except what another process is writing."""
         return sorted(self._folder.glob(f"*/{self._name}-*.nb[ic]"))
 
     def _checksums(self) -> bytes:
@@ -128,7 +120,7 @@ class _Files:
 
 
 def _content(file: Path) -> bytes | None:
-    """The bytes of a file; None if it cannot be read."""
+    """Return the bytes of a file; None if it cannot be read."""
     with contextlib.suppress(OSError, MemoryError):
         return file.read_bytes()
     return None
@@ -141,12 +133,12 @@ def _remove(file: Path) -> None:
 
 
 def is_kept(function: Callable[..., Any], folder: Path) -> bool:
-    """Whether the folder contains this compiled function."""
+    """Return whether the folder contains this compiled function."""
     return any(folder.rglob(f"{_stem(function)}*.{_name(function)}-*.nbc"))
 
 
 def functions_kept(folder: Path) -> int:
-    """Number of compiled functions in the folder."""
+    """Return the number of compiled functions in the folder."""
     return sum(1 for _ in folder.rglob("*.nbc"))
 
 

@@ -1,4 +1,4 @@
-"""Tells a waiting user why it takes long: that parts of the engine are compiled, or that none is. Independent of the compiler."""
+"""Messages for a user who waits: that parts of the engine are compiled, or why none is used. Independent of the compiler."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ class Compilation:
     finished: bool = False
 
     def __str__(self) -> str:
-        """The message for a waiting user."""
+        """Return the message for a waiting user."""
         return f"compiling the engine for {self.what}: {self.functions} functions, about {self.seconds:.0f} s, once on this machine"
 
 
 Listener = Callable[[Compilation], None]
 
 
-def tell_who_watches(state: Compilation) -> None:
+def print_compilation(state: Compilation) -> None:
     """Print one line if compilation takes seconds, in a terminal or a notebook, but not in workers and pipes."""
     begins = state.done == 0 and not state.finished
-    if begins and state.seconds >= QUICK and _somebody_watches():
+    if begins and state.seconds >= QUICK and _is_watched():
         print(f"walltime: {state}", file=sys.stderr, flush=True)
 
 
-def _somebody_watches() -> bool:
+def _is_watched() -> bool:
     import multiprocessing
 
     if threading.current_thread() is not threading.main_thread() or multiprocessing.parent_process() is not None:
@@ -50,12 +50,12 @@ def _somebody_watches() -> bool:
     return sys.stderr is not None and (sys.stderr.isatty() or "ipykernel" in sys.modules)
 
 
-_listener: Listener | None = tell_who_watches
+_listener: Listener | None = print_compilation
 _noticed: set[str] = set()
 
 
 def listen(listener: Listener | None) -> Listener | None:
-    """Call this function when a compilation begins, after each function, and at the end; returns the previous listener.
+    """Call this function when a compilation begins, after each function, and at the end; return the previous listener.
 
     None for no listener. It is called in the thread that compiles.
     """
@@ -65,15 +65,15 @@ def listen(listener: Listener | None) -> Listener | None:
     return before
 
 
-def tell(state: Compilation) -> None:
+def notify(state: Compilation) -> None:
     """Notify the listener."""
     if _listener is not None:
         _listener(state)
 
 
 def notice(line: str) -> None:
-    """Print a line to a waiting user, each only once: where there is a listener, or in a terminal or a notebook."""
-    if line in _noticed or _listener is None or (_listener is tell_who_watches and not _somebody_watches()):
+    """Print a line to a waiting user, only once: where there is a listener, or in a terminal or a notebook."""
+    if line in _noticed or _listener is None or (_listener is print_compilation and not _is_watched()):
         return
     _noticed.add(line)
     print(f"walltime: {line}", file=sys.stderr, flush=True)

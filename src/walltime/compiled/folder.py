@@ -1,7 +1,7 @@
-"""The folders that compiled kernels are kept in: one for each version of their code, removed when nobody uses it any more.
+"""The folders of compiled kernels: one for each version of their code, removed when it is no longer used.
 
-A folder's name carries a hash of what the compiled modules do (not of their comments, docstrings or formatting), of the versions
-of Numba, LLVM and Python, and of the processor. So a stale answer is impossible, and an edited comment compiles nothing.
+A folder's name contains a hash of the compiled modules (without their comments, docstrings or formatting), of the versions of Numba, LLVM
+and Python, and of the processor. So a stale result is impossible, and an edited comment compiles nothing.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ PACKAGE = Path(syntax.__file__).parent
 _config: Any = numba.config
 DAY = 86_400
 KEPT_UNUSED = 30 * DAY
-"""Seconds after which a folder that nobody used is removed."""
+"""Seconds after which a folder that has not been used is removed."""
 _NAME, _REMOVED, _STAMP, _SOURCES = "kernels-", ".removed-", "used", "sources"
 SOURCES_KNOWN = 32
-"""So many versions of the sources are remembered, those met last."""
+"""Versions of the sources whose hashes are stored."""
 
 
 @functools.cache
 def source_hash() -> str:
-    """Hash (16 hexadecimal digits) of everything that the compiled code depends on."""
+    """Return a hash (16 hexadecimal digits) of everything that the compiled code depends on."""
     imported = ("compiled/indices.py", "compiled/jit.py", "compiled/prediction_memory.py", "compiled/records.py", "ragged.py")
     files = [*sorted((PACKAGE / "engine" / "kernel").rglob("*.py")), *(PACKAGE / name for name in imported)]
     processor = f"{binding.get_host_cpu_name()} {binding.get_host_cpu_features().flatten()}"
@@ -50,7 +50,7 @@ def source_hash() -> str:
 
 
 def code_hash(files: list[Path], folder: Path) -> str:
-    """Hash of what the sources do. To parse them takes longer than to read them, so it is remembered by what is written in them."""
+    """Return a hash of the syntax of the sources, stored by their content, as parsing takes longer than reading."""
     written = hashlib.sha256(sys.version.encode() + Path(syntax.__file__).read_bytes())
     for file in files:
         content = file.read_bytes()
@@ -70,12 +70,12 @@ def code_hash(files: list[Path], folder: Path) -> str:
 
 
 def _mark(written: str, does: str) -> str:
-    """By which a line of the memory of sources is recognised as whole."""
+    """Return a checksum of a line of the stored hashes."""
     return hashlib.sha256(f"{written} {does}".encode()).hexdigest()[:16]
 
 
 def write_whole(file: Path, text: str) -> None:
-    """Write a file so that another process finds all of the old text or all of the new one, with one date for all: Numba compares it."""
+    """Write a file so that another process finds either the old text or the new one, always with the same date, which Numba compares."""
     new = file.with_name(f"{_REMOVED}{secrets.token_hex(8)}")
     try:
         new.write_text(text)
@@ -87,18 +87,18 @@ def write_whole(file: Path, text: str) -> None:
 
 
 def forget_sources(root: Path) -> None:
-    """Remove what is remembered of versions of the sources."""
+    """Remove the stored hashes of sources."""
     with contextlib.suppress(OSError):
         (root / _SOURCES).unlink()
 
 
 def folder_name() -> str:
-    """Name of the folder of the kernels compiled from exactly this code."""
+    """Return the name of the folder of the kernels compiled from exactly this code."""
     return f"{_NAME}{source_hash()}"
 
 
 def cache_root() -> Path:
-    """Folder of this user's compiled kernels: `WALLTIME_CACHE`, else `XDG_CACHE_HOME`, else `~/.cache`, below `walltime`."""
+    """Return the folder of this user's compiled kernels: `WALLTIME_CACHE`, else `XDG_CACHE_HOME`, else `~/.cache`, below `walltime`."""
     own = os.environ.get("WALLTIME_CACHE")
     if own:
         return Path(own)
@@ -107,13 +107,13 @@ def cache_root() -> Path:
 
 
 def temporary_root() -> Path:
-    """Stands for `cache_root` where that cannot be written."""
+    """Return a replacement for `cache_root` where that cannot be written."""
     return Path(tempfile.gettempdir()) / f"walltime-{os.getuid()}"
 
 
 @functools.cache
 def cache_folder() -> Path:
-    """Folder of the kernels compiled from exactly this code, which counts as used now; others that nobody uses are removed."""
+    """Return the folder of the kernels compiled from exactly this code, now marked as used, and remove folders no longer used."""
     folder = cache_root() / folder_name()
     if not _is_usable(folder) and not _is_usable(folder := temporary_root() / folder.name, private=True):
         folder = Path(tempfile.mkdtemp(prefix="walltime-"))  # for this process alone
@@ -123,10 +123,7 @@ def cache_folder() -> Path:
 
 
 def _is_usable(folder: Path, private: bool = False) -> bool:
-    """Whether a folder can be written, once it is made; a file in its place is removed.
-
-    `private`: what others may have made, in a folder that everybody can write, is not used, as compiled code runs.
-    """
+    """Return whether a folder can be written, after creating it; a `private` one that others may have made is not used, as code runs."""
     try:
         if folder.is_file():
             folder.unlink()
@@ -142,7 +139,7 @@ def _is_usable(folder: Path, private: bool = False) -> bool:
 
 
 def _note_use(folder: Path) -> None:
-    """Touch the folder's stamp, at most once a day, and then look for folders that nobody has used for long."""
+    """Touch the folder's stamp, at most once a day, and then look for unused folders."""
     stamp = folder / _STAMP
     if stamp.exists() and time.time() - stamp.stat().st_mtime < DAY:
         return
@@ -151,7 +148,7 @@ def _note_use(folder: Path) -> None:
 
 
 def remove_unused(current: Path) -> None:
-    """Remove the folders beside this one that nobody has used for a month; what cannot be removed stays."""
+    """Remove the other folders that have not been used for a month, as far as possible."""
     for folder in kernel_folders(current.parent):
         if folder != current and time.time() - last_use(folder) > KEPT_UNUSED:
             remove(folder)
@@ -162,10 +159,10 @@ def remove_unused(current: Path) -> None:
 
 
 def remove(folder: Path) -> bool:
-    """Remove a folder of kernels; returns whether it has gone.
+    """Remove a folder of kernels; return whether it has gone.
 
-    It is renamed first, so that another process finds all of it or nothing. One that is using it loses nothing but what it
-    would have kept: it creates the folder again.
+    It is renamed first, so that another process finds all of it or nothing. A process that is using it loses nothing but what it would have
+    stored: it creates the folder again.
     """
     gone = folder.with_name(f"{_REMOVED}{folder.name}-{os.getpid()}")
     try:
@@ -177,14 +174,14 @@ def remove(folder: Path) -> bool:
 
 
 def kernel_folders(root: Path) -> list[Path]:
-    """All folders of kernels below this one, of this version of the code and of others."""
+    """Return all folders of kernels below this one, of this version of the code and of others."""
     with contextlib.suppress(OSError):
         return sorted(folder for folder in root.glob(f"{_NAME}*") if folder.is_dir() and not folder.is_symlink())
     return []
 
 
 def last_use(folder: Path) -> float:
-    """When a folder of kernels was used last, in seconds since 1970, to about a day."""
+    """Return when a folder of kernels was used last, in seconds since 1970, to about a day."""
     with contextlib.suppress(OSError):
         return (folder / _STAMP).stat().st_mtime
     # Of a version that left no stamp: when one of its files was last read or written.
@@ -195,7 +192,7 @@ def last_use(folder: Path) -> float:
 
 
 def size(folder: Path) -> int:
-    """Bytes of the files in a folder of kernels."""
+    """Return the bytes of the files in a folder of kernels."""
     return sum(stat.st_size for stat in _stats(folder))
 
 

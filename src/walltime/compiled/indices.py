@@ -1,4 +1,4 @@
-"""Numba's compiler with one pass more, by which indices of arrays count from zero."""
+"""Numba's compiler with an additional pass that makes indices of arrays count from zero."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from numba.core.typed_passes import NopythonRewrites
 
 @register_pass(mutates_CFG=False, analysis_only=False)
 class _PlacesFromZero(FunctionPass):
-    """Indices of arrays are places counted from zero; a negative one is an error, and does not count from the end.
+    """A pass after which indices of arrays count from zero; a negative one is an error, and does not count from the end.
 
-    Otherwise each access asks whether its index is negative, which takes a tenth of the time of a simulation or more.
-    With NUMBA_BOUNDSCHECK=1 a negative index raises IndexError. This concerns kernels alone, and not functions of users.
+    Otherwise each access tests whether its index is negative, which takes a tenth of the time of a simulation or more
+    . With NUMBA_BOUNDSCHECK=1 a negative index raises IndexError. This concerns kernels alone, not functions of users.
     """
 
     _name = "walltime_places_from_zero"
@@ -24,7 +24,7 @@ class _PlacesFromZero(FunctionPass):
         FunctionPass.__init__(self)
 
     def run_pass(self, state: Any) -> bool:
-        """Let every access to an array take its index as an unsigned number."""
+        """Make every access to an array take its index as an unsigned number."""
         for access, signature in list(state.calltypes.items()):
             if isinstance(access, ir.SetItem) or (isinstance(access, ir.Expr) and access.op == "getitem"):
                 array, index, *value = signature.args
@@ -35,7 +35,7 @@ class _PlacesFromZero(FunctionPass):
 
 
 def _unsigned(index: Any) -> Any:
-    """The type of an index, or of a tuple of them, without the sign; that of a slice as it is."""
+    """Return the type of an index, or of a tuple of them, without the sign; the type of a slice is unchanged."""
     if isinstance(index, types.BaseTuple):
         return types.Tuple([_unsigned(one) for one in index.types])  # type: ignore[attr-defined]
     return types.uintp if isinstance(index, types.Integer) else index
@@ -45,7 +45,7 @@ class KernelCompiler(CompilerBase):
     """The compiler of kernels; Numba documents how to make one in "Notes on Custom Pipelines"."""
 
     def define_pipelines(self) -> list[Any]:
-        """The passes that make machine code of a function."""
+        """Return the passes that make machine code of a function."""
         manager = DefaultPassBuilder.define_nopython_pipeline(self.state)
         manager.add_pass_after(_PlacesFromZero, NopythonRewrites)
         manager.finalize()

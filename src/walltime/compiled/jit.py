@@ -16,7 +16,7 @@ _numba: Any = numba  # what is used below is not all declared in Numba's types
 
 
 class StoredFunction:
-    """A compiled function that Python calls. It is compiled when first called, or read from the cache folder."""
+    """A compiled function for callers in Python. It is compiled when first called, or read from the cache folder."""
 
     def __init__(self, function: Callable[..., Any]):
         functools.update_wrapper(self, function)
@@ -47,19 +47,19 @@ class StoredFunction:
 
 
 def entry(function: F) -> F:
-    """Return a function that Python calls, compiled."""
+    """Return a compiled function for callers in Python."""
     stored: Any = function if _numba.config.DISABLE_JIT else StoredFunction(function)
     return stored
 
 
 def kernel(function: F) -> F:
-    """Return a function that other compiled functions call; it is inlined, since passing all the arrays takes time."""
+    """Return a compiled function for other compiled ones; it is inlined, since passing all the arrays takes time."""
     compiled: F = _numba.njit(forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, **_options())(function)
     return compiled
 
 
 def called_kernel(function: F) -> F:
-    """Return a function that is called, not inlined: for large functions, to keep compilation short."""
+    """Return a compiled function for other compiled ones that is not inlined: for large functions, to keep compilation short."""
     compiled: F = _numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **_options())(function)
     return compiled
 
@@ -78,7 +78,7 @@ _kept: list[Any] = []
 
 @functools.cache
 def _options() -> dict[str, Any]:
-    """The options of all functions.
+    """Return the options of all functions.
 
     They run without the interpreter and its lock. With `error_model="numpy"` a division by zero gives infinity or NaN, as an order may
     expect. Two more options only save time, so functions are compiled without them if a version of Numba lacks them: functions allocate

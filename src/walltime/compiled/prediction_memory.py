@@ -1,7 +1,7 @@
-"""What the loop knows about predictions, and the memory of any compiled predictor.
+"""The loop's data about predictions, and the memory of any compiled predictor.
 
-The engine calls a predictor's functions by their addresses with a `PredictorMemory`, whose content only the predictor knows.
-`PredictionRules` defines what is predicted and where predictions are used; it is made by `walltime.simulation.job_predictions`.
+The engine calls a predictor's functions by their addresses with a `PredictorMemory`, whose content only the predictor defines.
+`PredictionRules` defines what is predicted and where predictions are used; `walltime.simulation.job_predictions` makes it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NEVER_CORRECTED, FROM_PREDICTION, FROM_ELAPSED, TO_ESTIMATE, DOUBLED, HALF_OF_RE
 
 
 KNOWN = record_dtype("requested limit procs started_at ended_at ran place basis")
-"""What a predictor knows about a job. At submission: `requested` and `limit` (s; upper bound of the prediction), and `procs`. Later:
+"""What a predictor stores about a job. At submission: `requested` and `limit` (s; upper bound of the prediction), and `procs`. Later:
 `ran` (s; -1 before its end) and `ended_at` (s), set by the engine; `started_at` (s; -1 before), set by the predictor if needed.
 `basis`: the basis of the prediction. `place` is for the predictor."""
 
@@ -101,7 +101,7 @@ class PredictionState(NamedTuple):
 
 
 def nothing_learned(jobs: int = 0) -> PredictorMemory:
-    """The memory of a predictor that needs none."""
+    """Return the memory of a predictor that needs none."""
     none, numbers, table = np.zeros(0, np.int64), np.zeros(0), np.zeros((0, 0), np.int64)
     return PredictorMemory(
         options=none,
@@ -119,12 +119,12 @@ def nothing_learned(jobs: int = 0) -> PredictorMemory:
 
 
 def nothing_predicted() -> PredictionRules:
-    """Predictions for no job."""
+    """Return rules that predict no job."""
     return PredictionRules((False, False, False), NEVER_CORRECTED, (), False, np.zeros(0, np.int64), np.zeros(0, np.uint8))
 
 
 def new_predicting(jobs: int, prediction: PredictionRules) -> PredictionState:
-    """Memory for a number of jobs, with nothing learned."""
+    """Return memory for this many jobs, with nothing learned."""
     learning = nothing_learned() if prediction.compiled is None else prediction.compiled.learning
     predicted = prediction.predicted if prediction.compiled is None else prediction.compiled.learning.jobs.limit
     return PredictionState(

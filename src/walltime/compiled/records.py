@@ -1,4 +1,4 @@
-"""Types of the records on which compiled functions work."""
+"""Types of the records of compiled functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Engines. What other packages call is in interface/; it runs the compiled kernel/ or, for a comparison, the slow reference/.
+"""Simulation: a compiled kernel, an independent reference in plain Python, and the interface that other packages call.
 
-START HERE: kernel/number/loop.py, the event loop of a machine that is a number of processors. compiler/ keeps what is compiled.
+START HERE: kernel/number/loop.py, the event loop of a single-pool machine. problem.py: what every engine takes and returns.
 """

@@ -1,4 +1,4 @@
-"""What an engine is given, a `Problem`, and what it gives back, an `Outcome`: the same for all machines, compiled or in plain Python."""
+"""What an engine takes, a `Problem`, and what it returns, an `Outcome`: the same for all machines, compiled or in plain Python."""
 
 from __future__ import annotations
 
@@ -19,28 +19,16 @@ NEVER = np.iinfo(np.int64).max
 """A time that does not come, s; an amount that is not reached."""
 
 
-class Stretches(Protocol):
-    """Times int64, s, in order: from each of `begin` until the `end` beside it."""
-
-    @property
-    def begin(self) -> Array:
-        """When each begins."""
-
-    @property
-    def end(self) -> Array:
-        """When each ends."""
-
-
 class ShutHours(Protocol):
-    """Hours in which jobs do not start; they go on for ever, and are found as far as they are asked for."""
+    """Hours in which jobs do not start; they have no end, and are found as far as a caller needs them."""
 
     crossing: bool
     """whether jobs are not planned to run into them either"""
     settled: int
     """from this time on every week is like the one before, or there are no more such hours, s"""
 
-    def until(self, moment: int) -> Stretches:
-        """All stretches that begin by a time, s, and the next one, if there is one."""
+    def until(self, moment: int) -> Any:
+        """Return all stretches that begin by a time, s, and the next one, as sorted arrays `begin` and `end` (int64 s)."""
 
 
 IDLE = 70 * 86_400
@@ -52,10 +40,10 @@ Hours in which a job may start come each week, but for weeks in which the clock 
 class Pools(NamedTuple):
     """A machine of several pools.
 
-    `capacity`: processors and second resource of each pool, int64, shape (pools, 2); `partitions`: the pools of each, in the order in
-    which they are taken; `tiers`: of each partition, the higher comes first; `outages`: pool, processors, second resource, begin, end and
-    the time from which it is known; `limits`: the most jobs, processors and second resource that run; `windows`: the hours in which
-    jobs do not start.
+    `capacity`: processors and second resource of each pool, int64, shape (pools, 2); `partitions`: the pools of each, in the order in which
+    they are taken; `tiers`: of each partition, the higher comes first; `outages`: pool, processors, second resource, begin, end and the
+    time from which it is known; `limits`: the most jobs, processors and second resource that run; `windows`: the hours in which jobs do not
+    start.
     """
 
     capacity: Array
@@ -67,11 +55,10 @@ class Pools(NamedTuple):
 
 
 class Demands(NamedTuple):
-    """What jobs need of pools besides processors, and what holds them back; one entry per job, in order of arrival.
+    """What jobs need of pools besides processors, and what restrains them; one entry per job, in order of arrival.
 
-    `second`: of the second resource; `partition`: its number; `since`: the start of a job that runs at the beginning, NEVER for others
-    (all int64). `after`: the jobs that must have ended; `limits`: the limits that the job counts towards; `windows`: those that hold
-    for it; by index.
+    `second`: of the second resource; `partition`: its number; `since`: the start of a job that runs at the beginning, NEVER for others (all
+    int64). `after`: the jobs that must have ended; `limits`: the limits that the job counts towards; `windows`: its windows; by index.
     """
 
     second: Array
@@ -110,7 +97,7 @@ class Nodes(NamedTuple):
     limits: Sequence[tuple[int, int, int]] = ()
 
     def given(self, slots: Sequence[Array], jobs: int) -> Array:
-        """What so many jobs had of each pool, int64, shape (jobs, pools, 2), by what they had of nodes: `Outcome.slots`."""
+        """Return what this many jobs had of each pool, int64, shape (jobs, pools, 2), from what they had of nodes: `Outcome.slots`."""
         given = np.zeros((jobs, int(self.pool.max()) + 1, 2), np.int64)
         if isinstance(slots, NodeRanges):
             for p in range(given.shape[1]):
@@ -127,8 +114,8 @@ class Nodes(NamedTuple):
 class NodeRanges(Sequence[Array]):
     """What jobs had of single nodes: the job, the node, processors and second resource, int64, in order of job and node.
 
-    It is kept by ranges of so many `nodes` from the `first` on, and the four arrays are made when one is asked for: the nodes of a million
-    jobs may be hundreds of millions.
+    Stored as ranges of `nodes` many from the `first` on; the four arrays are made when they are first used, as the nodes of a million jobs
+    may be hundreds of millions.
     """
 
     def __init__(self, job: Array, first: Array, nodes: Array, procs: Array, second: Array):
@@ -150,13 +137,13 @@ class NodeRanges(Sequence[Array]):
 
 
 class NodeDemands(NamedTuple):
-    """What jobs need of nodes besides processors, and what holds them back; one entry per job, in order of arrival.
+    """What jobs need of nodes besides processors, and what restrains them; one entry per job, in order of arrival.
 
-    int64: `second`, units of the second resource; `nodes`, the fewest nodes; `whole`, 1 where it gets whole nodes, as many as `nodes`
-    says; `each`, what of the second resource each of its nodes must have; `partition`, its number; `since`, the start of a job that runs
-    at the beginning, NEVER for others; `time_min`, the least runtime (s) for which it may be started, 0 for none; `user`, a number from 0
-    on; `association`, its leaf of the tree of shares. float64: `merit`, the part of its priority that does not change. `after`: the
-    jobs that must have ended; `limits`: the limits that it counts towards; both by index.
+    int64: `second`, units of the second resource; `nodes`, the fewest nodes; `whole`, 1 where it gets `nodes` whole nodes; `each`, the
+    second resource that each of its nodes must have; `partition`, its number; `since`, the start of a job that runs at the beginning, NEVER
+    for others; `time_min`, the least runtime (s) for which it may be started, 0 for none; `user`, a number from 0 on; `association`, its
+    leaf of the tree of shares. float64: `merit`, the part of its priority that does not change. `after`: the jobs that must have ended;
+    `limits`: the limits that it counts towards; both by index.
     """
 
     second: Array
@@ -174,10 +161,10 @@ class NodeDemands(NamedTuple):
 
 
 class OarSettings(NamedTuple):
-    """What OAR's scheduling runs with: as the options of `walltime.policy.Oar` say.
+    """Settings of OAR's scheduling, from the options of `walltime.policy.Oar`.
 
-    `bug`: whether running jobs are put into the plan as in 2016. `noticed`, `phase`: of each job, int64 ms, how long after its second its
-    submission is noticed, and after that of its end it really ends.
+    `bug`: whether running jobs are put into the plan as in 2016. `noticed`, `phase`: for each job, int64 ms, the delay from its second
+    until its submission is noticed, and from the second of its end until it really ends.
     """
 
     security_time: int
@@ -192,35 +179,34 @@ class PredictionSource(Protocol):
 
     @property
     def needs_reference(self) -> str:
-        """What only the reference engine can do, as the beginning of a sentence; empty if there is nothing."""
+        """Return what only the reference engine can do, as the beginning of a sentence; empty if there is nothing."""
 
     @property
     def may_be_overdue(self) -> bool:
-        """Whether running jobs may outlive what is expected of them, even those that end within what is believed."""
+        """Return whether running jobs may outlive their expected ends, even those that end within their estimates."""
 
     def compiled(self) -> Any:
-        """A `compiled.prediction_memory.PredictionRules`."""
+        """Return a `compiled.prediction_memory.PredictionRules`."""
 
     def plain(self) -> Any:
-        """A `reference.predictions.Predictions`, with nothing learned yet."""
+        """Return a `reference.predictions.Predictions`, with nothing learned yet."""
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Jobs, a machine and a policy: all that an engine needs to know.
+    """Jobs, a machine and a policy: everything that an engine needs.
 
-    `submit, runtime, believed, procs`: int64, one entry per job, in order of arrival; times in s. `runtime` is the real runtime,
-    `believed` the one that the scheduler plans with. `machine`: a number of processors, pools or nodes, with the `demands` of the jobs on
-    them. `known`: the columns and the calendar that custom orders read; missing columns are -1 everywhere, and without it requests equal
-    the believed runtimes. With feedback, `after` and `think` (int64) give for each job the index of an earlier job (-1 for none) and the
+    `submit, runtime, believed, procs`: int64, one entry per job, in order of arrival; times in s. `runtime` is the real runtime, `believed`
+    the one that the scheduler plans with. `machine`: a number of processors, pools or nodes, with the `demands` of the jobs on them.
+    `known`: the columns and the calendar that custom orders read; missing columns are -1 everywhere, and without it requests equal the
+    believed runtimes. With feedback, `after` and `think` (int64) give for each job the index of an earlier job (-1 for none) and the
     seconds after its end at which this job is submitted. `coincident`, `expiry`: how simultaneous events and expired predictions are
     handled (`walltime.policy.Dialect`).
 
-    On nodes, `settings` are Slurm's or OAR's, and `shares` are those of Slurm, and `kill`: whether a job is killed at a limit that Slurm's
-    backfill has shortened.
-    `tick`: the scheduler looks every so many seconds, so jobs arrive and end then, and are expected to.
-    `logged`: whether starts are recorded, to tell the effects of backfilling. `starts_only`: whether first reservations may be left out,
-    where that is faster.
+    On nodes, `settings` are Slurm's or OAR's, `shares` are Slurm's, and `kill`: whether a job is killed at a limit that Slurm's backfill
+    has shortened. `tick`: seconds between the looks of the scheduler, at which jobs arrive and end, and are expected to. `logged`: whether
+    starts are recorded, to compute the effects of backfilling. `starts_only`: whether first reservations may be left out, where that is
+    faster.
     """
 
     submit: Array
@@ -248,31 +234,31 @@ class Problem:
 
     @property
     def machine_procs(self) -> int:
-        """Processors of the machine."""
+        """Return the processors of the machine."""
         if isinstance(self.machine, int):
             return self.machine
         return int((self.machine.capacity[:, 0] if isinstance(self.machine, Pools) else self.machine.procs).sum())
 
     def rows(self) -> list[tuple[int, int, int, int, int, int]]:
-        """Submit time, runtime, believed runtime, processors, `after` and `think` of each job, as Python's whole numbers."""
-        nobody = np.full(len(self), -1), np.zeros(len(self), np.int64)
-        links = nobody if self.after is None or self.think is None else (self.after, self.think)
+        """Return submit time, runtime, believed runtime, processors, `after` and `think` of each job, as Python integers."""
+        none = np.full(len(self), -1), np.zeros(len(self), np.int64)
+        links = none if self.after is None or self.think is None else (self.after, self.think)
         columns = (self.submit, self.runtime, self.believed, self.procs, *links)
         return list(zip(*(np.asarray(column).tolist() for column in columns), strict=True))
 
     def known_as_lists(self) -> LogView:
-        """What orders read, with lists of Python's whole numbers."""
+        """Return what orders read, with lists of Python integers."""
         known = self.known or LogView({})
         return known._replace(columns={name: np.asarray(values).tolist() for name, values in known.columns.items()})
 
 
 class State(NamedTuple):
-    """What a scheduler knows at one moment of a simulation; arrays are int64, times s.
+    """What a scheduler has at one moment of a simulation; arrays are int64, times s.
 
     `now`: the time; `free`: processors that no job runs on, whether they are in order or not. `queue`: the indices of the waiting jobs in
-    the workload, in order of arrival; for each of them `planned`, the runtime that is planned with, and `reserved`, the start of the first
-    reservation that it had, -1 without one. `running`: the indices of the running jobs, by expected end, which is
-    `expected_end`. Jobs that have started, or that have arrived, keep their indices when others are submitted.
+    the workload, in order of arrival; for each of them `planned`, the planned runtime, and `reserved`, the start of its first reservation,
+    -1 without one. `running`: the indices of the running jobs, by expected end, which is `expected_end`. Jobs that have started, or that
+    have arrived, keep their indices when others are submitted.
     """
 
     now: int
@@ -285,10 +271,10 @@ class State(NamedTuple):
 
 
 class Observation(NamedTuple):
-    """What a scheduling pass has left behind.
+    """The result of a scheduling pass.
 
-    `started`: the jobs that it started, in this order, and how long each was expected to run while it waited, s. `reserved`: the
-    reservations after it, by job, s. `extra`: under EASY, the processors that the head of the queue will not need when it starts.
+    `started`: the jobs that it started, in this order, and the expected runtime of each while it waited, s. `reserved`: the reservations
+    after it, by job, s. `extra`: under EASY, the processors that the head of the queue will not need when it starts.
     """
 
     state: State
@@ -299,14 +285,14 @@ class Observation(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What has become of the jobs of a problem; arrays have one entry per job.
+    """The schedule of a problem; arrays have one entry per job.
 
-    `engine`: `kernel` or `reference`; `machine`: `number`, `pools` or `nodes`, by which the jobs were simulated. `start`, `reserved_start`
-    (the start of the first reservation; -1 without one), `submit` (from when each job waited) and `runtime`: int64 s. `kind`: uint8, 0
-    immediate, 1 reserved, 2 backfilled. With predictions, `predicted` (int64 s), `basis` (uint8) and `corrections` (int64). On pools and
-    nodes, `given`: processors and second resource of each pool, int64, shape (jobs, pools, 2). On nodes, `slots`: the job, the node,
-    processors and second resource, in order of job and node; and `limit`, under which each job ran, int64 s. `effects`: those of
-    backfilling, where starts were recorded, in the order of `walltime.metrics.Dynamics`. `seconds`: that each part took.
+    `engine`: `kernel` or `reference`; `machine`: `number`, `pools` or `nodes`, the kind of machine that was simulated. `start`,
+    `reserved_start` (the start of the first reservation; -1 without one), `submit` (from when each job waited) and `runtime`: int64 s.
+    `kind`: uint8, 0 immediate, 1 reserved, 2 backfilled. With predictions, `predicted` (int64 s), `basis` (uint8) and `corrections`
+    (int64). On pools and nodes, `given`: processors and second resource of each pool, int64, shape (jobs, pools, 2). On nodes, `slots`: the
+    job, the node, processors and second resource, in order of job and node; and `limit`, under which each job ran, int64 s. `effects`:
+    those of backfilling, where starts were recorded, in the order of `walltime.metrics.Dynamics`. `seconds`: the time that each part took.
     """
 
     engine: str
@@ -327,18 +313,18 @@ class Outcome:
 
 
 def running_at_first(since: Array) -> Array:
-    """The jobs that run at first, by their starts (s; NEVER for others), in order of these."""
+    """Return the jobs that run at first, in order of their starts (`since`, s; NEVER for others)."""
     jobs = np.flatnonzero(since < NEVER)
     return np.asarray(jobs[np.argsort(since[jobs], kind="stable")])
 
 
 def as_number(problem: Problem) -> Problem | None:
-    """The same problem on a number of processors, where pools are no more than that for these jobs; None where they are.
+    """Return the same problem on one pool of processors, where that makes no difference for these jobs; else None.
 
     That is so if all jobs use the same single pool, in one tier, and there are no outages and no windows; if none of them waits for others,
     and those that run at first come when they started, before all others, so that they start at once; and if neither the second resource
-    nor a limit can hold anybody back. Under EASY, no job may outlive what is expected of it: pools expect one that does to end in a second,
-    EASY on a number of processors at its expected end, which has passed.
+    nor a limit can restrain any job. Under EASY, no job may outlive its expected end: pools expect such a job to end in a second, EASY on
+    one pool at its expected end, which has passed.
     """
     machine, demands = problem.machine, problem.demands
     if not isinstance(machine, Pools) or not isinstance(demands, Demands) or not len(problem):
@@ -362,7 +348,7 @@ def as_number(problem: Problem) -> Problem | None:
 
 
 def _starts_at_once(problem: Problem, since: Array, capacity: int) -> bool:
-    """Whether all jobs that run at first would start when they did (`since`, s; NEVER for others) on an empty machine of this capacity."""
+    """Return whether the jobs that run at first would start at `since` (s; NEVER for others) on an empty machine of this capacity."""
     running = since < NEVER
     if not running.any():
         return True
@@ -373,12 +359,12 @@ def _starts_at_once(problem: Problem, since: Array, capacity: int) -> bool:
 
 
 def _may_be_overdue(problem: Problem) -> bool:
-    """Whether a running job may outlive what is expected of it."""
+    """Return whether a running job may outlive its expected end."""
     return bool((problem.runtime > problem.believed).any()) or (problem.prediction is not None and problem.prediction.may_be_overdue)
 
 
 def _limited(problem: Problem, limits: Sequence[tuple[int, int, int]], demands: Demands) -> bool:
-    """Whether some limit would be exceeded if all its jobs ran at once: a job over a limit is passed over, which is not to be blocked."""
+    """Return whether a limit would be exceeded if all its jobs ran at once: a job over a limit is passed over, not blocked."""
     if not limits:
         return False
     used, jobs = np.zeros((len(limits), 3), np.int64), demands.limits.places

@@ -12,7 +12,6 @@ import numpy as np
 
 from walltime.engine.interface.load import load_unchecked
 from walltime.engine.kernel import decisions as kernel
-from walltime.engine.kernel import learning_scores
 from walltime.engine.kernel.memory import records
 from walltime.errors import PolicyError
 from walltime.estimates import effective_times
@@ -24,10 +23,10 @@ from walltime.metrics.summary import averages
 Array = np.ndarray
 DECISIONS = {"next": kernel.NEXT, "backfill": kernel.BACKFILL, "formula": kernel.FORMULA, "both": kernel.BOTH}
 REWARDS = {
-    "wait": learning_scores.WAIT,
-    "response": learning_scores.RESPONSE,
-    "slowdown": learning_scores.SLOWDOWN,
-    "bounded_slowdown": learning_scores.BOUNDED,
+    "wait": kernel.WAIT,
+    "response": kernel.RESPONSE,
+    "slowdown": kernel.SLOWDOWN,
+    "bounded_slowdown": kernel.BOUNDED,
 }
 """Metrics of a job that a reward can be made of: s, or without unit."""
 AT_THE_END = {
@@ -110,7 +109,7 @@ class Rules:
         rule = rules[0]
         rule.kind, rule.procs, rule.period = DECISIONS[self.decision], size, self.period
         rule.committed = theirs or bool(self.committed)
-        rule.backfills, rule.cost = self.backfilling, REWARDS.get(self.reward, learning_scores.BOUNDED)
+        rule.backfills, rule.cost = self.backfilling, REWARDS.get(self.reward, kernel.BOUNDED)
         rule.one_by_one = rule.ends_before = rule.shadow_once = theirs
         rule.extra_nodes, rule.turns = not theirs, self.in_turns
         rule.fill_by_arrival = theirs or self.decision == "next"

@@ -203,10 +203,10 @@ class Lane:
     def __init__(self, workload: Workload, trim: str, dialect: Dialect, overrun: str, dynamics: bool, machine: Machine | None = None):
         from walltime.engine.interface.load import load
         from walltime.engine.interface.number import NumberEngine
-        from walltime.engine.kernel.draw import Source
+        from walltime.engine.kernel.draw import RandomSource
 
         self.draw_f_estimates = load("draw")
-        self.make_simulation, self.make_source = NumberEngine, Source
+        self.make_simulation, self.make_source = NumberEngine, RandomSource
         if dynamics:
             load("dynamics")
         self.workload, self.machine = workload, machine

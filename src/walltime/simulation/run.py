@@ -25,9 +25,8 @@ from walltime.simulation.specification import Scheduler
 from walltime.workload import Workload, check_workload
 
 if TYPE_CHECKING:
-    from walltime.engine.interface.nodes import NodesEngine
+    from walltime.engine.interface.nodes import NodesEngine, OarEngine
     from walltime.engine.interface.number import NumberEngine
-    from walltime.engine.interface.oar import OarEngine
     from walltime.engine.interface.plain import ReferenceEngine
     from walltime.engine.interface.pools import PoolsEngine
 
@@ -196,7 +195,7 @@ def new_engine(problem: Problem, wanted: str = "auto") -> Engine:
     if name == "reference":
         from walltime.engine.interface.plain import ReferenceEngine as kind  # noqa: N813
     elif isinstance(problem.settings, OarSettings):
-        from walltime.engine.interface.oar import OarEngine as kind  # noqa: N813
+        from walltime.engine.interface.nodes import OarEngine as kind  # noqa: N813
     elif isinstance(problem.machine, Nodes):
         from walltime.engine.interface.nodes import NodesEngine as kind  # noqa: N813
     elif isinstance(problem.machine, Pools):

@@ -36,7 +36,7 @@ from walltime.compiled import folder
 from walltime.engine.interface import load
 from walltime.engine.kernel.dynamics import new_effects, new_scratch
 from walltime.engine.kernel.memory import JOB, NOTE, records
-cached = load.is_cached("dynamics")
+cached = "dynamics" in load.entries_in(folder.cache_folder())
 jobs, notes, found = records(JOB, 3), records(NOTE, 3), new_effects(3)
 jobs.start, jobs.runtime, jobs.procs = [0, 10, 18], [10, 8, 3], 4
 notes.job, notes.arrived, notes.head = [0, 1, 2], [1, 3, 3], -1
@@ -314,14 +314,15 @@ for owner in cpu_target.options.__mro__:
 def test_another_numba__gives_one_warning_and_the_same_numbers(change, warning, tmp_path):
     script = f"""{change}
 import numpy as np
+from walltime.compiled import folder
 from walltime.engine.interface import load
-from walltime.engine.kernel.draw import Source
+from walltime.engine.kernel.draw import RandomSource
 ids = np.arange(3)
 ids.flags.writeable = False
 found = np.zeros(3, np.int64)
 one = np.uint64(1)
-load.load("draw")(Source(one, one, one), ids, ids, 2.0, 1000, 1000.0, found)
-assert load.is_cached("draw")
+load.load("draw")(RandomSource(one, one, one), ids, ids, 2.0, 1000, 1000.0, found)
+assert "draw" in load.entries_in(folder.cache_folder())
 print(found.tolist(), sum(load.ENTRIES["draw"].function.dispatcher.stats.cache_hits.values()))
 """
     results = [run_script(script, WALLTIME_CACHE=str(tmp_path)) for _ in range(2)]

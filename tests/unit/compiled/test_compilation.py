@@ -18,26 +18,25 @@ import walltime as wt
 from tests.cli import HEADER, record
 from walltime.cli.output import CompilationRow
 from walltime.compiled import compilation
-from walltime.compiled.compilation import Compilation, listen, notice, tell, tell_who_watches
+from walltime.compiled.compilation import Compilation, listen, notice, notify, print_compilation
 from walltime.engine.interface.load import ENTRIES, _Counter
 
 LONG = Compilation("simulation", "simulations", 90, 30.0)
 LINE = "walltime: compiling the engine for simulations: 90 functions, about 30 s, once on this machine\n"
 ADDED = {
-    "conservative": 68,
-    "easy": 21,
-    "easy-ordered": 46,
-    "lookahead": 10,
+    "conservative": 65,
+    "easy": 18,
+    "easy-ordered": 39,
+    "lookahead": 7,
     "scratch": 24,
-    "selective": 4,
-    "slack": 7,
-    "cluster": 110,
-    "cluster-kept": 40,
-    "slurm": 113,
+    "slack": 5,
+    "cluster": 106,
+    "cluster-kept": 34,
+    "slurm": 106,
     "oar": 23,
     "dynamics": 2,
     "draw": 2,
-    "decisions": 29,
+    "decisions": 25,
     "replay": 4,
 }
 """Functions that each entry compiles where those before it have been compiled. A number that has grown costs every new user time:
@@ -104,9 +103,9 @@ def test_listener__hears_until_another_one_is_named():
     heard: list[Compilation] = []
     before = listen(heard.append)
     try:
-        tell(LONG)
+        notify(LONG)
         assert listen(None) == heard.append
-        tell(LONG)
+        notify(LONG)
     finally:
         listen(before)
     assert heard == [LONG]
@@ -115,28 +114,29 @@ def test_listener__hears_until_another_one_is_named():
 def test_library__says_one_line_where_somebody_watches(capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     for state in (LONG, replace(LONG, done=1), replace(LONG, done=90, finished=True), replace(LONG, seconds=1.0)):
-        tell_who_watches(state)
+        print_compilation(state)
     assert capsys.readouterr() == ("", LINE)
 
-    thread = threading.Thread(target=tell_who_watches, args=(LONG,))
+    thread = threading.Thread(target=print_compilation, args=(LONG,))
     thread.start()
     thread.join()
     monkeypatch.setattr("multiprocessing.parent_process", lambda: "somebody")
-    tell_who_watches(LONG)
+    print_compilation(LONG)
     assert capsys.readouterr() == ("", "")
 
 
 def test_library__says_nothing_into_a_pipe_but_in_a_notebook(capsys, monkeypatch):
     monkeypatch.delitem(sys.modules, "ipykernel", raising=False)  # another test may have run a notebook
-    tell_who_watches(LONG)
+    print_compilation(LONG)
     assert capsys.readouterr() == ("", "")
     monkeypatch.setitem(sys.modules, "ipykernel", sys)
-    tell_who_watches(LONG)
+    print_compilation(LONG)
     assert capsys.readouterr() == ("", LINE)
 
 
 def test_library__is_the_default():
-    assert run_script("from walltime.compiled import compilation as c; print(c._listener is c.tell_who_watches)", "", "").stdout == "True\n"
+    script = "from walltime.compiled import compilation as c; print(c._listener is c.print_compilation)"
+    assert run_script(script, "", "").stdout == "True\n"
     assert LONG.seconds > compilation.QUICK
 
 

@@ -1,4 +1,4 @@
-"""What is noted of an freed gap in the plan, by hand: for each class of sizes how long so much is free together, and from when on."""
+"""What is noted of a freed gap in the plan, by hand: for each class of sizes how long so much is free together, and from when on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from walltime.engine.kernel.memory import record, records
 from walltime.engine.kernel.pools import kept as pools_kept
-from walltime.engine.kernel.pools.memory import CLUSTER_STATE, FREED_GAP, ClusterPlan, KeptPlan
+from walltime.engine.kernel.pools.memory import CLUSTER_STATE, FREED_GAP, ClusterPlan, KeptReservations
 from walltime.engine.kernel.profile import NEVER
 
 CLASSES = 4
@@ -27,7 +27,7 @@ def stretches(room, opened, longest=1000, lowest=0):
     plan = ClusterPlan(time, np.zeros((1, 2, len(room)), np.int64), np.array([room]), np.zeros((1, 2), np.int64))
     freed_gaps = records(FREED_GAP, CLASSES).reshape(1, CLASSES)
     freed_gaps.earliest = NEVER
-    kept = KeptPlan(none, none, none, freed_gaps, np.zeros(CLASSES, np.int64), np.zeros((1, 2), np.int64))
+    kept = KeptReservations(none, none, none, freed_gaps, np.zeros(CLASSES, np.int64), np.zeros((1, 2), np.int64))
     measure(record(CLUSTER_STATE, steps=len(room), longest=longest), plan, kept, lowest, opened[0] // 10, opened[1])
     return [(int(one.longest), None if one.earliest == NEVER else int(one.earliest)) for one in freed_gaps[0]]
 
@@ -40,11 +40,11 @@ NONE = (0, None)
     [
         # one processor from 10 s to 40 s, two or more from 20 s to 30 s; nothing beside
         ([0, 1, 3, 1, 0], (20, 30), [(30, 10), (10, 20), NONE, NONE]),
-        # the opening ends at 30 s, but what is free there goes on to 50 s for one processor, and to 40 s for two
+        # the gap ends at 30 s, but what is free there goes on to 50 s for one processor, and to 40 s for two
         ([0, 3, 3, 2, 1, 0], (10, 30), [(40, 10), (30, 10), NONE, NONE]),
         # two stretches for two processors: the longer one counts, and the earlier begin
         ([2, 1, 2, 2, 0], (0, 40), [(40, 0), (20, 0), NONE, NONE]),
-        # more becomes free within the opening; what becomes free behind it is for nobody
+        # more becomes free within the gap; what becomes free behind it is for nobody
         ([1, 4, 9, 0, 9, 0], (0, 30), [(30, 0), (20, 10), (20, 10), (10, 20)]),
     ],
     ids=["nested", "beyond the end", "two stretches", "growing"],

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.strategies import examples
 from walltime.engine.kernel import plan
 from walltime.engine.kernel.memory import RUN, records
-from walltime.engine.kernel.plan import BORDER, GONE, Plan, new_plan
+from walltime.engine.kernel.plan import BORDER, GONE, ReservationPlan, new_plan
 from walltime.engine.kernel.profile import NEVER
 
 MACHINE = 6
@@ -76,7 +76,7 @@ def forget_past(slots, steps, now):
 class Model:
     """A plan, the list that it must equal, and the places in it: the steps that begin and end them, when, and their processors."""
 
-    plan: Plan
+    plan: ReservationPlan
     free: np.ndarray
     now: int = 0
     places: list[tuple[int, int, int, int, int]] = field(default_factory=list)
@@ -94,7 +94,7 @@ def new(running: list[tuple[int, int]], jobs: int) -> Model:
     return Model(made, free)
 
 
-def steps_of(made: Plan) -> list[tuple[int, int]]:
+def steps_of(made: ReservationPlan) -> list[tuple[int, int]]:
     """Times and free processors, along the links; what links back must agree."""
     found, step, before = [], made.slots.first, BORDER
     while step != BORDER:

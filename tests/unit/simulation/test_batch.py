@@ -15,7 +15,7 @@ import walltime as wt
 from tests.errors import raises
 from tests.strategies import examples, workloads
 from walltime.engine.interface.load import load
-from walltime.engine.kernel.draw import Source
+from walltime.engine.kernel.draw import RandomSource
 from walltime.estimates.fmodel import STREAM_F
 from walltime.simulation.threads import in_threads
 from walltime.workload.models import MODELS
@@ -179,7 +179,7 @@ def test_draw_f_estimates__equals_the_model_bit_for_bit(seed, ids, factor, trunc
     jobs = dataclasses.replace(jobs, job_id=np.array(ids, np.int64))
     expected = wt.estimates.FModel(factor, truncated=truncated).draw(jobs, seed)
     found = np.empty(len(ids), np.int64)
-    source = Source(np.uint64(seed & 0xFFFFFFFF), np.uint64(seed >> 32), np.uint64(STREAM_F))
+    source = RandomSource(np.uint64(seed & 0xFFFFFFFF), np.uint64(seed >> 32), np.uint64(STREAM_F))
     fixed = [array.copy() for array in (jobs.job_id, jobs.runtime)]
     for array in fixed:
         array.flags.writeable = False

@@ -1,4 +1,4 @@
-"""When the outages and windows of a machine of several pools change, in the form of the loop, as far ahead as it has come."""
+"""When the outages and windows of a machine of several pools change, as records for the loop, as far ahead as it needs them."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ AHEAD = 60 * DAY
 class Agenda:
     """All changes up to a time and the next ones of each window, and that time, s: `known`. The changes only grow at their end.
 
-    Copies of a simulation share an agenda, so both are one attribute: none of them takes new times with old changes.
-
-    Windows have no end, so a loop goes until `until`, and on after `extend`. `outages`: records of OUTAGE; `windows`: the limits from the
-    number `first_limit` on. `first`, `last`: the first and the last submission, s.
+    Copies of a simulation share an agenda, so both are one attribute: no copy takes new times with old changes. Windows have no end, so a
+    loop goes until `until`, and on after `extend`. `outages`: records of OUTAGE; `windows`: the limits from the number `first_limit` on.
+    `first`, `last`: the first and the last submission, s.
     """
 
     def __init__(self, outages: Any, windows: Sequence[ShutHours], first_limit: int, first: int, last: int):
@@ -36,13 +35,13 @@ class Agenda:
         self._reach(min(last, first + 365 * DAY) + AHEAD)
 
     def extend(self, until: int) -> None:
-        """Know the changes for twice as long as until this time, s, or for as long as it takes to know that jobs wait for ever."""
+        """Find the changes for twice as long as until this time, s, or for long enough to show that jobs wait for ever."""
         if self.known[1] <= until:
             self._reach(max(2 * until - self._begin, max(until, self.quiet_from) + IDLE))
 
     @property
     def changes(self) -> Any:
-        """The changes that are known so far."""
+        """Return the changes that are known so far."""
         return self.known[0]
 
     def _reach(self, until: int) -> None:
@@ -63,7 +62,7 @@ class Agenda:
 
 
 def _changes_of(outages: Any) -> Piece:
-    """When outages enter their phases."""
+    """Return when outages enter their phases."""
     changes = []
     for k, outage in enumerate(outages):
         known = min(int(outage.known), int(outage.begin))

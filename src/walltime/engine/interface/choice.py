@@ -1,4 +1,4 @@
-"""Which engine simulates a problem, or why none does: decided here and nowhere else, from what policies declare and what engines know."""
+"""The choice of the engine for a problem, or the reason why none can simulate it: from what policies declare and what engines support."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from walltime.policy.orders import has_history
 
 ENGINES = ("auto", "kernel", "reference")
 PASS_KINDS = ("head", "fresh", "kept", *PASS_OF_KIND, "oar", "slurm", "python", "unknown")
-"""The kinds of passes: those of the reference engine, and those that are made elsewhere."""
-MACHINES = {"number": "a machine that is a number of processors", "pools": "a machine of several pools", "nodes": "single nodes"}
+"""The kinds of passes of the reference engine and of others."""
+MACHINES = {"number": "a single-pool machine", "pools": "a machine of several pools", "nodes": "single nodes"}
 """The kinds of machines."""
 FEATURES = {
     "predictor": "predicted runtimes",
     "plain": "a predictor in plain Python, step by step",
-    "history": "orders by what users, groups and queues have had",
+    "history": "orders by the history of users, groups and queues",
     "threshold": "a threshold of scores",
-    "feedback": "jobs that are submitted after the ends of others",
+    "feedback": "jobs submitted after the ends of others",
     "events": "simultaneous events one by one, or with arrivals first",
-    "dialect": "other readings than those of the papers",
-    "effects": "the effects of backfilling recorded",
-    "steps": "a simulation that goes on step by step",
+    "dialect": "readings other than those of the papers",
+    "effects": "recorded effects of backfilling",
+    "steps": "a simulation that continues step by step",
     "second": "a second resource",
     "outages": "outages",
     "limits": "limits",
     "tiers": "tiers of partitions",
     "windows": "hours in which jobs do not start",
-    "overheads": "overheads of a machine's file",
+    "overheads": "overheads in a machine file",
 }
-"""What a simulation may be made with."""
-OF_NUMBERS = Support("", "that is for a machine that is a number of processors")
+"""Features of simulations, as in messages."""
+OF_NUMBERS = Support("", "available on a single-pool machine only")
 LIMITED: Mapping[tuple[str, str], Support] = {
-    ("number", "plain"): Support("reference", "the compiled loop calls it only in one go"),
-    ("number", "events"): Support("reference", "that is not compiled"),
-    ("pools", "plain"): Support("reference", "the compiled loop calls it only in one go"),
-    ("pools", "history"): Support("reference", "that is not compiled for several pools"),
+    ("number", "plain"): Support("reference", "the compiled loop cannot stop between its calls"),
+    ("number", "events"): Support("reference", "they are not compiled"),
+    ("pools", "plain"): Support("reference", "the compiled loop cannot stop between its calls"),
+    ("pools", "history"): Support("reference", "they are not compiled for several pools"),
     ("pools", "threshold"): Support("", "which job is the head differs from pool to pool"),
     ("pools", "events"): OF_NUMBERS,
     ("pools", "dialect"): OF_NUMBERS,
@@ -48,11 +48,11 @@ LIMITED: Mapping[tuple[str, str], Support] = {
     ("nodes", "dialect"): OF_NUMBERS,
     ("nodes", "effects"): OF_NUMBERS,
 }
-"""What is not compiled on a kind of machine, or not known there, under any policy."""
+"""Features that are not compiled on a kind of machine, or not supported there, under any policy."""
 
 
 def support(policy: Policy, machine: str, features: Collection[str] = ()) -> Support:
-    """Which engine runs a policy on a kind of machine with some of `FEATURES`, and why not the kernel, as the rest of a sentence.
+    """Return the engine that runs a policy on a kind of machine with some of `FEATURES`, and why it is not the kernel, as a clause.
 
     >>> from walltime.policy import Relaxed
     >>> support(Relaxed(), "number").engine, support(Relaxed(), "pools").engine, support(Relaxed(), "number", ["effects"]).engine
@@ -60,7 +60,7 @@ def support(policy: Policy, machine: str, features: Collection[str] = ()) -> Sup
     """
     if policy.passes.kind not in PASS_KINDS:
         known = ", ".join(PASS_KINDS)
-        return Support("", f"because its passes are of the kind {policy.passes.kind!r}, which no engine makes; known are {known}")
+        return Support("", f"because its passes are of the kind {policy.passes.kind!r}, which no engine makes. Valid kinds: {known}")
     each = [_said(policy.machines[machine], f"on {MACHINES[machine]}")]
     for feature in features:
         why = policy.without.get(feature, "")
@@ -78,22 +78,22 @@ def _said(limited: Support, what: str) -> Support:
 
 
 def check_support(policy: Policy, machine: str, features: Collection[str] = (), wanted: str = "auto") -> str:
-    """The engine that runs a policy on a kind of machine with some of `FEATURES`; raises PolicyError if none does, or not the kernel."""
+    """Return the engine that runs a policy on a kind of machine with `FEATURES`; raise PolicyError if none does, or not the wanted one."""
     if wanted not in ENGINES:
-        raise PolicyError(f"unknown engine {wanted!r}; known are {', '.join(ENGINES)}", "unknown_engine")
+        raise PolicyError(f"unknown engine {wanted!r}. Valid engines: {', '.join(ENGINES)}", "unknown_engine")
     supported = support(policy, machine, features)
     if not supported.engine:
         raise PolicyError(f"{policy.label} does not run {supported.why}", "unsupported_policy")
     if wanted == "kernel" and supported.engine == "reference":
         raise PolicyError(
-            f"{policy.label} runs on the reference engine only {supported.why}; leave the engine to be chosen, or ask for it",
+            f"{policy.label} runs on the reference engine only {supported.why}; use the engine auto or reference",
             "unsupported_policy",
         )
     return "reference" if wanted == "reference" else supported.engine
 
 
 def check_features(policy: Policy, machine: str, features: Collection[str]) -> None:
-    """Raise PolicyError for what a policy does not run with on a kind of machine, whether or not it runs there."""
+    """Raise PolicyError for features that a policy does not support on a kind of machine, whether or not it runs there."""
     for feature in features:
         supported = support(policy, machine, [feature])
         if not supported.engine and supported != support(policy, machine):
@@ -101,12 +101,12 @@ def check_features(policy: Policy, machine: str, features: Collection[str]) -> N
 
 
 def kind_of(problem: Problem) -> str:
-    """The kind of a problem's machine."""
+    """Return the kind of a problem's machine."""
     return "nodes" if isinstance(problem.machine, Nodes) else "pools" if isinstance(problem.machine, Pools) else "number"
 
 
 def features_of(problem: Problem) -> list[str]:
-    """What of `FEATURES` a problem shows that it has; not the dialect, nor what is recorded."""
+    """Return the `FEATURES` of a problem, except the dialect and what is recorded."""
     machine, demands, prediction, order = problem.machine, problem.demands, problem.prediction, problem.policy.order
     present = {
         "predictor": prediction is not None,
@@ -125,11 +125,11 @@ def features_of(problem: Problem) -> list[str]:
 
 
 def choose(problem: Problem, wanted: str = "auto") -> tuple[str, Problem]:
-    """The engine, `kernel` or `reference`, and the problem as it is given to it: on the simplest machine that gives the same schedule.
+    """Return the engine, `kernel` or `reference`, and the problem on the simplest machine that gives the same schedule.
 
-    `wanted`: one of them, or `auto` for the kernel wherever it can run the problem. The reference stays on the machine that was described
-    if it knows the policy there, to be held against the kernel. Raises PolicyError for an unknown engine, and if none, or not the kernel
-    that was wanted, can run it.
+    `wanted`: one of them, or `auto` for the kernel wherever it can run the problem. The reference stays on the described machine if it
+    supports the policy there, so that it can be compared with the kernel. Raises PolicyError for an unknown engine, and if none, or not the
+    wanted one, can run the problem.
     """
     simple = as_number(problem) or problem
     engine = check_support(problem.policy, kind_of(simple), features_of(simple), wanted)

@@ -1,4 +1,4 @@
-"""What compiled engines have in common, whatever machine they simulate: running in bounded pieces, and the outcome."""
+"""The common part of the compiled engines, whatever machine they simulate: running in bounded pieces, and the outcome."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from walltime.compiled.prediction_memory import NEVER_CORRECTED, PredictionRules, PredictionState
 from walltime.engine.interface.agenda import Agenda
 from walltime.engine.interface.load import load, load_predictor
-from walltime.engine.kernel.memory import DONE, NEVER, REACHED, STUCK
+from walltime.engine.kernel.memory import DONE, NEVER, REACHED, STUCK, records
 from walltime.engine.problem import Outcome, Problem, State
 from walltime.errors import EngineError
 
@@ -33,6 +33,8 @@ class CompiledEngine:
     name = "kernel"
     machine: str
     """Kind of the machine: `number`, `pools` or `nodes`."""
+    loop_name: str
+    """Name of the loop in load.py."""
     problem: Problem
     agenda: Agenda | None = None
     """What changes on a machine of pools."""
@@ -51,10 +53,7 @@ class CompiledEngine:
         """Whether every job has started and ended."""
 
     def run(self, progress: Callable[[int], None] | None = None) -> None:
-        """Run to the end; `progress` is called from time to time with the number of jobs started so far.
-
-        Raises EngineError if jobs are left that nothing will start.
-        """
+        """Run to the end, calling `progress` with the number of started jobs; raise EngineError if nothing will start some jobs."""
         while not self.advance():
             if progress is not None:
                 progress(self.started)
@@ -62,34 +61,35 @@ class CompiledEngine:
     def compile(self) -> None:
         """Compile the loop for this kind of policy, or load it from disk; otherwise the first call of `advance` does it."""
         if self._loop is None:
-            self._loop = load(self._loop_name())
-
-    def _loop_name(self) -> str:
-        """Return the name of the loop in load.py."""
-        raise NotImplementedError
+            self._loop = load(self.loop_name)
 
     def _why_stuck(self) -> str:
         """Return how many jobs wait for ever, and why."""
         raise NotImplementedError
 
-    def _has_begun(self) -> bool:
-        """Return whether the jobs that run at first have their places."""
-        return True
+    def _flag(self, name: str, absent: bool) -> bool:
+        """Return a flag of the loop's state: whether the jobs that run at first have `begun`, or passes are left `between` events."""
+        state = self._memory.state
+        return bool(state[name]) if self.machine == "nodes" and name in state.dtype.names else absent
 
-    def _is_between(self) -> bool:
-        """Return whether the passes of the last event are still to be made."""
-        return False
+    def _queue(self) -> Array:
+        """Return the jobs in the queue, some of which may have started."""
+        raise NotImplementedError
 
     def _waiting(self) -> Array:
         """Return the waiting jobs in order of arrival."""
-        raise NotImplementedError
+        jobs, queue = self._memory.jobs, self._queue()
+        waiting = queue[jobs["start"][queue] < 0]
+        return np.asarray(waiting[np.argsort(jobs["arrival"][waiting])])
 
     def _running(self) -> tuple[Array, Array]:
         """Return the running jobs and their expected ends, s."""
-        raise NotImplementedError
+        memory = self._memory
+        running = (memory.use if self.machine == "nodes" else memory.machine).running[: int(memory.state["running"])]
+        return running["job"], running["expected"]
 
     def advance(self, budget: int = PIECE) -> bool:
-        """Run one piece, until about `budget` steps have been taken; returns whether the simulation is done."""
+        """Run one piece, until about `budget` steps have been taken; return whether the simulation is done."""
         if self.agenda is None:
             return self._piece(budget)
         wanted = int(self._memory.state["until"])
@@ -107,7 +107,7 @@ class CompiledEngine:
             self._memory.state["until"] = wanted
 
     def _waits_for_ever(self, settled: bool, wanted: int) -> bool:
-        """Whether nothing happens before more jobs come, as nothing has while all windows opened; raises EngineError if none come."""
+        """Return whether no job can start before others come, as none has while all windows opened; raise EngineError if none come."""
         state, before = self._memory.state, self._idle
         coming = state["next_coming"] < len(self._memory.machine.coming) or state["later"] > 0
         quiet = not coming and state["events"] == 0 and settled
@@ -130,28 +130,28 @@ class CompiledEngine:
         return self.done
 
     def await_start(self, job: int) -> None:
-        """Let pieces end, too, when this job has started."""
+        """Let pieces also end when this job has started."""
         self._memory.state["awaited"] = job + 1
 
     def step(self) -> bool:
-        """Handle the next event and make the pass after it; False if there was none."""
+        """Handle the next event and make the pass after it; return False if there was none."""
         went = not self.advance(1)
-        while self._is_between():
+        while self._flag("between", False):
             self.advance(1)
         return went
 
     @property
     def now(self) -> int:
-        """Time of the last event, s."""
+        """Return the time of the last event, s."""
         return int(self._memory.state["now"])
 
     @property
     def started(self) -> int:
-        """Jobs that have started so far."""
+        """Return the number of jobs that have started so far."""
         return int(self._memory.state.started)
 
     def run_until(self, time: int) -> bool:
-        """Handle all events up to this time, s; returns whether the simulation is done."""
+        """Handle all events up to this time, s; return whether the simulation is done."""
         self._memory.state["until"] = time
         try:
             while not (done := self.advance()):
@@ -162,8 +162,8 @@ class CompiledEngine:
         return done
 
     def state(self) -> State:
-        """What the scheduler knows now."""
-        if not self._has_begun():
+        """Return what the scheduler has now."""
+        if not self._flag("begun", True):
             self.advance(0)  # jobs that run at first get their places
         queue, (job, expected) = self._waiting(), self._running()
         jobs, by_end = self._memory.jobs, np.argsort(expected, kind="stable")
@@ -174,43 +174,28 @@ class CompiledEngine:
 
     @property
     def machine_procs(self) -> int:
-        """Processors that the engine knows of."""
+        """Return the processors of the machine."""
         return self.problem.machine_procs
 
     def copy(self) -> Self:
         """Return another simulation that goes on from here, independent of this one, with copies of all arrays."""
-        if not self._has_begun():
+        if not self._flag("begun", True):
             self.advance(0)
         other = copy.copy(self)
         other._memory = copied(self._memory)
         return other
 
-    def _column(self, name: str) -> Array:
-        return np.ascontiguousarray(self._memory.jobs[name])
+    def _column(self, name: str, kind: Any = np.int64) -> Array:
+        return np.ascontiguousarray(self._memory.jobs[name], kind)
 
     def start_of(self, job: int) -> int:
-        """Start of a job, s; -1 while it waits."""
+        """Return the start of a job, s; -1 while it waits."""
         return int(self._memory.jobs.start[job])
 
-    @property
-    def start(self) -> Array:
-        """Start of each job."""
-        return self._column("start")
-
-    @property
-    def submit(self) -> Array:
-        """From when each job waits."""
-        return self._column("submit")
-
-    @property
-    def reserved_start(self) -> Array:
-        """Start of each job's first reservation."""
-        return self._column("reserved_start")
-
-    @property
-    def kind(self) -> Array:
-        """How each job started."""
-        return self._column("kind").astype(np.uint8)
+    start = property(lambda self: self._column("start"))
+    submit = property(lambda self: self._column("submit"))
+    reserved_start = property(lambda self: self._column("reserved_start"))
+    kind = property(lambda self: self._column("kind", np.uint8))
 
     @property
     def _predicting(self) -> PredictionState:
@@ -221,31 +206,42 @@ class CompiledEngine:
 
     @property
     def predicted(self) -> Array:
-        """Predicted runtime of each job."""
+        """Return the predicted runtime of each job."""
         return self._predicting.predicted
 
     @property
     def basis(self) -> Array:
-        """Basis of each prediction."""
+        """Return the basis of each prediction."""
         if self._prediction is not None and self._prediction.compiled is None:
             return self._prediction.basis
         return self._predicting.learning.jobs.basis.astype(np.uint8)
 
     @property
     def corrections(self) -> Array:
-        """How often the prediction of each job was corrected."""
+        """Return how often the prediction of each job was corrected."""
         return self._predicting.corrections
 
     def _outcome(self, runtime: Array, **more: Any) -> Outcome:
-        """What has become of the jobs, with what only this kind of machine tells."""
+        """Return the outcome, with the columns that only this kind of machine has."""
         if self._prediction is not None:
             more |= {name: getattr(self, name) for name in ("predicted", "basis", "corrections")}
         columns = {name: getattr(self, name) for name in ("start", "submit", "kind", "reserved_start")}
         return Outcome(engine=self.name, machine=self.machine, runtime=runtime, **columns, **more)
 
 
+def new_jobs(problem: Problem, dtype: Any) -> Any:
+    """Return records of the jobs, none of which has started; `after`, `think`: what each job follows, if anything."""
+    jobs = records(dtype, len(problem))
+    for name in ("submit", "runtime", "believed"):
+        jobs[name] = getattr(problem, name)
+    jobs.after = -1 if problem.after is None else problem.after
+    jobs.think = 0 if problem.think is None else problem.think
+    jobs.start = jobs.reserved_start = -1
+    return jobs
+
+
 def lower_prediction(rules: Any, prediction: PredictionRules | None, tick: int) -> None:
-    """How a prediction is used, as numbers in a record of the rules, with the addresses of the compiled predictor."""
+    """Write how a prediction is used to a record of the rules, with the addresses of the compiled predictor."""
     rules.tick = tick
     if prediction is None:
         return
@@ -273,6 +269,6 @@ def copied(value: Any) -> Any:
 
 
 def compiled_prediction(problem: Problem) -> PredictionRules | None:
-    """The problem's prediction as the kernels take it."""
+    """Return the problem's prediction in the kernels' form."""
     prediction: PredictionRules | None = None if problem.prediction is None else problem.prediction.compiled()
     return prediction

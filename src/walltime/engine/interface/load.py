@@ -13,31 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numba import typeof
+from numba import float64, int64, typeof
 from numba.core import event
 
 from walltime.compiled.cache import is_kept
-from walltime.compiled.compilation import Compilation, tell
-from walltime.compiled.folder import cache_folder
+from walltime.compiled.compilation import Compilation, notify
 from walltime.compiled.jit import StoredFunction
 from walltime.compiled.jit import entry as compiled_entry
 from walltime.compiled.prediction_memory import CompiledPredictor, new_predicting, nothing_predicted
 from walltime.engine.kernel import callbacks, decisions, draw, dynamics, number
 from walltime.engine.kernel import replay as prediction_replay
-from walltime.engine.kernel.memory import (
-    BY_LENGTH,
-    HEAD,
-    JOB,
-    KEEP,
-    NOTE,
-    RULES,
-    Loop,
-    Memory,
-    Pass,
-    new_memory,
-    record,
-    records,
-)
+from walltime.engine.kernel.memory import BY_LENGTH, HEAD, JOB, KEEP, NOTE, RULES, Loop, Memory, Pass, new_memory, record, records
 from walltime.engine.kernel.nodes import loop as slurm
 from walltime.engine.kernel.nodes import oar
 from walltime.engine.kernel.nodes.memory import SLURM_JOB, SLURM_RULES, new_slurm_memory
@@ -48,7 +34,6 @@ from walltime.engine.kernel.pools.memory import (
     CLUSTER_RULES,
     LIMIT,
     OUTAGE,
-    ClusterMemory,
     Restraints,
     as_lists,
     new_cluster_memory,
@@ -119,8 +104,7 @@ def _example_dynamics() -> Arguments:
 
 
 def _example_draw() -> Arguments:
-    word = np.uint64(0)
-    return draw.Source(word, word, word), _read_only(_NOTHING), _read_only(_NOTHING), 0.0, 0, 0.0, _NOTHING
+    return draw.RandomSource(*[np.uint64(0)] * 3), *[_read_only(_NOTHING)] * 2, 0.0, 0, 0.0, _NOTHING
 
 
 def _example_decisions() -> Arguments:
@@ -137,49 +121,43 @@ def _example_prediction_replay() -> Arguments:
 
 
 def loop_name(memory: Memory) -> str:
-    """Name of the loop for memory of this kind."""
+    """Return the name of the loop for memory of this kind."""
     own = next(one for one in PASSES if isinstance(memory.reservations, one.reservations))
     return own.loops[own.loop_of(memory)].name
 
 
-def cluster_loop_name(memory: ClusterMemory) -> str:
-    """Name of the loop for machines of several pools for memory of this kind."""
-    return "cluster" if memory.kept is None else "cluster-kept"
-
-
 def _loop(one: Loop, run: Any, example: Callable[..., Arguments], *of: Any, **others: Any) -> Entry:
-    """An event loop for one kind of pass, under its own name."""
-    return Entry(one.name, one.what, _named(run, one.name, others), functools.partial(example, *of), one.functions, one.seconds)
-
-
-def _named(run: Any, name: str, others: dict[str, Any]) -> Any:
-    """An event loop as a function with this name, to be compiled separately; `others`: its globals of other values than in its module."""
-    own = types.FunctionType(run.__code__, run.__globals__ | others, f"run_{name.replace('-', '_')}")
+    """Return an event loop under a name of its own, to be compiled separately; `others`: globals that differ from its module's."""
+    own = types.FunctionType(run.__code__, run.__globals__ | others, f"run_{one.name.replace('-', '_')}")
     own.__qualname__, own.__module__ = own.__name__, run.__module__
-    return compiled_entry(own)
+    return Entry(one.name, one.what, compiled_entry(own), functools.partial(example, *of), one.functions, one.seconds)
 
 
 _POOLS = "machines of several pools"
 _TABLE = (
     *(_loop(one, loop.run, _example_run, own, one, make_pass=own.make) for own in PASSES for one in own.loops),
-    _loop(Loop("cluster", _POOLS, 121, 14), cluster.run_cluster, _example_cluster, HEAD),
-    _loop(Loop("cluster-kept", f"kept reservations on {_POOLS}", 154, 17), cluster.run_cluster, _example_cluster, KEEP),
-    Entry("slurm", "Slurm's scheduling", compiled_entry(slurm.run_slurm), _example_slurm, 113, 13),
+    _loop(Loop("cluster", _POOLS, 117, 14), cluster.run_cluster, _example_cluster, HEAD),
+    _loop(Loop("cluster-kept", f"kept reservations on {_POOLS}", 147, 16), cluster.run_cluster, _example_cluster, KEEP),
+    Entry("slurm", "Slurm's scheduling", compiled_entry(slurm.run_slurm), _example_slurm, 106, 13),
     Entry("oar", "OAR's scheduling", compiled_entry(oar.run_oar), _example_oar, 23, 6),
     Entry("dynamics", "what backfilling did", dynamics.replay_starts, _example_dynamics, 6, 1),
     Entry("draw", "random estimates", draw.draw_f_estimates, _example_draw, 2, 1),
-    Entry("decisions", "learning environments", decisions.decide, _example_decisions, 31, 7),
-    Entry("replay", "predictions beside a log", prediction_replay.replay, _example_prediction_replay, 6, 1),
+    Entry("decisions", "learning environments", decisions.decide, _example_decisions, 27, 7),
+    Entry("replay", "predictions for a log", prediction_replay.replay, _example_prediction_replay, 6, 1),
 )
 
 
 def load_predictor(compiled: CompiledPredictor | None) -> dict[str, int]:
-    """The addresses of a predictor's functions, by purpose; none if predictions were made in advance."""
+    """Return the addresses of a predictor's functions, by purpose; none if predictions were made in advance."""
     if compiled is None:
         return {}
+    functions: tuple[tuple[str, Any, Any], ...] = (
+        ("predict", compiled.predict, float64),
+        ("observe", compiled.observe, int64),
+        ("started", compiled.started, int64),
+    )
     with _loading:
-        addresses = {"predict": callbacks.compile_predict(compiled.predict), "observe": callbacks.compile_notice(compiled.observe)}
-        return addresses | ({"started": callbacks.compile_notice(compiled.started)} if compiled.started is not None else {})
+        return {name: callbacks.compile_callback(function, returns) for name, function, returns in functions if function is not None}
 
 
 ENTRIES = {entry.name: entry for entry in _TABLE}
@@ -188,7 +166,7 @@ _loading = threading.Lock()
 
 @functools.cache
 def load(name: str) -> Callable[..., Any]:
-    """The compiled function of this entry; compiled on the first call on a machine, later loaded from disk.
+    """Return the compiled function of this entry; compiled on the first call on a machine, later loaded from disk.
 
     An array of a type other than the example's is an error, not a second compilation.
     """
@@ -207,9 +185,9 @@ def load(name: str) -> Callable[..., Any]:
 
 @functools.cache
 def load_unchecked(name: str) -> Callable[..., Any]:
-    """The same without a look at the types of the arguments, which takes longer than a decision of a learning environment does.
+    """Return the same without a check of the arguments' types, which takes longer than a decision of a learning environment does.
 
-    Arguments of other types are read as if they were of the right ones.
+    Arguments of other types are read as if they had the right ones.
     """
     function: Any = load(name)
     if not hasattr(function, "overloads"):
@@ -220,7 +198,7 @@ def load_unchecked(name: str) -> Callable[..., Any]:
 
 
 class _Counter(event.Listener):
-    """Counts the functions compiled for an entry. Numba does not report those that it loads from disk."""
+    """A listener that counts the functions compiled for an entry. Numba does not report those that it loads from disk."""
 
     def __init__(self, entry: Entry):
         self._entry = entry
@@ -228,12 +206,12 @@ class _Counter(event.Listener):
         self._state: Compilation | None = None
 
     def on_start(self, event: Any) -> None:
-        """The compilation of a function begins; the first one is that of the entry itself, the others are inside."""
+        """Report the first compilation, that of the entry itself; the others are inside."""
         if self._state is None and threading.get_ident() == self._thread:
             self._say(Compilation(self._entry.name, self._entry.what, self._entry.functions, self._entry.seconds))
 
     def on_end(self, event: Any) -> None:
-        """A function has been compiled; Numba's own functions and those of other threads are not counted."""
+        """Count a compiled function, except Numba's own functions and those of other threads."""
         if self._state is None or threading.get_ident() != self._thread:
             return
         module = event.data["dispatcher"].py_func.__module__ or ""  # an expression has none
@@ -247,14 +225,9 @@ class _Counter(event.Listener):
 
     def _say(self, state: Compilation) -> None:
         self._state = state
-        tell(state)
+        notify(state)
 
 
 def entries_in(folder: Path) -> list[str]:
-    """Names of the entries compiled in this folder."""
+    """Return the names of the entries compiled in this folder."""
     return [entry.name for entry in ENTRIES.values() if is_kept(entry.function, folder)]
-
-
-def is_cached(name: str) -> bool:
-    """Whether the compiled code is on disk for `load`."""
-    return is_kept(ENTRIES[name].function, cache_folder())

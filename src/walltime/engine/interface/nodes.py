@@ -1,15 +1,19 @@
-"""The compiled engine for Slurm's scheduling on nodes: makes the arrays of the loop, and says who had which node."""
+"""The compiled engines for Slurm's and OAR's scheduling on nodes: make the arrays of the loops, and return which job had which node."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
-from walltime.engine.interface.compiled import CompiledEngine
+from walltime.engine.interface.compiled import CompiledEngine, new_jobs
 from walltime.engine.interface.pools import fill, lowered_limits, why_waiting
-from walltime.engine.kernel.memory import NEVER, record, records
-from walltime.engine.kernel.nodes.memory import SLURM_JOB, SLURM_RULES, Records, SlurmMemory, new_slurm_memory, with_room
+from walltime.engine.kernel.memory import NEVER, record
+from walltime.engine.kernel.nodes.memory import SLURM_JOB, SLURM_RULES, Records, SlurmMemory, as_set, new_slurm_memory, with_room
+from walltime.engine.kernel.nodes.oar import OAR_JOB, OAR_RULES, OarMemory, new_oar_memory
 from walltime.engine.kernel.pools.memory import as_lists, followers_of
-from walltime.engine.problem import NodeDemands, NodeRanges, Nodes, Outcome, Problem, running_at_first
+from walltime.engine.problem import NodeDemands, NodeRanges, Nodes, OarSettings, Outcome, Problem, running_at_first
 from walltime.errors import WorkloadError
 from walltime.policy.slurm import SlurmSettings
 
@@ -19,7 +23,7 @@ FEWEST_ROWS = 64
 
 
 def _lowered(settings: SlurmSettings, kill: bool, starts_only: bool) -> Records:
-    """The parameters as the loop takes them."""
+    """Return the parameters in the loop's form."""
     numbers = settings.numbers
     return record(
         SLURM_RULES,
@@ -34,10 +38,7 @@ def _lowered(settings: SlurmSettings, kill: bool, starts_only: bool) -> Records:
 
 
 def _processors_together(procs: Array, demands: NodeDemands, machine: Nodes) -> int:
-    """A power of two, of so many processors everything is a multiple; counted in such units the schedule is the same.
-
-    It is 1 where jobs may want more nodes than units, since these get single processors of some.
-    """
+    """Return a power of two that divides all processors, as a unit that keeps the schedule; 1 where jobs may want more nodes."""
     common = int(np.gcd.reduce(np.concatenate([machine.procs, procs]), initial=0))
     unit = max(1, common & -common)
     few = (demands.nodes <= 1) | (demands.whole > 0)
@@ -47,12 +48,30 @@ def _processors_together(procs: Array, demands: NodeDemands, machine: Nodes) -> 
 
 
 class PlannedNodes(CompiledEngine):
-    """What the engines of Slurm's and OAR's scheduling, which plan single nodes, have in common."""
+    """The common part of the engines of Slurm's and OAR's scheduling, which plan single nodes."""
 
     machine = "nodes"
 
-    def _has_begun(self) -> bool:
-        return bool(self._memory.state["begun"])
+    @property
+    def slots(self) -> Any:
+        """Return what jobs had of nodes: job, node, processors, units of the second resource; in order of job and node."""
+        raise NotImplementedError
+
+    def outcome(self) -> Outcome:
+        """Return the outcome, once the simulation is done."""
+        slots, nodes = self.slots, self.problem.machine
+        assert isinstance(nodes, Nodes)
+        limit = self._column("limit") if self.loop_name == "slurm" else None
+        given = nodes.given(slots, len(self.problem))
+        return self._outcome(self._column("runtime"), slots=slots, given=given, limit=limit, seconds={"simulate": self.seconds})
+
+    def _begin(self, since: Array) -> Array:
+        """Enter the jobs that run at first, and return those that wait for no other job and are still to come."""
+        jobs, at_first = self._memory.jobs, running_at_first(since)
+        jobs.start[at_first] = since[at_first]
+        self._memory.state.at_first = len(at_first)
+        self._memory.traffic.at_first[: len(at_first)] = at_first
+        return np.flatnonzero((since == NEVER) & (jobs.pending == 0))
 
     def _why_stuck(self) -> str:
         """Return how many jobs wait for ever, and why; raises WorkloadError if the jobs that run at first do not fit on the nodes."""
@@ -69,6 +88,8 @@ class NodesEngine(PlannedNodes):
     Raises WorkloadError while it runs if the jobs that run at first do not fit.
     """
 
+    loop_name = "slurm"
+
     def __init__(self, problem: Problem):
         super().__init__(None)
         self.problem = problem
@@ -76,23 +97,16 @@ class NodesEngine(PlannedNodes):
         assert isinstance(machine, Nodes)
         assert isinstance(demands, NodeDemands)
         assert shares is not None
-        count, nobody = len(problem), np.full(len(problem), -1)
         self._unit = unit = _processors_together(problem.procs, demands, machine)
         machine = machine._replace(
             procs=machine.procs // unit, limits=[(most, limit // unit, other) for most, limit, other in machine.limits]
         )
-        self._nodes = machine
-        jobs = records(SLURM_JOB, count)
-        for name in ("submit", "runtime", "believed"):
-            jobs[name] = getattr(problem, name)
+        jobs = new_jobs(problem, SLURM_JOB)
         jobs.procs = problem.procs // unit
         for name in ("second", "nodes", "whole", "each", "partition", "time_min", "user", "association", "merit"):
             jobs[name] = getattr(demands, name)
-        jobs.after = nobody if problem.after is None else problem.after
-        jobs.think = 0 if problem.think is None else problem.think
         jobs.time_min = np.where(demands.time_min < problem.believed, demands.time_min, 0)
         jobs.tier = np.asarray(machine.tiers, np.int64)[demands.partition]
-        jobs.start = jobs.reserved_start = -1
         followers = followers_of(demands.after, jobs.after, jobs.pending)
         self._memory: SlurmMemory = new_slurm_memory(
             _lowered(problem.settings, problem.kill, problem.starts_only),
@@ -102,19 +116,11 @@ class NodesEngine(PlannedNodes):
             as_lists(demands.limits),
             followers,
             shares,
-            int(demands.user.max()) + 1 if count else 0,
+            int(demands.user.max(initial=-1)) + 1,
         )
-        m = self._memory
-        at_first = running_at_first(demands.since)
-        jobs.start[at_first] = demands.since[at_first]
-        m.state.at_first = len(at_first)
-        m.traffic.at_first[: len(at_first)] = at_first
-        to_come = np.flatnonzero((demands.since == NEVER) & (jobs.pending == 0))
-        m.state.arriving = len(to_come)
-        fill(m.traffic.arrivals, jobs.submit[to_come], to_come, to_come)
-
-    def _loop_name(self) -> str:
-        return "slurm"
+        to_come = self._begin(demands.since)
+        self._memory.state.arriving = len(to_come)
+        fill(self._memory.traffic.arrivals, jobs.submit[to_come], to_come, to_come)
 
     def _piece(self, budget: int) -> bool:
         """Run one piece, after making room for the jobs that could start in it."""
@@ -123,30 +129,65 @@ class NodesEngine(PlannedNodes):
         self._memory = with_room(self._memory, max(rows, FEWEST_ROWS), int(state["most_ranges"]))
         return super()._piece(budget)
 
-    def _is_between(self) -> bool:
-        return bool(self._memory.state["between"])
-
-    def _waiting(self) -> Array:
-        waiting = self._memory.traffic.queue[: int(self._memory.state["waiting"])]
-        return np.asarray(waiting[np.argsort(self._memory.jobs["arrival"][waiting])])
-
-    def _running(self) -> tuple[Array, Array]:
-        running = self._memory.use.running[: int(self._memory.state["running"])]
-        return running["job"], running["expected"]
-
-    def outcome(self) -> Outcome:
-        """What has become of the jobs, once the simulation is done."""
-        slots, nodes = self.slots, self.problem.machine
-        assert isinstance(nodes, Nodes)
-        more = {"slots": slots, "given": nodes.given(slots, len(self.problem)), "limit": self._column("limit")}
-        return self._outcome(self._column("runtime"), **more, seconds={"simulate": self.seconds})
+    def _queue(self) -> Array:
+        return self._memory.traffic.queue[: int(self._memory.state["waiting"])]
 
     @property
     def slots(self) -> NodeRanges:
-        """What jobs had of nodes: the job, the node, processors and units of the second resource; in order of job and node."""
+        """Return what jobs had of nodes: job, node, processors, units of the second resource; in order of job and node."""
         jobs, every = self._memory.jobs, self._memory.use.ranges
         counts = jobs["count"]
         places = np.repeat(jobs["first"] - (np.cumsum(counts) - counts), counts) + np.arange(int(counts.sum()))
         ranges = every[places] if len(places) else every[:0]
         owner = np.repeat(np.arange(len(jobs)), counts)
         return NodeRanges(owner, ranges["node"], ranges["count"], ranges["procs"].astype(np.int64) * self._unit, ranges["second"])
+
+
+class OarEngine(PlannedNodes):
+    """A simulation of OAR's scheduling on a machine of nodes, run as a whole or in pieces.
+
+    Raises WorkloadError while it runs if the jobs that run at first do not fit.
+    """
+
+    loop_name = "oar"
+
+    def __init__(self, problem: Problem):
+        super().__init__(None)
+        machine, demands, settings = problem.machine, problem.demands, problem.settings
+        assert isinstance(machine, Nodes)
+        assert isinstance(demands, NodeDemands)
+        assert isinstance(settings, OarSettings)
+        self.problem, self._procs, takes = problem, machine.procs, settings.latencies
+        jobs = new_jobs(problem, OAR_JOB)
+        jobs.nodes, jobs.partition = demands.nodes, demands.partition
+        jobs.noticed, jobs.phase = settings.noticed, settings.phase
+        times = {name: getattr(takes, name) for name in OAR_RULES.names or () if hasattr(takes, name)}
+        rules = record(OAR_RULES, security=settings.security_time, bug=settings.bug, **times)
+        every = [np.zeros(0, np.int64), np.arange(len(machine.procs)), *machine.partitions]
+        words = max(1, -(-len(machine.procs) // 64))
+        sets = np.stack([as_set(np.asarray(own, np.int64), words) for own in every])
+        followers = followers_of(demands.after, jobs.after, jobs.pending)
+        self._memory: OarMemory = new_oar_memory(rules, jobs, sets, followers)
+        to_come = self._begin(demands.since)
+        self._memory.state.events = len(to_come)
+        fill(self._memory.traffic.events, 1000 * jobs.submit[to_come] + jobs.noticed[to_come], np.zeros(len(to_come), np.int64), to_come)
+
+    def hold(self, nodes: Mapping[int, Array]) -> None:
+        """Give jobs that run at first, by index, these nodes (int64) instead of the first free ones; before the first event."""
+        self.advance(0)
+        for job, own in nodes.items():
+            self._memory.had[job] = as_set(own, self._memory.had.shape[1])
+
+    def _waiting(self) -> Array:
+        return self._memory.traffic.queue[: int(self._memory.state["waiting"])].copy()
+
+    def _running(self) -> tuple[Array, Array]:
+        running, jobs = self._memory.traffic.running[: int(self._memory.state["running"])].copy(), self._memory.jobs
+        return running, jobs["start"][running] + jobs["believed"][running]
+
+    @property
+    def slots(self) -> tuple[Array, Array, Array, Array]:
+        """Return what jobs had of nodes, int64: job, node, processors, units of the second resource; in order of job and node."""
+        bits = np.unpackbits(np.ascontiguousarray(self._memory.had).view(np.uint8), axis=1, bitorder="little")
+        job, node = (values.astype(np.int64) for values in np.nonzero(bits))
+        return job, node, self._procs[node], np.zeros(len(job), np.int64)

@@ -1,4 +1,4 @@
-"""The compiled engine for a machine that is a number of processors: checks the problem and makes the arrays of the loop."""
+"""The compiled engine for a single-pool machine: checks the problem and makes the arrays of the loop."""
 
 from __future__ import annotations
 
@@ -8,32 +8,15 @@ from typing import Any
 import numpy as np
 
 from walltime.engine.interface.choice import check_support, features_of
-from walltime.engine.interface.compiled import (
-    CompiledEngine,
-    compiled_prediction,
-    lower_prediction,
-)
+from walltime.engine.interface.compiled import CompiledEngine, compiled_prediction, lower_prediction
 from walltime.engine.interface.load import PASS_OF, load, loop_name
 from walltime.engine.interface.orders import lower_orders, point_to_orders
 from walltime.engine.kernel.dynamics import new_effects, new_scratch
-from walltime.engine.kernel.history import bind_past
-from walltime.engine.kernel.memory import (
-    FRESH,
-    HOLE,
-    JOB,
-    NEVER,
-    OBJECTIVES,
-    RULES,
-    Memory,
-    new_memory,
-    record,
-    records,
-    restored,
-)
+from walltime.engine.kernel.history import bind_past, bind_system
+from walltime.engine.kernel.memory import FRESH, HOLE, JOB, NEVER, OBJECTIVES, RULES, Memory, new_memory, record, records, restored
 from walltime.engine.kernel.number import index
 from walltime.engine.kernel.number.conservative import KeptPlan
 from walltime.engine.kernel.number.easy import Head
-from walltime.engine.kernel.standing import bind_standing
 from walltime.engine.problem import Observation, Outcome, Problem
 from walltime.errors import PolicyError, WorkloadError
 from walltime.policy import Wfp
@@ -55,30 +38,27 @@ class NumberEngine(CompiledEngine):
         _check(problem)
         super().__init__(compiled_prediction(problem))
         self.problem = problem
-        self._columns = (np.asarray(problem.submit), problem.runtime, problem.believed, problem.procs)
         jobs = records(JOB, len(problem))
         rules = self._lower(problem)
-        jobs.submit, jobs.runtime, jobs.believed, jobs.procs = self._columns
-        nobody = np.zeros(0, np.int64)
-        after, think = (nobody, nobody) if problem.after is None or problem.think is None else (problem.after, problem.think)
+        jobs.submit, jobs.runtime, jobs.believed, jobs.procs = problem.submit, problem.runtime, problem.believed, problem.procs
+        none = np.zeros(0, np.int64)
+        after, think = (none, none) if problem.after is None or problem.think is None else (problem.after, problem.think)
         passes = problem.policy.passes
         self._notes_reservations = bool(rules.mode == FRESH) and not problem.policy.reservations.kept  # in each pass
         logged, reservations = problem.logged or self._histories != [], PASS_OF[passes.kind].new(rules, passes, len(jobs))
         self._memory: Memory = new_memory(jobs, rules, after, think, reservations, logged, self._prediction)
+        self.loop_name = loop_name(self._memory)
         self._bind()
-        self.seconds_dynamics = 0.0
-        """Time spent on the log of the starts, without compilation."""
 
     def restart(self, problem: Problem) -> None:
-        """Restart in the same memory, with other runtimes and estimates, and what else orders and predictors read.
+        """Restart in the same memory, with other runtimes and estimates, and other data for orders and predictors.
 
-        All else must be as before; a prediction, too, but for its arrays.
+        Everything else must be as before; a prediction, too, except its arrays.
         """
         _check(problem)
         self.problem, self._prediction = problem, compiled_prediction(problem)
         jobs = self._memory.jobs
-        self._columns = (self._columns[0], problem.runtime, problem.believed, jobs.procs)
-        jobs.submit, jobs.runtime, jobs.believed, _ = self._columns
+        jobs.submit, jobs.runtime, jobs.believed = problem.submit, problem.runtime, problem.believed
         self._kept = lower_orders(problem)
         point_to_orders(self._memory.rules, self._kept)
         self._memory = restored(self._memory, self._prediction)
@@ -87,7 +67,7 @@ class NumberEngine(CompiledEngine):
 
     @property
     def _histories(self) -> list[Any]:
-        """The records of orders that ask what users, groups and queues have had, the longest wait, or how queue and machine stand."""
+        """Return the records of orders that read the history, the longest wait, or the state of queue and machine."""
         return [own for order in self._kept for own in (order.history, order.longest, order.standing) if own is not None]
 
     def _bind(self) -> None:
@@ -96,10 +76,10 @@ class NumberEngine(CompiledEngine):
                 if own is not None:
                     bind_past(own, self._memory.jobs, self._memory.machine.notes, self._memory.state)
             if order.standing is not None:
-                bind_standing(order.standing, self._memory)
+                bind_system(order.standing, self._memory)
 
     def copy(self) -> NumberEngine:
-        """Another simulation that goes on from here."""
+        """Return another simulation that continues from here."""
         other = super().copy()
         if self._histories:
             first, second = self._kept
@@ -115,24 +95,15 @@ class NumberEngine(CompiledEngine):
         if self.problem.logged:
             load("dynamics")
 
-    def _loop_name(self) -> str:
-        return loop_name(self._memory)
-
     def _why_stuck(self) -> str:
         return f"{len(self.problem) - self.started} jobs wait for processors that no running job will free"
 
-    def _waiting(self) -> Array:
-        jobs, state = self._memory.jobs, self._memory.state
-        queue = self._memory.queue["job"][int(state["queue_first"]) : int(state["queue_last"])].astype(np.int64)
-        waiting = queue[jobs["start"][queue] < 0]
-        return np.asarray(waiting[np.argsort(jobs["arrival"][waiting])])
-
-    def _running(self) -> tuple[Array, Array]:
-        running = self._memory.machine.running[: int(self._memory.state["running"])]
-        return running["job"], running["expected"]
+    def _queue(self) -> Array:
+        state = self._memory.state
+        return self._memory.queue["job"][int(state["queue_first"]) : int(state["queue_last"])].astype(np.int64)
 
     def observe(self) -> Observation | None:
-        """Handle the next event and say what the pass after it has left behind; None if there was none. Starts must be logged."""
+        """Handle the next event and return the result of the pass after it; None if there was none. Starts must be logged."""
         state, jobs = self._memory.state, self._memory.jobs
         if self._notes_reservations:
             jobs.reserved_start[self._memory.queue.job[int(state.queue_first) : int(state.queue_last)]] = -1
@@ -145,7 +116,7 @@ class NumberEngine(CompiledEngine):
         return Observation(after, started, *self._reserved(after.queue))
 
     def _reserved(self, waiting: Array) -> tuple[dict[int, int], int | None]:
-        """The reservations of these waiting jobs, and under EASY the extra processors."""
+        """Return the reservations of these waiting jobs, and under EASY the extra processors."""
         memory, state = self._memory, self._memory.state
         own: Any = memory.reservations
         if isinstance(own, KeptPlan):
@@ -163,17 +134,13 @@ class NumberEngine(CompiledEngine):
 
     @property
     def order_length(self) -> Array:
-        """How long the queue's order takes each job to be, s."""
+        """Return the length of each job for the queue's order, s."""
         return self._memory.jobs.order_length
 
     def outcome(self) -> Outcome:
-        """What has become of the jobs, once the simulation is done."""
-        effects = self._effects() if self.problem.logged else None
-        seconds = {"simulate": self.seconds} | ({} if effects is None else {"dynamics": self.seconds_dynamics})
-        return self._outcome(self.problem.runtime, effects=effects, seconds=seconds)
-
-    def _effects(self) -> tuple[Array, ...]:
-        """The effects of backfilling on each job, from the log of the starts; see `walltime.metrics.Dynamics`."""
+        """Return the outcome, once the simulation is done."""
+        if not self.problem.logged:
+            return self._outcome(self.problem.runtime, seconds={"simulate": self.seconds})
         jobs, notes = self._memory.jobs, self._memory.machine.notes
         effects = new_effects(len(jobs))
         in_order = np.empty(len(jobs), np.int64)
@@ -183,12 +150,13 @@ class NumberEngine(CompiledEngine):
         replay = load("dynamics")
         begin = time.perf_counter()
         replay(in_order, jobs, procs, notes, scratch, effects)
-        self.seconds_dynamics = time.perf_counter() - begin
+        seconds = {"simulate": self.seconds, "dynamics": time.perf_counter() - begin}
         delay = np.where(effects.suffered > 0, self.start - effects.initial_shadow, 0)
-        return effects.wild, effects.suffered, delay, effects.shortest, effects.alone, np.ascontiguousarray(notes.job)
+        columns = (effects.wild, effects.suffered, delay, effects.shortest, effects.alone, np.ascontiguousarray(notes.job))
+        return self._outcome(self.problem.runtime, effects=columns, seconds=seconds)
 
     def _lower(self, problem: Problem) -> Any:
-        """The policy as a record of numbers."""
+        """Return the policy as a record of numbers."""
         policy, passes, procs = problem.policy, problem.policy.passes, problem.machine
         assert isinstance(procs, int)
         check_support(policy, "number", features_of(problem), "kernel")
@@ -203,7 +171,7 @@ class NumberEngine(CompiledEngine):
             sequential=int(problem.coincident == "sequential"),
             quiet_expiry=int(problem.expiry == "silent"),
             quiet_arrivals=int(not passes.every_arrival),
-            long_queue=index.LONG if passes.backfills else NEVER,  # who lets nobody overtake need not search
+            long_queue=index.LONG if passes.backfills else NEVER,  # without backfilling there is nothing to search
             short_queue=index.SHORT,
             order_threshold=float(policy.order.threshold if isinstance(policy.order, Wfp) else 0),
             ahead=passes.ahead,
@@ -220,7 +188,7 @@ class NumberEngine(CompiledEngine):
 
 
 def _check(problem: Problem) -> None:
-    """Raise for what the loop cannot take."""
+    """Raise an error for a problem that the loop cannot simulate."""
     columns = ("submit", "runtime", "believed", "procs", *(("after", "think") if problem.after is not None else ()))
     for name in columns:
         array = getattr(problem, name)
@@ -228,7 +196,7 @@ def _check(problem: Problem) -> None:
             raise ValueError(f"{name} must be an int64 array with one entry per job ({len(problem)})")
     if problem.coincident not in COINCIDENT:
         raise PolicyError(
-            f"unknown way to handle simultaneous events {problem.coincident!r}; known are {', '.join(COINCIDENT)}",
+            f"unknown way to handle simultaneous events {problem.coincident!r}. Valid options: {', '.join(COINCIDENT)}",
             "unknown_rule_of_coincidence",
         )
     if problem.after is not None and (problem.after >= np.arange(len(problem))).any():

@@ -1,4 +1,4 @@
-"""Queue orders as the kernels take them: a number for a built-in one, the address of a compiled function and of its data for any other."""
+"""Queue orders in the kernels' form: a number for a built-in one, the address of a compiled function and of its data for any other."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ import numba
 import numpy as np
 
 from walltime.engine.kernel.callbacks import FIRST_OFFSET, HISTORY, compile_score
-from walltime.engine.kernel.history import MEASURES, OWN, new_history
-from walltime.engine.kernel.longest import longest_at, new_longest
+from walltime.engine.kernel.history import MEASURES, OWN, longest_at, new_history, new_longest, new_system, system_at
 from walltime.engine.kernel.memory import BY_ARRIVAL, BY_LENGTH, BY_USER, BY_WFP, NEVER
-from walltime.engine.kernel.standing import new_standing, standing_at
 from walltime.engine.kernel.words import address_of
 from walltime.engine.problem import Problem
 from walltime.errors import PolicyError
@@ -34,8 +32,10 @@ END_OF_CALENDAR = 253_370_764_800
 class LoweredOrder(NamedTuple):
     """An order for the kernel.
 
-    One of BY_... and its parameter; whether scores of waiting jobs change, and whether they only grow; the wait (s) after which a job
-    starves; and objects to keep alive.
+    `kind`, `parameter`: one of BY_..., and its parameter; `reads_time`, `grows`: whether scores of waiting jobs change, and whether they
+    only grow; `starvation`: the wait (s) after which a job starves; `kept`: objects to keep alive. `history`, `longest`, `standing`: the
+    records of the history, of the longest wait, and of the state of queue and machine, if the order needs them; `lasting`: whether scores
+    of waiting jobs change with the history only; `limited`: whether the order has a limit.
     """
 
     kind: int
@@ -45,23 +45,18 @@ class LoweredOrder(NamedTuple):
     starvation: int = NEVER
     kept: tuple[Any, ...] = ()
     history: Any = None
-    """the record of what users, groups and queues have had, if the order asks for it"""
     lasting: bool = False
-    """whether scores of waiting jobs change with this record only"""
     longest: Any = None
-    """the record of the longest wait so far, if the order has a limit or names it"""
     standing: Any = None
-    """the record of how queue and machine stand, if the order names it"""
     limited: bool = False
-    """whether it has a limit"""
 
     @property
     def limit(self) -> int:
-        """The address of the record of the longest wait, 0 without a limit."""
+        """Return the address of the record of the longest wait, 0 without a limit."""
         return address_of(self.longest) if self.limited else 0
 
     def copied(self) -> LoweredOrder:
-        """The same order for a copy of the simulation, with records of its own, which are to be bound to the copy."""
+        """Return the same order for a copy of the simulation, with records of its own, to be bound to the copy."""
         if self.history is None and self.longest is None and self.standing is None:
             return self
         longest, standing = (None if one is None else one.copy() for one in (self.longest, self.standing))
@@ -88,8 +83,7 @@ class LoweredOrder(NamedTuple):
 def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> LoweredOrder:
     """Lower an order for jobs submitted at these times (int64 s), with all events within `longest` seconds of the last submission.
 
-    Raises PolicyError for an order that only the reference engine supports, that cannot be compiled, or that needs a calendar if
-    there is none.
+    Raises PolicyError for an order that only the reference engine supports, that cannot be compiled, or that needs a missing calendar.
     """
     given, limit = order.bounds
     if order == FCFS:
@@ -102,17 +96,17 @@ def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> Lo
     if isinstance(order, Wfp):
         return LoweredOrder(BY_WFP, order.exponent, True, True, **bounds)
     if not isinstance(order, ScoredOrder):
-        raise PolicyError(f"the compiled engine does not know the order {order!r}", "unsupported_order")
+        raise PolicyError(f"the compiled engine does not support the order {order!r}", "unsupported_order")
     if order.reads_calendar and known.calendar is None:
         raise order.without_calendar()
     numbers = np.asarray(order.parameters, np.float64)
-    scoring, asked = order.scoring, order.asks()
-    standing = new_standing() if order.reads_standing else None
-    if "longest" in asked or standing is not None:
-        scoring, asked, own = _with_state(scoring, asked, len(numbers))
+    scoring, arguments = order.scoring, order.asks()
+    standing = new_system() if order.reads_standing else None
+    if "longest" in arguments or standing is not None:
+        scoring, arguments, own = _with_state(scoring, arguments, len(numbers))
         numbers = np.append(numbers, [address_of(longest_wait if name == "longest" else standing) for name in own])
     try:
-        compiled = compile_score(asked, order.columns, scoring, len(numbers), order.history_of)
+        compiled = compile_score(arguments, order.columns, scoring, len(numbers), order.history_of)
     except Exception as error:  # Numba has no class of its own for all that it cannot compile
         raise _not_compiled(order, error) from error
     table = np.full((len(submit), len(order.columns)), -1, np.int64)
@@ -135,46 +129,47 @@ def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> Lo
 
 @functools.lru_cache(maxsize=256)
 def _with_state(
-    scoring: Callable[..., float], asked: tuple[str, ...], numbers: int
+    scoring: Callable[..., float], arguments: tuple[str, ...], numbers: int
 ) -> tuple[Callable[..., float], tuple[str, ...], tuple[str, ...]]:
-    """A function of an order that names the longest wait or `STANDING`, for `compile_score`; what it asks for; and what it takes last.
-
-    It takes the order's numbers, then the addresses of the records, `longest` and `standing`, as numbers, which are exact below 2**53.
-    """
+    """Return a function that also takes its numbers and the addresses of the records (exact as float64), its arguments, and the records."""
     state = ("longest", *STANDING)
-    names = ("wait", "submit", *(name for name in asked if name not in ("wait", "submit", *state)))
+    names = ("wait", "submit", *(name for name in arguments if name not in ("wait", "submit", *state)))
     own = [f"k{place}" for place in range(numbers)]
-    records = tuple(name for name, given in (("longest", "longest" in asked), ("standing", any(one in STANDING for one in asked))) if given)
+    records = tuple(
+        name for name, given in (("longest", "longest" in arguments), ("standing", any(one in STANDING for one in arguments))) if given
+    )
     known: dict[str, Any] = {"scoring": numba.njit(nogil=True, error_model="numpy")(scoring), "int64": np.int64}
-    known |= {"longest_at": longest_at, "standing_at": standing_at}
+    known |= {"longest_at": longest_at, "system_at": system_at}
     lines = [f"def score({', '.join([*names, *own, *(f'{name}_address' for name in records)])}):"]
-    if "longest" in asked:
+    if "longest" in arguments:
         lines.append("    longest = longest_at(int64(longest_address), wait + submit)")
     for place, name in enumerate(STANDING):
-        if name in asked:
-            lines.append(f"    {name} = standing_at(int64(standing_address), {place}, wait + submit)")
-    exec("\n".join([*lines, f"    return 1.0 * scoring({', '.join([*asked, *own])})"]), known)
+        if name in arguments:
+            lines.append(f"    {name} = system_at(int64(standing_address), {place}, wait + submit)")
+    exec("\n".join([*lines, f"    return 1.0 * scoring({', '.join([*arguments, *own])})"]), known)
     return known["score"], names, records
 
 
 def _history(order: ScoredOrder, known: LogView, jobs: int) -> tuple[Any, tuple[Array, ...]]:
-    """The record of what those have had of whom the order asks; a column that the log lacks has one value for all."""
+    """Return the record of the history that the order names; a column that the log lacks has one value for all jobs."""
     slots, width = np.zeros((jobs, len(order.history_of)), np.int64), 0
     for place, name in enumerate(order.history_of):
         values, of = np.unique(known.columns.get(name, np.full(jobs, -1, np.int64)), return_inverse=True)
         slots[:, place] = of.reshape(-1) + width
         width += len(values)
-    asked = [sum(1 << place for place, name in enumerate(order.history_of) if f"{name}_{measure}" in order.asks()) for measure in MEASURES]
+    columns = [
+        sum(1 << place for place, name in enumerate(order.history_of) if f"{name}_{measure}" in order.asks()) for measure in MEASURES
+    ]
     alike = all(name.startswith(f"{order.history_of[0]}_") for name in order.asks())  # and nothing else, such as the job's size
     last, half_life = getattr(order, "last", None) or 0, getattr(order, "half_life", None) or 0
-    return new_history(slots, width, last, half_life, asked, alike)
+    return new_history(slots, width, last, half_life, columns, alike)
 
 
 def clock_of(calendar: Calendar, first: int, last: int) -> list[int]:
-    """The site's clock from `first` to `last` (s): the offset of local time from the log's time, then each change and the new offset.
+    """Return the site's clock from `first` to `last` (s): the offset of local time from log time, then each change and the new offset.
 
-    All in seconds: `[offset, time, offset, time, offset, ...]`. Local time counts from midnight on a Monday. Raises WorkloadError
-    if the first of these times is beyond the calendar's range.
+    All in seconds: `[offset, time, offset, time, offset, ...]`. Local time counts from midnight on a Monday. Raises WorkloadError if the
+    first of these times is beyond the calendar's range.
     """
     span = 1 << (last - first).bit_length()  # runs that are a little longer or shorter have the same clock
     offsets = _utc_offsets(calendar.zone, calendar.begin + first, calendar.begin + first + span)
@@ -187,7 +182,7 @@ def clock_of(calendar: Calendar, first: int, last: int) -> list[int]:
 
 @functools.lru_cache(maxsize=8)
 def _utc_offsets(zone: tzinfo, first: int, last: int) -> list[tuple[int, int]]:
-    """The zone's offset from UTC (s) at `first`, and the times up to `last` at which it changes (s since 1970 UTC)."""
+    """Return the zone's offset from UTC (s) at `first`, and the times up to `last` at which it changes (s since 1970 UTC)."""
 
     def offset(moment: int) -> int:
         ahead = Calendar(0, zone).local(moment).utcoffset()
@@ -210,15 +205,15 @@ def _utc_offsets(zone: tzinfo, first: int, last: int) -> list[tuple[int, int]]:
 
 
 def _not_compiled(order: ScoredOrder, error: Exception) -> PolicyError:
-    """Why an order cannot be compiled, in one line: what it does if it is called once, or the line that the compiler stops at."""
+    """Return the error of an order that cannot be compiled: what it does if it is called, or the line that the compiler stops at."""
     what, place = f"the order {order.name!r} cannot be compiled", place_of(order.scoring)
     try:
         with own_code(f"{what}: it", order.scoring):
-            told: Any = order.scoring(*[1] * len(order.asks()), *order.parameters)
+            result: Any = order.scoring(*[1] * len(order.asks()), *order.parameters)
     except PolicyError as raised:
         return raised
-    if not isinstance(told, int | float | np.number):
-        return PolicyError(f"{place}{what}: it returns {told!r}, which is no number", "own_code_failure")
+    if not isinstance(result, int | float | np.number):
+        return PolicyError(f"{place}{what}: it returns {result!r}, which is not a number", "own_code_failure")
     line = getattr(getattr(error, "loc", None), "line", None)
     file = place.split(":")[0] if place else ""
     where = f"{file}:{line}: " if file and line else place
@@ -227,7 +222,7 @@ def _not_compiled(order: ScoredOrder, error: Exception) -> PolicyError:
 
 
 def lower_orders(problem: Problem, longest: int = 0) -> tuple[LoweredOrder, LoweredOrder]:
-    """The orders of the queue and of backfilling; all happens within `longest` seconds more than the jobs take one after the other."""
+    """Return the orders of the queue and of backfilling; all ends within `longest` seconds more than the jobs take one after the other."""
     longest += int(np.maximum(problem.runtime, problem.believed).sum())
     longest += 0 if problem.think is None else int(np.maximum(problem.think, 0).sum())
     known = problem.known or LogView({"requested": problem.believed})
@@ -237,7 +232,7 @@ def lower_orders(problem: Problem, longest: int = 0) -> tuple[LoweredOrder, Lowe
 
 
 def point_to_orders(rules: Any, orders: tuple[LoweredOrder, LoweredOrder]) -> None:
-    """Tell the kernel of the orders, of which it has no more than the addresses: they are to be kept."""
+    """Write the addresses of the orders, which must be kept alive, to the rules."""
     for prefix, order in zip(("order", "backfill"), orders, strict=True):
         rules[f"{'' if prefix == 'order' else 'backfill_'}order"] = order.kind
         rules[f"{prefix}_parameter"], rules[f"{prefix}_starvation"] = order.parameter, order.starvation

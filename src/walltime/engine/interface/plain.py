@@ -1,4 +1,4 @@
-"""The reference engines behind the interface of the compiled ones: in plain Python, slow, and independent of the kernels."""
+"""The reference engines with the interface of the compiled ones: in plain Python, slow, and independent of the kernels."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from walltime.engine.interface.choice import kind_of
 from walltime.engine.problem import Nodes, OarSettings, Observation, Outcome, Pools, Problem, State
 from walltime.engine.reference.nodes import SlurmReference
 from walltime.engine.reference.number import Reference
@@ -19,22 +20,18 @@ Array = np.ndarray
 
 
 class ReferenceEngine:
-    """A simulation by the reference for the problem's machine; `reference` is another one to be used for a number of processors."""
+    """A simulation by the reference for the problem's machine."""
 
     name = "reference"
 
-    def __init__(self, problem: Problem, reference: type[Reference] = Reference):
-        self.problem, self.done, self.seconds = problem, False, 0.0
-        self.machine = "number"
-        kind: Any = reference
-        if isinstance(problem.machine, Pools):
-            self.machine, kind = "pools", ClusterReference
-        elif isinstance(problem.machine, Nodes):
-            self.machine, kind = "nodes", OarReference if isinstance(problem.settings, OarSettings) else SlurmReference
-        self.reference = kind(problem)
+    def __init__(self, problem: Problem):
+        self.problem, self.done, self.seconds, self.machine = problem, False, 0.0, kind_of(problem)
+        on_nodes: Any = OarReference if isinstance(problem.settings, OarSettings) else SlurmReference
+        kinds: dict[str, Any] = {"number": Reference, "pools": ClusterReference, "nodes": on_nodes}
+        self.reference = kinds[self.machine](problem)
 
     def compile(self) -> None:
-        """There is nothing to compile."""
+        """Do nothing, as there is nothing to compile."""
 
     def run(self, progress: Callable[[int], None] | None = None) -> None:
         """Run to the end; `progress` is not called. Raises EngineError if jobs are left that nothing will start."""
@@ -45,13 +42,13 @@ class ReferenceEngine:
         self.seconds += time.perf_counter() - begin
 
     def step(self) -> bool:
-        """Handle the next event and make the pass after it; False if there was none."""
+        """Handle the next event and make the pass after it; return False if there was none."""
         went: bool = self.reference.step()
         self.done = self.reference.done
         return went
 
     def run_until(self, time: int) -> bool:
-        """Handle all events up to this time, s; returns whether the simulation is done."""
+        """Handle all events up to this time, s; return whether the simulation is done."""
         while self.reference.step(time):
             pass
         self.done = self.reference.done
@@ -59,28 +56,28 @@ class ReferenceEngine:
 
     @property
     def now(self) -> int:
-        """Time of the last event, s."""
+        """Return the time of the last event, s."""
         return int(self.reference.now)
 
     @property
     def start(self) -> Array:
-        """Start of each job, s; -1 while it waits."""
+        """Return the start of each job, s; -1 while it waits."""
         return self._column("start")
 
     def start_of(self, job: int) -> int:
-        """Start of a job, s; -1 while it waits."""
+        """Return the start of a job, s; -1 while it waits."""
         return int(self.reference.jobs[job].start)
 
     def advance(self, _budget: int = 0) -> bool:
-        """Run to the end; True, as the simulation is done."""
+        """Run to the end; return True, as the simulation is done."""
         self.run()
         return True
 
     def await_start(self, job: int) -> None:
-        """Nothing: a piece goes to the end."""
+        """Do nothing: a piece goes to the end."""
 
     def state(self) -> State:
-        """What the scheduler knows now."""
+        """Return what the scheduler has now."""
         engine = self.reference
         waiting = sorted(engine.waiting, key=lambda job: job.arrival)
         running = sorted(engine.running, key=lambda job: job.expected_end)
@@ -90,7 +87,7 @@ class ReferenceEngine:
         return State(self.now, free, *(np.array(column, np.int64) for column in columns))
 
     def observe(self) -> Observation | None:
-        """Handle the next event and say what the pass after it has left behind; None if there was none. For a number of processors."""
+        """Handle the next event and return the result of the pass after it, on one pool; None if there was none."""
         engine = self.reference
         for job in engine.waiting:
             job.reserved_start = -1  # each pass notes the reservations that it makes
@@ -102,23 +99,23 @@ class ReferenceEngine:
 
     @property
     def order_length(self) -> Array:
-        """How long the queue's order takes each job to be, s."""
+        """Return the length of each job for the queue's order, s."""
         return self._column("order_length")
 
     @property
     def machine_procs(self) -> int:
-        """Processors that the engine knows of."""
+        """Return the processors of the machine."""
         return self.problem.machine_procs
 
     def copy(self) -> ReferenceEngine:
-        """Another simulation that goes on from here; what the orders and the workload are is shared."""
+        """Return another simulation that continues from here; it shares the orders and the workload."""
         other, policy = copy.copy(self), self.problem.policy
         shared = [self.problem, getattr(self.reference, "known", None), policy.order, getattr(policy, "backfill_order", None)]
         other.reference = copy.deepcopy(self.reference, {id(one): one for one in shared if one is not None})
         return other
 
     def outcome(self) -> Outcome:
-        """What has become of the jobs, once the simulation is done."""
+        """Return the outcome, once the simulation is done."""
         problem, runtime, more = self.problem, self.problem.runtime, dict[str, Any]()
         if problem.prediction is not None:
             more |= {name: self._column(name) for name in ("predicted", "corrections")} | {"basis": self._column("basis", np.uint8)}

@@ -8,12 +8,8 @@ from typing import Any
 import numpy as np
 
 from walltime.engine.interface.agenda import Agenda
-from walltime.engine.interface.compiled import (
-    CompiledEngine,
-    compiled_prediction,
-    lower_prediction,
-)
-from walltime.engine.interface.load import PASS_OF, cluster_loop_name
+from walltime.engine.interface.compiled import CompiledEngine, compiled_prediction, lower_prediction, new_jobs
+from walltime.engine.interface.load import PASS_OF
 from walltime.engine.interface.orders import lower_orders, point_to_orders
 from walltime.engine.kernel.memory import NEVER, record, records
 from walltime.engine.kernel.pools.memory import (
@@ -36,7 +32,7 @@ Array = np.ndarray
 class PoolsEngine(CompiledEngine):
     """A simulation on a machine of several pools, run as a whole or in pieces.
 
-    Raises PolicyError for a policy that it does not know, WorkloadError if the jobs that run at first do not fit.
+    Raises PolicyError for a policy that it does not support, WorkloadError if the jobs that run at first do not fit.
     """
 
     machine = "pools"
@@ -48,28 +44,19 @@ class PoolsEngine(CompiledEngine):
         hardware, demands = problem.machine, problem.demands
         assert isinstance(hardware, Pools)
         assert isinstance(demands, Demands)
-        submit, runtime, believed = problem.submit, problem.runtime, problem.believed
+        submit = problem.submit
         waits = sum(max(0, end) for *_, end, _ in hardware.outages if end < NEVER)
         if hardware.windows:  # the machine may be idle before each start
             waits += max(hours.settled for hours in hardware.windows) + len(problem) * IDLE
         self._kept = lower_orders(problem, waits)
-        depth = NEVER if passes.depth is None else passes.depth
-        rules = record(
-            CLUSTER_RULES,
-            mode=PASS_OF[passes.kind].mode,
-            depth=depth if passes.backfills else 0,
-            backfill=int(passes.backfills),
-        )
+        depth = 0 if not passes.backfills else NEVER if passes.depth is None else passes.depth
+        rules = record(CLUSTER_RULES, mode=PASS_OF[passes.kind].mode, depth=depth, backfill=int(passes.backfills))
         point_to_orders(rules, self._kept)
         lower_prediction(rules, self._prediction, problem.tick)
-        jobs = records(CLUSTER_JOB, len(problem))
-        jobs.submit, jobs.runtime, jobs.procs = submit, runtime, problem.procs
-        jobs.believed = jobs.order_length = jobs.own_length = jobs.run_length = believed
+        jobs = new_jobs(problem, CLUSTER_JOB)
+        jobs.procs, jobs.order_length, jobs.own_length, jobs.run_length = problem.procs, jobs.believed, jobs.believed, jobs.believed
         jobs.second, jobs.partition = demands.second, demands.partition
         jobs.tier = np.asarray(hardware.tiers, np.int64)[demands.partition]
-        jobs.start = jobs.reserved_start = jobs.after = -1
-        if problem.after is not None and problem.think is not None:
-            jobs.after, jobs.think = problem.after, problem.think
         followers = followers_of(demands.after, jobs.after, jobs.pending)
         outages = records(OUTAGE, len(hardware.outages))
         for k, outage in enumerate(hardware.outages):
@@ -87,6 +74,7 @@ class PoolsEngine(CompiledEngine):
             Restraints(as_lists(limits_of), followers, demands.since, bool(hardware.windows)),
             self._prediction,
         )
+        self.loop_name = "cluster" if self._memory.kept is None else "cluster-kept"
         first, last = (int(pick(submit, initial=0)) for pick in (np.min, np.max))
         for k, hours in enumerate(hardware.windows, len(hardware.limits)):
             begin = hours.until(first).begin
@@ -95,7 +83,7 @@ class PoolsEngine(CompiledEngine):
         self._begin(demands.since)
 
     def _begin(self, since: Array) -> None:
-        """The jobs that run at first get their places, in order of their starts; the others are arrivals to come."""
+        """Give the jobs that run at first their places, in order of their starts; the others are arrivals to come."""
         m, machine = self._memory, self._memory.machine
         order = running_at_first(since)
         for job in order.tolist():
@@ -123,31 +111,16 @@ class PoolsEngine(CompiledEngine):
         by_end = np.lexsort((tickets, expected))
         machine.running.expected[: len(order)], machine.running.job[: len(order)] = expected[by_end], order[by_end]
 
-    def _loop_name(self) -> str:
-        return cluster_loop_name(self._memory)
-
     def _why_stuck(self) -> str:
         return why_waiting(self._memory.jobs, len(self.problem) - self.started)
 
-    def _in_line(self) -> Array:
-        """Return the jobs with a place in the queue, some of which may have started, and those that are parked without one."""
-        state, line = self._memory.state, self._memory.line
-        queue = line.queue["job"][: int(state["waiting"])]
-        if not state["away"]:
-            return np.asarray(queue)
-        return np.concatenate([queue, np.flatnonzero(line.parked["away"])])
-
-    def _waiting(self) -> Array:
-        jobs, queue = self._memory.jobs, self._in_line()
-        waiting = queue[jobs["start"][queue] < 0]
-        return np.asarray(waiting[np.argsort(jobs["arrival"][waiting])])
-
-    def _running(self) -> tuple[Array, Array]:
-        running = self._memory.machine.running[: int(self._memory.state["running"])]
-        return running["job"], running["expected"]
+    def _queue(self) -> Array:
+        state, index = self._memory.state, self._memory.queue_index
+        away = np.flatnonzero(index.throttled["away"]) if state["away"] else np.zeros(0, np.int64)
+        return np.concatenate([index.queue["job"][: int(state["waiting"])], away])
 
     def outcome(self) -> Outcome:
-        """What has become of the jobs, once the simulation is done."""
+        """Return the outcome, once the simulation is done."""
         return self._outcome(self.problem.runtime, given=self._memory.machine.given, seconds={"simulate": self.seconds})
 
 
@@ -159,7 +132,7 @@ def why_waiting(jobs: Any, count: int) -> str:
 
 
 def lowered_limits(limits: Sequence[tuple[int, int, int]]) -> Any:
-    """The limits as the loops take them, with nobody counted yet."""
+    """Return the limits in the loops' form, with no job counted yet."""
     lowered = records(LIMIT, len(limits))
     lowered.until = NEVER
     for k, limit in enumerate(limits):
@@ -168,6 +141,6 @@ def lowered_limits(limits: Sequence[tuple[int, int, int]]) -> Any:
 
 
 def fill(heap: Any, rank: Array, tie: Array, job: Array) -> None:
-    """Put these items into an empty heap: in order of rank they are one."""
+    """Put these items into an empty heap; items in order of rank are a heap."""
     order = np.lexsort((tie, rank))
     heap.rank[: len(order)], heap.tie[: len(order)], heap.job[: len(order)] = rank[order], tie[order], job[order]

@@ -3,7 +3,7 @@
 A set is an array of int64 words; node n is bit n % 64 of word n // 64. Small numbers by node, such as its free processors, are *planes*:
 an array of shape (planes, words), whose plane k has bit k of every node's number. So a sum over a set is a count of bits for each plane,
 and adding to the numbers of many nodes is done as on paper, with carries. What one job has of its nodes are *ranges*: records with the
-fields `node`, `count`, `procs` and `second`, for consecutive nodes of each of which it has the same.
+fields `node`, `count`, `procs` and `second`, for consecutive nodes with the same amounts.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _config: Any = numba.config
 if _config.DISABLE_JIT:
 
     def count_bits(word: Any) -> int:
-        """How many bits are set."""
+        """Return the number of bits that are set."""
         return (int(word) & (2**WORD - 1)).bit_count()
 
     def lowest_bit(word: Any) -> int:
-        """The place of the lowest bit that is set, of a word that is not 0."""
+        """Return the place of the lowest bit that is set, of a word that is not 0."""
         return (int(word) & -int(word)).bit_length() - 1
 
 else:
@@ -49,7 +49,7 @@ else:
 
 @kernel
 def ones(word, first, end):
-    """The bits of a word of a set that are those of the nodes [first, end)."""
+    """Return the bits of a word of a set that belong to the nodes [first, end)."""
     above = max(first - word * WORD, 0)
     below = end - word * WORD
     bits = -1 << above
@@ -58,13 +58,13 @@ def ones(word, first, end):
 
 @kernel
 def words_of(first, end):
-    """The words of the nodes [first, end)."""
+    """Return the words of the nodes [first, end)."""
     return range(first // WORD, (end - 1) // WORD + 1)
 
 
 @kernel
 def next_member(members, node, end, inside):
-    """The first node from `node` on that is in a set, or (`inside` 0) that is not; `end` if there is none before."""
+    """Return the first node from `node` on that is in a set, or (`inside` 0) that is not; `end` if there is none before."""
     flip = 0 if inside else -1
     while node < end:
         word = node // WORD
@@ -77,19 +77,19 @@ def next_member(members, node, end, inside):
 
 @kernel
 def include(members, node):
-    """Put a node into a set."""
+    """Add a node to a set."""
     members[node // WORD] |= 1 << (node % WORD)
 
 
 @kernel
 def exclude(members, node):
-    """Take a node out of a set."""
+    """Remove a node from a set."""
     members[node // WORD] &= ~(1 << (node % WORD))
 
 
 @kernel
 def number_of(planes, first_plane, last_plane, node):
-    """The number of one node, of which the planes from `first_plane` to before `last_plane` are the bits."""
+    """Return the number of one node, whose bits are the planes from `first_plane` to before `last_plane`."""
     number = 0
     for k in range(first_plane, last_plane):
         number += ((planes[k, node // WORD] >> (node % WORD)) & 1) << (k - first_plane)
@@ -98,7 +98,7 @@ def number_of(planes, first_plane, last_plane, node):
 
 @kernel
 def total_of(planes, first_plane, last_plane, members):
-    """The sum of the numbers of the nodes in a set."""
+    """Return the sum of the numbers of the nodes in a set."""
     total = 0
     for k in range(first_plane, last_plane):
         count = 0
@@ -110,7 +110,7 @@ def total_of(planes, first_plane, last_plane, members):
 
 @kernel
 def total_between(planes, first_plane, last_plane, first, end):
-    """The sum of the numbers of the nodes [first, end)."""
+    """Return the sum of the numbers of the nodes [first, end)."""
     total = 0
     for k in range(first_plane, last_plane):
         count = 0
@@ -122,7 +122,7 @@ def total_between(planes, first_plane, last_plane, first, end):
 
 @kernel
 def count_between(members, first, end):
-    """How many of the nodes [first, end) are in a set."""
+    """Return how many of the nodes [first, end) are in a set."""
     count = 0
     for w in words_of(first, end):
         count += count_bits(members[w] & ones(w, first, end))
@@ -131,7 +131,7 @@ def count_between(members, first, end):
 
 @kernel
 def add_in_planes(planes, first_plane, last_plane, word, bits, number, sign):
-    """Add a number to those of some nodes of a word (1), or subtract it (-1)."""
+    """Add a number to the numbers of some nodes of a word (sign 1), or subtract it (sign -1)."""
     carry = 0
     for k in range(first_plane, last_plane):
         old, other = planes[k, word], bits if (number >> (k - first_plane)) & 1 else 0
@@ -143,7 +143,7 @@ def add_in_planes(planes, first_plane, last_plane, word, bits, number, sign):
 
 @kernel
 def mark(members, ranges, count):
-    """Make a set of the nodes of the first so many ranges."""
+    """Make a set of the nodes of the first `count` ranges."""
     for w in range(len(members)):
         members[w] = 0
     for r in range(count):

@@ -36,10 +36,9 @@ def compile_score(
 ) -> Any:
     """Compile a user's order for `call_score`; keep the result alive as long as its `.address` is used.
 
-    `arguments` are the function's parameters; `columns`, which are among them, are in the table in this order, and `keys` are the columns
-    of which it asks the history, as in `user_waited`. After them the function takes so many `numbers` (float64) that are read when it is
-    called, so that other numbers need no other compilation. A division by zero
-    gives infinity or NaN. Raises Numba's error if the function cannot be compiled.
+    `arguments`: the function's parameters; `columns`: those that are in the table, in this order; `keys`: the columns whose history it
+    names, as in `user_waited`. After them the function takes `numbers` many float64, which are read when it is called, so that other
+    numbers need no other compilation. Division by zero gives infinity or NaN. Raises Numba's error if the function cannot be compiled.
     """
     inner = numba.njit(nogil=True, error_model="numpy")(function)
     own = {"wait": "now - submit", "hour": "local_time(facts, now) // 3600 % 24", "weekday": "local_time(facts, now) // 86400 % 7"}
@@ -50,17 +49,15 @@ def compile_score(
         for place, key in enumerate(keys)
         for kind, measure in enumerate(MEASURES)
     }
-    names: dict[str, Any] = {"history_at": history_at, "inner": inner, "word_at": word_at}
-    names |= {"local_time": local_time, "number_at": number_at}
-    given = [own.get(name, name) for name in arguments] + [f"number_at(word_at(facts, 4), {place})" for place in range(numbers)]
-    values = ", ".join(given)
+    names: dict[str, Any] = {"history_at": history_at, "inner": inner, "word_at": word_at, "local_time": local_time, "number_at": number_at}
+    values = ", ".join([*(own.get(name, name) for name in arguments), *(f"number_at(word_at(facts, 4), {k})" for k in range(numbers))])
     exec(f"def score(facts, job, now, believed, procs, submit):\n    return 1.0 * inner({values})", names)
     return numba.cfunc(SCORE)(names["score"])
 
 
 @numba.njit(nogil=True)
 def local_time(facts, now):
-    """The site's local time, s since midnight on a Monday, by a search for the last clock change."""
+    """Return the site's local time, s since midnight on a Monday."""
     low, high = 0, word_at(facts, 2)
     while low < high:
         middle = (low + high + 1) // 2
@@ -72,39 +69,27 @@ def local_time(facts, now):
 
 
 @functools.cache
-def learning_type() -> Any:
-    """Numba's type of a predictor's memory."""
-    return typeof(nothing_learned())
-
-
-@functools.cache
-def compile_predict(function: Callable[..., float]) -> int:
-    """The address of a predictor's (learning, job, now) -> seconds, -1 for none, compiled; for `call_predict`."""
-    return _address(types.float64, function)
-
-
-@functools.cache
-def compile_notice(function: Callable[..., int]) -> int:
-    """The address of (learning, job, now) -> 0, which records a start or an end, compiled; for `call_notice`."""
-    return _address(types.int64, function)
-
-
-def _address(returns: Any, function: Callable[..., Any]) -> int:
+def compile_callback(function: Callable[..., Any], returns: Any) -> int:
+    """Compile a predictor's function of (learning, job, now) for `call_predict` or `call_notice`; return its address."""
     if not _config.DISABLE_JIT:
-        return callback(returns(learning_type(), types.int64, types.int64), function)
+        return callback(returns(typeof(nothing_learned()), types.int64, types.int64), function)
     _without_compiler[id(function)] = function
     return id(function)
 
 
-def _caller(returns: Any) -> Any:
-    """A function (address, arguments...) that calls the compiled function at this address."""
+def _predictor_caller(returns: Any) -> Any:
+    """Return a function of (address, learning, job, now) for compiled code that calls the function at this address."""
 
     def codegen(context, builder, signature, args):
         takes = [context.get_value_type(argument) for argument in signature.args[1:]]
         pointer = builder.inttoptr(args[0], ir.FunctionType(context.get_value_type(returns), takes).as_pointer())
         return builder.call(pointer, args[1:])
 
-    return codegen
+    @intrinsic
+    def call(typingctx, address, learning, job, now):
+        return returns(types.int64, learning, types.int64, types.int64), codegen
+
+    return call
 
 
 @intrinsic
@@ -117,20 +102,10 @@ def _call_score(typingctx, facts, job, now, believed, procs, submit):
     return SCORE, codegen
 
 
-@intrinsic
-def _call_predict(typingctx, address, learning, job, now):
-    return types.float64(types.int64, learning, types.int64, types.int64), _caller(types.float64)
-
-
-@intrinsic
-def _call_notice(typingctx, address, learning, job, now):
-    return types.int64(types.int64, learning, types.int64, types.int64), _caller(types.int64)
-
-
 def _call_without_compiler(address, *arguments):
     return _without_compiler[int(address)](*arguments)
 
 
 call_score: Any = _call_score
-call_predict: Any = _call_without_compiler if _config.DISABLE_JIT else _call_predict
-call_notice: Any = _call_without_compiler if _config.DISABLE_JIT else _call_notice
+call_predict: Any = _call_without_compiler if _config.DISABLE_JIT else _predictor_caller(types.float64)
+call_notice: Any = _call_without_compiler if _config.DISABLE_JIT else _predictor_caller(types.int64)

@@ -1,12 +1,12 @@
-"""The kernel of the learning environment: simulations that stop where somebody else is to decide (`walltime.learn`).
+"""The kernel of the learning environment: simulations that stop where an agent is to decide (`walltime.learn`).
 
 Many environments are rows of the same arrays. Each runs one episode, whose jobs are `log.jobs[first : first + jobs]`. `decide` applies a
 decision to each of some environments, goes on to their next ones, and writes what is observed. It allocates nothing and needs no lock, so
 threads take parts of the rows.
 
-A scheduling pass goes through phases. HEAD: who comes next. PLACE: it starts if it fits, and the next one is chosen; else its start is
-reserved. FILL: others start that do not delay it. EVENT: the next arrivals and terminations, with which a new pass begins. The rules are
-those of the reference engine (reference/number.py), which makes the same schedules in other words.
+A scheduling pass goes through phases. HEAD: choose the next job. PLACE: start it if it fits, and choose again; else reserve its start.
+FILL: start others that do not delay it. EVENT: handle the next arrivals and terminations, which begin a new pass. The rules are those of
+the reference engine (reference/number.py), which makes the same schedules in other words.
 """
 
 from __future__ import annotations
@@ -18,10 +18,8 @@ import numpy as np
 
 from walltime.compiled.jit import entry, kernel
 from walltime.compiled.records import record_dtype
-from walltime.engine.kernel.learning_scores import FCFS, cost_of, score_of
 from walltime.engine.kernel.memory import NEVER, RUN, records
 from walltime.engine.kernel.running import enter_running, find_shadow
-from walltime.engine.kernel.slots import sort_waiting, take_turns
 
 JOB = record_dtype("submit runtime believed procs given by_length by_size")
 """A job; times in s. `given`: the start of one that runs when the episode begins, else -1. `by_length`, `by_size`: its places among all by
@@ -32,7 +30,7 @@ RULES = record_dtype(
     "kind committed backfills one_by_one extra_nodes ends_before shadow_once fill_by_arrival procs period order turns cost",
 )
 """`kind`: what is decided, one of NEXT and the others below. `extra_nodes`: whether there are any. `procs`: of the machine.
-`order`: the formula that finds the head where nobody decides on it. `turns`: whether the shortest and the smallest jobs have the slots
+`order`: the formula that finds the head where no agent does. `turns`: whether the shortest and the smallest jobs have the slots
 where there are too few. `cost`: one of WAIT and the others below."""
 STATE = record_dtype(
     "now free arrived waiting running phase head shadow extra shadow_of chosen choose_at started work over play episode masked filler "
@@ -56,10 +54,10 @@ class Log(NamedTuple):
 
 
 class Environments(NamedTuple):
-    """A row for each environment: its STATE; by job of its episode its start (s, -1 before), int64.
+    """A row for each environment: its STATE; the start of each job of its episode (s, -1 before), int64.
 
-    The waiting jobs in order of arrival (int64); the running ones by expected end (RUN), and their ENDINGs, the last one first. The waiting
-    jobs by length, and by size; and the places in the queue of those that are shown (int64).
+    The waiting jobs in order of arrival (int64); the running jobs by expected end (RUN), and their ENDINGs, the last one first; the waiting
+    jobs by length, and by size; and the places in the queue of the jobs that are shown (int64).
     """
 
     state: Any
@@ -72,7 +70,7 @@ class Environments(NamedTuple):
 
 
 class Observations(NamedTuple):
-    """A row for each environment: slots x features (float32), those of the queue (float32), allowed actions (int8), reward (float64)."""
+    """A row for each environment: slots x features (float32), features of the queue (float32), allowed actions (int8), reward (float64)."""
 
     seen: Any
     summary: Any
@@ -81,7 +79,7 @@ class Observations(NamedTuple):
 
 
 def new_environments(count: int, jobs: int, size: int, shown: int, sorts: bool) -> Environments:
-    """Environments in which no episode has begun, for so many jobs on a machine of this size."""
+    """Return environments in which no episode has begun, for this many jobs on a machine of this size."""
     running = min(jobs, size) + 1
     state = records(STATE, count)
     state.play, state.over = -1, 1
@@ -96,7 +94,14 @@ def new_environments(count: int, jobs: int, size: int, shown: int, sorts: bool) 
     )
 
 
-# What is decided: who comes next, who is backfilled, which formula orders the queue for a while; who comes next and who is backfilled.
+# Formulas, in the order of `walltime.learn.FORMULAS`; the lowest score comes first, ties by arrival.
+FCFS, SJF, SAF, WFP3, UNICEP, F1, F2, F3, F4 = range(9)
+# Costs of a job.
+WAIT, RESPONSE, SLOWDOWN, BOUNDED = range(4)
+BOUND = 10
+"""Runtimes below this count as this in bounded slowdowns, s."""
+
+# Decisions: the next job; the job to backfill; the formula of the queue for a while; both the next job and the one to backfill.
 NEXT, BACKFILL, FORMULA, BOTH = range(4)
 AT_EVENT, AT_HEAD, AT_PLACE, AT_FILL = range(4)
 
@@ -111,9 +116,9 @@ NEARLY_ONE = 1.0 - 1e-5
 def decide(begin, end, actions, rules, log, environments, observed):
     """Apply an action to each environment from `begin` to before `end`, and go on to its next decision, or to the end of its episode.
 
-    `actions` (int64): a decision, or -1 - k to begin episode k; others that the mask forbids count as the first that it allows. `rules`: an
-    array of one record. `observed` is written; the reward is the fall of the costs, divided by the number of jobs. `state.over` tells
-    whether the episode has ended.
+    `actions` (int64): a decision, or -1 - k to begin episode k; an action that the mask forbids counts as the first allowed one. `rules`:
+    an array of one record. `observed` is written; the reward is the fall of the costs, divided by the number of jobs. `state.over`: whether
+    the episode has ended.
     """
     rule = rules[0]
     for e in range(begin, end):
@@ -154,7 +159,7 @@ def decide(begin, end, actions, rules, log, environments, observed):
 
 @kernel
 def _begin(env, rules, jobs, episode):
-    """Begin an episode: some jobs run already, and some wait."""
+    """Begin an episode, with its running and waiting jobs."""
     own = env.state
     own.now = own.choose_at = episode.begin
     own.free, own.chosen = rules.procs, rules.order
@@ -174,7 +179,7 @@ def _begin(env, rules, jobs, episode):
 
 @kernel
 def _occupy(env, jobs, job):
-    """A job takes its processors from its start on; both lists stay sorted."""
+    """Give a job its processors from its start on; both lists stay sorted."""
     own, ends = env.state, env.ends
     procs = jobs[job].procs
     expected, last = env.start[job] + jobs[job].believed, env.start[job] + jobs[job].runtime
@@ -191,7 +196,7 @@ def _occupy(env, jobs, job):
 
 @kernel
 def _end_next(env):
-    """The next termination: any running job of this size and expected end will do."""
+    """Handle the next termination; any running job of this size and expected end will do."""
     own, running = env.state, env.running
     own.running -= 1
     ending, i = env.ends[own.running], 0
@@ -205,6 +210,7 @@ def _end_next(env):
 
 @kernel
 def _arrive(env, jobs):
+    """Put the next arrival into the queue."""
     own = env.state
     env.queue[own.waiting] = own.arrived
     own.work += jobs[own.arrived].believed * jobs[own.arrived].procs
@@ -230,7 +236,7 @@ def _start(env, rules, jobs, place):
 
 @kernel
 def _owed(env, rules, jobs):
-    """The costs of the jobs so far: those that have started, and the waiting ones as if they started now."""
+    """Return the costs of the jobs so far: of the started ones, and of the waiting ones as if they started now."""
     own, owed = env.state, env.state.paid
     for i in range(own.waiting):
         job = env.queue[i]
@@ -240,7 +246,7 @@ def _owed(env, rules, jobs):
 
 @kernel
 def _apply(env, rules, jobs, action):
-    """A decision; the last action, behind the slots of the queue, skips."""
+    """Apply a decision; the last action, behind the slots of the queue, skips."""
     own, queue, slots = env.state, env.queue, env.slots
     if rules.kind == FORMULA:
         own.chosen, own.choose_at = action, own.now + rules.period
@@ -255,7 +261,7 @@ def _apply(env, rules, jobs, action):
 
 @kernel
 def _first(env, rules, jobs, terms, formula, first, only_candidates):
-    """The place of the waiting job with the lowest score, from a place on, of all or of those that may be backfilled now; -1 for none."""
+    """Return the place from `first` on of the job with the lowest score, among all or those that may be backfilled now; -1 for none."""
     own, queue = env.state, env.queue
     best, lowest = -1, 0.0
     for i in range(first, own.waiting):
@@ -270,26 +276,8 @@ def _first(env, rules, jobs, terms, formula, first, only_candidates):
 
 
 @kernel
-def _anyone_fits(env, jobs):
-    """Whether any waiting job could start now."""
-    for i in range(env.state.waiting):  # noqa: SIM110 (a generator cannot be compiled)
-        if jobs[env.queue[i]].procs <= env.state.free:
-            return True
-    return False
-
-
-@kernel
-def _anyone_may_fill(env, rules, jobs):
-    """Whether any job in a slot may start behind the head's reservation."""
-    for i in range(min(env.state.waiting, env.slots.size)):  # noqa: SIM110 (a generator cannot be compiled)
-        if _may_fill(env.state, rules, jobs, env.queue[env.slots[i]]):
-            return True
-    return False
-
-
-@kernel
 def _filling(own, rules):
-    """The formula by which jobs are backfilled, -1 if nobody is."""
+    """Return the formula by which jobs are backfilled, -1 if none are."""
     if own.play >= 0:
         return own.filler
     if rules.backfills == 0:
@@ -299,7 +287,7 @@ def _filling(own, rules):
 
 @kernel
 def _may_fill(own, rules, jobs, job):
-    """Whether a job may start behind the head's reservation: it fits, and ends in time or needs no more than the extra nodes."""
+    """Return whether a job may start behind the head's reservation: it fits, and ends in time or needs only extra processors."""
     if job == own.head or jobs[job].procs > own.free:
         return False
     ends = own.now + jobs[job].believed
@@ -309,18 +297,8 @@ def _may_fill(own, rules, jobs, job):
 
 
 @kernel
-def _reserve(env, rules, jobs):
-    """The reservation of the blocked head."""
-    own = env.state
-    if rules.shadow_once and own.shadow_of == own.head:
-        return
-    own.shadow, own.extra, _ = find_shadow(env.running, own.running, own.now, own.free, jobs[own.head].procs)
-    own.shadow_of = own.head
-
-
-@kernel
 def _go_on(env, rules, jobs, terms, count):
-    """Go on to the next decision; or to the end of the episode, when every job has started."""
+    """Go on to the next decision, or to the end of the episode, when every job has started."""
     own, queue = env.state, env.queue
     tried = 0
     while True:
@@ -335,9 +313,13 @@ def _go_on(env, rules, jobs, terms, count):
                 own.phase = AT_EVENT
                 continue
             if own.head < 0:
-                if rules.kind == BOTH and own.play < 0 and rules.committed == 0 and not _anyone_fits(env, jobs):
-                    own.phase = AT_EVENT  # whoever came next, nothing would happen
-                    continue
+                if rules.kind == BOTH and own.play < 0 and rules.committed == 0:
+                    i = 0
+                    while i < own.waiting and jobs[queue[i]].procs > own.free:
+                        i += 1
+                    if i == own.waiting:
+                        own.phase = AT_EVENT  # no choice would change anything
+                        continue
                 if (rules.kind == NEXT or rules.kind == BOTH) and own.play < 0:
                     return
                 if rules.kind == FORMULA and own.now >= own.choose_at and own.play < 0:
@@ -354,18 +336,21 @@ def _go_on(env, rules, jobs, terms, count):
                 _start(env, rules, jobs, place)
                 own.phase = AT_HEAD
                 continue
-            if _filling(own, rules) >= 0:
-                _reserve(env, rules, jobs)
+            if _filling(own, rules) >= 0 and not (rules.shadow_once and own.shadow_of == own.head):
+                own.shadow, own.extra, _ = find_shadow(env.running, own.running, own.now, own.free, jobs[own.head].procs)
+                own.shadow_of = own.head
             own.phase, tried = AT_FILL, 0
         order = _filling(own, rules)
         if order >= 0 and own.free > 0:
             candidate = _first(env, rules, jobs, terms, order, tried, True)
             if candidate >= 0 and rules.kind == BOTH and own.play < 0:
                 _fill_slots(env, rules, jobs)
-                if not _anyone_may_fill(env, rules, jobs):
-                    candidate = -1
+                i, shown = 0, min(own.waiting, env.slots.size)
+                while i < shown and not _may_fill(own, rules, jobs, queue[env.slots[i]]):
+                    i += 1
+                candidate = candidate if i < shown else -1
             if candidate >= 0:
-                tried = candidate if order == FCFS else 0  # a start makes nobody a candidate who was none
+                tried = candidate if order == FCFS else 0  # a start makes no further job a candidate
                 if (rules.kind == BACKFILL or rules.kind == BOTH) and own.play < 0:
                     return
                 _start(env, rules, jobs, candidate)
@@ -377,7 +362,7 @@ def _go_on(env, rules, jobs, terms, count):
 
 @kernel
 def _take_events(env, rules, jobs, count):
-    """The next events: all of an instant, terminations first; or one, arrivals first."""
+    """Handle the next events: all of an instant, terminations first; or one, arrivals first."""
     own, ends = env.state, env.ends
     arrival = jobs[own.arrived].submit if own.arrived < count else NEVER
     termination = ends[own.running - 1].end if own.running > 0 else NEVER
@@ -396,7 +381,7 @@ def _take_events(env, rules, jobs, count):
 
 @kernel
 def _fill_slots(env, rules, jobs):
-    """The places in the queue of the jobs in the slots: the first to arrive, or the shortest and the smallest in turn."""
+    """Fill the slots with the first jobs to arrive, or with the shortest and the smallest in turn."""
     own, slots = env.state, env.slots
     if rules.turns and own.waiting > slots.size:
         own.kept = sort_waiting(env.orders, own.kept, own.sorted, own.arrived, jobs, env.start)
@@ -409,7 +394,7 @@ def _fill_slots(env, rules, jobs):
 
 @kernel
 def _mask(env, rules, jobs, count, mask):
-    """Which actions are allowed: slots with a job that may be chosen; to skip where something else is still to happen."""
+    """Allow the actions whose slot has a job that may be chosen, and skipping where another event is still to come."""
     own, queue, slots = env.state, env.queue, env.slots
     if rules.kind == FORMULA and not own.over:
         mask[:] = 1
@@ -426,13 +411,13 @@ def _mask(env, rules, jobs, count, mask):
 
 @kernel
 def _share(value, scale):
-    """A logarithmic scale from 0 to 1, where `scale` becomes 1."""
+    """Return a logarithmic scale from 0 to 1, where `scale` becomes 1."""
     return min(math.log1p(value) / math.log1p(scale), 1.0)
 
 
 @kernel
 def _observe(env, rules, jobs, still, seen, summary):
-    """The features of the jobs in the slots, and of the queue: `walltime.learn.FEATURES`."""
+    """Write the features of the jobs in the slots, and of the queue: `walltime.learn.FEATURES`."""
     own, queue, slots = env.state, env.queue, env.slots
     shown = min(own.waiting, seen.shape[0])
     now, free, size = own.now, own.free, float(rules.procs)
@@ -465,3 +450,88 @@ def _observe(env, rules, jobs, still, seen, summary):
     summary[3] = _share(max(own.shadow - now, 0), WEEK) if reserved else 0.0
     summary[4] = max(own.extra, 0) / size if reserved and rules.extra_nodes else 0.0
     summary[5] = now % DAY / DAY
+
+
+@kernel
+def cost_of(kind, wait, runtime):
+    """Return the cost of a job that has waited for this long, s."""
+    if kind == WAIT:
+        return float(wait)
+    if kind == RESPONSE:
+        return float(wait + runtime)
+    if kind == SLOWDOWN:
+        return (wait + runtime) / max(runtime, 1)
+    return max(1.0, (wait + runtime) / max(runtime, BOUND))
+
+
+@kernel
+def score_of(formula, now, jobs, terms, job):
+    """Return the score of a job: a formula of zhang20, with the waiting time as defined, or of carastan17; the lowest comes first.
+
+    `terms`: see `walltime.learn.features`.
+    """
+    if formula == WFP3:
+        ratio = (now - jobs[job].submit) / jobs[job].believed
+        return -(ratio * ratio * ratio * jobs[job].procs)
+    if formula == UNICEP:
+        return -(now - jobs[job].submit + 1e-20) / terms[job, formula]
+    return terms[job, formula]
+
+
+@kernel
+def sort_waiting(orders, kept, sorted_before, arrived, jobs, start):
+    """Update both sorted lists of waiting jobs, and return their length.
+
+    `orders` (int64, 2 x jobs): waiting jobs by length, and by size. `kept`: their number; `sorted_before` and `arrived`: how many jobs had
+    arrived at the last update, and have now. Environments whose slots are not shown need no sorting.
+    """
+    count = 0
+    for k in range(2):
+        order, count = orders[k], 0
+        for i in range(kept):
+            if start[order[i]] == -1:
+                order[count] = order[i]
+                count += 1
+        for job in range(sorted_before, arrived):
+            if start[job] != -1:
+                continue
+            i = count
+            while i > 0:
+                other = jobs[order[i - 1]]
+                if (k == 0 and other.by_length <= jobs[job].by_length) or (k == 1 and other.by_size <= jobs[job].by_size):
+                    break
+                order[i] = order[i - 1]
+                i -= 1
+            order[i] = job
+            count += 1
+    return count
+
+
+@kernel
+def take_turns(orders, jobs, queue, waiting, slots):
+    """Fill the slots with the shortest job, the smallest one, the next shortest, the next smallest, and so on, each job once (zhang20).
+
+    `slots` (int64): places in the queue, which is in order of arrival. There are more jobs than slots.
+    """
+    shortest, smallest, shown, i = orders[0], orders[1], 0, 0
+    while shown < slots.size:
+        if jobs[shortest[i]].by_size >= jobs[smallest[i]].by_size:  # else it came before, as one of the smallest
+            slots[shown] = _place(queue, waiting, shortest[i])
+            shown += 1
+        if shown < slots.size and jobs[smallest[i]].by_length > jobs[shortest[i]].by_length:
+            slots[shown] = _place(queue, waiting, smallest[i])
+            shown += 1
+        i += 1
+
+
+@kernel
+def _place(queue, waiting, job):
+    """Return the place of a job in the queue, which is sorted."""
+    low, high = 0, waiting - 1
+    while low < high:
+        middle = (low + high) // 2
+        if queue[middle] < job:
+            low = middle + 1
+        else:
+            high = middle
+    return low

@@ -1,4 +1,4 @@
-"""Estimates of the random f-model, drawn in the kernel: bit for bit those of `walltime.estimates.FModel`.
+"""Estimates of the random f-model, drawn in the kernel: equal bit for bit to those of `walltime.estimates.FModel`.
 
 Source: feitelson98, section 3.3; tsafrir06, sections II and VII; Philox4x32-10 as in `walltime.workload.draws`.
 """
@@ -19,8 +19,8 @@ _MULTIPLY_A, _MULTIPLY_B = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 _WEYL_A, _WEYL_B = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
 
 
-class Source(NamedTuple):
-    """Whose random numbers are drawn: the two halves of the seed, and the stream; uint64 below 2**32."""
+class RandomSource(NamedTuple):
+    """The random numbers to draw: the two halves of the seed, and the stream; uint64 below 2**32."""
 
     seed_low: np.uint64
     seed_high: np.uint64
@@ -42,7 +42,7 @@ def draw_f_estimates(source, ids, runtime, factor, largest, longest, believed):
 
 @kernel
 def _uniform(source, number):
-    """The first of the two numbers in [0, 1) of `draws.uniforms` for this seed, stream and id."""
+    """Return the first of the two numbers in [0, 1) of `draws.uniforms` for this seed, stream and id."""
     a, b, c, d = number & _LOW, number >> _HALF, source.stream, np.uint64(0)
     k0, k1 = source.seed_low, source.seed_high
     for _ in range(10):

@@ -1,9 +1,7 @@
-"""The effects of backfilling on the heads of the queue, and its closeness to shortest job first, from a log of the starts.
+"""Effects of backfilling on the heads of the queue, and its closeness to shortest job first, computed from a log of the starts.
 
-The event loop records only three values at each start, and only on request: the job, how many jobs had arrived by then,
-and over which head it was backfilled. The rest is computed here afterwards, so that it costs nothing when not needed.
-
-Source: tsafrir06, sections V and VI.
+The event loop records only three values at each start, and only on request: the job, how many jobs had arrived by then, and the head over
+which it was backfilled. Everything else is computed here afterwards. Source: tsafrir06, sections V and VI.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from walltime.engine.kernel.running import enter_running, find_shadow
 
 
 class Scratch(NamedTuple):
-    """Working arrays: a heap of the waiting jobs by runtime, those that started, the running ones by end."""
+    """Working arrays: a heap of the waiting jobs by runtime, the jobs that started, the running jobs by end."""
 
     waiting: Any
     started: Any
@@ -37,12 +35,12 @@ class Effects(NamedTuple):
 
 
 def new_scratch(jobs: int, machine_procs: int) -> Scratch:
-    """Clear the queue and the machine."""
+    """Return working arrays for an empty queue and machine."""
     return Scratch(records(ITEM, jobs), np.zeros(jobs, np.bool_), records(RUN, min(jobs, 2 * machine_procs) + 1))
 
 
 def new_effects(jobs: int) -> Effects:
-    """Clear the results."""
+    """Return arrays for the results."""
     shortest, alone, wild = (np.zeros(jobs, np.bool_) for _ in range(3))
     return Effects(shortest, alone, wild, np.zeros(jobs, np.int64), np.full(jobs, -1, np.int64))
 
@@ -51,9 +49,9 @@ def new_effects(jobs: int) -> Effects:
 def replay_starts(in_order, jobs, machine_procs, notes, scratch, effects):
     """Go through the starts one by one, with the real ends of the running jobs.
 
-    `in_order`: the jobs in order of arrival. `notes`: the started job, how many had arrived, over which head. Fills
-    `effects`: whether each job was the shortest waiting one, and whether it was alone; whether its backfilling was wild; how
-    many wild backfills a head suffered, and its real shadow before the first job was backfilled over it (-1 for none).
+    `in_order`: the jobs in order of arrival. `notes`: the started job, how many had arrived, over which head. Fills `effects`: whether each
+    job was the shortest waiting one, and the only one; whether its backfilling was wild; how many wild backfills a head suffered, and its
+    real shadow before the first job was backfilled over it (-1 for none).
     """
     waiting_jobs, runs = scratch.waiting, scratch.running
     arrived = waiting = running = 0

@@ -1,13 +1,11 @@
 """A binary heap on an array of records with the fields `rank`, `tie` and `job`: the lowest rank comes first, ties by the lowest tie."""
 
-from __future__ import annotations
-
 from walltime.compiled.jit import kernel
 
 
 @kernel
 def push(heap, size, rank, tie, job):
-    """Put a job into a heap that holds `size` of them."""
+    """Add a job to a heap of `size` jobs."""
     i = size
     while i > 0:
         parent = heap[(i - 1) // 2]
@@ -20,7 +18,7 @@ def push(heap, size, rank, tie, job):
 
 @kernel
 def drop_first(heap, size):
-    """Remove the first job of a heap that holds `size` of them."""
+    """Remove the first job from a heap of `size` jobs."""
     last = heap[size - 1]
     rank, tie, job = last.rank, last.tie, last.job
     i = 0

@@ -1,11 +1,12 @@
-"""What users, groups and queues have had so far, for orders that ask for it: waits, use and starts, in a sliding window or with decay.
+"""What orders may name: use, waits and starts of users, groups and queues, the longest wait so far, and the state of queue and machine.
 
-What counts at a time is what happened strictly before it; so scores do not depend on the order of the events of an instant. Nothing is
-added to the loop: the log of the starts (`Machine.notes`) is read on from where it was left when a score is asked for at a later time.
-Only what the order asks for is counted, and it is noted whose totals have changed: in a sliding window only their jobs need another
-score (number/ranks.py).
+Use, waits and starts are those in a sliding window, or decay. What counts at a time is what happened strictly before it, or for queue and
+machine their state at the beginning of the instant; so scores do not depend on the order of the events of an instant. Nothing is added to
+the loop: the log of the starts (`MachineState.notes`) is read on from where the last reading ended when a score is computed at a later
+time, and the loop's memory once for each instant. Only what the order names is counted, and the slots whose totals have changed are noted:
+in a sliding window only their jobs need another score (number/ranks.py).
 
-All is known by its address, as the score of a job is (callbacks.py).
+Compiled code finds these records by their addresses, like the scores of jobs (callbacks.py).
 """
 
 from __future__ import annotations
@@ -16,38 +17,40 @@ from collections.abc import Sequence
 import numpy as np
 
 from walltime.compiled.jit import called_kernel, kernel
-from walltime.engine.kernel.memory import JOB, NOTE, Records, record
+from walltime.compiled.records import record_dtype
+from walltime.engine.kernel.memory import ENTRY, JOB, NEVER, NOTE, RUN, STATE, Memory, Records, record
 from walltime.engine.kernel.words import address_of, number_at, records_at, set_number, set_word, word_at
 
 MEASURES = ("waited", "used", "started")
-"""Seconds that jobs waited which started, processor seconds of jobs that ended, and the number of jobs that started."""
+"""Wait of the jobs that started, s; processor seconds of the jobs that ended; number of jobs that started."""
 WAITED, USED, STARTED = 0, 1, 2
-OWN = ("totals", "times", "ends", "gone", "changed", "marks", "values")
+OWN = ("totals", "times", "ends", "changed", "marks", "values")
 """The fields of HISTORY with the addresses of arrays that change while a simulation runs, in the order of `new_history`."""
-_FIELDS = "jobs notes started slots keys width window half_life seen read dropped running ended ended_dropped changes alike"
-HISTORY = np.dtype([(name, np.int64) for name in (*_FIELDS.split(), *(f"asks_{measure}" for measure in MEASURES), *OWN)])
-"""Addresses, sizes, and where the reading of the log has come to.
+_FIELDS = "jobs notes started slots keys width window half_life seen read dropped ended ended_dropped changes alike"
+HISTORY = np.dtype([(name, np.int64) for name in (*_FIELDS.split(), *(f"reads_{measure}" for measure in MEASURES), *OWN)])
+"""Addresses, sizes, and how far the log has been read.
 
-`jobs`, `notes`: addresses of the loop's records; `started`: that of the number of starts. `slots`: of the place of each job's user (group,
+`jobs`, `notes`: addresses of the loop's records; `started`: address of the number of starts. `slots`: the place of each job's user (group,
 queue) in `totals`, int64, shape (jobs, `keys`); `totals`: float64, shape (3, `width`), and when each was last changed in `times` (int64).
-`ends`: a heap of the ends of jobs that have started (END), `running` of them; `gone`: the jobs that have ended, `ended` of them, in this
-order. `window`, `half_life`: s, one of them 0. `seen`: the time up to which the log is read; `read`: so many starts, `dropped` of which
-the window has left, as it has left `ended_dropped` of the ends.
+`ends`: the ends of the `read` jobs that have started (END), sorted, of which the first `ended` have passed. `window`, `half_life`: s, one
+of them 0. `seen`: the time up to which the log is read; `dropped`, `ended_dropped`: how many starts and ends have left the window.
 
-`asks_waited`, ...: for each of `MEASURES` the bits of the columns of which the order asks it. `changed`: the slots that have changed
+`reads_waited`, ...: for each of `MEASURES` the bits of the columns for which the order names it. `changed`: the slots that have changed
 (CHANGE), `changes` of them; `marks`, by slot, 1 for these. `alike`: whether all jobs of a slot have the same score; then `values` has their
 ranks by slot (float64), NaN as long as unknown."""
-END = np.dtype([(name, np.int64) for name in ("time", "tie", "job")])
-"""The end of a job, s; ties go to the one that was noted first."""
+END = np.dtype([(name, np.int64) for name in ("time", "job")])
+"""The end of a job, s."""
 CHANGE = np.dtype([(name, np.int64) for name in ("slot", "job")])
 """A slot that has changed, and a job of it."""
+LONGEST = np.dtype([(name, np.int64) for name in ("jobs", "notes", "started", "seen", "read", "longest")] + [("limit", np.float64)])
+"""`jobs` to `read`: as in HISTORY; `longest`: the longest wait among the starts read, s; `limit`: the share of it that is a limit."""
 
-history_of, change_at, _end_at, _job_at, _note_at = (records_at(kind) for kind in (HISTORY, CHANGE, END, JOB, NOTE))
+history_of, change_at, longest_of, _end_at, _job_at, _note_at = (records_at(kind) for kind in (HISTORY, CHANGE, LONGEST, END, JOB, NOTE))
 
 
 @kernel
 def history_at(address, key, measure, job, now):
-    """The measure of the job's user (group, queue), as of now."""
+    """Return the measure of the job's user (group, queue), as of now."""
     read_history(address, now)
     own = history_of(address, 0)
     place = measure * own.width + word_at(own.slots, job * own.keys + key)
@@ -59,13 +62,14 @@ def history_at(address, key, measure, job, now):
 
 @kernel
 def read_history(address, now):
-    """Count what has happened since the last time and before now, and drop what has left the window."""
+    """Count what has happened since the last reading and before now, and drop what has left the window."""
     if history_of(address, 0).seen != now:
         _read_on(address, now)
 
 
 @called_kernel
 def _read_on(address, now):
+    """Read the log of starts up to now."""
     own = history_of(address, 0)
     started = word_at(own.started, 0)
     own.seen = now
@@ -74,64 +78,67 @@ def _read_on(address, now):
         job = _job_at(own.jobs, index)
         if job.start >= now:
             break
-        if own.asks_used:
-            _end_before(own, job.start)
-        if own.asks_waited:
-            _add(own, own.asks_waited, index, WAITED, float(job.start - job.submit), job.start)
-        if own.asks_started:
-            _add(own, own.asks_started, index, STARTED, 1.0, job.start)
-        if own.asks_used:
-            _push_end(own, job.start + job.runtime, own.read, index)
+        if own.reads_used:
+            _count_ends(own, job.start)
+            _insert_end(own, job.start + job.runtime, index)
+        if own.reads_waited:
+            _add(own, own.reads_waited, index, WAITED, float(job.start - job.submit), job.start)
+        if own.reads_started:
+            _add(own, own.reads_started, index, STARTED, 1.0, job.start)
         own.read += 1
-    if own.asks_used:
-        _end_before(own, now)
-    if own.window > 0:
-        _leave(own, now)
-
-
-@kernel
-def _leave(own, now):
-    """Drop the starts and ends that the window has left."""
+    if own.reads_used:
+        _count_ends(own, now)
+    if own.window == 0:
+        return
     begin = now - own.window
     while own.dropped < own.read:
         index = np.int64(_note_at(own.notes, own.dropped).job)
         job = _job_at(own.jobs, index)
         if job.start >= begin:
             break
-        if own.asks_waited:
-            _add(own, own.asks_waited, index, WAITED, -float(job.start - job.submit), now)
-        if own.asks_started:
-            _add(own, own.asks_started, index, STARTED, -1.0, now)
+        if own.reads_waited:
+            _add(own, own.reads_waited, index, WAITED, -float(job.start - job.submit), now)
+        if own.reads_started:
+            _add(own, own.reads_started, index, STARTED, -1.0, now)
         own.dropped += 1
     while own.ended_dropped < own.ended:
-        index = word_at(own.gone, own.ended_dropped)
-        job = _job_at(own.jobs, index)
-        if job.start + job.runtime >= begin:
+        end = _end_at(own.ends, own.ended_dropped)
+        if end.time >= begin:
             break
-        _add(own, own.asks_used, index, USED, -float(job.runtime * job.procs), now)
+        job = _job_at(own.jobs, end.job)
+        _add(own, own.reads_used, end.job, USED, -float(job.runtime * job.procs), now)
         own.ended_dropped += 1
 
 
 @kernel
-def _end_before(own, now):
+def _count_ends(own, now):
     """Count the jobs that have ended before now."""
-    while own.running > 0 and _end_at(own.ends, 0).time < now:
-        first = _end_at(own.ends, 0)
-        end, index = first.time, first.job
-        _drop_end(own)
-        job = _job_at(own.jobs, index)
-        _add(own, own.asks_used, index, USED, float(job.runtime * job.procs), end)
-        set_word(own.gone, own.ended, index)
+    while own.ended < own.read and _end_at(own.ends, own.ended).time < now:
+        end = _end_at(own.ends, own.ended)
+        job = _job_at(own.jobs, end.job)
+        _add(own, own.reads_used, end.job, USED, float(job.runtime * job.procs), end.time)
         own.ended += 1
 
 
 @kernel
-def _add(own, asked, job, measure, value, time):
-    """Add to the totals of a job's user, group and queue that are asked for, as of a time, and note that they have changed."""
+def _insert_end(own, time, job):
+    """Put the end of a job behind all that are not later."""
+    place = own.read
+    while place > 0 and _end_at(own.ends, place - 1).time > time:
+        before, end = _end_at(own.ends, place - 1), _end_at(own.ends, place)
+        end.time, end.job = before.time, before.job
+        place -= 1
+    end = _end_at(own.ends, place)
+    end.time, end.job = time, job
+
+
+@kernel
+def _add(own, columns, job, measure, value, time):
+    """Add to the totals of a job's user, group and queue that the order names, as of a time, and note that they have changed."""
     if value == 0.0 and own.half_life == 0:
         return
     for key in range(own.keys):
-        if (asked >> key) & 1 == 0:
+        if (columns >> key) & 1 == 0:
             continue
         slot = word_at(own.slots, job * own.keys + key)
         place = measure * own.width + slot
@@ -148,68 +155,111 @@ def _add(own, asked, job, measure, value, time):
 
 
 @kernel
-def _push_end(own, time, tie, job):
-    """Put the end of a job into the heap of ends."""
-    place = own.running
-    own.running += 1
-    while place > 0:
-        above = _end_at(own.ends, (place - 1) // 2)
-        if above.time < time or (above.time == time and above.tie <= tie):
-            break
-        _place_end(own.ends, place, above.time, above.tie, above.job)
-        place = (place - 1) // 2
-    _place_end(own.ends, place, time, tie, job)
+def longest_at(address, now):
+    """Return the longest wait of the jobs that started before now, s; 0 if there are none."""
+    own = longest_of(address, 0)
+    if own.seen != now:
+        own.seen = now
+        started = word_at(own.started, 0)
+        while own.read < started:
+            job = _job_at(own.jobs, np.int64(_note_at(own.notes, own.read).job))
+            if job.start >= now:
+                break
+            own.longest = max(own.longest, job.start - job.submit)
+            own.read += 1
+    return own.longest
 
 
 @kernel
-def _drop_end(own):
-    """Remove the first end from the heap."""
-    own.running -= 1
-    last = _end_at(own.ends, own.running)
-    time, tie, job = last.time, last.tie, last.job
-    place, child = 0, 1
-    while child < own.running:
-        if child + 1 < own.running and _is_earlier(own.ends, child + 1, _end_at(own.ends, child).time, _end_at(own.ends, child).tie):
-            child += 1
-        if not _is_earlier(own.ends, child, time, tie):
-            break
-        below = _end_at(own.ends, child)
-        _place_end(own.ends, place, below.time, below.tie, below.job)
-        place, child = child, 2 * child + 1
-    _place_end(own.ends, place, time, tie, job)
-
-
-@kernel
-def _is_earlier(ends, place, time, tie):
-    """Whether an entry of the heap comes before this time."""
-    own = _end_at(ends, place)
-    return own.time < time or (own.time == time and own.tie < tie)
-
-
-@kernel
-def _place_end(ends, place, time, tie, job):
-    end = _end_at(ends, place)
-    end.time, end.tie, end.job = time, tie, job
+def starving_after(address, starvation, now):
+    """Return the wait, s, after which a job comes first: `starvation`, or the limit if it is larger; `address` is 0 without a limit."""
+    if address == 0:
+        return starvation
+    allowed = longest_of(address, 0).limit * longest_at(address, now)
+    return max(starvation, np.int64(math.floor(allowed)) if allowed < NEVER else NEVER)
 
 
 def new_history(
-    slots: np.ndarray, width: int, window: int, half_life: int, asked: Sequence[int], alike: bool
+    slots: np.ndarray, width: int, window: int, half_life: int, columns: Sequence[int], alike: bool
 ) -> tuple[Records, tuple[np.ndarray, ...]]:
-    """The record for jobs with these places (int64, shape (jobs, keys)), and the arrays that it points to, to be kept alive.
+    """Return the record for jobs with these slots (int64, shape (jobs, keys)), and the arrays that it points to, to be kept alive.
 
-    `asked`: for each of `MEASURES` the bits of the columns of which it is asked; `alike`: whether all jobs of a slot have the same score.
-    The addresses of the loop's memory are set by `bind_past`.
+    `columns`: for each of `MEASURES` the bits of the columns that the order names; `alike`: whether all jobs of a slot have the same
+    score. `bind_past` sets the addresses of the loop's memory.
     """
-    size = len(slots)
-    totals, ends = (np.zeros((3, width)), np.zeros((3, width), np.int64)), (np.zeros(size + 1, END), np.zeros(size, np.int64))
-    arrays = (slots, *totals, *ends, np.zeros(width, CHANGE), np.zeros(width, np.int64), np.full(width, np.nan))
+    totals, changed = (np.zeros((3, width)), np.zeros((3, width), np.int64)), (np.zeros(width, CHANGE), np.zeros(width, np.int64))
+    arrays = (slots, *totals, np.zeros(len(slots) + 1, END), *changed, np.full(width, np.nan))
     places = {name: array.ctypes.data for name, array in zip(("slots", *OWN), arrays, strict=True)}
-    asks = {f"asks_{measure}": bits for measure, bits in zip(MEASURES, asked, strict=True)}
+    reads = {f"reads_{measure}": bits for measure, bits in zip(MEASURES, columns, strict=True)}
     seen = np.iinfo(np.int64).min
-    own = record(HISTORY, keys=slots.shape[1], width=width, window=window, half_life=half_life, seen=seen, alike=alike, **places, **asks)
+    own = record(HISTORY, keys=slots.shape[1], width=width, window=window, half_life=half_life, seen=seen, alike=alike, **places, **reads)
     return own, arrays
 
 
+def new_longest(limit: float) -> Records:
+    """Return the record of the longest wait; `bind_past` sets the addresses of the loop's memory."""
+    return record(LONGEST, seen=np.iinfo(np.int64).min, limit=limit)
+
+
 def bind_past(own: Records, jobs: Records, notes: Records, state: Records) -> None:
-    """Tell a record of the past where the loop's jobs, its log of starts and their number are."""
+    """Set the addresses of the loop's jobs, of its log of starts and of their number in a record."""
     own.jobs, own.notes, own.started = jobs.ctypes.data, notes.ctypes.data, address_of(state, "started")
+
+
+SYSTEM = record_dtype("state jobs queue running notes now arrivals ended waiting queued free machine")
+"""`state`, `jobs`, `queue`, `running`, `notes`: addresses of the loop's records; `now`, `arrivals`, `ended`: when the values were read, and
+how many jobs had arrived and ended then; and the values: waiting jobs, their work by their estimates (processor seconds), and
+free and all processors."""
+
+_system_at, _state_at, _entry_at, _run_at = (records_at(kind) for kind in (SYSTEM, STATE, ENTRY, RUN))
+
+
+@kernel
+def system_at(address, place, now):
+    """Return the number of waiting jobs (0), their work (1), the free processors (2) or all processors (3), as of now."""
+    own = _system_at(address, 0)
+    state = _state_at(own.state, 0)
+    if own.now != now or own.arrivals != state.arrivals or own.ended != state.started - state.running:
+        _read_system(own, state, now)
+    if place == 0:
+        return own.waiting
+    if place == 1:
+        return own.queued
+    return own.free if place == 2 else own.machine
+
+
+@kernel
+def _read_system(own, state, now):
+    """Read the queue, the running jobs, and the jobs that have started now."""
+    own.now, own.arrivals, own.ended = now, state.arrivals, state.started - state.running
+    own.waiting, own.queued, own.free = 0, 0, own.machine
+    for place in range(state.queue_first, state.queue_last):
+        job = _job_at(own.jobs, np.int64(_entry_at(own.queue, place).job))
+        if job.start < 0:
+            own.waiting += 1
+            own.queued += job.procs * job.believed
+    for place in range(state.running):
+        job = _job_at(own.jobs, _run_at(own.running, place).job)
+        if job.start < now:
+            own.free -= job.procs
+    place = state.started - 1
+    while place >= 0:
+        job = _job_at(own.jobs, _note_at(own.notes, place).job)
+        if job.start < now:
+            break
+        own.waiting += 1
+        own.queued += job.procs * job.believed
+        place -= 1
+
+
+def new_system() -> Records:
+    """Return the record; `bind_system` sets its addresses."""
+    return record(SYSTEM, now=np.iinfo(np.int64).min)
+
+
+def bind_system(own: Records, memory: Memory) -> None:
+    """Set the addresses of the loop's memory, and the size of the machine, in a record."""
+    machine = memory.machine
+    for name, table in (("jobs", memory.jobs), ("queue", memory.queue), ("running", machine.running), ("notes", machine.notes)):
+        own[name] = table.ctypes.data
+    own.state, own.machine = address_of(memory.state), memory.rules.procs

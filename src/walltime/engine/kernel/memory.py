@@ -1,8 +1,7 @@
 """The data of the event loop: the jobs, the rules of the policy, the machine and the queue.
 
-Everything is a record array with named fields, modified in place: `jobs[job].procs`. The numbers that change at every event, and the
-rules, are single records: `state.free`, `rules.depth`. A compiled function takes the few that it uses, since the time to
-compile it grows with its arguments; only the loop itself gets all of `Memory`.
+Everything is a record array with named fields, modified in place: `jobs[job].procs`. The rules, and the numbers that change at every event,
+are single records: `state.free`, `rules.depth`. A compiled function takes only what it uses, since compile time grows with arguments.
 """
 
 from __future__ import annotations
@@ -52,10 +51,10 @@ BY_ARRIVAL, BY_LENGTH, BY_WFP, BY_USER = 0, 1, 2, 3
 
 
 JOB = record_dtype("submit runtime believed order_length own_length run_length procs start kind reserved_start arrival")
-"""A job; times in s. `runtime` is its real runtime, `believed` the estimate used without predictions. Predictions used instead are in
-`order_length` (for its place in the queue), `own_length` (its own length while it waits) and `run_length` (once it runs).
-`submit`: as far as it is known. `arrival`: its place in order of arrival. Results: `start`, `kind`, and `reserved_start`, its first
-reservation; -1 for none."""
+"""A job; times in s. `runtime`: its real runtime, `believed`: the estimate used without predictions. Predictions used instead are in
+`order_length` (for its place in the queue), `own_length` (its own length while it waits) and `run_length` (once it runs). `submit`: as
+far as it is known. `arrival`: its place in order of arrival. Results: `start`, `kind`, and `reserved_start`, its first reservation; -1
+for none."""
 
 RULES = record_dtype(
     "mode procs depth backfill window sequential order order_parameter order_reads_time order_grows order_starvation order_limit "
@@ -66,22 +65,21 @@ RULES = record_dtype(
 )
 """A policy, lowered to numbers.
 
-`mode`: the kind of its passes. `depth`: number of blocked jobs with reservations. `window`: how many waiting jobs, the first to arrive,
+`mode`: the kind of its passes. `depth`: number of blocked jobs with reservations. `window`: how many of the first waiting jobs to arrive
 are in the queue, 0 for all. `order`, `backfill_order`: one of BY_..., with the exponent as its parameter, or the address called by
 callbacks.py; `order_reads_time`: whether the scores of waiting jobs change, `order_grows`: whether they never fall; `order_starvation`,
-`backfill_starvation`: after so many seconds a job comes first, unless a limit says later, `order_limit`, `backfill_limit`: the address of
-the record of the longest wait (longest.py), 0 for none. `own_backfill_order`: whether backfilling has an order of its own (addresses do
-not show it: two copies of one order have different ones). `order_history`: the address of the history (history.py) if scores change
-only with it, else 0. `long_queue`, `short_queue`: lengths from which the queue is indexed,
-and below which no longer. `predicts`: whether runtimes are predicted. `predict`, `started`, `observe`: addresses of the compiled
-predictor, 0 for none; the rest is how predictions are used and corrected; `tick`: expected ends are at its multiples, s.
-`quiet_expiry`: whether no pass follows where nothing but predictions expires. `quiet_arrivals`: whether none follows where, with
-predictions, nothing happens but the arrival of jobs that do not fit.
+`backfill_starvation`: seconds after which a job comes first, unless a limit is later, `order_limit`, `backfill_limit`: the address of
+the record of the longest wait (history.py), 0 for none. `own_backfill_order`: whether backfilling has an order of its own (two copies of
+one order have different addresses). `order_history`: the address of the history (history.py) if scores change only with it, else 0.
+`long_queue`, `short_queue`: lengths from which the queue is indexed, and below which no longer. `predicts`: whether runtimes are
+predicted. `predict`, `started`, `observe`: addresses of the compiled predictor, 0 for none; then how predictions are used and corrected;
+`tick`: expected ends are at its multiples, s. `quiet_expiry`: whether no pass follows where only predictions expire. `quiet_arrivals`:
+whether none follows where, with predictions, only jobs arrive that do not fit.
 
-Later policies: `omega` of relaxed backfilling, 0 for none; `ahead`, `objective`: how many jobs are considered together, 0 for one after the
-other, and one of OBJECTIVES; `factor`: the expansion factor from which on a job has a reservation, the mean slowdown of the jobs that
-have ended if it `adapts`, or the factor of slack.
-`head_runtime_factor`: by what factor a job that starts at the head is expected to run for longer than it was planned."""
+Later policies: `omega` of relaxed backfilling, 0 for none; `ahead`, `objective`: how many jobs are considered together, 0 for one after
+the other, and one of OBJECTIVES; `factor`: the expansion factor from which on a job has a reservation, the mean slowdown of the jobs
+that have ended if it `adapts`, or the factor of slack. `head_runtime_factor`: the factor by
+which a job that starts at the head is expected to run longer than planned."""
 
 STATE = record_dtype(
     "now next_job next_arrival later arrivals started free running events "
@@ -92,28 +90,28 @@ STATE = record_dtype(
 )
 """Values that change at every event.
 
-`now`: time of the current event. `next_job`: the next job in order of submission that waits for no other; `next_arrival`: time of
-the next arrival; `later`: jobs in the heap of arrivals that waited for another job's end. `arrivals`, `started`: jobs so
-far. `free`: processors. `running`, `events`: jobs in the running set, and in the heap of ends.
+`now`: time of the current event. `next_job`: the next job in order of submission that waits for no other; `next_arrival`: time of the
+next arrival; `later`: jobs in the heap of arrivals that waited for another job's end. `arrivals`, `started`: jobs so far. `free`:
+processors. `running`, `events`: jobs in the running set, and in the heap of ends.
 
 The queue is `queue[queue_first:queue_last]`; `holes` of these places belong to jobs that have started. Places below `looked_at` were
-considered in an earlier pass. `freed`: 1 if processors were freed since. `blocked`: the job that came first in that pass and did
-not fit, -1 for none. `indexed`: 1 while there is an index over the queue, with a number of size `classes`.
+considered in an earlier pass. `freed`: 1 if processors were freed since. `blocked`: the job that came first in that pass and did not
+fit, -1 for none. `indexed`: 1 while there is an index over the queue, with a number of size `classes`.
 
 Orders (`ScoredQueue`): `heads`, items in the heap of waiting jobs; `ranked`, the place below which the data for ranks are known;
 `horizon`, the time before which their bounds hold; `sorted`, jobs in `ScoredQueue.sorted`, of the first `sorted_arrivals` that arrived.
 
-EASY: `shadow`, the shadow time of the job `head`, and `extra`, the extra nodes; `before_shadow`: running jobs that are expected to
-end by the shadow time. Relaxed backfilling: `earliest`, the earliest shadow time of the head,
-`earliest_of`; `shadow` is how late it may start.
+EASY: `shadow`, the shadow time of the job `head`, and `extra`, the extra processors; `before_shadow`: running jobs that are expected to
+end by the shadow time. Relaxed backfilling: `earliest`, the earliest shadow time of the head, `earliest_of`; `shadow` is how late it may
+start.
 
-Conservative: `early`, jobs that ended before their expected end since the last pass; `broken`: 1 if the reservations are
-invalid, NO_PLAN before the first pass; `next_due`: the earliest one.
+Conservative: `early`, jobs that ended before their expected end since the last pass; `broken`: 1 if the reservations are invalid,
+NO_PLAN before the first pass; `next_due`: the earliest one.
 
-Selective reservations: `ended`, jobs, and the sum of their bounded `slowdowns` in thousandths. Slack: `waited`, the sum of the
-last `waits` that are remembered; the line is `Slack.line[:sorted]`, of the first `sorted_arrivals` that arrived. `until`:
-the loop returns before the first event that is later, NEVER for none. `awaited`: the number of a job, counted from 1, after whose start
-it returns, 0 for none."""
+Selective reservations: `ended`, jobs, and the sum of their bounded `slowdowns` in thousandths. Slack: `waited`, the sum of the last
+`waits` that are stored; the planned jobs are `Slack.line[:sorted]`, of the first `sorted_arrivals` that arrived. `until`: the loop
+returns before the first event that is later, NEVER for none. `awaited`: the number of a job, from 1, after whose start it returns, 0 for
+none."""
 
 ENTRY = np.dtype([("job", np.int32), ("procs", np.int32), ("length", np.int64)], align=True)
 """A place in the queue: a job, and the data for searches. `procs` is HOLE once the job has started."""
@@ -134,11 +132,11 @@ WAIT = record_dtype("after think first_follower next_follower")
 """Feedback: a job with `after` >= 0 is submitted only `think` s after the end of that job; jobs that wait for an end are a linked list."""
 
 NOTE = record_dtype("job arrived head")
-"""Record of a start, for dynamics.py: the job, how many had arrived, and over which head it was backfilled (-1 for none)."""
+"""Record of a start, for dynamics.py: the job, how many had arrived, and the head over which it was backfilled (-1 for none)."""
 
 
 class Index(NamedTuple):
-    """The shortest jobs of each size class per block and group of places in a long queue, int64 s: index.py."""
+    """The shortest jobs of each size class per block and group of places in a long queue (index.py), int64 s."""
 
     block: Array
     group: Array
@@ -165,12 +163,12 @@ class ScoredQueue(NamedTuple):
     sorted: Array
 
 
-class Machine(NamedTuple):
-    """The machine, and what is to happen there.
+class MachineState(NamedTuple):
+    """The machine and its coming events.
 
     `running`: the running jobs by expected end, `events`: a heap of their ends. `later`: a heap of the arrivals of jobs that waited for
-    another's end, `waits`: who waits for whom. `notes`: a log of the starts. `early`: the jobs that have ended early since the last pass
-    (int64; for kept reservations only). `predicting`: with arrays of length 0 without predictions.
+    another's end, `waits`: which job waits for which. `notes`: a log of the starts. `early`: the jobs that have ended early since the last
+    pass (int64; for kept reservations only). `predicting`: with arrays of length 0 without predictions.
     """
 
     running: Records
@@ -180,13 +178,6 @@ class Machine(NamedTuple):
     notes: Records
     early: Array
     predicting: PredictionState
-
-
-class Line(NamedTuple):
-    """The queue in order of arrival, and an index of it."""
-
-    queue: Records
-    queue_index: Index
 
 
 class Loop(NamedTuple):
@@ -202,9 +193,9 @@ class Loop(NamedTuple):
 class Pass(NamedTuple):
     """How passes of some kinds are made: each module of `number/` that makes passes declares this as `PASS`, and load.py finds it.
 
-    `kinds`: of `walltime.policy.PassSpec`. `make`: the compiled pass, with the arguments of `make_pass` in number/loop.py.
-    `reservations`: the class of what the pass keeps; `new` makes it from the rules, the policy's `PassSpec`, and the number of jobs.
-    `loop_of`: which of the `loops` is for a memory.
+    `kinds`: of `walltime.policy.PassSpec`. `make`: the compiled pass, with the arguments of `make_pass` in number/loop.py. `reservations`:
+    the class of what the pass keeps; `new` makes it from the rules, the `PassSpec`, and the number of jobs. `loop_of`: which of the `loops`
+    is for a memory.
     """
 
     kinds: tuple[str, ...]
@@ -222,19 +213,19 @@ class Memory(NamedTuple):
     state: Records
     rules: Records
     jobs: Records
-    machine: Machine
+    machine: MachineState
     queue: Records
     ordered: ScoredQueue | None
     reservations: Any
 
 
 def records(dtype: np.dtype[np.void], count: int) -> Records:
-    """A number of records, all 0."""
+    """Return this many records, all 0."""
     return np.zeros(count, dtype).view(np.recarray)
 
 
 def record(dtype: np.dtype[np.void], **values: float) -> Records:
-    """One record; fields not given are 0."""
+    """Return one record; fields not given are 0."""
     one = records(dtype, 1)
     for name, value in values.items():
         one[0][name] = value
@@ -250,7 +241,7 @@ def new_memory(
     logged: bool = False,
     prediction: PredictionRules | None = None,
 ) -> Memory:
-    """Memory for these jobs under these rules, the machine empty and nothing learned.
+    """Return memory for these jobs under these rules, the machine empty and nothing learned.
 
     `reservations`: what the passes keep. `after`, `think` (int64): the job for whose end each job waits, and its think time; of length 0
     without feedback.
@@ -263,32 +254,30 @@ def new_memory(
         for job in np.flatnonzero(after >= 0)[::-1]:
             waits.next_follower[job] = waits.first_follower[after[job]]
             waits.first_follower[after[job]] = job
-    classes = procs.bit_length()
-    passes = rules.mode
     in_order = rules.order == BY_ARRIVAL and (not rules.backfill or rules.backfill_order == BY_ARRIVAL)
     memory = Memory(
-        state=record(STATE, classes=classes),
+        state=record(STATE, classes=procs.bit_length()),
         rules=rules,
         jobs=jobs,
-        machine=Machine(
+        machine=MachineState(
             running=records(RUN, min(count, procs) + 1),
             # With one pass per event, jobs that count as gone still have their termination ahead while others run in their place.
             events=records(ITEM, min(count, 2 * procs) + 1),
             later=records(ITEM, len(after)),
             waits=waits,
             notes=records(NOTE, count if logged else 0),
-            early=np.zeros(min(count, procs) + 1 if passes == KEEP else 0, np.int64),
+            early=np.zeros(min(count, procs) + 1 if rules.mode == KEEP else 0, np.int64),
             predicting=NOTHING_PREDICTED if prediction is None else new_predicting(count, prediction),
         ),
         queue=records(ENTRY, count),
-        ordered=None if in_order and passes == HEAD and not rules.omega and not rules.ahead else _new_ordered(count, rules),
+        ordered=None if in_order and rules.mode == HEAD and not rules.omega and not rules.ahead else _new_ordered(count, rules),
         reservations=reservations,
     )
     return restored(memory)
 
 
 def _new_ordered(count: int, rules: Records) -> ScoredQueue:
-    """The memory that these rules need."""
+    """Return the memory that these rules need for an ordered queue."""
     heads = count if rules.mode == HEAD and not rules.order_reads_time and rules.order != BY_ARRIVAL else 0
     ranks = count if rules.order_reads_time or rules.mode != HEAD else 0
     made_from = ranks if rules.mode == HEAD else 0
@@ -305,7 +294,7 @@ def _new_ordered(count: int, rules: Records) -> ScoredQueue:
 
 
 def restored(memory: Memory, prediction: PredictionRules | None = None) -> Memory:
-    """The memory as it was when it was new, for another prediction by the same predictor; with the same arrays, but for the predictor's.
+    """Return the memory as it was when it was new, for another prediction by the same predictor, with the same arrays but the predictor's.
 
     The jobs' `submit`, `runtime`, `believed` and `procs` must be set.
     """

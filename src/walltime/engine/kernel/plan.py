@@ -41,19 +41,19 @@ begins and ends. `low`: the earliest time (s) at which a hole for it may have op
 NONE = np.iinfo(np.uint16).max
 """Later than any coarse time."""
 CHUNK, FEW = 128, 8
-"""So many places in the queue are looked at together, and if any of them is of interest, so many."""
+"""Places in the queue that are compared together, and if any of them may fit, those compared next."""
 ROWS, COLUMNS = 32, 64
-"""So many classes of processors, and of lengths."""
+"""Classes of processors, and of lengths."""
 SHORTEST = 16
 """Lengths under 16 s belong to one class."""
 LOOKS = 8192
-"""After so many looks through the queue the bounds of the shelves are lowered to what they have to be."""
+"""Looks through the queue after which the bounds of the shelves are lowered."""
 LINE = 64
 """Bytes in a line of the processor's cache."""
 
 
 class Traits(NamedTuple):
-    """Traits that tell which jobs an opening may help, by place in the queue: coarse uint16, so that many are compared at once.
+    """Traits that show which jobs a freed gap may help, by place in the queue: coarse uint16, so that many are compared at once.
 
     `latest`: how late a hole may begin that ends before the job's own place begins, or else, if a hole is known for it (`low` in
     WAITING), that begins earlier; 0 if no job waits there. `chunk_latest`: by chunk of places, none of them is later. `shelves`:
@@ -68,8 +68,8 @@ class Traits(NamedTuple):
     shelves: Any
 
 
-class Plan(NamedTuple):
-    """One record of SLOTS, records of STEP and of WAITING, and traits."""
+class ReservationPlan(NamedTuple):
+    """The reservations of all waiting jobs: a record of SLOTS, records of STEP and of WAITING, and traits."""
 
     slots: Any
     steps: Any
@@ -77,9 +77,9 @@ class Plan(NamedTuple):
     traits: Traits
 
 
-def new_plan(jobs: int) -> Plan:
-    """Room for the places of so many jobs; nothing is in it before `plan_of_running`."""
-    return Plan(
+def new_plan(jobs: int) -> ReservationPlan:
+    """Return memory for the reservations of this many jobs; `plan_of_running` fills it."""
+    return ReservationPlan(
         np.zeros(1, SLOTS).view(np.recarray)[0],
         aligned(2 * jobs + 4, STEP).view(np.recarray),
         aligned(jobs, WAITING).view(np.recarray),
@@ -94,7 +94,7 @@ def new_plan(jobs: int) -> Plan:
 
 
 def aligned(count: int, dtype: Any) -> Any:
-    """An array of zeros that begins with a line of the processor's cache."""
+    """Return an array of zeros that begins with a line of the processor's cache."""
     size = count * np.dtype(dtype).itemsize
     room = np.zeros(size + LINE, np.uint8)
     begin = -room.ctypes.data % LINE
@@ -103,7 +103,7 @@ def aligned(count: int, dtype: Any) -> Any:
 
 @kernel
 def plan_of_running(slots, steps, running, count, now, free):
-    """Rebuild the plan from the running jobs; one that is overdue is assumed to end in a second."""
+    """Rebuild the plan from the running jobs; an overdue one is assumed to end in a second."""
     slots.used, slots.spare = 1, BORDER
     slots.since, slots.shift = now, 0
     steps[BORDER].time = NEVER
@@ -123,10 +123,10 @@ def plan_of_running(slots, steps, running, count, now, free):
 
 @called_kernel
 def first_hole(steps, step, procs, length, reserved):
-    """The earliest step from this one on with which a hole begins: so many processors for so long. BORDER if none before `reserved`.
+    """Return the earliest step from this one on at which enough processors are free for long enough; BORDER if none before `reserved`.
 
-    From `reserved` on, the job's own reservation, its own processors are enough. Too few free processors move the begin without a
-    branch, as the processor could not guess which way it goes.
+    From `reserved` on, the job's own reservation, its own processors are enough. Too few free processors move the begin without a branch,
+    as the processor could not guess which way it goes.
     """
     begin, end = step, steps[step].time + length
     while True:
@@ -144,7 +144,7 @@ def first_hole(steps, step, procs, length, reserved):
 
 @called_kernel
 def take_until(slots, steps, step, end, procs):
-    """Take processors from this step on until a time; returns the step that begins then, which is a new one if need be."""
+    """Take processors from this step on until a time, and return the step that begins then, creating it if necessary."""
     while steps[step].time < end:
         steps[step].free -= procs
         step = steps[step].next
@@ -156,7 +156,7 @@ def take_until(slots, steps, step, end, procs):
 
 @called_kernel
 def step_at(slots, steps, step, time):
-    """The step that begins at a time, made if need be, at or behind a step that begins before."""
+    """Return the step that begins at a time, searching forward and creating it if necessary."""
     while steps[step].time < time:
         step = steps[step].next
     if steps[step].time > time:
@@ -167,7 +167,7 @@ def step_at(slots, steps, step, time):
 
 @kernel
 def step_back_at(slots, steps, step, time):
-    """The step that begins at a time, made if need be, at or before a step that begins later."""
+    """Return the step that begins at a time, searching backward and creating it if necessary."""
     while steps[step].time > time:
         step = steps[step].previous
     if steps[step].time < time:
@@ -177,7 +177,7 @@ def step_back_at(slots, steps, step, time):
 
 @called_kernel
 def leave(slots, steps, step):
-    """A place no longer begins or ends with this step, which goes if no other one does."""
+    """Note that a place no longer begins or ends with this step; remove the step if no other place does."""
     steps[step].edges -= 1
     if steps[step].edges == 0 and step != slots.first:
         _remove(slots, steps, step)
@@ -185,7 +185,7 @@ def leave(slots, steps, step):
 
 @kernel
 def forget_past(slots, steps, now):
-    """Drop the steps that ended by now; the first one begins now."""
+    """Remove the steps that ended by now; the first one begins now."""
     first = slots.first
     after = steps[first].next
     while steps[after].time <= now:
@@ -198,7 +198,7 @@ def forget_past(slots, steps, now):
 
 @called_kernel
 def insert(slots, steps, before, time, free):
-    """Put a step behind another one; returns its slot."""
+    """Insert a step behind another one, and return its slot."""
     slot = slots.spare
     if slot != BORDER:
         slots.spare = steps[slot].next
@@ -224,7 +224,7 @@ def _link(steps, before, after):
 
 @kernel
 def _remove(slots, steps, slot):
-    """Take a step out."""
+    """Remove a step."""
     _link(steps, steps[slot].previous, steps[slot].next)
     steps[slot].time = GONE
     steps[slot].next = slots.spare

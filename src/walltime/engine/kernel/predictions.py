@@ -3,29 +3,19 @@
 Without predictions, `rules.predicts` and the other rules of predictions are 0, and the arrays of `predicting` have length 0.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 
 from walltime.compiled.jit import kernel
-from walltime.compiled.prediction_memory import (
-    DOUBLED_FREELY,
-    EXTENDED,
-    FROM_ELAPSED,
-    FROM_PREDICTION,
-    HALF_OF_REST,
-    NOTHING,
-    TO_ESTIMATE,
-)
+from walltime.compiled.prediction_memory import DOUBLED_FREELY, EXTENDED, FROM_ELAPSED, FROM_PREDICTION, HALF_OF_REST, NOTHING, TO_ESTIMATE
 from walltime.engine.kernel.callbacks import call_notice, call_predict
 from walltime.engine.kernel.memory import HOLE, NEVER
 
 
 @kernel
 def predict(address, predicting, job, now):
-    """Predict the runtime of a job from the jobs that have ended by now; between 1 s and its limit."""
+    """Predict the runtime of a job from the jobs that have ended by now, between 1 s and its limit."""
     learning = predicting.learning
     seconds = call_predict(address, learning, job, now)
     known = learning.jobs[job]
@@ -40,21 +30,21 @@ def predict(address, predicting, job, now):
 
 @kernel
 def note_start(rules, predicting, job, now):
-    """Tell the predictor that a job starts now, if it wants to know."""
+    """Report a start to the predictor, if it has a function for starts."""
     if rules.started:
         call_notice(rules.started, predicting.learning, job, now)
 
 
 @kernel
 def note_end(rules, jobs, predicting, job, now):
-    """Tell the predictor that a job has ended now."""
+    """Report to the predictor that a job has ended now."""
     if rules.observe:
         observe(rules.observe, predicting.learning, job, jobs[job].runtime, now)
 
 
 @kernel
 def observe(address, learning, job, runtime, now):
-    """Learn from a job that has ended now, after running for `runtime` seconds."""
+    """Report to a predictor that a job has ended now, after running for `runtime` seconds."""
     learning.jobs[job].ran = runtime
     learning.jobs[job].ended_at = now
     call_notice(address, learning, job, now)
@@ -62,7 +52,7 @@ def observe(address, learning, job, runtime, now):
 
 @kernel
 def predict_waiting(rules, jobs, predicting, job, now):
-    """Predict a waiting job, unless that was done in advance, and believe it where that is wanted."""
+    """Predict a waiting job, unless predictions were made in advance, and use the prediction where the rules say so."""
     if rules.predict:
         predict(rules.predict, predicting, job, now)
     if rules.tick > 1:
@@ -78,21 +68,14 @@ def predict_waiting(rules, jobs, predicting, job, now):
 
 @kernel
 def _until_tick(rules, job, length):
-    """How long a job is expected to run where an end is seen at a tick; jobs that wait arrive on one, and start on one."""
+    """Return the expected runtime where ends are noticed at ticks only; waiting jobs arrive and start at a tick."""
     begin = job.start if job.start != -1 else job.submit
     return -(-(begin + length) // rules.tick) * rules.tick - begin
 
 
 @kernel
-def predict_arrival(rules, jobs, predicting, job, now):
-    """Predict a job that arrives now, if jobs are predicted."""
-    if rules.predicts:
-        predict_waiting(rules, jobs, predicting, job, now)
-
-
-@kernel
 def predict_arrivals(state, rules, jobs, queue, predicting, first):
-    """Predict the jobs in the queue from this place on; all of them if predictions are made again in every pass.
+    """Predict the jobs in the queue from this place on, or all of them if predictions are renewed in every pass.
 
     If the planned length of a waiting job changes, the index is dropped and reservations are recomputed.
     """
@@ -117,7 +100,7 @@ def predict_arrivals(state, rules, jobs, queue, predicting, first):
 
 @kernel
 def next_expiry(state, rules, jobs, running):
-    """Time of the next expiry of a running job's prediction that can be corrected, NEVER if there is none."""
+    """Return when the next prediction of a running job expires that can be corrected; NEVER if there is none."""
     if rules.correction:
         for i in range(state.running):
             job = running[i].job
@@ -128,7 +111,7 @@ def next_expiry(state, rules, jobs, running):
 
 @kernel
 def correct_expired(state, rules, jobs, running, predicting):
-    """Correct the predictions that have expired; it may move reservations, so all jobs are considered in the next pass."""
+    """Correct the expired predictions; this may move reservations, so all jobs are considered in the next pass."""
     if correct_running(state, rules, jobs, running, predicting):
         state.freed = 1
         state.head = -1
@@ -137,12 +120,10 @@ def correct_expired(state, rules, jobs, running, predicting):
 
 @kernel
 def correct_running(state, rules, jobs, running, predicting):
-    """Correct the predictions of the running jobs that have reached them and not ended; returns whether there were any.
+    """Correct the predictions that running jobs have reached without ending; return whether there were any.
 
-    A job that has reached the user estimate is overdue, as without predictions. The corrected end is later than now; where ends are seen
-    at a tick, that may take several corrections.
-
-    Source: tsafrir07, section 3.
+    A job that has reached the user's estimate is overdue, as without predictions. The corrected end is later than now; where ends are seen
+    at ticks only, this may take several corrections. Source: tsafrir07, section 3.
     """
     corrected = False
     if not rules.correction:
@@ -169,7 +150,7 @@ def correct_running(state, rules, jobs, running, predicting):
 
 @kernel
 def _corrected(rules, running_job, predicting, job):
-    """The corrected length of a running job, longer than it has run and at most the user estimate, unless doubled freely."""
+    """Return the corrected length of a running job: longer than it has run, and at most its estimate unless doubled freely."""
     estimate, number = running_job.believed, predicting.corrections[job]
     if rules.correction == TO_ESTIMATE:
         return estimate

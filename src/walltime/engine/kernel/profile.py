@@ -32,7 +32,7 @@ BLOCK = record_dtype("filled least most")
 
 
 class Profile(NamedTuple):
-    """A profile: a record of COUNTS, records of STEP and BLOCK; the blocks in use in order of time, and the others."""
+    """A profile: a record of COUNTS, records of STEP and BLOCK, the blocks in use in order of time, and the others."""
 
     counts: Any
     steps: Any
@@ -42,7 +42,7 @@ class Profile(NamedTuple):
 
 
 def new_profile(jobs: int) -> Profile:
-    """Room for the places of so many jobs; there is nothing in it before `profile_of_running`."""
+    """Return memory for the places of this many jobs; `profile_of_running` fills it."""
     blocks = 8 * (jobs + 2) // STEPS_IN_BLOCK + 4  # blocks are at least a quarter full, but for the first and the last
     profile = Profile(
         counts=np.zeros(1, COUNTS).view(np.recarray)[0],
@@ -57,7 +57,7 @@ def new_profile(jobs: int) -> Profile:
 
 @kernel
 def size_class(procs):
-    """0 for 1 processor, 1 for 2 and 3, 2 for 4 to 7, ...: so that a power of two is the smallest size of its class."""
+    """Return 0 for 1 processor, 1 for 2 and 3, 2 for 4 to 7, ...: a power of two is the smallest size of its class."""
     found = 0
     while procs > 1:
         procs >>= 1
@@ -67,7 +67,7 @@ def size_class(procs):
 
 @called_kernel
 def profile_of_running(profile, running, count, now, free):
-    """Rebuild the profile from the running jobs; one that is overdue is assumed to end in a second."""
+    """Rebuild the profile from the running jobs; an overdue one is assumed to end in a second."""
     counts, steps, blocks = profile.counts, profile.steps, profile.blocks
     for place in range(counts.blocks):
         profile.spare[counts.spare] = profile.order[place]
@@ -92,9 +92,9 @@ def profile_of_running(profile, running, count, now, free):
 
 @kernel
 def first_hole(profile, now, length, procs, latest):
-    """The anchor point: earliest time from now on at which so many processors stay free for so long (mualem01, section 2.1).
+    """Return the anchor point: the earliest time from now on at which enough processors stay free for long enough.
 
-    Holes that begin at `latest` or later are not looked for: NEVER if there is no earlier one.
+    NEVER if there is none before `latest`. Source: mualem01, section 2.1.
     """
     if profile.counts.blocks > 1:
         return _first_hole_among_blocks(profile, now, length, procs, latest)
@@ -115,7 +115,7 @@ def first_hole(profile, now, length, procs, latest):
 
 @called_kernel
 def _first_hole_among_blocks(profile, start, length, procs, latest):
-    """The same where there are several blocks."""
+    """Return the same where there are several blocks."""
     steps, blocks = profile.steps, profile.blocks
     end = start + length
     in_hole = True
@@ -144,7 +144,7 @@ def _first_hole_among_blocks(profile, start, length, procs, latest):
 
 @kernel
 def occupy(profile, begin, end, procs):
-    """Take processors (give back, if negative) in [begin, end), which does not begin before the first step."""
+    """Take processors (release them, if negative) in [begin, end), which does not begin before the first step."""
     if begin >= end:
         return
     block = profile.order[0]
@@ -163,7 +163,7 @@ def occupy(profile, begin, end, procs):
 
 @kernel
 def _step_in_only_block(profile, when):
-    """Slot of the step that begins at this time, after splitting one if need be."""
+    """Return the slot of the step that begins at this time, splitting one if necessary."""
     steps, block = profile.steps, profile.order[0]
     slot = block * STEPS_IN_BLOCK
     end = slot + profile.blocks[block].filled
@@ -181,9 +181,12 @@ def _step_in_only_block(profile, when):
 
 @called_kernel
 def _occupy_among_blocks(profile, begin, end, procs):
-    """`occupy` where there are several blocks, or soon will be."""
+    """Do the same where there are several blocks, or soon will be."""
     counts, steps, blocks = profile.counts, profile.steps, profile.blocks
-    place, slot = _step_from(profile, begin)
+    place, slot = _find(profile, begin)
+    if steps[slot].time != begin:
+        _insert(profile, place, slot + 1, begin, steps[slot].free)
+        place, slot = _find(profile, begin)
     before = np.int64(0)
     while True:
         block = profile.order[place]
@@ -208,7 +211,7 @@ def _occupy_among_blocks(profile, begin, end, procs):
 
 @called_kernel
 def _find(profile, when):
-    """The step that holds at this time: the place of its block in the order of blocks, and its slot."""
+    """Return the step that holds at this time: the place of its block in the order of blocks, and its slot."""
     steps = profile.steps
     low, high = 0, profile.counts.blocks - 1
     while low < high:
@@ -229,19 +232,9 @@ def _find(profile, when):
     return place, low
 
 
-@kernel
-def _step_from(profile, when):
-    """The step that begins at this time, after splitting one if need be: the place of its block, and its slot."""
-    place, slot = _find(profile, when)
-    if profile.steps[slot].time != when:
-        _insert(profile, place, slot + 1, when, profile.steps[slot].free)
-        place, slot = _find(profile, when)
-    return place, slot
-
-
 @called_kernel
 def _insert(profile, place, slot, when, free):
-    """Put a step before this slot of the block at this place, which is cut in two if it is full."""
+    """Insert a step before this slot of the block at this place; a full block is cut in two."""
     steps, blocks = profile.steps, profile.blocks
     block = profile.order[place]
     if blocks[block].filled == STEPS_IN_BLOCK:
@@ -265,7 +258,7 @@ def _insert(profile, place, slot, when, free):
 
 @kernel
 def _remove(profile, block, slot):
-    """Take a step out of a block."""
+    """Remove a step from a block."""
     steps = profile.steps
     for i in range(slot, block * STEPS_IN_BLOCK + profile.blocks[block].filled - 1):
         steps[i] = steps[i + 1]
@@ -274,7 +267,7 @@ def _remove(profile, block, slot):
 
 @called_kernel
 def _merge(profile, when):
-    """Drop the step that begins at this time if it does not differ from the one before it."""
+    """Remove the step that begins at this time if it does not differ from the one before it."""
     steps, blocks = profile.steps, profile.blocks
     place, slot = _find(profile, when)
     block = profile.order[place]
@@ -297,7 +290,7 @@ def _merge(profile, when):
 
 @called_kernel
 def _join(profile, place):
-    """Make one block of this one and the next if they are rather empty, so that no more than four blocks hold 64 steps."""
+    """Join this block with the next one if both are rather empty, so that at most four blocks hold 64 steps."""
     if place + 1 >= profile.counts.blocks:
         return
     steps, blocks = profile.steps, profile.blocks
@@ -314,7 +307,7 @@ def _join(profile, place):
 
 @called_kernel
 def new_block(profile, place):
-    """Put an empty block at this place in the order of blocks, and return it."""
+    """Insert an empty block at this place in the order of blocks, and return it."""
     counts, order = profile.counts, profile.order
     for i in range(counts.blocks, place, -1):
         order[i] = order[i - 1]
@@ -328,7 +321,7 @@ def new_block(profile, place):
 
 @kernel
 def _drop_block(profile, place):
-    """Take the block at this place out of the order of blocks."""
+    """Remove the block at this place from the order of blocks."""
     counts, order = profile.counts, profile.order
     profile.spare[counts.spare] = order[place]
     counts.spare += 1

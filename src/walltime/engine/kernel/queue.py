@@ -1,7 +1,5 @@
 """Queue orders: the scores of waiting jobs, and which of them comes first."""
 
-from __future__ import annotations
-
 import math
 import sys
 
@@ -10,7 +8,7 @@ import numpy as np
 from walltime.compiled.jit import kernel
 from walltime.engine.kernel.callbacks import call_score
 from walltime.engine.kernel.heap import drop_first, push
-from walltime.engine.kernel.longest import starving_after
+from walltime.engine.kernel.history import starving_after
 from walltime.engine.kernel.memory import BY_ARRIVAL, BY_LENGTH, BY_WFP, HOLE, NEVER, RANKED_BLOCK
 
 MOST = sys.float_info.max
@@ -20,9 +18,9 @@ RANK_ERROR = 1e-6
 
 @kernel
 def rank(order, parameter, starvation, limit, now, jobs, index):
-    """Rank of a waiting job, its negative score: the lowest comes first, ties by arrival. A NaN score counts as the lowest score.
+    """Return the rank of a waiting job, its negative score: the lowest comes first, ties by arrival; NaN counts as the lowest score.
 
-    A job that has waited for longer than `starvation` and its limit (longest.py) comes before all that have not.
+    A job that has waited longer than `starvation` and its limit (history.py) comes before all that have not.
     """
     if order != BY_ARRIVAL and now - jobs[index].submit > starving_after(limit, starvation, now):
         return -math.inf
@@ -31,7 +29,7 @@ def rank(order, parameter, starvation, limit, now, jobs, index):
 
 @kernel
 def unbounded_rank(order, parameter, bounded, now, jobs, index):
-    """The rank of a job as if it did not starve; finite if the order is `bounded`, so that it comes behind all that do."""
+    """Return the rank of a job as if it did not starve; finite if the order is `bounded`, so that it comes behind all that do."""
     job = jobs[index]
     if order == BY_ARRIVAL:
         return float(job.arrival)
@@ -51,26 +49,26 @@ def unbounded_rank(order, parameter, bounded, now, jobs, index):
 
 @kernel
 def order_rank(rules, now, jobs, job):
-    """Rank of a waiting job in the order of the queue."""
+    """Return the rank of a waiting job in the order of the queue."""
     return rank(rules.order, rules.order_parameter, rules.order_starvation, rules.order_limit, now, jobs, job)
 
 
 @kernel
 def unstarved_rank(rules, now, jobs, job):
-    """Rank of a waiting job in the order of the queue where it is known that nobody starves, or who does is looked for first."""
+    """Return the rank of a job in the order of the queue where no job starves, or the starving one is found first."""
     bounded = rules.order_starvation != NEVER or rules.order_limit != 0
     return unbounded_rank(rules.order, rules.order_parameter, bounded, now, jobs, job)
 
 
 @kernel
 def backfill_rank(rules, now, jobs, job):
-    """Rank of a waiting job in the order of backfilling."""
+    """Return the rank of a waiting job in the order of backfilling."""
     return rank(rules.backfill_order, rules.backfill_parameter, rules.backfill_starvation, rules.backfill_limit, now, jobs, job)
 
 
 @kernel
 def first_by_rank(state, rules, jobs, queue, ordered):
-    """The place of the first waiting job as of now, in an order that changes with time; the queue must not be empty.
+    """Return the place of the first waiting job as of now, in an order that changes with time; the queue must not be empty.
 
     Ties go to the first place, as the queue is in order of arrival. Where scores only grow, as WFP's do, a block of places whose
     best score at a later time, `horizon`, is lower than the best score now can be skipped until then.
@@ -96,7 +94,7 @@ def first_by_rank(state, rules, jobs, queue, ordered):
 
 @kernel
 def _enter_places(state, rules, jobs, queue, ordered, first, last):
-    """Record the data for the newcomers' ranks, and bound the ranks of their blocks; of all blocks, if the horizon is reached."""
+    """Record the data for the newcomers' ranks, and bound the ranks of their blocks, or of all blocks if the horizon is reached."""
     for place in range(max(state.ranked, state.queue_first), state.queue_last):
         job = jobs[queue[place].job]
         ordered.since[place], ordered.length[place] = job.submit, job.order_length
@@ -127,10 +125,7 @@ def bound_block(state, rules, jobs, queue, ordered, block):
 
 @kernel
 def _first_in_block(state, rules, jobs, queue, ordered, block, now):
-    """The place of the lowest rank in a block as of a time, -1 if all are holes.
-
-    For the usual exponent of WFP the first loop is over contiguous numbers, which the compiler vectorizes.
-    """
+    """Return the place of the lowest rank in a block as of a time, -1 if all are holes; the usual case is vectorized."""
     begin, end = max(block * RANKED_BLOCK, state.queue_first), min((block + 1) * RANKED_BLOCK, state.queue_last)
     ranks, since, length, size = ordered.rank, ordered.since, ordered.length, ordered.size
     if rules.order == BY_WFP and rules.order_parameter == 3:
@@ -152,7 +147,7 @@ def _first_in_block(state, rules, jobs, queue, ordered, block, now):
 
 @kernel
 def first_in_window(state, rules, jobs, queue):
-    """The place of the first job, as of now, of those in the window; the queue must not be empty."""
+    """Return the place of the first job in the window, as of now; the queue must not be empty."""
     best, least, seen, place = -1, math.inf, 0, state.queue_first
     while place < state.queue_last and seen < rules.window:
         if queue[place].procs != HOLE:
@@ -166,10 +161,7 @@ def first_in_window(state, rules, jobs, queue):
 
 @kernel
 def place_of_starving(state, rules, jobs, queue):
-    """The place of the job that has waited longest if that is too long, else -1; the queue must not be empty.
-
-    It is the earliest arrival, so it comes first of those that starve, and if it does not starve nobody does.
-    """
+    """Return the place of the oldest waiting job if it starves, else -1: it comes first, and if it does not starve no job does."""
     if rules.order_starvation == NEVER and rules.order_limit == 0:
         return -1
     place = state.queue_first
@@ -181,7 +173,7 @@ def place_of_starving(state, rules, jobs, queue):
 
 @kernel
 def first_in_heap(state, rules, jobs, queue, heads):
-    """The first waiting job, which there must be; items of started jobs are dropped."""
+    """Return the first waiting job, which must exist, and drop the items of started jobs before it."""
     starving = place_of_starving(state, rules, jobs, queue)
     if starving >= 0:
         return np.int64(queue[starving].job)
@@ -193,7 +185,7 @@ def first_in_heap(state, rules, jobs, queue, heads):
 
 @kernel
 def enter_newcomers(state, rules, jobs, queue, heads):
-    """Put the new jobs into the heap of heads; all of them if predictions may have changed."""
+    """Add the new jobs to the heap of heads, or all jobs if predictions may have changed."""
     first = state.looked_at
     if rules.predict_again and state.freed:
         state.heads = 0
@@ -208,7 +200,7 @@ def enter_newcomers(state, rules, jobs, queue, heads):
 
 @kernel
 def place_of(state, jobs, queue, job):
-    """The place of a waiting job in the queue, which is in order of arrival."""
+    """Return the place of a waiting job in the queue, which is in order of arrival."""
     low, high = state.queue_first, state.queue_last - 1
     while low < high:
         middle = (low + high) // 2
@@ -232,10 +224,7 @@ def drop_started(state, jobs, queue):
 
 @kernel
 def sort_queue(state, rules, jobs, queue, ranks):
-    """Sort the queue by the policy's order as of now.
-
-    Ranks change little from pass to pass, so the jobs are nearly sorted, which suits insertion sort.
-    """
+    """Sort the queue by the policy's order as of now, by insertion, as ranks change little from pass to pass."""
     for place in range(state.queue_first, state.queue_last):
         job, procs, length = np.int64(queue[place].job), queue[place].procs, queue[place].length
         own = order_rank(rules, state.now, jobs, job)
@@ -251,10 +240,7 @@ def sort_queue(state, rules, jobs, queue, ranks):
 
 @kernel
 def sort_waiting(state, rules, jobs, queue, ordered, last):
-    """Sort the jobs in queue[:last], which stays in order of arrival, by the policy's order as of now, into `ordered.sorted`.
-
-    They are nearly sorted since the last time, which suits insertion sort.
-    """
+    """Sort the jobs in queue[:last] by the policy's order as of now into `ordered.sorted`, by insertion; the queue stays as it is."""
     order, ranks = ordered.sorted, ordered.rank
     count = 0
     for i in range(state.sorted):

@@ -14,9 +14,9 @@ ADDRESSES = np.dtype([(name, np.int64) for name in ("predict", "started", "obser
 
 
 class LogColumns(NamedTuple):
-    """What is known of the jobs, in order of arrival: `submit, start, end, runtime` (int64 s).
+    """Recorded jobs in order of arrival: `submit, start, end, runtime` (int64 s).
 
-    `ending`: the jobs with known ends, in order of their ends, `starting` in order of their starts.
+    `ending`: the jobs with known ends, in order of their ends; `starting`: in order of their starts.
     """
 
     submit: Any
@@ -52,7 +52,7 @@ def replay(addresses, predicting, past, arrivals_first):
 
 @kernel
 def _note_starts(addresses, predicting, past, following, until):
-    """Report the starts up to this time, if the predictor needs them; returns the index of the next one."""
+    """Report the starts up to this time, if the predictor has a function for them; return the index of the next one."""
     start, starting = past.start, past.starting
     while following < starting.size and start[starting[following]] <= until:
         note_start(addresses, predicting, starting[following], start[starting[following]])

@@ -1,17 +1,15 @@
-"""The running jobs, sorted by expected end, those that end at once in the order in which they started; and EASY's reservation.
+"""The running jobs, sorted by expected end, then by start; EASY's reservation; and jobs that are submitted after the ends of others.
 
-The shadow time has another form where a loop needs one: number/easy.py draws that of the same head nearer instead of walking anew, and in
-pools/ the head's place is by pool, so it is looked for in the plan.
+The shadow time is found in another way where a loop needs it: number/easy.py moves the shadow time of the same head instead of searching
+again, and in pools/ the head's place is by pool, so it is found in the plan.
 """
-
-from __future__ import annotations
 
 from walltime.compiled.jit import kernel
 
 
 @kernel
 def enter_running(running, count, expected, job, procs):
-    """Put a job among `count` that run."""
+    """Insert a job among `count` running jobs."""
     i = count
     while i > 0 and running[i - 1].expected > expected:
         running[i] = running[i - 1]
@@ -21,7 +19,7 @@ def enter_running(running, count, expected, job, procs):
 
 @kernel
 def leave_running(running, count, expected, job):
-    """Take a job out of `count` that run; returns the place that it had."""
+    """Remove a job from `count` running jobs, and return the place that it had."""
     low, high = 0, count
     while low < high:
         middle = (low + high) // 2
@@ -38,13 +36,13 @@ def leave_running(running, count, expected, job):
 
 @kernel
 def overdue(state, running):
-    """Whether a running job has passed its expected end."""
+    """Return whether a running job has passed its expected end."""
     return state.running > 0 and running[0].expected <= state.now
 
 
 @kernel
 def find_shadow(running, count, now, free, wanted):
-    """When so many processors are free if nothing starts, how many more are free then, and how many jobs have ended by then.
+    """Return the shadow time, the extra processors, and how many running jobs have ended by then.
 
     All of the `count` jobs whose expected end is the shadow time count, not only the first sufficient ones, and an overdue job is expected
     to end now; both are interpretations of mualem01, section 2.2.
@@ -55,3 +53,17 @@ def find_shadow(running, count, now, free, wanted):
         shadow = max(shadow, running[i].expected)
         i += 1
     return shadow, free - wanted, i
+
+
+@kernel
+def release(follower, index, end):
+    """Note that a job that another one waits for has ended (s); return whether the other one waits for no further job.
+
+    The other one is submitted after its think time if it follows this job, else at once.
+    """
+    follower.pending -= 1
+    if follower.after == index:
+        follower.submit = max(end + follower.think, 0)  # jobs that run at first may have ended before the beginning
+    else:
+        follower.submit = max(follower.submit, end)
+    return follower.pending == 0

@@ -1,4 +1,4 @@
-"""Memory that compiled code knows by its address: int64 and float64, at a number of words after the address, and records."""
+"""Memory that compiled code reads and writes by its address: int64, float64 and records."""
 
 from __future__ import annotations
 
@@ -10,55 +10,36 @@ from numba import from_dtype, types
 from numba.extending import intrinsic
 
 
-def _loader(kind: Any) -> Any:
-    """A function (address, place) that gives the value of this type at a number of words after the address."""
+def _access(kind: Any, value: Any) -> tuple[Any, Any]:
+    """Return functions for compiled code that load and store a value of a type at a number of words after an address."""
 
-    def codegen(context, builder, signature, args):
-        pointer = builder.inttoptr(args[0], kind.as_pointer())
-        return builder.load(builder.gep(pointer, [args[1]]))
+    def pointer(builder, args):
+        return builder.gep(builder.inttoptr(args[0], kind.as_pointer()), [args[1]])
 
-    return codegen
+    def load(context, builder, signature, args):
+        return builder.load(pointer(builder, args))
 
-
-def _storer(kind: Any) -> Any:
-    """A function (address, place, value) that stores a value of this type at a number of words after the address."""
-
-    def codegen(context, builder, signature, args):
-        pointer = builder.inttoptr(args[0], kind.as_pointer())
-        builder.store(args[2], builder.gep(pointer, [args[1]]))
+    def store(context, builder, signature, args):
+        builder.store(args[2], pointer(builder, args))
         return context.get_dummy_value()
 
-    return codegen
+    @intrinsic
+    def value_at(typingctx, address, place):
+        return value(types.int64, types.int64), load
+
+    @intrinsic
+    def set_value(typingctx, address, place, new):
+        return types.none(types.int64, types.int64, value), store
+
+    return value_at, set_value
 
 
-@intrinsic
-def _word_at(typingctx, address, place):
-    return types.int64(types.int64, types.int64), _loader(ir.IntType(64))
-
-
-@intrinsic
-def _number_at(typingctx, address, place):
-    return types.float64(types.int64, types.int64), _loader(ir.DoubleType())
-
-
-@intrinsic
-def _set_word(typingctx, address, place, value):
-    return types.none(types.int64, types.int64, types.int64), _storer(ir.IntType(64))
-
-
-@intrinsic
-def _set_number(typingctx, address, place, value):
-    return types.none(types.int64, types.int64, types.float64), _storer(ir.DoubleType())
-
-
-word_at: Any = _word_at
-number_at: Any = _number_at
-set_word: Any = _set_word
-set_number: Any = _set_number
+word_at, set_word = _access(ir.IntType(64), types.int64)
+number_at, set_number = _access(ir.DoubleType(), types.float64)
 
 
 def records_at(dtype: np.dtype[np.void]) -> Any:
-    """A function (address, place) for compiled code that gives the record of this type at this place of an array, to read and to write."""
+    """Return a function (address, place) for compiled code that gives the record of this type at this place of an array."""
     kind = from_dtype(dtype)
 
     def codegen(context, builder, signature, args):
@@ -73,6 +54,6 @@ def records_at(dtype: np.dtype[np.void]) -> Any:
 
 
 def address_of(record: Any, field: str | None = None) -> int:
-    """Where a record is in memory, or one of its fields."""
+    """Return the address of a record, or of one of its fields."""
     begin: int = record.__array_interface__["data"][0]
     return begin + (0 if field is None else record.dtype.fields[field][1])

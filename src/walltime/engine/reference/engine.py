@@ -1,4 +1,4 @@
-"""What the reference engines of a number of processors and of pools share: the order of the queue, predicted runtimes, own policies."""
+"""The common part of the reference engines of one pool and of several: the order of the queue, predicted runtimes, policies in Python."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ PATIENCE = 100_000
 
 
 class Predictions(NamedTuple):
-    """How runtimes are predicted, and where that is believed: a `walltime.predictors.Prediction` taken apart.
+    """How runtimes are predicted, and where predictions are used: a `walltime.predictors.Prediction` taken apart.
 
-    `history` has `predict(index, submit, now)`, which gives seconds and what they were made from, `started(index, submit,
-    start)` and `observe(index, submit, start, end)`. `again`: waiting jobs are predicted again at every pass.
+    `history` has `predict(index, submit, now)`, which gives seconds and their basis, `started(index, submit, start)` and `observe(index,
+    submit, start, end)`. `again`: waiting jobs are predicted again at every pass.
     """
 
     history: Any
@@ -32,7 +32,7 @@ class Predictions(NamedTuple):
 
 
 class GroupHistory:
-    """What users, groups and queues have had, as orders may ask: summed anew from all starts and ends so far.
+    """The history of users, groups and queues, for orders that name it: summed again from all starts and ends so far.
 
     `columns`: of the log, by name, a number for each job.
     """
@@ -44,25 +44,25 @@ class GroupHistory:
         self._ends: list[tuple[int, int, int]] = []  # time, job, processor seconds
 
     def started(self, job: int, submit: int, now: int) -> None:
-        """A job has started."""
+        """Record a start."""
         self._starts.append((now, job, now - submit))
         self._longest.append(max(*self._longest[-1:], now - submit, 0))
 
     def ended(self, job: int, runtime: int, procs: int, now: int) -> None:
-        """A job has ended."""
+        """Record an end."""
         self._ends.append((now, job, runtime * procs))
 
     def started_at(self, now: int) -> list[int]:
-        """The jobs that have started at this instant."""
+        """Return the jobs that have started at this instant."""
         return [job for _, job, _ in self._starts[bisect.bisect_left(self._starts, (now,)) :]]
 
     def longest(self, now: int) -> int:
-        """The longest wait of the jobs that started before now, s; 0 if there are none."""
+        """Return the longest wait of the jobs that started before now, s; 0 if there are none."""
         before = bisect.bisect_left(self._starts, (now,))
         return self._longest[before - 1] if before else 0
 
     def of(self, order: Order, job: int, now: int) -> dict[str, float]:
-        """What an order asks of the history, for a job that waits now."""
+        """Return the parts of the history that an order names, for a job that waits now."""
         return {name: self._one(order, name, job, now) for name in order.asks() if name in HISTORY}
 
     def _one(self, order: Order, name: str, job: int, now: int) -> float:
@@ -86,7 +86,7 @@ class GroupHistory:
 
 
 class Engine:
-    """A simulation at some time. To a predictor nothing happens before the beginning of the log: times below 0 are 0."""
+    """A simulation at some time. For a predictor, nothing happens before the beginning of the log: times below 0 are 0."""
 
     jobs: list[Any]
     waiting: list[Any]
@@ -100,7 +100,7 @@ class Engine:
         self.done = False
         self._own = None if self.passes.kind != "python" else PlainRun(self.policy, self.known, machine_procs)
         self._wake_ups: set[int] = set()
-        """Times at which a policy in plain Python wants to be asked."""
+        """Times at which a policy in plain Python is to be called."""
         self._woken = 0
         """Times in a row that nothing but a wake-up happened, and nothing else was ahead."""
         self.predictions: Predictions | None = None if problem.prediction is None else problem.prediction.plain()
@@ -115,7 +115,7 @@ class Engine:
         self._scores: dict[tuple[Order, int, int], float] = {}  # those that do not change while jobs wait
 
     def step(self, until: float = math.inf) -> bool:
-        """Handle the next event; False if there is none, or it is later than `until`, s."""
+        """Handle the next event; return False if there is none, or it is later than `until`, s."""
         raise NotImplementedError
 
     def run(self) -> None:
@@ -124,16 +124,16 @@ class Engine:
             pass
 
     def _in_order(self, jobs: Sequence[Any], order: Order) -> list[Any]:
-        """Highest score first, ties by arrival."""
+        """Return the jobs with the highest score first, ties by arrival."""
         by_arrival = sorted(jobs, key=lambda job: job.arrival)
         if order == FCFS:
             return by_arrival
         return sorted(by_arrival, key=lambda job: -self._score(job, order))
 
     def _score(self, job: Job, order: Order) -> float:
-        """Standing of a waiting job: its score; what is not a number is the lowest, and a job that starves is the highest.
+        """Return the sort key of a waiting job: its score; NaN is the lowest, and a starving job the highest.
 
-        A score that does not change while the job waits is kept.
+        A score that does not change while the job waits is stored.
         """
         key = (order, job.index, job.order_length)
         if key in self._scores:
@@ -156,14 +156,14 @@ class Engine:
         return value
 
     def _standing(self) -> dict[str, int]:
-        """How queue and machine stand: as they did before anybody started at this instant."""
+        """Return the state of queue and machine at the beginning of this instant."""
         waiting = [*self.waiting, *(self.jobs[index] for index in self.history.started_at(self.now))]
         procs = self.machine_procs
         free = procs - sum(job.procs for job in self.running if job.start < self.now)
         return {"waiting": len(waiting), "queued": sum(job.procs * job.estimate for job in waiting), "free": free, "machine": procs}
 
     def _wake_up(self, times: Sequence[int]) -> tuple[list[int], int]:
-        """Return when a policy in plain Python wants to be asked, if it may, and how often in a row nothing else would have happened.
+        """Return when a policy in plain Python is to be called, and how often in a row nothing else would have happened.
 
         `times`: when anything else happens.
         """
@@ -173,7 +173,7 @@ class Engine:
         return [], woken
 
     def _chosen(self, free: int) -> Iterator[Any]:
-        """Ask a policy in plain Python, with so many processors free: the jobs that it starts, while each of them still waits."""
+        """Call a policy in plain Python, with this many free processors, and yield the jobs that it starts, while each still waits."""
         assert self._own is not None, "as the policy is in plain Python"
         chosen, wake_at = self._own.choose(self.now, self.waiting, self.running, free)
         for job in [self.jobs[index] for index in chosen]:
@@ -184,13 +184,13 @@ class Engine:
             self._wake_ups.add(self._next_tick(wake_at))
 
     def _starts_nothing(self) -> EngineError:
-        """The error of a policy in plain Python that starts none of the waiting jobs."""
+        """Return the error of a policy in plain Python that starts none of the waiting jobs."""
         ids = self.known.columns.get("job_id", range(1, len(self.jobs) + 1))
         waiting = [ids[job.index] for job in self.waiting]
         return EngineError(why_stuck(self.policy, self.now, waiting, PATIENCE if self._wake_ups else 0), "endless_wait")
 
     def _predict(self, job: Job) -> None:
-        """Predict how long a job will run, and believe it where that is wanted; a waiting job may then need another reservation."""
+        """Predict a job's runtime, and use it where the rules say so; a waiting job may then need another reservation."""
         if self.predictions is None:
             return
         belief, planned = self.predictions.belief, job.believed
@@ -203,29 +203,29 @@ class Engine:
             self.reservations_void = True
 
     def _enter(self, job: Job) -> None:
-        """A job that is submitted now waits."""
+        """Put a job that is submitted now into the queue."""
         job.arrival = self._arrived
         self._arrived += 1
         self.waiting.append(job)
         self._introduce(job)
 
     def _introduce(self, job: Job) -> None:
-        """Predict a job that is new, and tell a policy in plain Python of it."""
+        """Predict a new job, and report it to a policy in plain Python."""
         self._predict(job)
         if self._own is not None:
             self._own.submitted(job, self.now)
 
     def _next_tick(self, time: int) -> int:
-        """When something that happens then is seen."""
+        """Return when the scheduler notices something that happens at this time."""
         return -(-time // self.tick) * self.tick
 
     def _until_tick(self, job: Job, length: int) -> int:
-        """How long a job is expected to run where its end is seen at a tick; jobs that wait arrive on one, and start on one."""
+        """Return the expected runtime where ends are noticed at ticks only; waiting jobs arrive and start at a tick."""
         begin = job.submit if job.start == -1 else job.start
         return self._next_tick(begin + length) - begin
 
     def _note_start(self, job: Job) -> None:
-        """Tell the predictor and a policy in plain Python that a job has started, and note it."""
+        """Report a start to the history, to the predictor and to a policy in plain Python."""
         if self._own is not None:
             self._own.started(job, self.now)
         self.history.started(job.index, job.submit, job.start)
@@ -233,7 +233,7 @@ class Engine:
             self.predictions.history.started(job.index, job.submit, max(job.start, 0))
 
     def _note_end(self, job: Job) -> None:
-        """Learn from a job that has ended now, and note it."""
+        """Report an end to the history, to the predictor and to a policy in plain Python."""
         if self._own is not None:
             self._own.ended(job, self.now)
         ran = max(job.runtime, 10)
@@ -244,17 +244,17 @@ class Engine:
             self.predictions.history.observe(job.index, job.submit, end - job.runtime, end)
 
     def mean_slowdown(self) -> float:
-        """Mean bounded slowdown of the jobs that have ended; 1 before the first."""
+        """Return the mean bounded slowdown of the jobs that have ended; 1 before the first."""
         return sum(self._slowdowns) / (1000 * len(self._slowdowns)) if self._slowdowns else 1.0
 
     def _can_be_corrected(self, job: Job) -> bool:
-        """A running job whose prediction is believed, and short of the user's estimate."""
+        """Return whether a running job has a prediction in use that is shorter than the user's estimate."""
         if self.predictions is None or self.predictions.correction.kind == "none":
             return False
         return bool(self.predictions.belief.running) and job.run_length < job.estimate
 
     def _correct_expired(self) -> bool:
-        """Expect more of the running jobs that have outlived what was expected of them (tsafrir07, section 3); whether there were any."""
+        """Correct the expired predictions of running jobs (tsafrir07, section 3); return whether there were any."""
         expired = [job for job in self.running if self._can_be_corrected(job) and job.expected_end <= self.now]
         for job in expired:
             while self._can_be_corrected(job) and job.expected_end <= self.now:
@@ -264,7 +264,7 @@ class Engine:
         return bool(expired)
 
     def _corrected_length(self, job: Job) -> int:
-        """How long a job that has outlived its prediction is now expected to run, s."""
+        """Return the new expected runtime of a job that has outlived its prediction, s."""
         assert self.predictions is not None
         correction, elapsed = self.predictions.correction, self.now - job.start
         corrected: int = job.estimate

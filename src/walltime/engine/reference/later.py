@@ -1,4 +1,4 @@
-"""The policies of the later literature in the reference engine: one pass of each, transcribed into plain Python.
+"""Passes of the policies of the later literature in the reference engine, transcribed into plain Python.
 
 `engine` is the `Reference` whose waiting and running jobs a pass works on.
 """
@@ -14,7 +14,7 @@ from walltime.engine.reference.plain import BACKFILLED, Job
 
 
 def relaxed(engine: Any, policy: Any) -> None:
-    """EASY, with the head's reservation put off to where it may still be (Ward, Mahood and West 2002)."""
+    """Make a pass of EASY with the head's reservation delayed to the latest allowed time (Ward, Mahood and West 2002)."""
     while True:
         queue = engine._start_heads(policy)
         if not queue:
@@ -39,7 +39,7 @@ def relaxed(engine: Any, policy: Any) -> None:
 
 
 def look_ahead(engine: Any, policy: Any) -> None:
-    """EASY, or a hybrid without reservations, that backfills the best of all combinations (Shmueli and Feitelson 2005)."""
+    """Make a pass of EASY, or a hybrid without reservations, that backfills the best combination (Shmueli and Feitelson 2005)."""
     passes = policy.passes
     while True:
         queue = engine._start_heads(policy)
@@ -60,34 +60,31 @@ def look_ahead(engine: Any, policy: Any) -> None:
         able = engine._in_order(able, policy.backfill_order or policy.order)[: passes.ahead]
         if not able:
             return
-        for job in _best_combination(able, free, extra, ends_in_time, _value(engine.now, passes.objective)):
+        value = functools.partial(_value, now=engine.now, objective=passes.objective)
+        for job in _best_combination(able, free, extra, ends_in_time, value):
             if passes.depth == 0:
                 engine._start(job, BACKFILLED)  # without a reservation there is no head whose shadow time could move
             else:
                 engine._backfill(job, head)
 
 
-def _value(now: int, objective: str) -> Callable[[Job], tuple[int, int]]:
-    """What a job counts in a combination."""
-
-    def value(job: Job) -> tuple[int, int]:
-        match objective:
-            case "procs":
-                return job.procs, 0
-            case "seconds":
-                return job.believed, 0
-            case "procseconds":
-                return job.procs * job.believed, 0
-        slowdown = 1000 * (now - job.submit + job.believed) // job.believed
-        return job.procs, min(slowdown, 2**34)
-
-    return value
+def _value(job: Job, now: int, objective: str) -> tuple[int, int]:
+    """Return the value of a job in a combination."""
+    match objective:
+        case "procs":
+            return job.procs, 0
+        case "seconds":
+            return job.believed, 0
+        case "procseconds":
+            return job.procs * job.believed, 0
+    slowdown = 1000 * (now - job.submit + job.believed) // job.believed
+    return job.procs, min(slowdown, 2**34)
 
 
 def _best_combination(
     jobs: Sequence[Job], free: int, extra: int, ends_in_time: Callable[[Job], bool], value: Callable[[Job], tuple[int, int]]
 ) -> list[Job]:
-    """The jobs that are worth most together; of equal combinations the one with the job closest to the head, and so on."""
+    """Return the jobs with the highest total value; of equal combinations the one with the job closest to the head, and so on."""
 
     @functools.cache
     def worth(first: int, free: int, extra: int) -> tuple[int, int]:
@@ -118,18 +115,18 @@ def _best_combination(
 
 
 def selective(engine: Any, policy: Any) -> None:
-    """Reservations for the jobs whose expansion factor exceeds the threshold (Srinivasan et al. 2002)."""
+    """Make a pass with reservations for the jobs whose expansion factor exceeds the threshold (Srinivasan et al. 2002)."""
     threshold = engine.mean_slowdown() if policy.threshold == "adaptive" else policy.threshold
-
-    def reserves(job: Job) -> bool:
-        return (engine.now - job.submit + job.believed) / job.believed > threshold
-
     queue = engine._in_order(engine.waiting, policy.order)
-    _reserve_for(engine, [job for job in queue if reserves(job)], queue, policy)
+    chosen = [job for job in queue if (engine.now - job.submit + job.believed) / job.believed > threshold]
+    profile = engine._profile_of_running()
+    for job in chosen:
+        _reserve(engine, job, profile, queue)
+    _start_beside(engine, [job for job in queue if job not in chosen], profile, queue, policy)
 
 
 def multiple_queues(engine: Any, policy: Any) -> None:
-    """Reservations for the first job of each queue, and for the one behind it if it starts (Lawson and Smirni 2002)."""
+    """Make a pass with reservations for the first job of each queue, and for the one behind it if it starts (Lawson and Smirni 2002)."""
     profile = engine._profile_of_running()
     line = engine._in_order(engine.waiting, policy.order)
     queues: list[list[Job]] = [[] for _ in range(len(policy.bounds) + 1)]
@@ -148,7 +145,7 @@ def multiple_queues(engine: Any, policy: Any) -> None:
 
 
 def within_slack(engine: Any, policy: Any) -> None:
-    """Newcomers go as early as the slacks of the others allow (the idea of Talby and Feitelson 1999)."""
+    """Make a pass that inserts newcomers as early as the slacks of the others allow (the idea of Talby and Feitelson 1999)."""
     engine.line = [job for job in engine.line if job.start < 0]
     for job, begin in _planned(engine, engine.line):
         job.reservation = begin
@@ -170,21 +167,13 @@ def within_slack(engine: Any, policy: Any) -> None:
 
 
 def _planned(engine: Any, line: Sequence[Job]) -> list[tuple[Job, int]]:
-    """The jobs of a line and where they are planned one after the other."""
+    """Return the jobs in line and where they are planned one after the other."""
     profile = engine._profile_of_running()
     return [(job, profile.reserve(job)) for job in line]
 
 
-def _reserve_for(engine: Any, chosen: Sequence[Job], line: Sequence[Job], policy: Any) -> None:
-    """Reservations for these jobs of the queue; then the others that delay none of them start."""
-    profile = engine._profile_of_running()
-    for job in chosen:
-        _reserve(engine, job, profile, line)
-    _start_beside(engine, [job for job in line if job not in chosen], profile, line, policy)
-
-
 def _reserve(engine: Any, job: Job, profile: Any, line: Sequence[Job]) -> bool:
-    """A reservation for a job; whether it starts at once."""
+    """Give a job a reservation; return whether it starts at once."""
     anchor = profile.reserve(job)
     if job.reserved_start < 0:
         job.reserved_start = anchor

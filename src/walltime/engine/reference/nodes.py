@@ -1,4 +1,4 @@
-"""The reference engine for Slurm's scheduling: the rules of kernel/nodes/loop.py again, in plain Python, slow and independent of it."""
+"""The reference engine for Slurm's scheduling: the rules of kernel/nodes/loop.py in plain Python, slow and independent of it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import math
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 
 from walltime.engine.problem import NEVER, NodeDemands, Nodes, Problem
-from walltime.engine.reference.plain import BACKFILLED, IMMEDIATE, RESERVED, release_followers
+from walltime.engine.reference.plain import BACKFILLED, IMMEDIATE, RESERVED, release_followers, within_limits
 from walltime.engine.reference.shares import FairShares
 from walltime.errors import EngineError, WorkloadError
 
@@ -22,28 +23,28 @@ Free = dict[int, tuple[int, int]]
 
 @dataclass(eq=False)
 class SlurmJob:
-    """A job; `fewest` nodes, `each` of which has so much of the second resource; `whole`: it gets whole nodes."""
+    """A job that needs `fewest` nodes with `each` units of the second resource; `whole`: it gets whole nodes."""
 
     index: int
     submit: int
     runtime: int
     believed: int
     procs: int
+    after: int
+    think: int
     second: int
     fewest: int
-    whole: bool
+    whole: int
     each: int
     partition: int
-    tier: int
     time_min: int
     user: int
     association: int
     merit: float
     since: int
+    tier: int
     waits_for: set[int]
     limits: list[int]
-    after: int = -1
-    think: int = 0
     arrival: int = -1
     priority: int = 0
     start: int = -1
@@ -56,18 +57,18 @@ class SlurmJob:
 
     @property
     def end(self) -> int:
-        """When it ends, once it has started."""
+        """Return when it ends, once it has started."""
         return self.start + self.runtime
 
     @property
     def expected_end(self) -> int:
-        """When it was planned to end when it started."""
+        """Return when it was planned to end when it started."""
         return self.planned
 
 
 @dataclass
 class Block:
-    """Nodes that are kept free in [begin, end)."""
+    """Nodes that are reserved in [begin, end)."""
 
     nodes: set[int]
     begin: int
@@ -75,7 +76,7 @@ class Block:
 
 
 class SlurmReference:
-    """One simulation of Slurm's scheduling; `step` it to its end, then read `jobs`, or the columns of its outcome."""
+    """A simulation of Slurm's scheduling; `step` it to its end, then read `jobs` and `slots`."""
 
     def __init__(self, problem: Problem):
         machine, demands, settings = problem.machine, problem.demands, problem.settings
@@ -85,33 +86,15 @@ class SlurmReference:
         self.machine, self.settings, self.kill = machine, settings, problem.kill
         self.capacity = list(zip(machine.procs.tolist(), machine.second.tolist(), strict=True))
         self.partitions = [own.tolist() for own in machine.partitions]
-        self.jobs = []
-        for k, (submit, runtime, believed, procs, after, think) in enumerate(problem.rows()):
-            least, part = int(demands.time_min[k]), int(demands.partition[k])
-            self.jobs.append(
-                SlurmJob(
-                    k,
-                    submit,
-                    runtime,
-                    believed,
-                    procs,
-                    int(demands.second[k]),
-                    int(demands.nodes[k]),
-                    bool(demands.whole[k]),
-                    int(demands.each[k]),
-                    part,
-                    machine.tiers[part],
-                    least if least < believed else 0,
-                    int(demands.user[k]),
-                    int(demands.association[k]),
-                    float(demands.merit[k]),
-                    int(demands.since[k]),
-                    set(demands.after[k]) | {after} - {-1},
-                    list(demands.limits[k]),
-                    after,
-                    think,
-                )
-            )
+        self.jobs: list[SlurmJob] = []
+        new: Any = SlurmJob
+        names = ("second", "nodes", "whole", "each", "partition", "time_min", "user", "association", "merit", "since")
+        columns = zip(*(getattr(demands, name).tolist() for name in names), strict=True)
+        for k, (row, needs) in enumerate(zip(problem.rows(), columns, strict=True)):
+            tier, waits_for = machine.tiers[demands.partition[k]], set(demands.after[k]) | {row[4]} - {-1}
+            job = new(k, *row, *needs, tier=tier, waits_for=waits_for, limits=list(demands.limits[k]))
+            job.time_min = job.time_min if job.time_min < job.believed else 0
+            self.jobs.append(job)
         self.now = 0
         self.waiting: list[SlurmJob] = []
         self.running: list[SlurmJob] = []
@@ -123,10 +106,8 @@ class SlurmReference:
         self._news = self._news_for_all = False
         self._next_sum = settings["priority_calc_period"]
 
-    # ------------------------------------------------------------------ events
-
     def _place_first(self) -> None:
-        """The jobs that run at first get their nodes, in order of their starts."""
+        """Give the jobs that run at first their nodes, in order of their starts."""
         for job in sorted((job for job in self.jobs if job.since < NEVER), key=lambda job: (job.since, job.index)):
             free = self._usable(job, 0, 1, [], set())
             if not self._enough(job, free):
@@ -134,7 +115,7 @@ class SlurmReference:
             self._run(job, free, job.since, job.believed)
 
     def step(self, until: float = math.inf) -> bool:
-        """Handle the next event and make the passes after it; False if there is none, or it is later than `until`, s."""
+        """Handle the next event and make the passes after it; return False if there is none, or it is later than `until`, s."""
         if self.coming is None:
             self.coming = {job.index for job in self.jobs if job.since == NEVER}
             self._place_first()
@@ -148,11 +129,23 @@ class SlurmReference:
         self.now = when
         while self.shares is not None and self._next_sum <= self.now:
             self._compute_priorities()
-        gone = self._end_jobs()
+        ending = sorted((job for job in self.running if job.end == self.now), key=lambda job: job.ticket)
+        for job in ending:
+            self.running.remove(job)
+            release_followers(self.jobs, job.index, self.now)
+        gone, came = bool(ending), False
         while self.changes and self.changes[0] == self.now:
             self.changes.pop(0)
             gone = True
-        came = self._let_in(coming)
+        for job in [self.jobs[k] for k in sorted(coming)]:
+            if not job.waits_for and job.submit == self.now:
+                coming.remove(job.index)
+                came = True
+                job.arrival = self._arrived
+                self._arrived += 1
+                job.priority = self._priority(job, self.now)
+                self.waiting.append(job)
+        self._sort()
         if came or gone:
             self._news = self._news_for_all = True
         if self.waiting:
@@ -177,27 +170,6 @@ class SlurmReference:
                 times.append((self.now // s["sched_interval"] + 1) * s["sched_interval"])
         return min(times) if times else None
 
-    def _end_jobs(self) -> bool:
-        ending = sorted((job for job in self.running if job.end == self.now), key=lambda job: job.ticket)
-        for job in ending:
-            self.running.remove(job)
-            release_followers(self.jobs, job.index, self.now)
-        return bool(ending)
-
-    def _let_in(self, coming: set[int]) -> bool:
-        came = False
-        for k in sorted(coming):
-            job = self.jobs[k]
-            if not job.waits_for and job.submit == self.now:
-                coming.remove(k)
-                came = True
-                job.arrival = self._arrived
-                self._arrived += 1
-                job.priority = self._priority(job, self.now)
-                self.waiting.append(job)
-        self._sort()
-        return came
-
     def _schedule(self, came: bool, gone: bool) -> None:
         s = self.settings
         full = s["sched_interval"] > 0 and self.now % s["sched_interval"] == 0 and self._news_for_all
@@ -212,8 +184,6 @@ class SlurmReference:
             self._cycle()
         if any(self.now - job.submit < s["bf_min_age_reserve"] for job in self.waiting):
             self._news = True
-
-    # ------------------------------------------------------------------ the order of the queue
 
     def _priority(self, job: SlurmJob, when: int) -> int:
         s = self.settings
@@ -246,10 +216,8 @@ class SlurmReference:
     def _sort(self) -> None:
         self.waiting.sort(key=lambda job: (-job.tier, -job.priority, job.arrival))
 
-    # ------------------------------------------------------------------ passes
-
     def _outages(self) -> list[Block]:
-        """Those that are known and not over."""
+        """Return the outages that are known and not over."""
         return [Block(set(own), begin, end) for own, begin, end, known in self.machine.outages if min(known, begin) <= self.now < end]
 
     def _main_pass(self, depth: int) -> None:
@@ -261,18 +229,18 @@ class SlurmReference:
             if job.partition in closed_partitions:
                 continue
             tested[job.partition] += 1
-            if (most and tested[job.partition] > most) or not self._within_limits(job):
+            if (most and tested[job.partition] > most) or not within_limits(job, self.running, self.machine.limits):
                 continue
             free = self._usable(job, self.now, job.believed, self._outages(), closed)
             if self._enough(job, free):
                 job.kind = IMMEDIATE if job.submit == self.now else RESERVED
                 self._run(job, free, self.now, job.believed)
                 self._news = True
-            elif self._has_claim(job):
+            elif self._may_reserve(job):
                 closed_partitions.add(job.partition)
                 closed |= set(self.partitions[job.partition])
 
-    def _has_claim(self, job: SlurmJob) -> bool:
+    def _may_reserve(self, job: SlurmJob) -> bool:
         s = self.settings
         return job.priority >= s["bf_min_prio_reserve"] and self.now - job.submit >= s["bf_min_age_reserve"]
 
@@ -285,7 +253,7 @@ class SlurmReference:
         both: Counter[tuple[int, int]] = Counter()
         reserved: Counter[int] = Counter()
         for job in list(self.waiting):
-            if not self._within_limits(job):
+            if not within_limits(job, self.running, self.machine.limits):
                 continue
             if tested == s["bf_max_job_test"]:
                 break
@@ -298,7 +266,7 @@ class SlurmReference:
             parts[job.partition] += 1
             both[job.user, job.partition] += 1
             length = job.time_min or job.believed
-            may_reserve = self._has_claim(job) and not reserved[job.partition] >= s["bf_job_part_count_reserve"] > 0
+            may_reserve = self._may_reserve(job) and not reserved[job.partition] >= s["bf_job_part_count_reserve"] > 0
             begin, free = self._first_hole(job, length, blocks, self.now + 60 * s["bf_window"] if may_reserve else self.now)
             if begin is None:
                 continue
@@ -317,7 +285,7 @@ class SlurmReference:
                 break
 
     def _limit(self, job: SlurmJob, nodes: set[int], blocks: list[Block]) -> int:
-        """The limit under which backfill starts a job."""
+        """Return the limit under which backfill starts a job."""
         if not job.time_min or self.settings["time_min_as_soft_limit"]:
             return job.believed
         ahead = [block.begin - self.now for block in blocks if nodes & block.nodes and block.begin > self.now]
@@ -334,7 +302,7 @@ class SlurmReference:
         return None, {}
 
     def _release(self, job: SlurmJob) -> int:
-        """When a running job is planned to give its nodes back."""
+        """Return when a running job is planned to release its nodes."""
         if job.planned > self.now:
             return job.planned
         left = (job.start + job.limit - self.now) // 2 if self._is_soft(job) else 0
@@ -344,10 +312,8 @@ class SlurmReference:
         s = self.settings
         return s["time_min_as_soft_limit"] and s["soft_limit_running"] == "half" and job.time_min > 0
 
-    # ------------------------------------------------------------------ nodes
-
     def _usable(self, job: SlurmJob, time: int, length: int, blocks: list[Block], closed: set[int]) -> Free:
-        """What is free of the nodes of its partition that a job can use from a time on for a length."""
+        """Return what is free of the nodes of its partition that a job can use from a time on for a length."""
         taken = closed | {n for block in blocks if block.begin < time + length and block.end > time for n in block.nodes}
         usable: Free = {}
         for n in self.partitions[job.partition]:
@@ -365,10 +331,10 @@ class SlurmReference:
     def _enough(self, job: SlurmJob, free: Free) -> bool:
         if len(free) < job.fewest:
             return False
-        return job.whole or (sum(a for a, _ in free.values()) >= job.procs and sum(b for _, b in free.values()) >= job.second)
+        return bool(job.whole) or (sum(a for a, _ in free.values()) >= job.procs and sum(b for _, b in free.values()) >= job.second)
 
     def _choose(self, job: SlurmJob, free: Free) -> Free:
-        """Best fit on consecutive nodes."""
+        """Choose nodes: best fit on consecutive ones."""
         places = enumerate(self.partitions[job.partition])
         usable = [(place, n) for place, n in places if n in free]
         runs = [[n for _, (_, n) in run] for _, run in groupby(enumerate(usable), key=lambda item: item[1][0] - item[0])]
@@ -406,24 +372,9 @@ class SlurmReference:
             self.waiting.remove(job)
         self.running.append(job)
 
-    def _within_limits(self, job: SlurmJob) -> bool:
-        for k in job.limits:
-            group = [other for other in self.running if k in other.limits] + [job]
-            used = len(group), sum(other.procs for other in group), sum(other.second for other in group)
-            if any(a > b for a, b in zip(used, self.machine.limits[k], strict=True)):
-                return False
-        return True
-
-    # ------------------------------------------------------------------ results
-
-    def __getattr__(self, name: str) -> Array:
-        if name not in ("start", "submit", "runtime", "limit", "reserved_start", "kind"):
-            raise AttributeError(name)
-        return np.array([getattr(job, name) for job in self.jobs], np.uint8 if name == "kind" else np.int64)
-
     @property
     def slots(self) -> tuple[Array, Array, Array, Array]:
-        """What jobs had of nodes: job, node, processors, second resource; in order of job and node."""
+        """Return what jobs had of nodes: job, node, processors, second resource; in order of job and node."""
         rows = sorted((job.index, n, procs, second) for job in self.jobs for n, (procs, second) in job.given.items())
         table = np.array(rows, np.int64).reshape(len(rows), 4)
         return table[:, 0], table[:, 1], table[:, 2], table[:, 3]

@@ -1,7 +1,7 @@
-"""The reference engine: the papers' algorithms, transcribed into plain Python to be held beside the text.
+"""The reference engine: the papers' algorithms, transcribed into plain Python so that they can be compared with the text.
 
-It is slow, shares nothing with the compiled kernel but the policies' declarations, and every schedule of the kernel must
-equal its own, job for job. It also runs policies that are written in plain Python (`walltime.PlainPolicy`).
+It is slow, shares nothing with the compiled kernel but the policies' declarations, and every schedule of the kernel must equal its own, job
+for job. It also runs policies that are written in plain Python (`walltime.PlainPolicy`).
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ COINCIDENT = ("batch", "sequential", "arrivals-first", "one-by-one")
 
 
 class Reference(Engine):
-    """One simulation; `run` it, then read `jobs`.
+    """A simulation; `run` it, then read `jobs`.
 
-    Where starts are logged, each job also tells what its start did to the others (`wild`, `suffered`, `delay`, `shortest`, `alone`).
+    Where starts are logged, each job also records the effects of its start (`wild`, `suffered`, `delay`, `shortest`, `alone`).
     """
 
     def __init__(self, problem: Problem):
         if problem.coincident not in COINCIDENT:
-            raise PolicyError(f"unknown way to handle simultaneous events {problem.coincident!r}; known are {', '.join(COINCIDENT)}")
+            raise PolicyError(f"unknown way to handle simultaneous events {problem.coincident!r}. Valid options: {', '.join(COINCIDENT)}")
         assert isinstance(problem.machine, int), "or another reference is for it"
         super().__init__(problem, problem.machine)
         self.jobs = [Job(index, *row) for index, row in enumerate(problem.rows())]
@@ -51,13 +51,11 @@ class Reference(Engine):
 
     @property
     def free(self) -> int:
-        """Processors that no job runs on."""
+        """Return the processors that no job runs on."""
         return self.machine_procs - sum(job.procs for job in self.running)
 
-    # ------------------------------------------------------------------ events
-
     def step(self, until: float = math.inf) -> bool:
-        """Handle the next event and make the pass after it; False if there is none (then `done`), or it is later than `until`, s."""
+        """Handle the next event and make the pass after it; return False if there is none (then `done`), or it is later than `until`, s."""
         times = [job.end for job in self.running] + [self.now] * len(self.terminating)
         times += [job.submit for job in self._arriving[:1]]
         expiries = [job.expected_end for job in self.running if self._can_be_corrected(job)]
@@ -88,7 +86,7 @@ class Reference(Engine):
         return self._starts_nothing()
 
     def _nothing_but_arrivals(self) -> bool:
-        """Whether only jobs arrive now, and the policy makes no pass for those that do not fit."""
+        """Return whether only jobs arrive now, and the policy makes no pass for those that do not fit."""
         if self.predictions is None or self.passes.every_arrival:
             return False
         ends = self.terminating or any(job.end == self.now for job in self.running)
@@ -98,7 +96,7 @@ class Reference(Engine):
         return self.expiry == "silent" or not expires
 
     def _all_events(self) -> None:
-        """All terminations of this instant, then corrections, then all arrivals."""
+        """Handle all terminations of this instant, then corrections, then all arrivals."""
         for job in [job for job in self.running if job.end == self.now]:
             self._terminate(job)
         self._correct_expired()
@@ -106,11 +104,10 @@ class Reference(Engine):
             self._arrive()
 
     def _one_event(self) -> None:
-        """One event: an arrival, else the termination of the job that started first; `one-by-one` the other way round.
+        """Handle one event: an arrival, else the termination of the job that started first; `one-by-one` the other way round.
 
-        Jobs whose expected end is this very instant, and that do end, count as gone even before their termination, except with
-        `arrivals-first`. Predictions that expire now are corrected before the first event of this instant; if there is none, they are
-        the event.
+        Jobs whose expected and real end is this instant count as ended even before their termination, except with `arrivals-first`.
+        Predictions that expire now are corrected before the first event of this instant; if there is none, they are the event.
         """
         ending = [job for job in self.running if job.expected_end == self.now == job.end]
         for job in ending if self.coincident != "arrivals-first" else ():
@@ -151,7 +148,7 @@ class Reference(Engine):
         self._submit_followers(job)
 
     def _submit_followers(self, job: Job) -> None:
-        """The jobs that waited for this one's end are submitted, each after its think time."""
+        """Submit the jobs that waited for this one's end, each after its think time."""
         for follower in self._followers.get(job.index, ()):
             follower.submit = self.now + follower.think
             bisect.insort(self._arriving, follower, key=lambda job: (job.submit, job.index))
@@ -169,28 +166,28 @@ class Reference(Engine):
         self._note_start(job)
 
     def _kind_behind(self, job: Job, ahead: Iterable[Job]) -> int:
-        """A job that starts while another one ahead of it waits is backfilled."""
+        """Return how a job starts: one that starts while another one ahead of it waits is backfilled."""
         if any(other.start < 0 for other in ahead):
             return BACKFILLED
         return IMMEDIATE if job.submit == self.now else RESERVED
 
     def _ahead(self, job: Job) -> list[Job]:
-        """The jobs that arrived before this one and wait."""
+        """Return the jobs that arrived before this one and wait."""
         return self.waiting[: self.waiting.index(job)]
 
     def _near_enough(self, jobs: Sequence[Job], head: Job, order: Order) -> list[Job]:
-        """The jobs that may start in the place of the blocked head: with a threshold, those with a high enough score."""
+        """Return the jobs that may start in place of the blocked head: with a threshold, those with a high enough score."""
         threshold = order.threshold if isinstance(order, Wfp) else 0
         if threshold == 0:
             return list(jobs)
         return [job for job in jobs if self._score(job, order) >= threshold * self._score(head, order)]
 
     def _expected_end(self, job: Job, overdue: int) -> int:
-        """Expected end of a running job; one that has passed it is taken to end at `overdue`."""
+        """Return the expected end of a running job; one that has passed it is assumed to end at `overdue`."""
         return job.expected_end if job.expected_end > self.now else overdue
 
     def reserved(self) -> tuple[dict[int, int], int | None]:
-        """Return the reservations after a pass, by job, s, and under EASY the extra nodes of the head."""
+        """Return the reservations after a pass, by job, s, and under EASY the extra processors of the head."""
         if self.policy.reservations.kept:
             return {job.index: job.reservation for job in self.waiting}, None
         head, shadow, extra = self._kept
@@ -198,8 +195,6 @@ class Reference(Engine):
         if self.policy.reservations.of == "head" and queue and head is queue[0]:
             return {head.index: shadow}, extra
         return {job.index: job.reserved_start for job in self.waiting if job.reserved_start >= 0}, None
-
-    # ---------------------------------------------------------------- policies
 
     def _pass(self) -> None:
         if self.predictions is not None and self.predictions.again:
@@ -222,10 +217,10 @@ class Reference(Engine):
             case kind if kind in later.PASS_OF_KIND:
                 later.PASS_OF_KIND[kind](self, policy)
             case _:
-                raise PolicyError(f"the reference engine does not know the policy {policy!r}", "unsupported_policy")
+                raise PolicyError(f"the reference engine does not support the policy {policy!r}", "unsupported_policy")
 
     def _start_heads(self, policy: Policy) -> list[Job]:
-        """While the head of the queue fits, start it (feitelson98, section 1); returns the queue that is left, in order."""
+        """Start the head of the queue while it fits (feitelson98, section 1); return the queue that is left, in order."""
         queue = self._queue(policy)
         while queue and queue[0].procs <= self.free:
             head = queue.pop(0)
@@ -236,7 +231,7 @@ class Reference(Engine):
         return queue
 
     def _queue(self, policy: Policy) -> list[Job]:
-        """The queue in order, the head first: of all waiting jobs, or of those in the window; or first the one that was committed."""
+        """Return the queue in order, the head first: all waiting jobs, or those in the window; or first the committed head."""
         if self._committed is not None and self._committed.start < 0:
             return [self._committed, *(job for job in self.waiting if job is not self._committed)]
         queue = self._in_order(self.waiting[: self.passes.window or None], policy.order)
@@ -245,7 +240,7 @@ class Reference(Engine):
         return queue
 
     def _easy(self, policy: Policy) -> None:
-        """Algorithm EASY Backfill (mualem01, section 2.2), restarted after every job that it starts."""
+        """Make a pass of algorithm EASY Backfill (mualem01, section 2.2), restarted after every job that it starts."""
         while True:
             queue = self._start_heads(policy)
             if not queue:
@@ -271,20 +266,20 @@ class Reference(Engine):
                 return
 
     def _note_head(self, head: Job, shadow: int) -> None:
-        """The head has a reservation."""
+        """Record the reservation of the head."""
         if head.reserved_start < 0:
             head.reserved_start = shadow
         if self.dynamics and head.shadow_at_head < 0:
             head.shadow_at_head = self._real_shadow(head)
 
     def _shadow(self, head: Job, literal: bool) -> tuple[int, int]:
-        """1. Find the shadow time and extra nodes; read literally, the last started of those with one expected end comes first."""
+        """Return the shadow time and extra processors (step 1); read literally, the job that started last comes first among equal ends."""
         running = reversed(self.running) if literal else self.running
         ends = [(self._expected_end(job, self.now), job.procs) for job in running]
         return find_shadow(ends, self.free, head.procs, self.now, literal)
 
     def _backfill(self, job: Job, head: Job) -> None:
-        """Start a job ahead of the head, and see whether that moves the head's real shadow back (tsafrir06, section V)."""
+        """Start a job ahead of the head, and record whether that moves the head's real shadow back (tsafrir06, section V)."""
         if not self.dynamics:
             self._start(job, BACKFILLED)
             return
@@ -292,7 +287,7 @@ class Reference(Engine):
         if head.initial_shadow < 0:
             head.initial_shadow = before
             if self.policy.order == FCFS:
-                # Only starts move the real shadow, and in order of arrival nobody else starts from the head meanwhile.
+                # Only starts move the real shadow, and in order of arrival no other job starts from the head meanwhile.
                 assert before == head.shadow_at_head, "nothing moved the real shadow before the first backfill"
         self._start(job, BACKFILLED)
         if self._real_shadow(head) > before:
@@ -300,14 +295,14 @@ class Reference(Engine):
             head.suffered += 1
 
     def _real_shadow(self, head: Job) -> int:
-        """When the head would start if the real ends of all running jobs were known, and nobody else started (tsafrir06, section V)."""
+        """Return the head's start if the real ends of running jobs were known and no other job started (tsafrir06, section V)."""
         return find_shadow([(job.end, job.procs) for job in self.running], self.free, head.procs, self.now)[0]
 
     def _backfill_order(self) -> Order:
         return getattr(self.policy, "backfill_order", None) or self.policy.order
 
     def _backfill_without_reservation(self, policy: Policy) -> None:
-        """The heads that fit, then whoever fits; nobody has a reservation."""
+        """Start the heads that fit, then all other jobs that fit; no job has a reservation."""
         queue = self._start_heads(policy)
         if queue:
             queue = self._near_enough(queue, queue[0], policy.order)
@@ -322,7 +317,7 @@ class Reference(Engine):
         return profile
 
     def _reserve_afresh(self, depth: int | None) -> None:
-        """Algorithm conservative backfill from scratch (feitelson98, Fig. 1), with reservations for `depth` blocked jobs only."""
+        """Make a pass of conservative backfill from scratch (feitelson98, Fig. 1), with reservations for `depth` blocked jobs only."""
         profile = self._profile_of_running()
         queue = self._in_order(self.waiting, self.policy.order)
         blocked: list[Job] = []
@@ -341,11 +336,10 @@ class Reference(Engine):
                 self._start(job, BACKFILLED)
 
     def _keep_reservations(self, order: Order, compression: str) -> None:
-        """Algorithm Conservative Backfill (mualem01, section 2.1) with compression.
+        """Make a pass of algorithm Conservative Backfill (mualem01, section 2.1) with compression.
 
-        All reservations are recomputed: while a running job is overdue; once when a prediction has
-        been corrected or a waiting job is planned with another length; and once after a job has started that is expected to run
-        for longer than the place that it was given.
+        All reservations are recomputed: while a running job is overdue; once when a prediction has been corrected or a waiting job is
+        planned with another length; and once after a job has started whose expected runtime is longer than its place.
         """
         overdue = any(job.expected_end <= self.now for job in self.running)
         profile = self._profile_of_running()
@@ -379,7 +373,7 @@ class Reference(Engine):
                     self.reservations_void = True  # it takes what was reserved for others
 
     def _ask(self, policy: Policy) -> None:
-        """Start what a policy in plain Python chooses, checking that it may."""
+        """Start the jobs that a policy in plain Python chooses, after checking that they may start."""
         for job in self._chosen(self.free):
             if job.procs > self.free:
                 raise PolicyError(

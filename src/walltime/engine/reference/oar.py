@@ -1,4 +1,4 @@
-"""The reference engine for OAR's scheduling: the rules of kernel/nodes/oar.py again, in plain Python, slow and independent of it."""
+"""The reference engine for OAR's scheduling: the rules of kernel/nodes/oar.py in plain Python, slow and independent of it."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ class OarJob:
 
     @property
     def arrival(self) -> tuple[int, int]:
-        """By which the queue is ordered."""
+        """Return the sort key of the queue."""
         return self.submit, self.index
 
     @property
     def expected_end(self) -> int:
-        """The end at what it asked for."""
+        """Return the end after the requested time."""
         return self.start + self.believed
 
 
 @dataclass
 class Slot:
-    """From `begin` to `end`, both included, these nodes are free."""
+    """Nodes that are free from `begin` to `end`, both included."""
 
     begin: int
     end: int
@@ -57,7 +57,7 @@ class Slot:
 
 
 class SlotPlan:
-    """What is free from now on, slot by slot: at first all nodes; then `insert` what runs, and `place` what waits, in order."""
+    """The free nodes from now on, slot by slot: at first all nodes; then `insert` running jobs, and `place` waiting ones, in order."""
 
     def __init__(self, now: int, nodes: Iterable[int], security: int, bug: bool):
         self.now, self.security, self.bug = now, security, bug
@@ -65,7 +65,7 @@ class SlotPlan:
         self.pointer = self.slots[0]
 
     def insert(self, start: int, believed: int, nodes: Sequence[int]) -> None:
-        """A running job. One that is overdue counts as if it ended now. These come in order of start, then number."""
+        """Insert a running job; an overdue one counts as if it ended now. These come in order of start, then number."""
         last = max(start + believed + self.security - 1, self.now)
         if self.bug and last <= self.pointer.end and self.pointer is not self.slots[0]:
             self._take(self.slots[0], last, nodes)
@@ -76,7 +76,7 @@ class SlotPlan:
             self._take(slot, last, nodes)
 
     def place(self, job: OarJob) -> tuple[int, list[int]]:
-        """The begin of the earliest slot from which on enough of the same nodes are free, and the first of these, which are taken."""
+        """Take the first nodes of the earliest slot from which on enough of the same ones are free; return its begin and the nodes."""
         length = job.believed + self.security
         for slot in self.slots:
             last = slot.begin + length - 1
@@ -98,7 +98,7 @@ class SlotPlan:
 
 
 class OarReference:
-    """One simulation of OAR's scheduling; `step` it to its end, then read `jobs` and `slots`."""
+    """A simulation of OAR's scheduling; `step` it to its end, then read `jobs` and `slots`."""
 
     def __init__(self, problem: Problem):
         machine, demands, settings = problem.machine, problem.demands, problem.settings
@@ -124,7 +124,7 @@ class OarReference:
         """Something happened after the states of nodes were brought up to date."""
 
     def _begin(self) -> None:
-        """The jobs that run at first get their nodes, in order of their starts; the others are submissions to come."""
+        """Give the jobs that run at first their nodes, in order of their starts; the others are submissions to come."""
         for job in sorted((job for job in self.jobs if self.since[job.index] < NEVER), key=lambda job: (self.since[job.index], job.index)):
             free = sorted(job.may - {n for other in self.running for n in other.nodes})
             if len(free) < job.need:
@@ -136,7 +136,7 @@ class OarReference:
         self.time = min((time for time, _, _ in self.events), default=0)
 
     def step(self, until: float = math.inf) -> bool:
-        """The next step for what has happened, and the pass after it; False if there is none, or it reads a second later than `until`."""
+        """Make the next step and the pass after it; return False if there is none, or it reads a second later than `until`."""
         if not self.begun:
             self._begin()
             self.begun = True
@@ -155,18 +155,18 @@ class OarReference:
         if self._second_read(begin + self.takes.step) > until:
             return False
         self.time = begin
-        self._let_happen()
+        self._process_events()
         self.time += self.takes.step
-        self.again = self._let_happen(self.takes.clock)
+        self.again = self._process_events(self.takes.clock)
         self._pass()
         return True
 
     def _second_read(self, time: int) -> int:
-        """The second that a pass reads which begins then (ms): in it jobs start."""
+        """Return the second that a pass reads which begins then (ms): in it jobs start."""
         return int(max((time + self.takes.clock) // 1000, self.now) + self.takes.tick)
 
-    def _let_happen(self, later: int = 0) -> bool:
-        """All that has happened until so many ms from now; returns whether there was anything."""
+    def _process_events(self, later: int = 0) -> bool:
+        """Process the events until `later` ms from now; return whether there were any."""
         happened = False
         while due := [event for event in self.events if event[0] <= self.time + later]:
             happened = True
@@ -180,7 +180,7 @@ class OarReference:
         return happened
 
     def _release(self, job: OarJob) -> None:
-        """A job has ended; those that waited for it alone are submitted."""
+        """End a job, and submit the jobs that waited for it alone."""
         end = job.start + job.runtime
         for other in release_followers(self.jobs, job.index, end):
             self.events.append((1000 * other.submit + other.noticed, 0, other.index))
@@ -210,14 +210,15 @@ class OarReference:
             self.events.append((self.time + self.takes.launch, 2, job.index))
 
     def _start(self, job: OarJob, start: int, nodes: list[int], launched: int) -> None:
-        """A job runs; its end is noticed once it is launched."""
+        """Run a job; its end is noticed once it is launched."""
         job.start, job.nodes = start, nodes
         self.running.append(job)
         end = 1000 * (start + job.runtime) + job.phase + self.takes.end
         self.events.append((max(end, launched), 1, job.index))
 
-    def __getattr__(self, name: str) -> Array:
-        if name != "slots":
-            raise AttributeError(name)
+    @property
+    def slots(self) -> tuple[Array, Array, Array, Array]:
+        """Return what jobs had of nodes: job, node, processors, second resource; in order of job and node."""
         rows = sorted((job.index, n, int(self.machine.procs[n]), 0) for job in self.jobs for n in job.nodes)
-        return tuple(np.array(rows, np.int64).reshape(len(rows), 4).T)  # type: ignore[return-value]
+        job, node, procs, second = np.array(rows, np.int64).reshape(len(rows), 4).T
+        return job, node, procs, second

@@ -1,8 +1,8 @@
-"""What the reference engine works on, in plain Python: jobs, and free processors over future time."""
+"""Jobs, and free processors over future time, for the reference engine in plain Python."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ IMMEDIATE, RESERVED, BACKFILLED = 0, 1, 2
 
 @dataclass(eq=False)
 class Job:
-    """A job as the scheduler knows it, and what becomes of it; times in seconds."""
+    """A job for the scheduler, and what becomes of it; times in seconds."""
 
     index: int
     """Place in the order of arrival, from 0."""
@@ -22,7 +22,7 @@ class Job:
     """What is planned for it while it waits; with predictions, see `estimate`, `order_length` and `run_length`."""
     procs: int
     after: int = -1
-    """Index of the job after whose end this one is submitted; -1 for nobody's."""
+    """Index of the job after whose end this one is submitted; -1 for none."""
     think: int = 0
     start: int = -1
     kind: int = IMMEDIATE
@@ -41,7 +41,7 @@ class Job:
     shadow_at_head: int = -1
     """Its real shadow in the first pass that found it blocked at the head; -1 if there was none."""
     shortest: bool = field(default=False, init=False)
-    """No job, of those that waited when it was chosen, had a shorter real runtime (tsafrir06, section VI)."""
+    """No job that waited when it was chosen had a shorter real runtime (tsafrir06, section VI)."""
     alone: bool = field(default=False, init=False)
     """No other job waited when it was chosen."""
 
@@ -59,17 +59,17 @@ class Job:
 
     @property
     def end(self) -> int:
-        """When the running job will really end; the scheduler does not look at it."""
+        """Return the real end of the running job, which the scheduler does not read."""
         return self.start + self.runtime
 
     @property
     def expected_end(self) -> int:
-        """When the scheduler expects the running job to end."""
+        """Return the expected end of the running job."""
         return self.start + self.run_length
 
     @property
     def delay(self) -> int:
-        """How long after its initial real shadow it started; 0 if it suffered from no wild backfill."""
+        """Return how long after its initial real shadow it started; 0 if it suffered from no wild backfill."""
         return self.start - self.initial_shadow if self.suffered else 0
 
 
@@ -82,7 +82,7 @@ class Profile:
         self.change: dict[int, int] = {}
 
     def occupy(self, begin: int, end: int, procs: int) -> None:
-        """Take processors (give back, if negative) from `begin` until `end`."""
+        """Take processors (release them, if negative) from `begin` until `end`."""
         if begin <= self.now:
             self.free -= procs
         else:
@@ -90,7 +90,7 @@ class Profile:
         self.change[end] = self.change.get(end, 0) + procs
 
     def anchor(self, job: Job) -> int:
-        """The first point where enough processors are available, and remain so until the job's expected end."""
+        """Return the first point where enough processors are available, and remain so until the job's expected end."""
         free = self.free
         anchor = self.now if free >= job.procs else None
         for time in sorted(self.change):
@@ -111,13 +111,23 @@ class Profile:
         return anchor
 
 
+def within_limits(job: Any, running: Iterable[Any], limits: Sequence[Sequence[int]]) -> bool:
+    """Return whether a job may start beside the running ones: `limits` on jobs, processors and second resource, by number."""
+    for k in job.limits:
+        group = [other for other in running if k in other.limits] + [job]
+        used = len(group), sum(other.procs for other in group), sum(other.second for other in group)
+        if any(a > b for a, b in zip(used, limits[k], strict=True)):
+            return False
+    return True
+
+
 def release_followers(jobs: Iterable[Any], ended: int, end: int) -> list[Any]:
-    """Tell the jobs that wait for a job (an index) that it has ended (s); return those that wait for no further one.
+    """Note for the jobs that wait for a job (an index) that it has ended (s); return those that wait for no further one.
 
     A job that follows it is submitted after its think time, but not before 0 s, the others at once.
     """
-    told = [job for job in jobs if ended in job.waits_for]
-    for job in told:
+    waiting = [job for job in jobs if ended in job.waits_for]
+    for job in waiting:
         job.waits_for.remove(ended)
         job.submit = max(end + job.think, 0) if job.after == ended else max(job.submit, end)
-    return [job for job in told if not job.waits_for]
+    return [job for job in waiting if not job.waits_for]

@@ -1,16 +1,17 @@
-"""The reference engine for machines of several pools: the rules of kernel/pools/loop.py again, in plain Python, slow and independent."""
+"""The reference engine for machines of several pools: the rules of kernel/pools/loop.py in plain Python, slow and independent of it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from walltime.engine.problem import IDLE, NEVER, Demands, Pools, Problem, ShutHours
 from walltime.engine.reference.engine import Engine
-from walltime.engine.reference.plain import BACKFILLED, IMMEDIATE, RESERVED, Job, release_followers
+from walltime.engine.reference.plain import BACKFILLED, IMMEDIATE, RESERVED, Job, release_followers, within_limits
 from walltime.errors import EngineError, WorkloadError
 from walltime.policy import Order
 
@@ -20,7 +21,7 @@ Amount = tuple[int, int]
 
 @dataclass(eq=False)
 class ClusterJob(Job):
-    """A job; `pools` are those of its partition, in the order in which they are taken. `since`: the start of one that runs at first."""
+    """A job; `pools`: the pools of its partition, in the order in which they are taken. `since`: the start of one that runs at first."""
 
     second: int = 0
     pools: Sequence[int] = ()
@@ -37,10 +38,10 @@ Place = tuple[ClusterJob, int, dict[int, Amount]]
 
 @dataclass
 class Pass:
-    """What a pass over the queue has decided so far.
+    """Decisions of a pass over the queue so far.
 
-    `selected`: the jobs that may have a reservation, None where that depends on `reservations`, how many there are by pool and class of
-    lengths; `blocked`: the pools for which somebody waits, `closed`: those of them that nobody behind may use.
+    `selected`: the jobs that may have a reservation, None where that depends on `reservations`, their number by pool and class of lengths;
+    `blocked`: the pools for which a job waits, `closed`: those of them that no job behind may use.
     """
 
     selected: set[int] | None
@@ -50,12 +51,11 @@ class Pass:
     closed: set[int] = field(default_factory=set)
 
     def blocks(self, job: ClusterJob) -> bool:
-        """Return whether somebody ahead waits for a pool of the job."""
+        """Return whether a job ahead waits for a pool of the job."""
         return bool(self.blocked & set(job.pools))
 
 
-@dataclass
-class Shortage:
+class Shortage(NamedTuple):
     """Capacity of a pool that is missing in [begin, end), and known from `known` on."""
 
     pool: int
@@ -67,7 +67,7 @@ class Shortage:
 
 
 class ClusterReference(Engine):
-    """One simulation on a machine of several pools; `run` it, then read `jobs`."""
+    """A simulation on a machine of several pools; `run` it, then read `jobs`."""
 
     def __init__(self, problem: Problem):
         machine, demands = problem.machine, problem.demands
@@ -101,10 +101,8 @@ class ClusterReference(Engine):
         self.backfills = self.passes.backfills
         self._earliest: dict[int, int] = {}  # relaxed: the earliest reservation of each job that has had one in every pass since
 
-    # ------------------------------------------------------------------ events
-
     def _place_first(self) -> None:
-        """The jobs that run at first get their places, in order of their starts."""
+        """Give the jobs that run at first their places, in order of their starts."""
         self._placed = True
         for since, job in sorted(((job.since, job) for job in self.jobs if job.since is not None), key=lambda one: (one[0], one[1].index)):
             free = {p: self._free_now(p, before_first=True) for p in job.pools}
@@ -116,7 +114,7 @@ class ClusterReference(Engine):
             self.running.append(job)
 
     def step(self, until: float = math.inf) -> bool:
-        """Handle the next event and make the pass after it; False if there is none, or it is later than `until`, s."""
+        """Handle the next event and make the pass after it; return False if there is none, or it is later than `until`, s."""
         if not self._placed:
             self._place_first()
         times, woken = self._event_times()
@@ -128,22 +126,34 @@ class ClusterReference(Engine):
         first, another_round = not self._seen, self._seen and min(times) <= self.now
         self.now, self._seen, self._woken = min(times), True, woken
         self._wake_ups.discard(self.now)
-        if first:
-            self._note_first()
-        self._end_jobs()
+        for job in self.jobs if first else ():  # those that run at first are predicted and have started
+            if job.since is not None:
+                self._introduce(job)
+                self._note_start(job)
+        for job in sorted((job for job in self.running if job.end == self.now), key=lambda job: job.ticket):
+            self.running.remove(job)
+            self.ended_early = self.ended_early or self.now < job.expected_end
+            self._note_end(job)
+            release_followers(self.jobs, job.index, self.now)
         self._correct_expired()
         # Another round of the instant, in which a job of no length has ended, keeps the reservations that the first one has made.
         if not another_round and any(min(s.known, s.begin) == self.now for s in self.shortages):
             self.reservations_void = True
-        self._let_in()
-        self._predict_again()
+        for job in [self.jobs[k] for k in sorted(self.coming)]:
+            if not job.waits_for and job.submit == self.now:
+                self.coming.remove(job.index)
+                self._enter(job)
+        for job in self.waiting if self.predictions is not None and self.predictions.again else ():
+            planned = job.believed
+            self._predict(job)
+            self.reservations_void = self.reservations_void or job.believed != planned
         self._decide()
         return True
 
     _placed = _seen = False
 
     def _event_times(self) -> tuple[list[int], int]:
-        """When something happens, and how often in a row nothing has but that a policy in plain Python was asked."""
+        """Return when something happens, and how often in a row only a policy in plain Python was called."""
         times = [job.end for job in self.running]
         times += [self.jobs[k].submit for k in self.coming if not self.jobs[k].waits_for]
         times += [job.expected_end for job in self.running if self._can_be_corrected(job)]
@@ -155,7 +165,7 @@ class ClusterReference(Engine):
         return [*times, *wake_up], woken
 
     def _change_times(self, jobs_ahead: bool) -> list[int]:
-        """When outages are known, begin and end, and windows do; of windows for `IDLE` more, once nothing else is ahead."""
+        """Return when outages become known, begin and end, and windows do; windows for `IDLE` more, once nothing else is ahead."""
         changes = [time for s in self.shortages for time in (min(s.known, s.begin), s.begin, s.end) if time < NEVER]
         if jobs_ahead or any(time > self.now for time in changes):
             self._quiet_from = None
@@ -172,33 +182,6 @@ class ClusterReference(Engine):
             return self._starts_nothing()
         return EngineError(f"{len(self.waiting) + len(self.coming)} jobs wait for ever", "endless_wait")
 
-    def _note_first(self) -> None:
-        """Predict the jobs that run at first, and tell the predictor and the policy that they have started."""
-        for job in [job for job in self.jobs if job.since is not None]:
-            self._introduce(job)
-            self._note_start(job)
-
-    def _end_jobs(self) -> None:
-        for job in sorted((job for job in self.running if job.end == self.now), key=lambda job: job.ticket):
-            self.running.remove(job)
-            self.ended_early = self.ended_early or self.now < job.expected_end
-            self._note_end(job)
-            release_followers(self.jobs, job.index, self.now)
-
-    def _let_in(self) -> None:
-        """The jobs that are submitted now wait."""
-        for job in [self.jobs[k] for k in sorted(self.coming)]:
-            if not job.waits_for and job.submit == self.now:
-                self.coming.remove(job.index)
-                self._enter(job)
-
-    def _predict_again(self) -> None:
-        """Predict all waiting jobs again, if that is wanted; another length breaks the reservations."""
-        for job in self.waiting if self.predictions is not None and self.predictions.again else ():
-            planned = job.believed
-            self._predict(job)
-            self.reservations_void = self.reservations_void or job.believed != planned
-
     def _decide(self) -> None:
         """Make the pass of this instant, again as long as what it starts changes what it has planned."""
         if self.passes.kind == "kept":
@@ -207,19 +190,20 @@ class ClusterReference(Engine):
         elif self._own is not None:
             self._ask()
         else:
-            selected = self._selected()
+            selected = None
+            if self.passes.kind == "selective":
+                least = self.mean_slowdown() if self.passes.adapts else self.passes.factor
+                selected = {job.index for job in self.waiting if (self.now - job.submit + job.believed) / job.believed > least}
             while self._pass(Pass(selected)):
                 pass
 
     def _planned_end(self, job: ClusterJob) -> int:
-        """One that is overdue is expected to end in a second; one that starts in this pass, when it was planned to."""
+        """Return the planned end: in a second if overdue, and the one planned while it waited if it starts in this pass."""
         length = job.believed if job in self._planned_now else job.run_length
         return max(job.start + length, self.now + 1)
 
-    # ------------------------------------------------------------------ capacity
-
     def _free_now(self, pool: int, before_first: bool = False) -> Amount:
-        """What is free of a pool; below 0 where capacity has gone that is in use."""
+        """Return what is free of a pool; below 0 where capacity has gone that is in use."""
         procs, second = self.capacity[pool]
         for s in self.shortages:
             if s.pool == pool and not before_first and s.begin <= self.now < s.end:
@@ -230,7 +214,7 @@ class ClusterReference(Engine):
         return procs, second
 
     def _free_at(self, pool: int, time: int, planned: Sequence[Place]) -> Amount:
-        """What is expected to be free of a pool at a time from now on."""
+        """Return what is expected to be free of a pool at a time from now on."""
         procs, second = self._free_now(pool)
         if time > self.now:
             for job in self.running:
@@ -251,7 +235,7 @@ class ClusterReference(Engine):
         return procs, second
 
     def _share(self, job: ClusterJob, free: dict[int, Amount]) -> dict[int, Amount] | None:
-        """What a job takes of each of its pools, in their order; None if there is not enough."""
+        """Return what a job takes of each of its pools, in their order; None if there is not enough."""
         procs, second = job.procs, job.second
         given = {}
         for pool in job.pools:
@@ -261,7 +245,7 @@ class ClusterReference(Engine):
         return given if procs == 0 and second == 0 else None
 
     def _fits(self, job: ClusterJob, begin: int, planned: Sequence[Place], closed: set[int]) -> dict[int, Amount] | None:
-        """What a job would take of its pools if it began then; None if it does not fit for all the time that it is planned for."""
+        """Return what a job would take of its pools if it began then; None if it does not fit for its planned length."""
         moments = [begin, *(time for time in self._moments(planned) if begin < time < begin + job.believed)]
         least = {}
         for pool in job.pools:
@@ -271,39 +255,25 @@ class ClusterReference(Engine):
         return self._share(job, least)
 
     def _moments(self, planned: Sequence[Place]) -> list[int]:
-        """When what is expected to be free changes."""
+        """Return when what is expected to be free changes."""
         times = {self._planned_end(job) for job in self.running}
         times |= {time for s in self.shortages if s.known <= self.now or s.begin <= self.now for time in (s.begin, s.end)}
         times |= {time for job, begin, _ in planned for time in (begin, begin + job.believed)}
         return sorted(time for time in times if time > self.now)
 
-    # ---------------------------------------------------------------- policies
-
-    def _selected(self) -> set[int] | None:
-        """Selective reservations: the jobs that have one in this pass; None for other policies."""
-        if self.passes.kind != "selective":
-            return None
-        least = self.mean_slowdown() if self.passes.adapts else self.passes.factor
-        return {job.index for job in self.waiting if (self.now - job.submit + job.believed) / job.believed > least}
-
     def _reserves(self, job: ClusterJob, so_far: Pass) -> bool:
-        """Whether a job gets a reservation if it is blocked: where it is selected, or each of its pools has fewer than `depth`."""
+        """Return whether a job gets a reservation if blocked: it is selected, or each of its pools has fewer than `depth`."""
         if so_far.selected is not None:
             return job.index in so_far.selected
         own = self._class_of(job)
         return all(so_far.reservations.get((pool, own), 0) < (1 if self.passes.bounds else self.depth) for pool in job.pools)
 
     def _class_of(self, job: ClusterJob) -> int:
-        """The number of the queue of a job where there are several, by its length."""
+        """Return the number of the queue of a job where there are several, by its length."""
         return sum(job.believed >= bound for bound in self.passes.bounds)
 
-    def _latest(self, job: ClusterJob, begin: int) -> int:
-        """Relaxed backfilling: how late a job that could begin then may begin; its first reservation has been noted."""
-        self._earliest[job.index] = earliest = min(self._earliest.get(job.index, begin), begin)
-        return max(begin, earliest + math.floor(self.passes.omega * (job.reserved_start - job.submit)))
-
     def _ask(self) -> None:
-        """Start what a policy in plain Python chooses, and what its pools and limits let start; free is what all pools have together."""
+        """Start the jobs that a policy in plain Python chooses and that pools and limits let start; free is the sum of all pools."""
         self._planned_now = []
         free = sum(max(self._free_now(pool)[0], 0) for pool in range(len(self.capacity)))
         for job in self._chosen(free):
@@ -314,7 +284,7 @@ class ClusterReference(Engine):
             self._start(job, given, any(set(other.pools) & set(job.pools) for other in ahead))
 
     def _pass(self, so_far: Pass) -> bool:
-        """Consider the waiting jobs in order; see the rules in kernel/pools/loop.py. Returns whether it must be made again."""
+        """Consider the waiting jobs in order, by the rules in kernel/pools/loop.py; return whether the pass must be made again."""
         self._planned_now = []
         order = getattr(self.policy, "backfill_order", None) or self.policy.order
         considered: list[ClusterJob] = []
@@ -338,7 +308,7 @@ class ClusterReference(Engine):
         return self._backfill(later if order == self.policy.order else self._in_order(later, order), considered, so_far)
 
     def _is_left(self, job: ClusterJob, order: Order, reserves: bool, so_far: Pass) -> bool:
-        """Whether a job is left for the backfill order, after all reservations have been made."""
+        """Return whether a job is left for the backfill order, after all reservations have been made."""
         if reserves or not self.backfills:
             return False
         if so_far.selected is None and not so_far.blocks(job):
@@ -346,7 +316,7 @@ class ClusterReference(Engine):
         return order != self.policy.order or self.passes.kind in ("selective", "multiqueue")
 
     def _start_in_turn(self, job: ClusterJob, given: dict[int, Amount], reserves: bool, so_far: Pass) -> bool:
-        """Start a job when it is considered; returns whether the pass must be made again."""
+        """Start a job when it is considered; return whether the pass must be made again."""
         if reserves and self.depth > 1 and job.reserved_start < 0:
             job.reserved_start = self.now
         if not so_far.blocks(job):
@@ -354,7 +324,7 @@ class ClusterReference(Engine):
         return self._start(job, given, so_far.blocks(job))
 
     def _plan(self, job: ClusterJob, so_far: Pass) -> None:
-        """Reserve the first place that the plan has for a blocked job; relaxed, the first from when it may begin at the latest."""
+        """Reserve the first place in the plan for a blocked job; relaxed, the first from its latest begin on."""
         moments = self._moments(so_far.planned)
         place = self._first_fit(job, moments, so_far.planned, so_far.closed)
         if place is None:
@@ -362,12 +332,13 @@ class ClusterReference(Engine):
         if job.reserved_start < 0:
             job.reserved_start = place[1]
         if self.passes.kind == "relaxed":
-            latest = self._latest(job, place[1])
+            self._earliest[job.index] = earliest = min(self._earliest.get(job.index, place[1]), place[1])
+            latest = max(place[1], earliest + math.floor(self.passes.omega * (job.reserved_start - job.submit)))
             place = self._first_fit(job, [latest, *(time for time in moments if time > latest)], so_far.planned, so_far.closed) or place
         so_far.planned.append(place)
 
     def _block(self, job: ClusterJob, reserves: bool, so_far: Pass) -> None:
-        """A job waits: its pools are blocked for those behind it, and without backfilling closed."""
+        """Block a waiting job's pools for those behind it, and close them without backfilling."""
         so_far.blocked.update(job.pools)
         if not self.backfills:
             so_far.closed.update(job.pools)
@@ -376,7 +347,7 @@ class ClusterReference(Engine):
             so_far.reservations[key] = so_far.reservations.get(key, 0) + 1
 
     def _backfill(self, jobs: Sequence[ClusterJob], considered: Sequence[ClusterJob], so_far: Pass) -> bool:
-        """Start those of the jobs that fit beside all reservations; returns whether the pass must be made again."""
+        """Start the jobs that fit beside all reservations; return whether the pass must be made again."""
         for job in jobs:
             given = self._fits(job, self.now, so_far.planned, so_far.closed) if self._within_limits(job) else None
             if given is not None:
@@ -387,7 +358,7 @@ class ClusterReference(Engine):
         return False
 
     def _first_fit(self, job: ClusterJob, begins: Sequence[int], planned: Sequence[Place], closed: set[int]) -> Place | None:
-        """The first place of a job that begins at one of these times."""
+        """Return the first place of a job that begins at one of these times."""
         for begin in begins:
             given = self._fits(job, begin, planned, closed)
             if given is not None:
@@ -395,7 +366,7 @@ class ClusterReference(Engine):
         return None
 
     def _start(self, job: ClusterJob, given: dict[int, Amount], behind: bool) -> bool:
-        """Start a job; returns whether, with at most one reservation, what it leaves is not what was planned."""
+        """Start a job; return whether, with at most one reservation, what it leaves is not what was planned."""
         job.start, job.given, job.ticket, job.reservation = self.now, given, self._started, -1
         self._started += 1
         job.kind = BACKFILLED if behind else IMMEDIATE if job.submit == self.now else RESERVED
@@ -406,7 +377,7 @@ class ClusterReference(Engine):
         return self.depth <= 1 and job.run_length != job.believed
 
     def _keep_reservations(self) -> bool:
-        """Conservative backfilling with compression (mualem01, section 2.1); returns whether the pass must be made again."""
+        """Make a pass of conservative backfilling (mualem01, section 2.1); return whether it must be made again."""
         self._planned_now = []
         overdue = any(job.expected_end <= self.now for job in self.running)
         afresh = overdue or self.reservations_void
@@ -423,14 +394,14 @@ class ClusterReference(Engine):
         return self._start_due(queue)
 
     def _give_up_reservations(self, queue: Sequence[ClusterJob], every: bool) -> None:
-        """A job that is over one of its limits, or every job, loses its reservation, as if a job had ended early."""
+        """Take the reservation of every job, or of those over a limit, as if a job had ended early."""
         for job in queue:
             if job.reservation >= 0 and (every or not self._within_limits(job)):
                 job.reservation = -1
                 self.ended_early = True
 
     def _compress(self, queue: Sequence[ClusterJob], planned: dict[int, Place]) -> None:
-        """Each job in turn gets the earliest place beside those of all others, which is never later than the one that it had."""
+        """Give each job in turn the earliest place beside all others, which is never later than its old one."""
         for job in queue:
             old = planned.pop(job.index)[1]
             self._reserve(job, planned)
@@ -447,7 +418,7 @@ class ClusterReference(Engine):
                 job.reserved_start = job.reservation
 
     def _start_due(self, queue: Sequence[ClusterJob]) -> bool:
-        """Start the jobs whose time has come, in order of arrival; returns whether one that may not now has to give its place up."""
+        """Start the jobs that are due, in order of arrival; return whether one that may not start now must give up its place."""
         again = False
         for job in sorted((job for job in queue if job.reservation == self.now), key=lambda job: job.arrival):
             if not self._within_limits(job):
@@ -459,18 +430,13 @@ class ClusterReference(Engine):
         return again
 
     def _within_limits(self, job: ClusterJob) -> bool:
-        """Whether neither a window nor a limit keeps a job from starting now."""
+        """Return whether windows and limits let a job start now."""
         if any(self._is_shut(self.windows[k], job) for k in (self.windows_of[job.index] if self.windows else ())):
             return False
-        for k in job.limits:
-            group = [other for other in self.running if k in other.limits] + [job]
-            used = len(group), sum(other.procs for other in group), sum(other.second for other in group)
-            if any(a > b for a, b in zip(used, self.limits[k], strict=True)):
-                return False
-        return True
+        return within_limits(job, self.running, self.limits)
 
     def _is_shut(self, hours: ShutHours, job: ClusterJob) -> bool:
-        """Whether a job would run in hours that are shut, or, where they may not be crossed, into such hours."""
+        """Return whether a job would run in shut hours, or into such hours where they may not be crossed."""
         stretches = hours.until(self.now)
         following = int(np.searchsorted(stretches.begin, self.now, "right"))
         if following > 0 and self.now < stretches.end[following - 1]:
@@ -478,6 +444,6 @@ class ClusterReference(Engine):
         return bool(hours.crossing and following < len(stretches.begin) and stretches.begin[following] < self.now + job.estimate)
 
     def _queue(self) -> list[ClusterJob]:
-        """The waiting jobs by tier, then in the policy's order."""
+        """Return the waiting jobs by tier, then in the policy's order."""
         order = self.policy.order
         return sorted(self._in_order(self.waiting, order), key=lambda job: -job.tier)

@@ -1,4 +1,4 @@
-"""Fair shares in plain Python, for the reference engine: what accounts and users have used, and their factors."""
+"""Fair shares in plain Python, for the reference engine: the use of accounts and users, and their factors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class FairShares:
         self._rank()
 
     def add(self, used: Mapping[int, int]) -> None:
-        """Decay what has been used, and add what is new: processor-seconds by user."""
+        """Decay the use so far, and add new use: processor-seconds by user."""
         for k in range(len(self.parent)):
             self.used[k] = self.used[k] * self.decay + used.get(k, 0) if self.is_user[k] else 0.0
         for k in reversed(range(len(self.parent))):
@@ -45,7 +45,7 @@ class FairShares:
                 self.factor[k] = (users - place) / users
 
     def _served(self, above: int, place: int = 0) -> list[tuple[int, list[int]]]:
-        """The users below an account, the best served last: groups of those that are tied, each with the users before it."""
+        """Return the users below an account, the best served last: groups of tied users, each with the number of users before it."""
         groups: list[tuple[int, list[int]]] = []
         last = None
         for k in sorted(self.children[above], key=lambda k: (-self._level(k), not self.is_user[k], k)):
@@ -69,7 +69,7 @@ class FairShares:
         return self.shares[k] / self.used[k] if self.used[k] > 0 else math.inf
 
     def _classic(self, above: int, share: float, effective: float) -> None:
-        """2 ** -(effective use / share) for all users below an account with this share of the whole and this effective use."""
+        """Set the factor 2 ** -(effective use / share) of all users below an account with this share and effective use."""
         total = sum(self.shares[k] for k in self.children[above])
         for k in self.children[above]:
             part = self.shares[k] / total if total else 0.0

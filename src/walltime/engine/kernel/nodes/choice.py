@@ -1,6 +1,4 @@
-"""Nodes for a job: which it can use, whether these suffice, and which of them it gets (loop.py has the rules)."""
-
-from __future__ import annotations
+"""Nodes for a job: which ones it can use, whether these suffice, and which of them it gets (loop.py has the rules)."""
 
 from walltime.compiled.jit import called_kernel, kernel
 from walltime.engine.kernel.bits import count_bits, next_member, number_of, total_between, total_of
@@ -9,23 +7,30 @@ from walltime.engine.kernel.nodes.memory import CAPACITY, CLOSED, USABLE
 
 
 @kernel
-def row_at(state, running, time):
-    """The row of `Use.free` with what is free at a time, by the releases until then; now, what is really free."""
-    first, end = 0, state.running if time > state.now else 0
+def released_by(state, running, time):
+    """Return the number of running jobs whose nodes the plan has back by a time."""
+    first, end = 0, state.running
     while first < end:
         middle = (first + end) // 2
         if running[middle].release <= time:
             first = middle + 1
         else:
             end = middle
-    return 0 if first == 0 else running[first - 1].row
+    return first
+
+
+@kernel
+def row_at(state, running, time):
+    """Return the row of `Use.free` with what is free at a time, by the releases until then; now, what is really free."""
+    released = released_by(state, running, time) if time > state.now else 0
+    return 0 if released == 0 else running[released - 1].row
 
 
 @called_kernel
-def missing(state, job, members, outages, sets, running, free, blocks, time, length):
+def procs_missing(state, job, members, outages, sets, running, free, blocks, time, length):
     """Find the nodes that a job can use for a length from a time on, after the first `state.ahead` blocks: the set USABLE.
 
-    `members`: the row of its partition's set of nodes. Returns 0 if they suffice, else so many processors that at least as many more must
+    `members`: the row of its partition's set of nodes. Returns 0 if they suffice, else a number of processors: at least as many more must
     become free.
     """
     row = row_at(state, running, time)
@@ -52,30 +57,30 @@ def missing(state, job, members, outages, sets, running, free, blocks, time, len
             _leave_out(sets, out.row, 0, words)
     for k in range(state.ahead):
         block = blocks[k]
-        if block.keeps_from < time + length and block.end > time:
+        if block.valid_from < time + length and block.end > time:
             _leave_out(sets, block.row, block.first_word, block.last_word + 1)
     nodes = 0
     for w in range(words):
         nodes += count_bits(sets[USABLE, w])
-    lacks = max(0, job.nodes - nodes)
+    shortfall = max(0, job.nodes - nodes)
     if not job.whole:
         procs = nodes if procs_planes == 1 else total_of(free[row], 0, procs_planes, sets[USABLE])
-        lacks = max(lacks, job.procs - procs)
-        if lacks == 0 and job.second > 0 and total_of(free[row], procs_planes, planes, sets[USABLE]) < job.second:
-            lacks = 1
-    return lacks
+        shortfall = max(shortfall, job.procs - procs)
+        if shortfall == 0 and job.second > 0 and total_of(free[row], procs_planes, planes, sets[USABLE]) < job.second:
+            shortfall = 1
+    return shortfall
 
 
 @kernel
 def _leave_out(sets, row, first, end):
-    """Take the nodes of a set from the usable ones, in some words."""
+    """Remove the nodes of a set from the usable ones, in some words."""
     for w in range(first, end):
         sets[USABLE, w] &= ~sets[row, w]
 
 
 @kernel
 def _only_with_second(free, procs_planes, usable, least):
-    """Take from a set the nodes that have less than this of the second resource free."""
+    """Remove from a set the nodes that have less than this of the second resource free."""
     for w in range(len(usable)):
         more, equal = 0, -1  # the nodes that have more, or as much, by the bits looked at so far
         if least >> (len(free) - procs_planes) > 0:
@@ -91,9 +96,9 @@ def _only_with_second(free, procs_planes, usable, least):
 
 @called_kernel
 def choose(state, job, site, running, free, choice, time):
-    """Choose nodes for a job among those that it can use at a time, of which there are enough: `state.chosen` ranges.
+    """Choose nodes for a job among the usable ones at a time, of which there are enough: `state.chosen` ranges.
 
-    Best fit on consecutive nodes: whole runs of usable nodes, the largest first, until what is left fits into one; of these the smallest.
+    Best fit on consecutive nodes: whole runs of usable nodes, the largest first, until the rest fits into one; then the smallest such run.
     """
     runs, heap, planes = choice.runs, choice.heap, free[row_at(state, running, time)]
     count = _find_runs(state, job, site, planes, runs)
@@ -127,7 +132,10 @@ def choose(state, job, site, running, free, choice, time):
         for k in range(place, end):
             if whole and left_nodes == 0:
                 break
-            node = _node_at(site, job.partition, k)
+            s = site.partitions[job.partition].last_stretch - 1
+            while site.stretches[s].place > k:
+                s -= 1
+            node = site.stretches[s].node + k - site.stretches[s].place
             procs = number_of(planes, 0, state.procs_planes, node)
             if not whole:
                 procs = min(procs, left_procs - max(0, left_nodes - 1))
@@ -142,7 +150,7 @@ def choose(state, job, site, running, free, choice, time):
 
 @kernel
 def _find_runs(state, job, site, planes, runs):
-    """Note the runs of consecutive usable nodes of a job's partition, and what they have; returns how many there are."""
+    """Find the runs of consecutive usable nodes of a job's partition, and what they have; return their number."""
     part, usable, count, behind = site.partitions[job.partition], site.sets[USABLE], 0, -1
     for k in range(part.first_stretch, part.last_stretch):
         stretch = site.stretches[k]
@@ -165,24 +173,15 @@ def _find_runs(state, job, site, planes, runs):
 
 @kernel
 def _suffices(run, whole, left_nodes, left_procs, left_second):
-    """Whether a run has what is left to be found."""
+    """Return whether a run has what is still needed."""
     if run.nodes < left_nodes:
         return False
     return whole > 0 or (run.procs >= left_procs and run.second >= left_second)
 
 
 @kernel
-def _node_at(site, partition, place):
-    """The node at a place of a partition's list."""
-    k = site.partitions[partition].last_stretch - 1
-    while site.stretches[k].place > place:
-        k -= 1
-    return site.stretches[k].node + place - site.stretches[k].place
-
-
-@kernel
 def _take(state, site, choice, partition, place, end, procs):
-    """Choose the nodes at the places [place, end) of a partition, and so many processors of each."""
+    """Choose the nodes at the places [place, end) of a partition, with this many processors of each."""
     part = site.partitions[partition]
     for k in range(part.first_stretch, part.last_stretch):
         stretch = site.stretches[k]
@@ -197,7 +196,7 @@ def _take(state, site, choice, partition, place, end, procs):
 
 @kernel
 def _take_node(state, choice, node, procs, second):
-    """Choose so much of a node."""
+    """Choose an amount of a node."""
     if state.chosen > 0:
         last = choice.chosen[state.chosen - 1]
         if last.node + last.count == node and last.procs == procs and last.second == second:

@@ -1,28 +1,24 @@
 """The event loop for Slurm's scheduling: a main scheduler at events, and a backfill scheduler in cycles, on single nodes.
 
-The rules, which reference/nodes.py states again in plain Python:
+The rules, which reference/nodes.py states in plain Python:
 
 * The queue is in order of the partition's tier, then priority, then arrival. A job over one of its limits is passed over.
 * The main scheduler runs when a job has come or ended, over the first `depth` jobs, and at every multiple of `interval` over all, if
-  something has happened. It starts jobs in order; one that does not fit closes its partition, and the nodes of it, to all behind it.
-* Backfill runs at every multiple of `cycle` if something has happened since the last time: a job came, ended, started or outlived what it
-  was planned for, capacity changed, or the queue has another order. It tries `most_tested` jobs in order. A job gets the earliest time, at
-  most `window` ahead, at which enough nodes are free of running jobs (by their planned ends) and stay free of reservations; if that is
-  now it starts, else its nodes are kept for it as a whole, from then (rounded down to `resolution`) until it would end (rounded up).
+  something has happened. It starts jobs in order; one that does not fit closes its partition and its nodes to all jobs behind it.
+* Backfill runs at every multiple of `cycle` if something has happened since the last time: a job came, ended, started or outlived its
+  planned runtime, capacity changed, or the queue has another order. It tries `most_tested` jobs in order. A job gets the earliest time,
+  at most `window` ahead, at which enough nodes are free of running jobs (by their planned ends) and stay free of reservations; if that is
+  now it starts, else its whole nodes are reserved, from then (rounded down to `resolution`) until it would end (rounded up).
 * A job with a `time_min` is planned by it in backfill, and when it starts it gets what fits, in minutes, at least that; or, if that is a
   soft limit, its whole limit.
-* Nodes are taken as choice.py says. An outage that is known is like a reservation. What runs when an outage begins runs on.
+* choice.py chooses nodes. An outage that is known is like a reservation. Jobs that run when an outage begins run on.
 
 Simplified: passes take no time, so nothing changes while they are made.
 """
 
-from __future__ import annotations
-
 from walltime.compiled.jit import called_kernel, kernel
-from walltime.engine.kernel.followers import release
 from walltime.engine.kernel.heap import drop_first, push
 from walltime.engine.kernel.memory import BACKFILLED, DONE, IMMEDIATE, NEVER, PAUSED, REACHED, RESERVED, STUCK
-from walltime.engine.kernel.nodes.changes import tell_prospects
 from walltime.engine.kernel.nodes.choice import choose
 from walltime.engine.kernel.nodes.memory import CLOSED
 from walltime.engine.kernel.nodes.plan import (
@@ -30,24 +26,25 @@ from walltime.engine.kernel.nodes.plan import (
     first_to_look_at,
     forget,
     holds_as_before,
-    lacks,
     least_needed,
     leave_plan,
     length_of,
     look_ahead,
     measure_again,
-    pass_over,
+    refresh_earliest_starts,
     room_until,
+    shortfall,
 )
 from walltime.engine.kernel.nodes.priority import count_end, priority_of, rank_users, sum_up_use
 from walltime.engine.kernel.nodes.use import end_use, is_any_overdue, move_overdue, start_use
 from walltime.engine.kernel.pools.limits import count_towards_limits, within_limits
+from walltime.engine.kernel.running import release
 
 
 def run_slurm(state, rules, jobs, site, use, plan, traffic, budget):
     """Simulate until all jobs have started and ended, or until about `budget` steps have been taken; returns as `run_cluster` does.
 
-    It also pauses where there may not be room for all that could start; `with_room` of memory.py makes more.
+    It also pauses where there may not be room for all jobs that could start; `with_room` of memory.py makes more.
     """
     if not state.begun:
         rank_users(rules, traffic.tree)
@@ -65,7 +62,7 @@ def run_slurm(state, rules, jobs, site, use, plan, traffic, budget):
             if now == NEVER:
                 return STUCK
             state.now = now
-            _let_happen(state, rules, jobs, site, use, plan, traffic)
+            _process_events(state, rules, jobs, site, use, plan, traffic)
             state.between = 1
         if state.spare_rows < state.waiting or len(use.ranges) - state.ranges < state.most_ranges:
             return PAUSED
@@ -81,17 +78,16 @@ def run_slurm(state, rules, jobs, site, use, plan, traffic, budget):
             if rules.backfill and state.news > 0 and state.now % rules.cycle == 0:
                 state.news = 0
                 budget -= _cycle(state, rules, jobs, site, use, plan, traffic)
-            _wait_for_age(state, rules, jobs, traffic.queue)
+            for i in range(state.waiting if rules.least_age > 0 else 0):
+                if state.now - jobs[traffic.queue[i]].submit < rules.least_age:
+                    state.news = 1  # while jobs wait for the age at which they may have reservations, time itself is news
         budget -= 1 + state.waiting
     return PAUSED
 
 
-# ---------------------------------------------------------------------------------------------------- events
-
-
 @kernel
 def _next_event(state, rules, use, traffic):
-    """Time of the next event, or of the next pass that has something to look at."""
+    """Return the time of the next event, or of the next pass that has something to consider."""
     now = NEVER
     if state.arriving > 0:
         now = traffic.arrivals[0].rank
@@ -116,8 +112,8 @@ def _next_event(state, rules, use, traffic):
 
 
 @kernel
-def _let_happen(state, rules, jobs, site, use, plan, traffic):
-    """All that happens now, before the schedulers run: priorities, terminations, outages, arrivals."""
+def _process_events(state, rules, jobs, site, use, plan, traffic):
+    """Process all events of this instant before the schedulers run: priorities, terminations, outages, arrivals."""
     now, state.came, state.gone = state.now, 0, 0
     while rules.multifactor == 1 and state.next_sum <= now:
         _compute_priorities(state, rules, jobs, use, plan, traffic)
@@ -139,10 +135,10 @@ def _let_happen(state, rules, jobs, site, use, plan, traffic):
 
 @kernel
 def _place_first(state, rules, jobs, site, use, plan, traffic):
-    """The jobs that run at the beginning get their nodes, in order of their starts."""
+    """Give the jobs that run at the beginning their nodes, in order of their starts."""
     for k in range(state.at_first):
         index = traffic.at_first[k]
-        if lacks(state, jobs[index], site, use, plan, state.now, jobs[index].believed) > 0:
+        if shortfall(state, jobs[index], site, use, plan, state.now, jobs[index].believed) > 0:
             state.no_room = index + 1
             return
         choose(state, jobs[index], site, use.running, use.free, plan.choice, state.now)
@@ -151,7 +147,7 @@ def _place_first(state, rules, jobs, site, use, plan, traffic):
 
 @kernel
 def _end_next(state, rules, jobs, site, use, plan, traffic):
-    """The next termination: give back what the job had, and let those arrive that have waited for its end alone."""
+    """Handle the next termination: release what the job had, and submit the jobs that waited for its end alone."""
     index, followers = traffic.ends[0].job, traffic.followers
     drop_first(traffic.ends, state.events)
     state.events -= 1
@@ -168,7 +164,7 @@ def _end_next(state, rules, jobs, site, use, plan, traffic):
 
 @kernel
 def _arrive(state, rules, jobs, site, plan, traffic):
-    """The next arrival takes its place in the queue."""
+    """Put the next arrival in its place in the queue."""
     index = traffic.arrivals[0].job
     drop_first(traffic.arrivals, state.arriving)
     state.arriving -= 1
@@ -185,7 +181,7 @@ def _arrive(state, rules, jobs, site, plan, traffic):
 
 @kernel
 def _put_in_order(jobs, queue, needs, place):
-    """Move the job at a place of the queue before all that come after it, where those before it are in order; returns its place."""
+    """Move the job at a place of the queue before all that come after it, where those before it are sorted; return its place."""
     if place == 0 or not _comes_before(jobs[queue[place]], jobs[queue[place - 1]]):
         return place
     index, need, first, end = queue[place], needs[place], 0, place - 1
@@ -203,7 +199,7 @@ def _put_in_order(jobs, queue, needs, place):
 
 @kernel
 def _comes_before(job, other):
-    """Whether a job is considered before another one."""
+    """Return whether a job is considered before another one."""
     if job.tier != other.tier:
         return job.tier > other.tier
     if job.priority != other.priority:
@@ -213,7 +209,7 @@ def _comes_before(job, other):
 
 @called_kernel
 def _compute_priorities(state, rules, jobs, use, plan, traffic):
-    """Sum up the use of the last period and put the queue in order of its new priorities; another order is news."""
+    """Sum up the use of the last period and sort the queue by its new priorities; another order is news."""
     when, queue = state.next_sum, traffic.queue
     sum_up_use(state, rules, jobs, use.running, traffic.tree)
     for i in range(state.waiting):
@@ -226,23 +222,12 @@ def _compute_priorities(state, rules, jobs, use, plan, traffic):
             state.news = state.news_for_all = 1
 
 
-# ---------------------------------------------------------------------------------------------------- schedulers
-
-
-@kernel
-def _wait_for_age(state, rules, jobs, queue):
-    """While jobs wait for the age from which on they have reservations, time itself is news."""
-    for i in range(state.waiting if rules.least_age > 0 else 0):
-        if state.now - jobs[queue[i]].submit < rules.least_age:
-            state.news = 1
-
-
 @kernel
 def _is_blocked(state, rules, jobs, site, use, traffic):
-    """Whether the first of the queue holds all others up, as there is too little for it: then the main scheduler starts nobody."""
+    """Return whether the first job blocks all others, as it lacks processors: then the main scheduler starts no job."""
     if len(site.partitions) > 1 or len(traffic.limits) > 0 or traffic.needs[0] <= use.totals[0, 0]:
         return False
-    return not _has_no_claim(state, rules, jobs[traffic.queue[0]])
+    return not _cannot_reserve(state, rules, jobs[traffic.queue[0]])
 
 
 @kernel
@@ -272,7 +257,7 @@ def _main_pass(state, rules, jobs, site, use, plan, traffic, depth):
                 leave_plan(state, site, plan, place)
             _run(state, rules, jobs, site, use, plan, traffic, index, state.now, job.believed)
             _leave_queue(state, traffic, place)
-        elif not _has_no_claim(state, rules, job):
+        elif not _cannot_reserve(state, rules, job):
             part.closed = state.closed = 1
             closed += 1
             for w in range(site.sets.shape[1]):
@@ -288,22 +273,22 @@ def _main_pass(state, rules, jobs, site, use, plan, traffic, depth):
 
 @kernel
 def _could_start(state, site, use, plan, job, length):
-    """Whether there is room for a job now, after the blocks ahead."""
+    """Return whether there is room for a job now, after the blocks ahead."""
     part = site.partitions[job.partition]
     if use.totals[0, part.kind] < least_needed(job, part):
         return False
-    return lacks(state, job, site, use, plan, state.now, length) == 0
+    return shortfall(state, job, site, use, plan, state.now, length) == 0
 
 
 @kernel
-def _has_no_claim(state, rules, job):
-    """Whether a job is too young, or of too low a priority, to hold others up."""
+def _cannot_reserve(state, rules, job):
+    """Return whether a job is too young, or of too low a priority, to have a reservation."""
     return job.priority < rules.least_priority or state.now - job.submit < rules.least_age
 
 
 @kernel
 def _leave_queue(state, traffic, place):
-    """The job at this place of the queue has started."""
+    """Remove the job at this place of the queue, which has started."""
     state.waiting -= 1
     for i in range(place, state.waiting):
         traffic.queue[i], traffic.needs[i] = traffic.queue[i + 1], traffic.needs[i + 1]
@@ -311,11 +296,7 @@ def _leave_queue(state, traffic, place):
 
 @kernel
 def _cycle(state, rules, jobs, site, use, plan, traffic):
-    """One cycle of backfill; returns about how many steps it took.
-
-    It goes as far as the last job that could start now, or that has had no reservation yet: those behind it change nothing. Jobs whose
-    prospects hold are not looked at.
-    """
+    """Make a cycle of backfill up to the last job that could start or lacks its first reservation; return about how many steps it took."""
     _begin_cycle(state, rules, jobs, site, use, plan)
     before, place, searches = state.started, state.ahead, 1
     counts_all = len(traffic.limits) == 0  # else some jobs are passed over, and do not count
@@ -323,7 +304,7 @@ def _cycle(state, rules, jobs, site, use, plan, traffic):
     last = _last_that_matters(state, rules, jobs, site, use, plan, place, last, traffic)
     while place < last:
         if counts_all and rules.all_count > 0:
-            skipped, place = place, first_to_look_at(state, plan.prospects, place, last, state.now + rules.window)
+            skipped, place = place, first_to_look_at(state, plan.earliest_starts, place, last, state.now + rules.window)
             state.tested += place - skipped
             if place == last:
                 break
@@ -336,13 +317,18 @@ def _cycle(state, rules, jobs, site, use, plan, traffic):
         if not _is_considered(state, rules, plan, traffic, part, len(site.partitions), job, place, within):
             place += 1
             continue
-        latest, planned = _latest_begin(state, rules, job, part), state.planned
-        holds = place < planned and holds_as_before(state, plan.prospects[place], latest)
+        reserves = not (_cannot_reserve(state, rules, job) or (rules.most_reserved > 0 and part.reserved >= rules.most_reserved))
+        latest, planned = state.now + (rules.window if reserves else 0), state.planned
+        holds = place < planned and holds_as_before(state, plan.earliest_starts[place], latest)
         searches += 0 if holds else 1
-        begin = plan.prospects[place].begin if holds else look_ahead(state, rules, job, site, use, plan, place, latest)
+        begin = plan.earliest_starts[place].begin if holds else look_ahead(state, rules, job, site, use, plan, place, latest)
         if begin > state.now:
             place += 1
-            _note_reservation(state, part, job, begin, latest)
+            if begin <= latest:
+                part.reserved += 1
+                state.ahead += 1
+                if job.reserved_start < 0:
+                    job.reserved_start = begin
         else:
             _start_ahead(state, rules, jobs, site, use, plan, traffic, place)
             last -= 1
@@ -364,40 +350,23 @@ def _begin_cycle(state, rules, jobs, site, use, plan):
     if is_any_overdue(state, use):
         move_overdue(state, rules, jobs, use, plan)
     if state.changed_until > 0:
-        tell_prospects(state, plan)
+        refresh_earliest_starts(state, plan)
     state.tested = state.ahead = 0
 
 
 @kernel
 def _is_considered(state, rules, plan, traffic, part, parts, job, place, within):
-    """Whether a cycle considers the job at a place, which is `within` its limits or not; the plan behind it holds if it did so before."""
+    """Return whether a cycle considers the job at a place, `within` its limits or not; if that has changed, drop the plan behind it."""
     considered = within
     if within:
         state.tested += 1
-        considered = not _is_one_too_many(state, rules, traffic, part, parts, job)
-    if place < state.planned and considered != plan.prospects[place].considered:
+        considered = not _over_test_limit(state, rules, traffic, part, parts, job)
+    if place < state.planned and considered != plan.earliest_starts[place].considered:
         forget(state, plan, place)
     if not considered and place == state.planned:
-        pass_over(state, plan)
+        plan.earliest_starts[place].considered = plan.earliest_starts[place].promised = 0
+        state.planned += 1
     return considered
-
-
-@kernel
-def _latest_begin(state, rules, job, part):
-    """The latest time at which a job may begin in the plan: now for one that gets no reservation."""
-    if _has_no_claim(state, rules, job) or (rules.most_reserved > 0 and part.reserved >= rules.most_reserved):
-        return state.now
-    return state.now + rules.window
-
-
-@kernel
-def _note_reservation(state, part, job, begin, latest):
-    """A job cannot start now; up to the latest time it has a reservation."""
-    if begin <= latest:
-        part.reserved += 1
-        state.ahead += 1
-        if job.reserved_start < 0:
-            job.reserved_start = begin
 
 
 @kernel
@@ -409,14 +378,14 @@ def _start_ahead(state, rules, jobs, site, use, plan, traffic, place):
     limit = _limit(state, rules, site, plan, job)
     _run(state, rules, jobs, site, use, plan, traffic, index, state.now, limit)
     _leave_queue(state, traffic, place)
-    tell_prospects(state, plan)
+    refresh_earliest_starts(state, plan)
     if job.time_min > 0 and rules.soft:
         measure_again(state, site, use, plan)
 
 
 @kernel
 def _limit(state, rules, site, plan, job):
-    """The limit under which backfill starts a job on the nodes that have been chosen."""
+    """Return the limit under which backfill starts a job on the nodes that have been chosen."""
     if job.time_min <= 0 or rules.soft:
         return job.believed
     room = room_until(state, site, plan, state.now + job.believed) - state.now
@@ -425,7 +394,7 @@ def _limit(state, rules, site, plan, job):
 
 @kernel
 def _last_that_matters(state, rules, jobs, site, use, plan, place, last, traffic):
-    """The place behind the last job, before the place `last`, that could start now by the plan so far, or needs its first reservation."""
+    """Return the place behind the last job before `last` that could start now by the plan so far, or needs its first reservation."""
     most = 0
     for k in range(state.kinds):
         most = max(most, use.totals[0, k])
@@ -441,8 +410,8 @@ def _last_that_matters(state, rules, jobs, site, use, plan, place, last, traffic
 
 
 @kernel
-def _is_one_too_many(state, rules, traffic, part, parts, job):
-    """Whether a cycle has tried enough jobs of this one's user or partition."""
+def _over_test_limit(state, rules, traffic, part, parts, job):
+    """Return whether a cycle has tried enough jobs of this job's user or partition."""
     if rules.most_of_user <= 0 and rules.most_of_partition <= 0 and rules.most_of_user_in_partition <= 0:
         return False
     user, both = traffic.of_user[job.user], traffic.of_user_in_partition[job.user * parts + job.partition]

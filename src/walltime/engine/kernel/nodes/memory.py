@@ -1,4 +1,4 @@
-"""The data of the loop for Slurm's scheduling (loop.py): what is free of the nodes over time, the plan, and who used how much.
+"""The data of the loop for Slurm's scheduling (loop.py): what is free of the nodes over time, the plan, and the use of accounts.
 
 Everything is a record array with named fields, as in kernel/memory.py; sets of nodes and numbers by node are bits, as bits.py says.
 """
@@ -24,9 +24,9 @@ SLURM_JOB = record_dtype(
     "pending after think limit first count priority merit",
     "merit",
 )
-"""A job; the fields of memory.JOB and of `NodeDemands`, and `pending`, how many jobs must end before it can wait, the one that it follows
-included; `limit`, that under which it runs; `first`, `count`: its nodes in `Use.ranges`. `submit` becomes the time from which it waits,
-`runtime` that for which it runs."""
+"""A job; the fields of memory.JOB and of `NodeDemands`, and `pending`, how many jobs must end before it can wait, the one that it
+follows included; `limit`, under which it runs; `first`, `count`: its nodes in `Use.ranges`. `submit` becomes the time from which it
+waits, `runtime` the time for which it runs."""
 
 SLURM_RULES = record_dtype(
     "depth partition_depth interval defer backfill cycle window resolution most_tested most_of_user most_of_partition "
@@ -35,62 +35,61 @@ SLURM_RULES = record_dtype(
     "weight_age weight_share longest_age decay",
 )
 """The parameters of policy/slurm.py, in s. `soft`: whether time_min is a soft limit; `half`: whether running jobs too are planned by it;
-`starts_only`: whether nobody asks for `reserved_start`; `all_count`: whether no number, age or
-priority keeps one of the first `most_tested` jobs from a reservation; `decay`: what use counts after a `period`."""
+`starts_only`: whether `reserved_start` is not needed; `all_count`: whether no number, age or priority keeps one of the first
+`most_tested` jobs from a reservation; `decay`: the weight of use after a `period`."""
 
 SLURM_STATE = record_dtype(
     "now arrivals arriving started running overdue events waiting next_change news news_for_all next_sum came gone between at_first begun "
     "no_room ranges most_ranges spare_rows planes procs_planes kinds closed users_counted tested planned blocks spare_sets ahead "
-    "bounds slack slack_far far steps in_line gain gain_of_whole changed_until chosen until awaited"
+    "bounds slack slack_far far steps timeline_blocks gain gain_of_whole changed_until chosen until awaited"
 )
 """`arrivals`, `started`: jobs so far. `arriving`, `running`, `events`, `waiting`, `ranges`, `spare_rows`, `planned`, `blocks`,
-`spare_sets`, `bounds`, `steps`, `chosen`: entries in use. `overdue`: how many running jobs are planned to end later than at first.
+`spare_sets`, `bounds`, `steps`, `chosen`: entries in use. `overdue`: running jobs that are planned to end later than at first.
 
 `news`, `news_for_all`: whether something has happened since the last backfill cycle, the last full pass; `next_sum`: when use is summed
 up next; `came`, `gone`: whether a job came, or ended, at this event; `between`: whether the passes of this event are still to be made.
-`at_first`, `begun`, `no_room`: jobs that run at the beginning, whether they have been placed, and the number of one that has no room.
+`at_first`, `begun`, `no_room`: jobs that run at the beginning, whether they have been placed, and the number of one without room.
 
 `planes`: of what is free of each node, of which the first `procs_planes` are processors and the others the second resource; `kinds` of
-partitions; `most_ranges`: that the jobs that run at the same time can have; `closed`: whether the main scheduler has
-closed nodes; `users_counted`: the number of the cycle; `tested`: jobs that it has tried; `until`, `awaited`: as in
-memory.STATE.
+partitions; `most_ranges`: of the jobs that run at the same time; `closed`: whether the main scheduler has closed nodes; `users_counted`:
+the number of the cycle; `tested`: jobs that it has tried; `until`, `awaited`: as in memory.STATE.
 
-The plan (plan.py): `ahead`, blocks of the jobs before the one that is considered; `slack`, `slack_far`, `far`: what the last search has
-found out, as in PROSPECT; `in_line`: how many blocks the time line has, or NOT_MADE; `gain`, `gain_of_whole`, `changed_until`: what has
-become of the machine since the last cycle."""
+The plan (plan.py): `ahead`, blocks of the jobs before the one that is considered; `slack`, `slack_far`, `far`: results of the last
+search, as in EARLIEST_START; `timeline_blocks`: blocks in the timeline, or NOT_MADE; `gain`, `gain_of_whole`, `changed_until`: changes
+of the machine since the last cycle."""
 
 PARTITION = record_dtype("kind members node_procs first_stretch last_stretch closed tried tested reserved")
-"""A partition: the `kind` of its set of nodes, and that set's row, `members`; the processors of each of them
-if all have the same, else 0 (`node_procs`), and where its stretches are; whether it is closed, and the jobs tried, in this pass of the main
-scheduler; jobs tried and reservations made in this cycle of backfill."""
+"""A partition: the `kind` of its set of nodes, and the row of that set, `members`; the processors of each node if all have the same,
+else 0 (`node_procs`), and where its stretches are; whether it is closed, and the jobs tried, in this pass of the main scheduler; jobs
+tested and reservations made in this cycle of backfill."""
 
 STRETCH = record_dtype("place node end")
-"""Nodes [node, end) that are consecutive in a partition, of which the first is at this place of the partition's list."""
+"""Nodes [node, end) that are consecutive in a partition; the first is at this place of the partition's list."""
 
 RANGE = np.dtype([("node", np.int32), ("count", np.int32), ("procs", np.int32), ("second", np.int32)])
 """Consecutive nodes, and what a job has of each of them."""
 
 RUNNING = record_dtype("release expected job row")
-"""A running job: when the plan has its nodes back, later than it was `expected` to end if that has passed; `row`: of `Use.free`."""
+"""A running job: its `release` in the plan, later than it was `expected` to end if that has passed; `row`: of `Use.free`."""
 
 OUT = record_dtype("begin end phase row")
 """An outage; `phase`: 0 unknown, 1 known or begun; `row`: the set of its nodes."""
 
-PROSPECT = record_dtype("considered begin slack slack_far far gained gained_far whole unsettled promised")
-"""What a job that waits was found to have ahead of it, the last time that it was tried.
+EARLIEST_START = record_dtype("considered begin slack slack_far far gained gained_far whole unsettled promised")
+"""The earliest start of a waiting job, when it was last tried.
 
-`considered`: 0 if it was passed over, and the rest says nothing. `begin`: it could start no earlier, whatever the jobs behind it do; if it
-is `promised` nodes, they are kept for it from then. `slack`: as long as fewer processors than that have become free for it (`gained`, which
-counts whole nodes if it needs such, `whole`), it still could not start earlier than the time `far`; and as long as fewer than `slack_far`
-have become free for longer than until then (`gained_far`), not at a later time. `unsettled`: before this time something has changed
-since, so that a reservation that begins earlier must be looked at again."""
+`considered`: 0 if it was passed over, and the other fields mean nothing. `begin`: it could start no earlier, whatever the jobs behind it
+do; if it is `promised` nodes, they are reserved from then. `slack`: as long as fewer processors have become free for it (`gained`, which
+counts whole nodes if it needs such, `whole`), it still could not start earlier than the time `far`; and as long as fewer than
+`slack_far` have become free for longer than until then (`gained_far`), not at a later time. `unsettled`: before this time something has
+changed since, so that a reservation that begins earlier must be checked again."""
 
-BLOCK = record_dtype("begin keeps_from end first_word last_word row")
-"""Nodes that are kept free in [keeps_from, end) for a job that is to start at `begin`: the row of their set, and its words."""
+BLOCK = record_dtype("begin valid_from end first_word last_word row")
+"""Nodes that are reserved in [valid_from, end) for a job that is to start at `begin`: the row of their set, and its words."""
 
 BOUND = record_dtype("kind procs nodes second each whole length time blocks slack slack_far far gained gained_far")
-"""What a job has asked for, and a time before which it cannot have it, after so many blocks of jobs before it; the last five as in
-PROSPECT. A job behind that asks for more cannot have it sooner, since blocks only take."""
+"""A request of a job, and a time before which it cannot be met, after this many blocks of jobs before it; the last five as in
+EARLIEST_START. A larger request of a job behind cannot be met sooner, since blocks only take."""
 BOUNDS = 64
 
 RUN = record_dtype("place end nodes procs second")
@@ -103,14 +102,14 @@ LEAF = record_dtype("parent leaf shares used rank new", "used rank")
 
 
 USABLE, CLOSED, CAPACITY = 0, 1, 2
-"""Rows of `Site.sets`: the nodes that a job can use, those that the main scheduler has closed, and the first plane of what each has."""
+"""Rows of `NodeMachine.sets`: the usable nodes, those that the main scheduler has closed, and the first plane of capacities."""
 
 
-class Site(NamedTuple):
+class NodeMachine(NamedTuple):
     """The machine.
 
     `sets`: all sets of nodes, shape (rows, words): scratch, the planes of the processors and of the second resource of each node, the sets
-    of partitions, by kind, those of outages, and those that are kept for jobs.
+    of partitions, by kind, the sets of outages, and those reserved for jobs.
     """
 
     partitions: Records
@@ -120,11 +119,11 @@ class Site(NamedTuple):
 
 
 class Use(NamedTuple):
-    """Who has which nodes, and what is free of them over time if nobody starts.
+    """Which job has which nodes, and what is free of them over time if no job starts.
 
     `running`: in order of release. `free`: planes of what is free of each node, shape (rows, planes, words): row 0 now, the row of a
     running job from its release on. `totals`: what is free then, shape (rows, columns): processors by kind of partition, then units of the
-    second resource by kind, if there are any. `gives`: what the job of a row gives back, by the same columns; `spare`: rows not in use.
+    second resource by kind, if there are any. `gives`: what the job of a row releases, by the same columns; `spare`: rows not in use.
     `ranges`: what each job has had.
     """
 
@@ -136,8 +135,8 @@ class Use(NamedTuple):
     ranges: Records
 
 
-class Line(NamedTuple):
-    """What is free at most over time: the `times` of steps, int64 s, and `sums` from each on, shape (columns, steps)."""
+class Timeline(NamedTuple):
+    """Upper bounds of what is free over time: the `times` of steps, int64 s, and `sums` from each on, shape (columns, steps)."""
 
     times: Array
     sums: Array
@@ -151,19 +150,20 @@ class Choice(NamedTuple):
     heap: Records
 
 
-class Plan(NamedTuple):
+class BackfillPlan(NamedTuple):
     """The plan of backfill (plan.py).
 
-    `prospects`: of the first jobs of the queue, in its order; `blocks`: in that order, too; `spare_sets`: rows of `Site.sets` that are not
-    in use; `amounts`: what is free of the block of such a row when it begins, by the columns of `Use.totals`. `bounds`: left by these jobs.
+    `earliest_starts`: of the first jobs of the queue, in its order; `blocks`: in the same order; `spare_sets`: rows of `NodeMachine.sets`
+    that are not in use; `amounts`: what is free of the block of such a row when it begins, by the columns of `Use.totals`. `bounds`: left
+    by these jobs.
     """
 
-    prospects: Records
+    earliest_starts: Records
     blocks: Records
     spare_sets: Array
     amounts: Array
     bounds: Records
-    line: Line
+    timeline: Timeline
     choice: Choice
 
 
@@ -178,10 +178,10 @@ class Tree(NamedTuple):
 
 
 class Traffic(NamedTuple):
-    """Jobs on their way.
+    """Jobs that wait, arrive or end.
 
-    Those that run `at_first`, heaps of `arrivals` and of `ends`, the `queue`, and how many processors each in it needs at least, `needs`;
-    who follows whom, what limits them, and what counts for their priorities; and `changes` of outages.
+    The jobs that run `at_first`, heaps of `arrivals` and of `ends`, the `queue`, and the least processors for each job in it, `needs`;
+    which jobs follow which, their limits, and what counts for their priorities; and `changes` of outages.
     """
 
     at_first: Array
@@ -204,21 +204,21 @@ class SlurmMemory(NamedTuple):
     state: Records
     rules: Records
     jobs: Records
-    site: Site
+    site: NodeMachine
     use: Use
-    plan: Plan
+    plan: BackfillPlan
     traffic: Traffic
 
 
 def new_slurm_memory(
     rules: Records, jobs: Records, machine: Nodes, limits: Records, limits_of: Lists, followers: Lists, shares: Shares, users: int
 ) -> SlurmMemory:
-    """Memory before the first event."""
+    """Return memory before the first event."""
     count, parts = len(jobs), len(machine.partitions)
     tested = min(count, int(rules.most_tested)) if rules.backfill else 0
     site, changes, kinds = _new_site(machine, tested)
     words, columns = site.sets.shape[1], len(kinds) * (1 + bool(machine.second.any()))
-    state = record(SLURM_STATE, until=NEVER, next_sum=rules.period, steps=1, in_line=-1, spare_sets=tested + 1, kinds=len(kinds))
+    state = record(SLURM_STATE, until=NEVER, next_sum=rules.period, steps=1, timeline_blocks=-1, spare_sets=tested + 1, kinds=len(kinds))
     state.procs_planes, state.planes = _bits(machine.procs), _bits(machine.procs) + _bits(machine.second)
     state.most_ranges = min(int(machine.procs.sum() + machine.second.sum()), int((jobs.procs + jobs.second).sum()))
     use = Use(
@@ -233,16 +233,16 @@ def new_slurm_memory(
     for k, own in enumerate(kinds):
         use.totals[0, k :: len(kinds)] = [machine.procs[own].sum(), machine.second[own].sum()][: columns // len(kinds)]
     steps = count + 2 * tested + 8
-    line = Line(np.zeros(steps, np.int64), np.zeros((columns, steps), np.int64))
-    line.times[:1], line.sums[:, 0] = np.iinfo(np.int64).min, use.totals[0]
+    timeline = Timeline(np.zeros(steps, np.int64), np.zeros((columns, steps), np.int64))
+    timeline.times[:1], timeline.sums[:, 0] = np.iinfo(np.int64).min, use.totals[0]
     nodes = len(machine.procs)
-    plan = Plan(
-        prospects=records(PROSPECT, count if len(limits) and tested else tested),  # jobs over a limit do not count as tested
+    plan = BackfillPlan(
+        earliest_starts=records(EARLIEST_START, count if len(limits) and tested else tested),  # jobs over a limit do not count as tested
         blocks=records(BLOCK, tested + 1),
         spare_sets=np.arange(len(site.sets) - tested - 1, len(site.sets)),
         amounts=np.zeros((len(site.sets), columns), np.int64),
         bounds=records(BOUND, BOUNDS),
-        line=line,
+        timeline=timeline,
         choice=Choice(np.zeros(nodes, RANGE).view(np.recarray), records(RUN, nodes), records(ITEM, nodes)),
     )
     traffic = Traffic(
@@ -263,7 +263,7 @@ def new_slurm_memory(
 
 
 def with_room(memory: SlurmMemory, rows: int, ranges: int) -> SlurmMemory:
-    """The same memory with room for at least so many more running jobs, and so many more ranges."""
+    """Return the same memory with room for at least this many more running jobs, and this many more ranges."""
     state, use = memory.state, memory.use
     if state.spare_rows < rows:
         before, after = len(use.running), len(use.running) + max(len(use.running), rows)
@@ -283,8 +283,8 @@ def with_room(memory: SlurmMemory, rows: int, ranges: int) -> SlurmMemory:
     return memory._replace(use=use)
 
 
-def _new_site(machine: Nodes, tested: int) -> tuple[Site, Records, list[Array]]:
-    """The machine with no outage begun, the changes of outages, and which nodes partitions of each kind have."""
+def _new_site(machine: Nodes, tested: int) -> tuple[NodeMachine, Records, list[Array]]:
+    """Return the machine with no outage begun, the changes of outages, and the nodes of the partitions of each kind."""
     words = -(-len(machine.procs) // WORD)
     stretches: list[tuple[int, int, int]] = []
     partitions = records(PARTITION, len(machine.partitions))
@@ -314,30 +314,30 @@ def _new_site(machine: Nodes, tested: int) -> tuple[Site, Records, list[Array]]:
         table[k].place, table[k].node, table[k].end = place, node, end
     for k, (time, out, phase) in enumerate(sorted(changes)):
         change[k].time, change[k].outage, change[k].phase = time, out, phase
-    site = Site(partitions, table, outages, np.concatenate([*sets, np.zeros((tested + 1, words), np.int64)]))
+    site = NodeMachine(partitions, table, outages, np.concatenate([*sets, np.zeros((tested + 1, words), np.int64)]))
     return site, change, kinds
 
 
 def as_set(nodes: Array, words: int) -> Array:
-    """The set of these nodes, int64 words."""
+    """Return the set of these nodes, int64 words."""
     bits = np.zeros(words * WORD, np.uint8)
     bits[nodes] = 1
     return np.packbits(bits, bitorder="little").view(np.int64)
 
 
 def _bits(numbers: Array) -> int:
-    """How many bits the largest of these numbers has."""
+    """Return how many bits the largest of these numbers has."""
     return int(max(numbers, default=0)).bit_length()
 
 
 def _planes(numbers: Array, words: int) -> Array:
-    """Numbers by node as planes, int64, shape (bits of the largest, words)."""
+    """Return numbers by node as planes, int64, shape (bits of the largest, words)."""
     planes = [as_set(np.flatnonzero((numbers >> k) & 1), words) for k in range(_bits(numbers))]
     return np.array(planes, np.int64).reshape(len(planes), words)
 
 
 def _new_tree(shares: Shares) -> Tree:
-    """The tree before anything has been used."""
+    """Return the tree before anything has been used."""
     tree = records(LEAF, len(shares.parent))
     tree.parent, tree.shares, tree.leaf = shares.parent, shares.shares, shares.leaf
     children: list[list[int]] = [[] for _ in tree]

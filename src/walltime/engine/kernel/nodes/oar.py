@@ -1,14 +1,14 @@
-"""The event loop for OAR's scheduling: one serial server, whose passes plan all jobs anew on single nodes.
+"""The event loop for OAR's scheduling: one serial server, whose passes plan all jobs again on single nodes.
 
-The rules, which reference/oar.py states again in plain Python; real time is in ms, starts and ends are in s:
+The rules, which reference/oar.py states in plain Python; real time is in ms, starts and ends are in s:
 
-* A submission, an end, and the launch of jobs that a pass has started each bring a node-state step and then a pass; what has come before
-  the step begins is done with it, what has come until the pass reads the clock is seen by it, but brings another pass.
-* Jobs start at the second that the pass has read, plus `tick`, and never before those of an earlier pass.
-* The plan is a list of slots, in each of which a set of nodes is free. Running jobs hold theirs for what they asked for and the security
+* A submission, an end, and the launch of jobs that a pass has started each bring a node-state step and then a pass; events before the
+  step begins are handled by it, events until the pass reads the clock are seen by it, but bring another pass.
+* Jobs start at the second that the pass has read, plus `tick`, and never before the starts of an earlier pass.
+* The plan is a list of slots, in each of which a set of nodes is free. Running jobs hold their nodes for their requests and the security
   time. With `bug`, they are put in with a pointer: one that ends no later than the slot at the pointer, unless that is the first, is taken
   out of the first slot only; each other one moves the pointer to the slot in which it ends.
-* Jobs that wait are placed in order, at the begin of the first slot from which on enough of the same nodes are free. Those placed at once
+* Waiting jobs are placed in order, at the begin of the first slot from which on enough of the same nodes are free. Those placed at once
   start.
 """
 
@@ -21,27 +21,15 @@ import numpy as np
 from walltime.compiled.jit import called_kernel, kernel
 from walltime.compiled.records import record_dtype
 from walltime.engine.kernel.bits import count_bits
-from walltime.engine.kernel.followers import release
 from walltime.engine.kernel.heap import drop_first, push
-from walltime.engine.kernel.memory import (
-    BACKFILLED,
-    DONE,
-    IMMEDIATE,
-    ITEM,
-    NEVER,
-    PAUSED,
-    REACHED,
-    RESERVED,
-    STUCK,
-    record,
-    records,
-)
+from walltime.engine.kernel.memory import BACKFILLED, DONE, IMMEDIATE, ITEM, NEVER, PAUSED, REACHED, RESERVED, STUCK, record, records
 from walltime.engine.kernel.pools.memory import Lists, Records
+from walltime.engine.kernel.running import release
 
 Array = np.ndarray
 
 OAR_JOB = record_dtype("submit runtime believed nodes partition noticed phase start kind reserved_start pending after think")
-"""A job; times in s, but `noticed` and `phase`, as in `problem.OarSettings`; it needs so many `nodes`."""
+"""A job; times in s, but `noticed` and `phase`, as in `problem.OarSettings`; it needs this many `nodes`."""
 
 OAR_RULES = record_dtype("security bug step clock idle busy start launch end period tick")
 """`policy.oar.Latencies`, ms, and whether the plan has the `bug`."""
@@ -68,7 +56,7 @@ class OarPlan(NamedTuple):
 
 
 class OarTraffic(NamedTuple):
-    """Jobs on their way: those that run at first, a heap of events, whose ties are kinds of events; the queue; those that run, by start."""
+    """The jobs that run at first, a heap of events, whose ties are kinds of events; the queue; the running jobs, by start; followers."""
 
     at_first: Array
     events: Records
@@ -90,7 +78,7 @@ class OarMemory(NamedTuple):
 
 
 def new_oar_memory(rules: Records, jobs: Records, sets: Array, followers: Lists) -> OarMemory:
-    """Memory before the first event."""
+    """Return memory before the first event."""
     count, words = len(jobs), sets.shape[1]
     state = record(OAR_STATE, now=-NEVER, time=-NEVER, until=NEVER)
     plan = OarPlan(records(SLOT, count + 2), np.zeros((count + 2, words), np.int64), np.zeros(count, np.int64))
@@ -122,9 +110,9 @@ def run_oar(state, rules, jobs, sets, had, plan, traffic, budget):
             state.time = max(state.time, when)
         elif _reads_later(state, rules, state.time):
             return REACHED
-        _let_happen(state, jobs, traffic, state.time)
+        _process_events(state, jobs, traffic, state.time)
         state.time += rules.step
-        state.again = _let_happen(state, jobs, traffic, state.time + rules.clock)
+        state.again = _process_events(state, jobs, traffic, state.time + rules.clock)
         state.now = max((state.time + rules.clock) // 1000, state.now) + rules.tick
         if state.waiting == 0:
             state.time += rules.idle
@@ -141,18 +129,15 @@ def run_oar(state, rules, jobs, sets, had, plan, traffic, budget):
     return PAUSED
 
 
-# ---------------------------------------------------------------------------------------------------- events
-
-
 @kernel
 def _reads_later(state, rules, begin):
-    """Whether the pass after a step that begins then (ms) reads a second that is later than the loop is to go."""
+    """Return whether the pass after a step that begins then (ms) reads a second that is later than the loop is to go."""
     return max((begin + rules.step + rules.clock) // 1000, state.now) + rules.tick > state.until
 
 
 @kernel
 def _place_first(state, rules, jobs, sets, had, traffic):
-    """The jobs that run at the beginning get the first nodes that are free, in order of their starts."""
+    """Give the jobs that run at the beginning the first nodes that are free, in order of their starts."""
     for k in range(state.at_first):
         index = traffic.at_first[k]
         _copy(sets[SCRATCH], sets[ALL + 1 + jobs[index].partition])
@@ -169,14 +154,14 @@ def _place_first(state, rules, jobs, sets, had, traffic):
 
 @kernel
 def _push(state, traffic, time, what, job):
-    """Something will happen."""
+    """Add an event."""
     push(traffic.events, state.events, time, what, job)
     state.events += 1
 
 
 @kernel
-def _let_happen(state, jobs, traffic, until):
-    """All that has happened until a time; returns whether there was anything."""
+def _process_events(state, jobs, traffic, until):
+    """Process the events until a time; return whether there were any."""
     happened = 0
     while state.events > 0 and traffic.events[0].rank <= until:
         what, job = traffic.events[0].tie, traffic.events[0].job
@@ -197,13 +182,13 @@ def _let_happen(state, jobs, traffic, until):
 
 @kernel
 def _is_later(time, job, other_time, other):
-    """Whether a job comes behind another one, by a time and then by number."""
+    """Return whether a job comes behind another one, by a time and then by number."""
     return time > other_time or (time == other_time and job > other)
 
 
 @kernel
 def _end(state, jobs, traffic, index):
-    """A job has ended: those that have waited for it alone are submitted."""
+    """End a job, and submit the jobs that have waited for its end alone."""
     place = 0
     while traffic.running[place] != index:
         place += 1
@@ -219,7 +204,7 @@ def _end(state, jobs, traffic, index):
 
 @kernel
 def _run(state, rules, jobs, traffic, index, launched):
-    """A job runs on the nodes that it has; its end is noticed once it is launched."""
+    """Run a job on the nodes that it has; its end is noticed once it is launched."""
     job, place = jobs[index], state.running
     while place > 0 and _is_later(jobs[traffic.running[place - 1]].start, traffic.running[place - 1], job.start, index):
         traffic.running[place] = traffic.running[place - 1]
@@ -230,15 +215,9 @@ def _run(state, rules, jobs, traffic, index, launched):
     _push(state, traffic, max(1000 * (job.start + job.runtime) + job.phase + rules.end, launched), END, index)
 
 
-# ---------------------------------------------------------------------------------------------------- passes
-
-
 @called_kernel
 def _pass(state, rules, jobs, sets, had, plan, traffic):
-    """Plan all jobs anew; those that are placed at once leave the queue, and are told in `plan.starting`.
-
-    It goes as far as the last job that could start, or that has not been planned before: those behind it change nothing.
-    """
+    """Plan all jobs again, up to the last that could start or has not been planned before; move those placed at once to `plan.starting`."""
     queue, slots = traffic.queue, plan.slots
     slots[0].begin, slots[0].end, slots[0].next = state.now, NEVER, -1
     _copy(plan.free[0], sets[ALL])
@@ -281,7 +260,7 @@ def _pass(state, rules, jobs, sets, had, plan, traffic):
 
 @kernel
 def _first_slot(plan, sets, members, needed, length):
-    """The first slot from which on enough of the same nodes of a partition are free for a length; the nodes are in SCRATCH."""
+    """Return the first slot from which on enough of the same nodes of a partition are free for a length; the nodes are in SCRATCH."""
     slots, slot = plan.slots, 0
     while True:
         last, other = slots[slot].begin + length - 1, slot
@@ -323,14 +302,14 @@ def _take(state, plan, slot, last, nodes):
 
 @kernel
 def _copy(members, source):
-    """Make a set the same as another one."""
+    """Make a set equal to another one."""
     for w in range(len(source)):
         members[w] = source[w]
 
 
 @kernel
 def _size(members):
-    """How many nodes are in a set."""
+    """Return the number of nodes in a set."""
     count = 0
     for w in range(len(members)):
         count += count_bits(members[w])
@@ -339,7 +318,7 @@ def _size(members):
 
 @kernel
 def _keep_first(members, count):
-    """Leave only the first so many nodes in a set."""
+    """Leave only the first `count` nodes in a set."""
     for w in range(len(members)):
         if count_bits(members[w]) <= count:
             count -= count_bits(members[w])

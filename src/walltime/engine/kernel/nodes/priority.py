@@ -1,6 +1,4 @@
-"""Slurm's multifactor priority: what users have used, decayed, their fair-share factors, and the priorities of waiting jobs."""
-
-from __future__ import annotations
+"""Slurm's multifactor priority: decayed use of accounts and users, their fair-share factors, and the priorities of waiting jobs."""
 
 import math
 
@@ -13,7 +11,7 @@ BASIC = 4_294_901_760
 
 @kernel
 def priority_of(state, rules, jobs, tree, index, when):
-    """A job's priority at a time, a whole number."""
+    """Return a job's priority at a time, a whole number."""
     job = jobs[index]
     if rules.multifactor == 0:
         return BASIC - job.arrival
@@ -26,7 +24,7 @@ def priority_of(state, rules, jobs, tree, index, when):
 
 @called_kernel
 def sum_up_use(state, rules, jobs, running, tree):
-    """Account for a period that ends at `state.next_sum`: decay what has been used, add what is new, and rank the users."""
+    """Account for a period that ends at `state.next_sum`: decay the use so far, add the new use, and rank the users."""
     leaves = tree.leaves
     begin = state.next_sum - rules.period
     for i in range(state.running):
@@ -43,7 +41,7 @@ def sum_up_use(state, rules, jobs, running, tree):
 
 @kernel
 def rank_users(rules, tree):
-    """The fair-share factors."""
+    """Compute the fair-share factors."""
     if rules.weight_share > 0:
         if rules.fair_tree:
             _rank_by_tree(tree)
@@ -53,14 +51,14 @@ def rank_users(rules, tree):
 
 @kernel
 def count_end(state, rules, jobs, tree, index):
-    """What a job that ends now has used since the last sum."""
+    """Count what a job that ends now has used since the last sum."""
     job = jobs[index]
     tree.leaves[job.association].new += job.procs * max(0, state.now - max(job.start, state.next_sum - rules.period))
 
 
 @called_kernel
 def _rank_by_tree(tree):
-    """Fair Tree: of brothers the one with the most shares for his use comes first, with all below him; the last user has 1 of n."""
+    """Rank by Fair Tree: of siblings the one with the most shares for its use comes first, with all below it; the last user has 1 of n."""
     leaves, children, order, stack = tree.leaves, tree.children, tree.order, tree.stack
     users = 0
     for k in range(len(leaves)):
@@ -94,7 +92,7 @@ def _rank_by_tree(tree):
 
 @kernel
 def _level(leaves, k):
-    """Shares for use; of brothers the highest is served first."""
+    """Return shares divided by use; of siblings the highest is served first."""
     if leaves[k].shares == 0:
         return 0.0
     return leaves[k].shares / leaves[k].used if leaves[k].used > 0 else math.inf
@@ -102,7 +100,7 @@ def _level(leaves, k):
 
 @kernel
 def _comes_before(leaves, k, other):
-    """Whether one of two brothers is served first: by level, then users before accounts, then by number."""
+    """Return whether one of two siblings is served first: by level, then users before accounts, then by number."""
     mine, others = _level(leaves, k), _level(leaves, other)
     if mine != others:
         return mine > others
@@ -113,7 +111,7 @@ def _comes_before(leaves, k, other):
 
 @called_kernel
 def _rank_by_share(tree):
-    """The classic factor, 2 ** -(effective use / share): a user's effective use counts that of his account by his part in it."""
+    """Compute the classic factor, 2 ** -(effective use / share); effective use adds a share of the account's use to the user's own."""
     leaves, children, sums = tree.leaves, tree.children, tree.sums
     sums[0] = 1.0  # the norm of the shares of each; `rank` has the effective use meanwhile
     leaves[0].rank = 1.0 if leaves[0].used > 0 else 0.0

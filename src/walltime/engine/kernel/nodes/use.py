@@ -1,14 +1,11 @@
-"""Who has which nodes, and what is free of them over time, if running jobs give them back as planned and nobody else starts: `Use`."""
-
-from __future__ import annotations
+"""`Use`: which job has which nodes, and what is free of them over time, if running jobs end as planned and no other job starts."""
 
 import numpy as np
 
 from walltime.compiled.jit import called_kernel, kernel
 from walltime.engine.kernel.bits import add_in_planes, count_between, ones, total_between, words_of
-from walltime.engine.kernel.nodes.changes import note_change
 from walltime.engine.kernel.nodes.memory import CAPACITY
-from walltime.engine.kernel.nodes.plan import NOT_MADE, take_from_line
+from walltime.engine.kernel.nodes.plan import NOT_MADE, note_change, take_from_timeline
 
 MORE, LESS = np.int64(1), np.int64(-1)
 """What is added is free, or no longer. A number of this type, as all others are, spares compiling for literals."""
@@ -18,7 +15,7 @@ NOW = np.int64(-1)
 
 @called_kernel
 def start_use(state, job, index, site, use, plan, expected):
-    """A job that is expected to end then gets the nodes that have been chosen for it."""
+    """Give a job, which is expected to end then, the nodes that have been chosen for it."""
     running, place = use.running, state.running
     job.first, job.count = state.ranges, state.chosen
     for k in range(state.chosen):
@@ -36,14 +33,14 @@ def start_use(state, job, index, site, use, plan, expected):
     _copy_row(use, 0 if place == 0 else running[place - 1].row, row)
     _count_gives(state, site, use, job, row)
     _change(state, use, job, row, NOW, place, LESS)
-    if state.in_line >= 0:
-        take_from_line(state, plan.line, use.gives[row], plan.line.times[0], expected)
+    if state.timeline_blocks >= 0:
+        take_from_timeline(state, plan.timeline, use.gives[row], plan.timeline.times[0], expected)
     note_change(state, 0, 0, expected)
 
 
 @called_kernel
 def end_use(state, job, index, site, use, plan):
-    """A job gives back what it has, maybe earlier than planned."""
+    """Release what a job has, maybe earlier than planned."""
     running, place = use.running, 0
     while running[place].job != index:
         place += 1
@@ -56,22 +53,25 @@ def end_use(state, job, index, site, use, plan):
     use.spare[state.spare_rows] = row
     state.spare_rows += 1
     if release > state.now:
-        state.in_line = NOT_MADE
-        gain = 0
+        state.timeline_blocks = NOT_MADE
+        gain, gain_of_whole, capacity = 0, 0, site.sets[CAPACITY : CAPACITY + state.procs_planes]
         for k in range(state.kinds):
             gain = max(gain, use.gives[row, k])
-        note_change(state, gain, _whole_nodes(state, site, use.ranges, job), release)
+        for r in range(job.first, job.first + job.count):
+            own = use.ranges[r]
+            gain_of_whole += total_between(capacity, 0, state.procs_planes, own.node, own.node + own.count)
+        note_change(state, gain, gain_of_whole, release)
 
 
 @kernel
 def is_any_overdue(state, use):
-    """Whether a job runs longer than planned."""
+    """Return whether a job runs longer than planned."""
     return state.overdue > 0 or (state.running > 0 and use.running[0].expected <= state.now)
 
 
 @called_kernel
 def move_overdue(state, rules, jobs, use, plan):
-    """Running jobs that are overdue are planned to end in a second, or after half of what their limit leaves them."""
+    """Plan running jobs that are overdue to end in a second, or after half of what their limit leaves them."""
     running, place = use.running, 0
     while place < (state.running if is_any_overdue(state, use) else 0):
         one = running[place]
@@ -92,12 +92,13 @@ def move_overdue(state, rules, jobs, use, plan):
         if to > place:
             _copy_row(use, running[to - 1].row, row)
         _change(state, use, job, row, place, to, LESS)
-        state.in_line = NOT_MADE
+        state.timeline_blocks = NOT_MADE
         note_change(state, 0, 0, release)
 
 
 @kernel
 def _copy_row(use, source, target):
+    """Copy a row of what is free."""
     for k in range(use.free.shape[1]):
         for w in range(use.free.shape[2]):
             use.free[target, k, w] = use.free[source, k, w]
@@ -135,12 +136,3 @@ def _count_gives(state, site, use, job, row):
             use.gives[row, k] += count * use.ranges[r].procs
             if use.gives.shape[1] > kinds:
                 use.gives[row, kinds + k] += count * use.ranges[r].second
-
-
-@kernel
-def _whole_nodes(state, site, ranges, job):
-    """The processors of all nodes of a job, whatever it uses of them."""
-    total, capacity = 0, site.sets[CAPACITY : CAPACITY + state.procs_planes]
-    for r in range(job.first, job.first + job.count):
-        total += total_between(capacity, 0, state.procs_planes, ranges[r].node, ranges[r].node + ranges[r].count)
-    return total

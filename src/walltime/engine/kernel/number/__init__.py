@@ -1,1 +1,1 @@
-"""A machine that is a number of processors: the event loop (START HERE: loop.py), and a module for each kind of scheduling pass."""
+"""The single-pool machine: its event loop (START HERE: loop.py), and a module for each kind of scheduling pass."""

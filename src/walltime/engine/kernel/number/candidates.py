@@ -1,18 +1,16 @@
-"""Which jobs may move in a compression; this saves conservative backfilling from trying every job at every early termination.
+"""Jobs that may move in a compression, so that conservative backfilling need not try every job at every early termination.
 
-A job that has found no earlier hole can find one only after processors have been released: everything else (starts, arrivals, the
-passing of time) only narrows the holes. An earlier hole either ends at the job's own reservation, which a look at the step before it
-reveals, or lies entirely before it, and then it is new. So wherever processors are released, we measure how many are free there now and
-for how long, and mark the jobs that fit in and have their reservation later. A job that fitted in before has had its chance.
+A job that has found no earlier hole can find one only after processors have been released: everything else (starts, arrivals, the passing
+of time) only narrows the holes. An earlier hole either ends at the job's own reservation, which a look at the step before it reveals, or
+lies entirely before it, and then it is new. So wherever processors are released, we measure how many are free there now and for how long,
+and mark the jobs that fit in and have their reservation later. A job that fitted in before has had its chance.
 
-In a deep queue, a single compression asks dozens of times which jobs can use an opening, and usually there are none. Shelves therefore
-tell first whether any waiting job of about this size and length, or below, has its reservation late enough. Then three coarse numbers
-per job (Traits in plan.py), of which the processor compares sixteen at once, narrow the choice, and only the jobs that pass are checked
-exactly. Coarse numbers preserve the order of the exact ones, and shelves that of the coarse ones, so they may let too many jobs pass,
-but never too few.
+In a deep queue, a single compression looks dozens of times for jobs that can use a freed gap, and usually there are none. Shelves show
+first whether any waiting job of about this size and length, or below, has its reservation late enough. Then three coarse numbers per job
+(Traits in plan.py), which the processor compares sixteen at a time, narrow the choice, and only the jobs that pass are checked exactly.
+Coarse numbers preserve the order of the exact ones, and shelves that of the coarse ones, so they may let too many jobs pass, but never too
+few.
 """
-
-from __future__ import annotations
 
 import numpy as np
 
@@ -23,7 +21,7 @@ from walltime.engine.kernel.plan import CHUNK, COLUMNS, FEW, LOOKS, NONE, ROWS, 
 
 @kernel
 def _coarse(number):
-    """A number of at least 1 made coarse: its exponent and eleven bits of it as a float."""
+    """Return a coarse form of a number of at least 1: its exponent and eleven bits of it as a float."""
     bits = np.int64(np.float32(number).view(np.int32))
     coarse = max((bits >> 12) - np.int64(127 << 11), np.int64(0))
     return np.uint16(min(coarse, np.int64(NONE)))
@@ -31,25 +29,25 @@ def _coarse(number):
 
 @kernel
 def _coarse_time(slots, time):
-    """A time made coarse, from 1 on; 0 is for nobody and NONE is left over."""
+    """Return a coarse time, from 1 on; 0 is for no job, and NONE is never used."""
     return np.uint16(min((max(time - slots.since, 0) >> slots.shift) + 1, NONE - 1))
 
 
 @kernel
 def _exact_time(slots, coarse):
-    """The earliest time that is made into this coarse one."""
+    """Return the earliest time that has this coarse form."""
     return slots.since + (np.int64(coarse - 1) << slots.shift)
 
 
 @kernel
 def _row(procs):
-    """The row of shelves for a coarse number of processors, two to each power of two."""
+    """Return the row of shelves for a coarse number of processors, two to each power of two."""
     return np.uint64(min(np.int64(procs) >> 10, np.int64(ROWS - 1)))
 
 
 @kernel
 def _column(length):
-    """The column of shelves for a coarse length, four to each power of two."""
+    """Return the column of shelves for a coarse length, four to each power of two."""
     return np.uint64(min(max((np.int64(length) >> 9) - SHORTEST, np.int64(0)), np.int64(COLUMNS - 1)))
 
 
@@ -63,7 +61,7 @@ def join(plan, i):
 
 @kernel
 def note_latest(plan, i):
-    """Note how late a hole before the job's reservation may begin."""
+    """Record how late a hole before the job's reservation may begin."""
     slots, _, waiting, traits = plan
     latest = _coarse_time(slots, waiting[i].start - waiting[i].length)
     traits.latest[i] = latest
@@ -83,16 +81,9 @@ def _shelve(shelves, first_row, first_column, latest):
             shelves[row, column] = max(shelves[row, column], latest)
 
 
-@kernel
-def drop_bounds(slots, traits):
-    """Let the shelves bound nothing until the next compression, since the scale of times is a new one."""
-    traits.shelves[:] = NONE
-    slots.looks = LOOKS
-
-
 @called_kernel
 def survey(plan, count, now):
-    """Bound the times of each chunk, and now and then lower the bounds of the shelves to what they have to be.
+    """Bound the times of each chunk, and now and then lower the bounds of the shelves as far as possible.
 
     If a time is too late to be distinguished from later ones, choose a new scale for all of them.
     """
@@ -104,8 +95,13 @@ def survey(plan, count, now):
             latest = max(latest, traits.latest[i])
         traits.chunk_latest[first // np.uint64(CHUNK)] = latest
         last = max(last, latest)
-    if last == NONE - 1:
-        _choose_scale(slots, waiting, count, now)
+    if last == NONE - 1:  # half of the coarse times are to last until the last reservation
+        end = now
+        for i in range(count):
+            end = max(end, waiting[i].start)
+        slots.since, slots.shift = now, 0
+        while (end - now) >> slots.shift > NONE // 2:
+            slots.shift += 1
     elif slots.looks < LOOKS:
         return
     slots.looks = 0
@@ -118,23 +114,12 @@ def survey(plan, count, now):
             traits.latest[i] = min(traits.latest[i], np.uint16(low - 1))
 
 
-@kernel
-def _choose_scale(slots, waiting, count, now):
-    """Let half of the coarse times last until the last reservation."""
-    end = now
-    for i in range(count):
-        end = max(end, waiting[i].start)
-    slots.since, slots.shift = now, 0
-    while (end - now) >> slots.shift > NONE // 2:
-        slots.shift += 1
-
-
 @called_kernel
 def give_back_until(plan, count, step, last, procs):
-    """Release processors from one step up to another, and mark the jobs for which this opens a hole.
+    """Release processors from one step up to another, and mark the jobs among the `count` waiting ones for which this opens a hole.
 
-    `count`: so many jobs wait. A step that is opened lets the hole grow that it is in: for as many processors as are free there now,
-    and for fewer the wider, until there were enough before. A hole that the next step lets grow on is left to that one.
+    Releasing a step lets the hole grow that contains it: for as many processors as are free there now, and for fewer the wider, until there
+    were enough before. A hole that grows on in the next step is handled there.
     """
     _, steps, _, _ = plan
     since = steps[step].time
@@ -158,7 +143,7 @@ def give_back_until(plan, count, step, last, procs):
 
 @kernel
 def _wall(steps, since, step, height):
-    """The first step with fewer free processors from this one backwards; the steps from `since` on know their own walls."""
+    """Return the nearest step, from this one backwards, with fewer free processors; the steps from `since` on know their own walls."""
     while steps[step].free >= height:
         step = steps[step].wall if steps[step].time >= since else steps[step].previous
     return step
@@ -166,10 +151,7 @@ def _wall(steps, since, step, height):
 
 @kernel
 def _mark(plan, count, height, low, end):
-    """Mark the jobs that fit into a hole of so many processors, from the step `low` until `end`, and are to start later.
-
-    `low` of a job is set to a coarse time, which may be too early.
-    """
+    """Mark the jobs that fit into a hole from the step `low` until `end` and start later; `low` of a job may be set too early."""
     slots, steps, waiting, traits = plan
     begin = steps[low].time
     most, longest, earliest = _coarse(height), _coarse(end - begin), _coarse_time(slots, begin)
@@ -179,10 +161,10 @@ def _mark(plan, count, height, low, end):
     for chunk in range(np.uint64(0), np.uint64(count), np.uint64(CHUNK)):
         if traits.chunk_latest[chunk // np.uint64(CHUNK)] < earliest:
             continue
-        if not _somebody_may_fit(traits, chunk, np.uint64(CHUNK), earliest, most, longest):
+        if not _any_may_fit(traits, chunk, np.uint64(CHUNK), earliest, most, longest):
             continue
         for few in range(chunk, chunk + np.uint64(CHUNK), np.uint64(FEW)):
-            if _somebody_may_fit(traits, few, np.uint64(FEW), earliest, most, longest):
+            if _any_may_fit(traits, few, np.uint64(FEW), earliest, most, longest):
                 for i in range(few, few + np.uint64(FEW)):
                     if _may_fit(traits, i, earliest, most, longest):
                         own = waiting[i]
@@ -192,8 +174,8 @@ def _mark(plan, count, height, low, end):
 
 
 @kernel
-def _somebody_may_fit(traits, first, count, earliest, most, longest):
-    """Whether any of so many jobs may be one to be marked; asked without branches, so that they are compared all at once."""
+def _any_may_fit(traits, first, count, earliest, most, longest):
+    """Return whether any of `count` jobs may have to be marked; without branches, so that they are compared all at once."""
     found = False
     for i in range(first, first + count):
         found |= _may_fit(traits, i, earliest, most, longest)
@@ -202,5 +184,5 @@ def _somebody_may_fit(traits, first, count, earliest, most, longest):
 
 @kernel
 def _may_fit(traits, i, earliest, most, longest):
-    """Whether a job may be one to be marked, by its coarse traits."""
+    """Return whether a job may have to be marked, by its coarse traits."""
     return (traits.procs[i] <= most) & (traits.length[i] <= longest) & (traits.latest[i] >= earliest)

@@ -8,13 +8,15 @@ import numpy as np
 
 from walltime.compiled.jit import called_kernel, kernel
 from walltime.engine.kernel.memory import BY_ARRIVAL, KEEP, NEVER, NO_PLAN, Array, Loop, Pass
-from walltime.engine.kernel.number.candidates import drop_bounds, give_back_until, join, note_latest, survey
+from walltime.engine.kernel.number.candidates import give_back_until, join, note_latest, survey
 from walltime.engine.kernel.number.machine import start_job
 from walltime.engine.kernel.plan import (
     BORDER,
     CHUNK,
     GONE,
-    Plan,
+    LOOKS,
+    NONE,
+    ReservationPlan,
     first_hole,
     forget_past,
     leave,
@@ -31,20 +33,18 @@ from walltime.engine.kernel.running import overdue
 class KeptPlan(NamedTuple):
     """The plan, and the place in the queue of each job (int64), for orders other than first come, first served."""
 
-    plan: Plan
+    plan: ReservationPlan
     place: Array
 
 
 @kernel
 def pass_with_kept_reservations(state, rules, jobs, machine, queue, ordered, kept):
-    """Compress if a job ended early, give the newcomers their reservations, and start whoever's time has come.
+    """Compress if a job ended early, give the newcomers their reservations, and start the jobs that are due; return a bound of the steps.
 
-    Source: mualem01, section 2.1. Returns how many steps it took at most.
-
-    While a running job is overdue nobody knows when its processors will be free, and no reservation can be kept: all
-    are then recomputed at every arrival and termination, as in the variant from scratch. They are
-    recomputed once if a prediction was wrong: when that of a running job is corrected, when that of a waiting one has
-    changed, and after the start of a job that is expected to run for longer than its place was planned.
+    While a running job is overdue, the release of its processors cannot be planned, and no reservation can be kept: all are then recomputed
+    at every arrival and termination, as in the variant from scratch. They are recomputed once if a prediction was wrong: when a running
+    job's prediction is corrected, when a waiting job's has changed, and after the start of a job that is expected to run longer than
+    planned. Source: mualem01, section 2.1.
     """
     plan = kept.plan
     slots, steps, waiting, traits = plan
@@ -61,7 +61,7 @@ def pass_with_kept_reservations(state, rules, jobs, machine, queue, ordered, kep
     if afresh:
         plan_of_running(slots, steps, machine.running, state.running, state.now, state.free)
         work *= slots.used
-        drop_bounds(slots, traits)
+        traits.shelves[:], slots.looks = NONE, LOOKS  # no bounds until the next compression, as times have another scale
         looked_at = 0
     else:
         forget_past(slots, steps, state.now)
@@ -86,7 +86,7 @@ def pass_with_kept_reservations(state, rules, jobs, machine, queue, ordered, kep
 
 @called_kernel
 def _give_back(state, jobs, plan, early):
-    """Free the rest of the places of the jobs that ended early."""
+    """Release the rest of the places of the jobs that ended early."""
     slots, steps, _, _ = plan
     for i in range(state.early):
         job = jobs[early[i]]
@@ -153,11 +153,7 @@ def _reserve(jobs, queue, plan, i):
 
 @kernel
 def _hold(state, jobs, plan, i, job):
-    """Hold the processors of a job that starts for as long as it is expected to run, which may not be the length of its place.
-
-    A shorter one leaves a hole behind it. A longer one takes what has been reserved for others, so that no reservation holds.
-    Without predictions the two are the same.
-    """
+    """Keep the processors of a job that starts for its expected runtime: release the rest of its place, or break what others reserved."""
     slots, steps, waiting, _ = plan
     length, planned = jobs[job].run_length, jobs[job].own_length
     if length < planned:
@@ -178,7 +174,7 @@ def _start_due(state, rules, jobs, machine, queue, plan, only_newcomers):
     left, next_due = np.uint64(0), NEVER
     if only_newcomers:
         left, next_due = np.uint64(state.looked_at), state.next_due
-    while left < last and waiting[left].start != state.now:  # mostly nobody is due
+    while left < last and waiting[left].start != state.now:  # mostly no job is due
         next_due = min(next_due, waiting[left].start)
         left += np.uint64(1)
     state.blocked = queue[0].job if left > 0 else -1
@@ -208,6 +204,6 @@ PASS = Pass(
     pass_with_kept_reservations,
     KeptPlan,
     lambda rules, passes, count: KeptPlan(new_plan(count), np.zeros(0 if rules.order == BY_ARRIVAL else count, np.int64)),
-    (Loop("conservative", "conservative backfilling", 68, 8),),
+    (Loop("conservative", "conservative backfilling", 65, 8),),
     KEEP,
 )

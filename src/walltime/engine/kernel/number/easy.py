@@ -11,21 +11,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from walltime.compiled.jit import kernel
-from walltime.engine.kernel.memory import BLOCK, BY_ARRIVAL, GROUP, HEAD, HOLE, NEVER, RANKED_BLOCK, Index, Line, Loop, Pass, Records
-from walltime.engine.kernel.number.index import index_places, keep_index, leave_hole, may_backfill, next_candidate
+from walltime.engine.kernel.memory import BLOCK, BY_ARRIVAL, GROUP, HEAD, HOLE, NEVER, RANKED_BLOCK, Index, Loop, Pass, Records
+from walltime.engine.kernel.number.index import (
+    IndexedQueue,
+    collect_candidates,
+    index_places,
+    keep_index,
+    leave_hole,
+    may_backfill,
+    next_candidate,
+)
 from walltime.engine.kernel.number.lookahead import Window, choose_together, new_window
 from walltime.engine.kernel.number.machine import start_job
 from walltime.engine.kernel.number.ranks import drop_rank, first_of_ranks, ranks_are_old, renew_ranks
-from walltime.engine.kernel.queue import (
-    backfill_rank,
-    bound_block,
-    enter_newcomers,
-    first_by_rank,
-    first_in_heap,
-    first_in_window,
-    order_rank,
-    place_of,
-)
+from walltime.engine.kernel.queue import bound_block, enter_newcomers, first_by_rank, first_in_heap, first_in_window, place_of
 from walltime.engine.kernel.running import find_shadow
 
 
@@ -38,22 +37,20 @@ class Head(NamedTuple):
 
 @kernel
 def pass_with_head_reservation(state, rules, jobs, machine, queue, ordered, head):
-    """Start the jobs at the head that fit; then backfill others that do not delay the new head.
+    """Start the jobs at the head that fit; then backfill others that do not delay the new head. Return an upper bound of the steps.
 
-    Source: mualem01, section 2.2; feitelson98, section 1 (FCFS). Returns an upper bound of the steps taken.
-
-    A job that is backfilled by its own length and then expected to run longer may move the shadow time back. Extra nodes below zero
+    A job that is backfilled by its own length and then expected to run longer may move the shadow time back. Extra processors below zero
     indicate that; then the shadow time is recomputed, and all candidates are considered again.
+
+    Source: mualem01, section 2.2; feitelson98, section 1 (FCFS).
     """
-    line = Line(queue, head.queue_index)
+    line = IndexedQueue(queue, head.queue_index)
     if ordered is not None:
-        if rules.window > 0:
-            return _start_in_window(state, rules, jobs, machine, line, ordered)
-        if rules.order != BY_ARRIVAL and not rules.order_reads_time:
+        if rules.order != BY_ARRIVAL and not rules.order_reads_time and rules.window == 0:
             enter_newcomers(state, rules, jobs, queue, ordered.heads)
     if state.freed == 0 and _same_head(state, rules, jobs, queue, ordered):
-        # Nothing was freed, so the head is still blocked, and so is everyone who was blocked behind it: only the
-        # newcomers need a look. An overdue running job would move the shadow time; then everybody is looked at.
+        # Nothing was freed, so the head is still blocked, and so are the jobs that were blocked behind it: only the
+        # newcomers are considered. An overdue running job would move the shadow time; then all jobs are considered.
         first = state.looked_at
         if not rules.backfill:
             state.looked_at = state.queue_last
@@ -75,7 +72,7 @@ def pass_with_head_reservation(state, rules, jobs, machine, queue, ordered, head
     _start_heads(state, rules, jobs, machine, line, ordered)
     while state.blocked >= 0 and rules.backfill:
         if rules.depth == 0:
-            state.shadow, state.extra = NEVER, 0  # nobody is to be delayed
+            state.shadow, state.extra = NEVER, 0  # there is no reservation to be delayed
         else:
             _reserve_for_head(state, rules, jobs, machine.running, ordered)
         _backfill(state, rules, jobs, machine, line, ordered, head.window, state.queue_first)
@@ -86,12 +83,12 @@ def pass_with_head_reservation(state, rules, jobs, machine, queue, ordered, head
 
 @kernel
 def _same_head(state, rules, jobs, queue, ordered):
-    """Whether the job that was blocked at the head of the queue in the last pass is still there."""
+    """Return whether the job that was blocked at the head of the queue in the last pass is still there."""
     if state.blocked < 0:
         return False
     if ordered is not None:
-        if rules.order_threshold > 0.0:
-            return False  # who is too far behind the head to start may catch up
+        if rules.order_threshold > 0.0 or rules.window > 0:
+            return False  # a job too far behind the head to start may catch up, and others may come into the window
         if rules.order_reads_time:
             return queue[_first_now(state, rules, jobs, queue, ordered)].job == state.blocked
         if rules.order != BY_ARRIVAL:
@@ -101,7 +98,7 @@ def _same_head(state, rules, jobs, queue, ordered):
 
 @kernel
 def _first_now(state, rules, jobs, queue, ordered):
-    """The place of the first waiting job, in an order that changes with time."""
+    """Return the place of the first waiting job, in an order that changes with time."""
     if rules.order_history != 0:
         if ranks_are_old(state, rules):
             renew_ranks(state, rules, jobs, queue, ordered.rank, ordered.bound)
@@ -113,53 +110,32 @@ def _first_now(state, rules, jobs, queue, ordered):
 def _start_heads(state, rules, jobs, machine, line, ordered):
     """Start jobs from the head of the queue while they fit; the first that does not is blocked."""
     state.blocked = -1
-    while _skip_holes(state, line.queue):
+    while True:
+        while state.queue_first < state.queue_last and line.queue[state.queue_first].procs == HOLE:
+            state.queue_first += 1
+            state.holes -= 1
+        if state.queue_first == state.queue_last:
+            return
         place = state.queue_first
         if ordered is not None:
-            if rules.order_reads_time:
+            if rules.window > 0:  # carastan17
+                place = first_in_window(state, rules, jobs, line.queue)
+            elif rules.order_reads_time:
                 place = _first_now(state, rules, jobs, line.queue, ordered)
             elif rules.order != BY_ARRIVAL:
                 place = place_of(state, jobs, line.queue, first_in_heap(state, rules, jobs, line.queue, ordered.heads))
-        if not _start_at_head(state, rules, jobs, machine, line, ordered, place):
+        job = np.int64(line.queue[place].job)
+        if jobs[job].procs > state.free:
+            state.blocked = job
             return
-
-
-@kernel
-def _start_in_window(state, rules, jobs, machine, line, ordered):
-    """Start the first of the jobs in the window while it fits; returns an upper bound of the steps taken (carastan17)."""
-    state.looked_at, state.freed, state.blocked, steps = state.queue_last, 0, -1, 1
-    while _skip_holes(state, line.queue):
-        steps += rules.window
-        if not _start_at_head(state, rules, jobs, machine, line, ordered, first_in_window(state, rules, jobs, line.queue)):
-            return steps
-    return steps
-
-
-@kernel
-def _skip_holes(state, queue):
-    """Let the queue begin with a job that waits; returns whether there is one."""
-    while state.queue_first < state.queue_last and queue[state.queue_first].procs == HOLE:
-        state.queue_first += 1
-        state.holes -= 1
-    return state.queue_first < state.queue_last
-
-
-@kernel
-def _start_at_head(state, rules, jobs, machine, line, ordered, place):
-    """Start the job at this place, which comes first, if it fits; else it is blocked."""
-    job = np.int64(line.queue[place].job)
-    if jobs[job].procs > state.free:
-        state.blocked = job
-        return False
-    if rules.head_runtime_factor > 1:
-        jobs[job].run_length *= rules.head_runtime_factor
-    _start(state, rules, jobs, machine, line, ordered, place)
-    return True
+        if rules.head_runtime_factor > 1:
+            jobs[job].run_length *= rules.head_runtime_factor
+        _start(state, rules, jobs, machine, line, ordered, place)
 
 
 @kernel
 def _start(state, rules, jobs, machine, line, ordered, place):
-    """Take a job out of the queue, and start it."""
+    """Remove a job from the queue, and start it."""
     leave_hole(state, line, place)
     if ordered is not None:
         if rules.order_history != 0:
@@ -172,7 +148,7 @@ def _start(state, rules, jobs, machine, line, ordered, place):
 
 @kernel
 def _reserve_for_head(state, rules, jobs, running, ordered):
-    """Find the shadow time and the extra nodes: when the blocked head will fit, and the processors that it leaves free."""
+    """Find the shadow time, when the blocked head will fit, and the extra processors, which it leaves free."""
     own = jobs[state.blocked]
     if ordered is not None:
         if rules.omega > 0.0:
@@ -181,7 +157,7 @@ def _reserve_for_head(state, rules, jobs, running, ordered):
     if state.head == state.blocked and state.shadow > state.now and state.extra >= 0:
         _draw_shadow_nearer(state, running)
     else:
-        _find_shadow(state, running, own.procs)
+        state.shadow, state.extra, state.before_shadow = find_shadow(running, state.running, state.now, state.free, own.procs)
         state.head = state.blocked
     if own.reserved_start < 0:
         own.reserved_start = state.shadow
@@ -189,8 +165,8 @@ def _reserve_for_head(state, rules, jobs, running, ordered):
 
 @kernel
 def _reserve_later(state, rules, running, own):
-    """Relaxed backfilling: the shadow time is put off to how late the head may start, which depends on its expected wait."""
-    _find_shadow(state, running, own.procs)
+    """Delay the shadow time, in relaxed backfilling, by how late the head may start, which depends on its expected wait."""
+    state.shadow, state.extra, state.before_shadow = find_shadow(running, state.running, state.now, state.free, own.procs)
     if own.reserved_start < 0:
         own.reserved_start = state.shadow
     # not `head`, which a corrected prediction takes back
@@ -205,19 +181,8 @@ def _reserve_later(state, rules, running, own):
 
 
 @kernel
-def _find_shadow(state, running, wanted):
-    """Walk the running jobs anew."""
-    state.shadow, state.extra, state.before_shadow = find_shadow(running, state.running, state.now, state.free, wanted)
-
-
-@kernel
 def _draw_shadow_nearer(state, running):
-    """Update the shadow time of the same head: backfilled jobs have not moved it, jobs that ended early may have.
-
-    Starts and ends update the extra nodes and `before_shadow` (machine.py); extra nodes below zero indicate that a job has started
-    that precedes this head in the queue order, or that is expected to run past the shadow time. So it is enough to walk back
-    from the shadow time as long as the head fits without the jobs that end there; usually that is no step at all.
-    """
+    """Update the shadow time of the same head by walking back while the head fits without the jobs that end there, mostly no step."""
     while state.shadow > state.now:
         earlier = state.before_shadow
         at_shadow = 0
@@ -226,20 +191,20 @@ def _draw_shadow_nearer(state, running):
             at_shadow += running[earlier].procs
         if at_shadow > state.extra:
             return
-        state.shadow = max(state.now, running[earlier - 1].expected)  # the head does not fit now, so somebody runs until then
+        state.shadow = max(state.now, running[earlier - 1].expected)  # the head does not fit now, so some job runs until then
         state.extra -= at_shadow
         state.before_shadow = earlier
 
 
 @kernel
 def _backfill(state, rules, jobs, machine, line, ordered, window, first):
-    """Backfill jobs from queue place `first` on, in the backfill order.
-
-    The set of jobs that may start now only shrinks while others start, so in an order other than that of arrival it is enough to
-    sort those that may start initially.
-    """
+    """Backfill jobs from queue place `first` on, in the backfill order; later starts only make fewer jobs fit, so one sort is enough."""
     if window is not None:
-        _backfill_together(state, rules, jobs, machine, line, ordered, window, first)
+        count = np.int64(1)
+        while count > 0:
+            count = choose_together(state, rules, jobs, line, ordered.candidates, window, first)
+            for k in range(count):
+                _start(state, rules, jobs, machine, line, ordered, window.place[k])
         return
     if ordered is not None:
         if rules.backfill_order != BY_ARRIVAL or rules.order_threshold > 0.0:
@@ -252,45 +217,20 @@ def _backfill(state, rules, jobs, machine, line, ordered, window, first):
 
 
 @kernel
-def _backfill_together(state, rules, jobs, machine, line, ordered, window, first):
-    """Backfill the best combination of jobs, and again of those that are left, until no job may be backfilled."""
-    while True:
-        count = choose_together(state, rules, jobs, line, ordered, window, first)
-        for k in range(count):
-            _start(state, rules, jobs, machine, line, ordered, window.place[k])
-        if count == 0:
-            return
-
-
-@kernel
 def _backfill_in_order(state, rules, jobs, machine, line, ordered, first):
-    """Backfill by rank: repeatedly start the best of the jobs that may start.
-
-    A job whose score is too low to start in place of the blocked head is not a candidate (threshold of `walltime.policy.Wfp`).
-    """
-    now, count, best, candidates = state.now, 0, 0, ordered.candidates
-    most = 0.0
-    if rules.order_threshold > 0.0:
-        most = rules.order_threshold * order_rank(rules, now, jobs, state.blocked)
-    place = next_candidate(state, line, first)
-    while place < state.queue_last:
-        job = np.int64(line.queue[place].job)
-        if rules.order_threshold == 0.0 or order_rank(rules, now, jobs, job) <= most:
-            own = backfill_rank(rules, now, jobs, job)
-            candidates[count].rank, candidates[count].place = own, place
-            if own < candidates[best].rank:
-                best = count
-            count += 1
-        place = next_candidate(state, line, place + 1)
+    """Backfill by rank: repeatedly start the best of the jobs that may start."""
+    candidates = ordered.candidates
+    count = collect_candidates(state, rules, jobs, line, candidates, first)
     while count > 0:
+        best = kept = 0
+        for i in range(1, count):
+            if candidates[i].rank < candidates[best].rank:
+                best = i
         _start(state, rules, jobs, machine, line, ordered, candidates[best].place)
-        kept, best = 0, 0
         for i in range(count):
             own, place = candidates[i].rank, candidates[i].place
             if may_backfill(state, line.queue[place]):
                 candidates[kept].rank, candidates[kept].place = own, place
-                if own < candidates[best].rank:
-                    best = kept
                 kept += 1
         count = kept
 
@@ -303,9 +243,9 @@ def _new_head(rules: Records, _passes: Any, count: int) -> Head:
 
 
 _LOOPS = (
-    Loop("easy", "FCFS and EASY", 47, 6, (("order", BY_ARRIVAL), ("backfill_order", BY_ARRIVAL))),
-    Loop("easy-ordered", "FCFS and EASY with an ordered queue", 90, 12),
-    Loop("lookahead", "backfilling that looks ahead", 97, 12, (("ahead", 1),)),
+    Loop("easy", "FCFS and EASY", 43, 6, (("order", BY_ARRIVAL), ("backfill_order", BY_ARRIVAL))),
+    Loop("easy-ordered", "FCFS and EASY with an ordered queue", 82, 11),
+    Loop("lookahead", "backfilling that looks ahead", 86, 11, (("ahead", 1),)),
 )
 PASS = Pass(
     ("head", "relaxed", "lookahead"),

@@ -7,16 +7,26 @@ queue of 100,000 jobs then costs only a few times as much as a queue of 10. A st
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from walltime.compiled.jit import kernel
-from walltime.engine.kernel.memory import BLOCK, GROUP, HOLE, NEVER
+from walltime.engine.kernel.memory import BLOCK, BY_ARRIVAL, GROUP, HOLE, NEVER, Index, Records
 from walltime.engine.kernel.profile import size_class
+from walltime.engine.kernel.queue import backfill_rank, order_rank
 
 LONG = 1024
 """A queue of more places than this is indexed; a shorter one is faster to search place by place."""
 SHORT = 256
 """The index is dropped if the queue has fewer places than this."""
+
+
+class IndexedQueue(NamedTuple):
+    """The queue in order of arrival, and an index of it."""
+
+    queue: Records
+    queue_index: Index
 
 
 @kernel
@@ -55,7 +65,7 @@ def close_holes(state, queue):
 
 @kernel
 def index_places(state, line, first):
-    """Enter the jobs in the queue from this place on."""
+    """Add the jobs in the queue from this place on to the index."""
     queue, index = line
     classes = state.classes
     for place in range(first, state.queue_last):
@@ -75,7 +85,7 @@ def index_places(state, line, first):
 
 @kernel
 def leave_hole(state, line, place):
-    """Take a job that starts out of the queue."""
+    """Remove a job that starts from the queue."""
     queue, index = line
     procs, length = queue[place].procs, queue[place].length
     queue[place].procs = HOLE
@@ -98,7 +108,7 @@ def leave_hole(state, line, place):
 
 @kernel
 def _was_shortest(shortest, first, last, length):
-    """Whether one of these shortest lengths equals that of a job."""
+    """Return whether one of these shortest lengths equals that of a job."""
     found = False
     for i in range(first, last):
         found |= shortest[i] == length
@@ -121,9 +131,9 @@ def _look_through_block(state, queue, shortest, block):
 
 @kernel
 def may_backfill(state, entry):
-    """Whether a waiting job fits now and does not delay the head: it ends by the shadow time, or uses only extra nodes.
+    """Return whether a waiting job fits now and does not delay the head: it ends by the shadow time, or needs only extra processors.
 
-    None may once the shadow time has moved, as indicated by extra nodes below zero. Source: mualem01, section 2.2, step 2b.
+    No job may once the shadow time has moved, as indicated by extra processors below zero. Source: mualem01, section 2.2, step 2b.
     """
     if entry.procs > state.free or state.extra < 0:
         return False
@@ -132,21 +142,21 @@ def may_backfill(state, entry):
 
 @kernel
 def next_candidate(state, line, place):
-    """The first place from this one on whose job may be backfilled now (see `may_backfill`); `queue_last` for none."""
+    """Return the first place from this one on whose job may be backfilled now (see `may_backfill`); `queue_last` for none."""
     queue, index = line
     last, free, room = state.queue_last, state.free, state.shadow - state.now
-    beside = min(free, state.extra)
-    if free == 0 or beside < 0:
+    spare = min(free, state.extra)
+    if free == 0 or spare < 0:
         return last
     if not state.indexed:
         while place < last:
             entry = queue[place]
-            if entry.procs <= free and (entry.length <= room or entry.procs <= beside):
+            if entry.procs <= free and (entry.length <= room or entry.procs <= spare):
                 return place
             place += 1
         return last
     fitting = size_class(free)
-    extra = size_class(beside) if beside > 0 else -1
+    extra = size_class(spare) if spare > 0 else -1
     while place < last:
         if place % GROUP == 0 and not _promising(index.group, place // GROUP * state.classes, fitting, room, extra):
             place += GROUP
@@ -154,15 +164,36 @@ def next_candidate(state, line, place):
             place += BLOCK
         else:
             entry = queue[place]
-            if entry.procs <= free and (entry.length <= room or entry.procs <= beside):
+            if entry.procs <= free and (entry.length <= room or entry.procs <= spare):
                 return place
             place += 1
     return last
 
 
 @kernel
+def collect_candidates(state, rules, jobs, line, candidates, first):
+    """Collect the jobs from a place of the queue on that may be backfilled alone, with their backfill ranks; return their number.
+
+    A job whose score is too low to start in place of the blocked head is not a candidate (threshold of `walltime.policy.Wfp`).
+    """
+    now, count, most = state.now, 0, 0.0
+    if rules.order_threshold > 0.0:
+        most = rules.order_threshold * order_rank(rules, now, jobs, state.blocked)
+    place = next_candidate(state, line, first)
+    while place < state.queue_last:
+        job = np.int64(line.queue[place].job)
+        if rules.order_threshold == 0.0 or order_rank(rules, now, jobs, job) <= most:
+            candidates[count].rank, candidates[count].place = 0.0, place
+            if rules.backfill_order != BY_ARRIVAL:
+                candidates[count].rank = backfill_rank(rules, now, jobs, job)
+            count += 1
+        place = next_candidate(state, line, place + 1)
+    return count
+
+
+@kernel
 def _promising(shortest, first, fitting, room, extra):
-    """Whether a job that may be backfilled could be in the block or group whose classes begin here."""
+    """Return whether the block or group whose classes begin here could have a job that may be backfilled."""
     if shortest[first + fitting] <= room:
         return True
     return extra >= 0 and shortest[first + extra] < NEVER

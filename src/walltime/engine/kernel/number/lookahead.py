@@ -1,7 +1,7 @@
 """Backfilling of the best combination of jobs: LOS (Shmueli and Feitelson 2005), and Maui's greedy backfilling.
 
-Jobs that end by the shadow time need free processors; the others need extra nodes as well. So the best combination is a knapsack
-of the former beside one of the latter, and each of these is a table over processors.
+Jobs that end by the shadow time need free processors; the others need extra processors as well. So the best combination consists of two
+knapsacks, and each of these is a table over processors.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from walltime.compiled.jit import called_kernel, kernel
-from walltime.engine.kernel.memory import BY_ARRIVAL, BY_PROCSECONDS, BY_SECONDS, BY_SLOWDOWN, Array, Records
-from walltime.engine.kernel.number.index import next_candidate
-from walltime.engine.kernel.queue import backfill_rank, order_rank
+from walltime.engine.kernel.memory import BY_PROCSECONDS, BY_SECONDS, BY_SLOWDOWN, Array, Records
+from walltime.engine.kernel.number.index import collect_candidates
 
 SLOWDOWNS = 2**40
 """More than a sum of slowdowns in thousandths, for jobs that are considered together."""
@@ -22,8 +21,8 @@ SLOWDOWNS = 2**40
 class Window(NamedTuple):
     """Jobs that are considered together.
 
-    By job considered, int64: `place` in the queue, `procs`, what it is `worth`, and whether it ends `in_time`; `short`, `long`: what the
-    jobs from each one on are worth with each number of processors, shape (jobs + 1, procs + 1).
+    By job considered, int64: `place` in the queue, `procs`, `worth`, and whether it ends `in_time`; `short`, `long`: the worth of the jobs
+    from each one on for each number of processors, shape (jobs + 1, procs + 1).
     """
 
     place: Array
@@ -35,31 +34,39 @@ class Window(NamedTuple):
 
 
 def new_window(rules: Records) -> Window:
-    """Room for as many jobs as are considered together."""
+    """Return memory for as many jobs as are considered together."""
     ahead, shape = int(rules.ahead), (int(rules.ahead) + 1, int(rules.procs) + 1)
     place, procs, worth, in_time = (np.zeros(ahead, np.int64) for _ in range(4))
     return Window(place, procs, worth, in_time, np.zeros(shape, np.int64), np.zeros(shape, np.int64))
 
 
 @called_kernel
-def choose_together(state, rules, jobs, line, ordered, window, first):
-    """Choose the jobs to be backfilled now, from queue place `first` on; returns how many, their places in `window.place`.
+def choose_together(state, rules, jobs, line, candidates, window, first):
+    """Choose the jobs to be backfilled now, from queue place `first` on; return their number, with their places in `window.place`.
 
-    Of the jobs that could be backfilled alone the first `rules.ahead` in the backfill order are considered.
+    The first `rules.ahead` jobs in the backfill order that could be backfilled alone are considered.
     """
-    able = _find_able(state, rules, jobs, line, ordered, first)
+    able = collect_candidates(state, rules, jobs, line, candidates, first)
+    for i in range(1, able):
+        own, place, k = candidates[i].rank, candidates[i].place, i
+        while k > 0 and candidates[k - 1].rank > own:
+            candidates[k].rank, candidates[k].place = candidates[k - 1].rank, candidates[k - 1].place
+            k -= 1
+        candidates[k].rank, candidates[k].place = own, place
     count = min(able, rules.ahead)
     if count <= 1:
         if count == 1:
-            window.place[0] = ordered.candidates[0].place
+            window.place[0] = candidates[0].place
         return count
-    unit = np.int64(0)
+    unit = np.int64(0)  # the greatest common divisor: machines are often allocated in blocks of processors
     for k in range(count):
-        entry = line.queue[ordered.candidates[k].place]
-        window.place[k], window.procs[k] = ordered.candidates[k].place, entry.procs
+        entry = line.queue[candidates[k].place]
+        window.place[k], window.procs[k] = candidates[k].place, entry.procs
         window.in_time[k] = 1 if entry.length <= state.shadow - state.now else 0
         window.worth[k] = _worth(state, rules, jobs, entry)
-        unit = _common_divisor(unit, np.int64(entry.procs))
+        rest = np.int64(entry.procs)
+        while rest:
+            unit, rest = rest, unit % rest
     free, extra = state.free // unit, min(state.free, state.extra) // unit
     for k in range(count):
         window.procs[k] //= unit
@@ -79,32 +86,8 @@ def choose_together(state, rules, jobs, line, ordered, window, first):
 
 
 @kernel
-def _find_able(state, rules, jobs, line, ordered, first):
-    """Put the jobs that could be backfilled alone into `ordered.candidates`, in the backfill order; returns how many."""
-    now, candidates, count = state.now, ordered.candidates, 0
-    most = 0.0
-    if rules.order_threshold > 0.0:
-        most = rules.order_threshold * order_rank(rules, now, jobs, state.blocked)
-    place = next_candidate(state, line, first)
-    while place < state.queue_last:
-        job = np.int64(line.queue[place].job)
-        if rules.order_threshold == 0.0 or order_rank(rules, now, jobs, job) <= most:
-            own = 0.0
-            if rules.backfill_order != BY_ARRIVAL:
-                own = backfill_rank(rules, now, jobs, job)
-            k = count
-            while k > 0 and candidates[k - 1].rank > own:
-                candidates[k].rank, candidates[k].place = candidates[k - 1].rank, candidates[k - 1].place
-                k -= 1
-            candidates[k].rank, candidates[k].place = own, place
-            count += 1
-        place = next_candidate(state, line, place + 1)
-    return count
-
-
-@kernel
 def _worth(state, rules, jobs, entry):
-    """What a job counts in a combination: a whole number, so that sums are exact."""
+    """Return the worth of a job in a combination: a whole number, so that sums are exact."""
     if rules.objective == BY_SECONDS:
         return entry.length
     if rules.objective == BY_PROCSECONDS:
@@ -116,16 +99,8 @@ def _worth(state, rules, jobs, entry):
 
 
 @kernel
-def _common_divisor(a, b):
-    """The greatest common divisor; machines are often given away in blocks of processors."""
-    while b:
-        a, b = b, a % b
-    return a
-
-
-@kernel
 def _fill_tables(window, count, free, extra):
-    """What the jobs from each one on are worth in so many processors: those that end in time, and the others."""
+    """Fill the tables of what the jobs from each one on are worth: `short` of those that end in time, `long` of the others."""
     short, long = window.short, window.long
     for room in range(free + 1):
         short[count, room] = 0
@@ -146,7 +121,7 @@ def _fill_tables(window, count, free, extra):
 
 @kernel
 def _best(window, k, free, extra):
-    """What the best combination of the jobs from this one on is worth."""
+    """Return the worth of the best combination of the jobs from this one on."""
     best = np.int64(0)
     for room in range(min(free, extra) + 1):
         best = max(best, window.long[k, room] + window.short[k, free - room])

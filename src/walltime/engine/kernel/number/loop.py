@@ -1,25 +1,22 @@
 """START HERE: the event loop. Everything that happens to a simulated machine happens in `run`.
 
-The events are arrivals and terminations (mualem01, section 3.1), the expiry of a running job's prediction, and, with kept
-reservations, their reserved starts. After the events of an instant the policy makes a scheduling pass:
+The events are arrivals and terminations (mualem01, section 3.1), the expiry of a running job's prediction, and, with kept reservations,
+their reserved starts. After the events of an instant the policy makes a scheduling pass:
 
     fcfs, easy, relaxed              easy.py          at most the head of the queue has a reservation
       los, greedy hybrids            lookahead.py     ... and jobs are backfilled together
     hybrid, conservative-scratch     scratch.py       reservations are recomputed at every event
-    selective, multiqueue            selective.py     ... for some of the jobs
+    selective, multiqueue            scratch.py       ... for some of the jobs
     slack                            slack.py         ... in an order of their own
     conservative                     conservative.py  every job keeps its reservation; early ends compress the schedule
 
-In this folder, too: the running jobs (machine.py), an index of very many waiting ones (index.py), and the jobs that may move in a
-compression (candidates.py). In kernel/, for all kinds of machines: the data of the loop (memory.py), the queue (queue.py), the free
-processors over future time (profile.py, which is recomputed; plan.py, which is kept), and runtimes, predicted and corrected
-(predictions.py) by the compiled predictors of `walltime.predictors`, with the memory declared in compiled/prediction_memory.py; outside the
-loop, estimates drawn in the kernel (draw.py), the effects of backfilling (dynamics.py), and predictions
-without scheduling (replay.py). The public interface, with validation, is interface/number.py. reference/number.py does the same in
-plain Python, slowly and independently. Machines of several pools, and Slurm's nodes, have loops of their own (pools/, nodes/).
+Also in this folder: the running jobs (machine.py), an index of a long queue (index.py), and the jobs that may move in a compression
+(candidates.py). In kernel/, for all kinds of machines: the data of the loop (memory.py), the queue (queue.py), the free processors over
+future time (profile.py, which is recomputed; plan.py, which is kept), and predicted runtimes (predictions.py). Outside the loop: estimates
+drawn in the kernel (draw.py), the effects of backfilling (dynamics.py), and predictions without scheduling (replay.py). The public
+interface, with validation, is interface/number.py; reference/number.py does the same in plain Python. Machines of several pools, and
+Slurm's nodes, have loops of their own (pools/, nodes/).
 """
-
-from __future__ import annotations
 
 from walltime.compiled.jit import kernel
 from walltime.engine.kernel.memory import DONE, NEVER, PAUSED, REACHED, STUCK
@@ -35,10 +32,9 @@ def make_pass(state, rules, jobs, machine, queue, ordered, reservations):
 def run(state, rules, jobs, machine, queue, ordered, reservations, budget):
     """Simulate until every job has started and ended, or until about `budget` steps over the queue or the profile have been taken.
 
-    Returns DONE; PAUSED when the budget is used up or the awaited job has started, so that another call continues from there; STUCK if
-    jobs wait that nothing will start, which no rule allows; REACHED if the next event is later than `state.until`.
-
-    This is compiled separately for each kind of pass, on first use (load.py).
+    Returns DONE; PAUSED when the budget is used up or the awaited job has started, so that another call continues from there; STUCK if jobs
+    wait that nothing will start, which no rule allows; REACHED if the next event is later than `state.until`. It is compiled separately for
+    each kind of pass, on first use (load.py).
     """
     predicting = machine.predicting
     while budget > 0 and (state.awaited == 0 or jobs[state.awaited - 1].start < 0):
@@ -59,7 +55,9 @@ def run(state, rules, jobs, machine, queue, ordered, reservations, budget):
         else:
             _take_all_events(state, rules, jobs, machine, queue, predicting)
         predict_arrivals(state, rules, jobs, queue, predicting, arrived)
-        if quiet and _none_fits(state, queue, arrived):
+        while quiet and arrived < state.queue_last and queue[arrived].procs > state.free:
+            arrived += 1
+        if quiet and arrived == state.queue_last:  # none of the newcomers fits
             budget -= 1
             continue
         budget -= 1 + make_pass(state, rules, jobs, machine, queue, ordered, reservations)
@@ -68,7 +66,7 @@ def run(state, rules, jobs, machine, queue, ordered, reservations, budget):
 
 @kernel
 def _next_event(state, rules, jobs, machine):
-    """Time of the next arrival, termination, due reservation, or expiry of a prediction."""
+    """Return the time of the next arrival, termination, due reservation, or expiry of a prediction."""
     now = min(state.next_due, state.next_arrival)
     if state.events > 0:
         now = min(now, machine.events[0].rank)
@@ -77,7 +75,7 @@ def _next_event(state, rules, jobs, machine):
 
 @kernel
 def _expires_quietly(state, rules, machine):
-    """Whether nothing happens now but that predictions of running jobs expire, and the rules want no pass for that."""
+    """Return whether predictions of running jobs expire now, nothing else happens, and the rules make no pass for that."""
     if rules.quiet_expiry == 0 or state.next_due == state.now or state.next_arrival == state.now:
         return False
     return state.events == 0 or machine.events[0].rank > state.now
@@ -85,7 +83,7 @@ def _expires_quietly(state, rules, machine):
 
 @kernel
 def _nothing_but_arrivals(state, rules, jobs, machine):
-    """Whether only jobs arrive now, and the rules want no pass for those that do not fit."""
+    """Return whether only jobs arrive now, and the rules make no pass for those that do not fit."""
     if not rules.predicts or not rules.quiet_arrivals or state.next_arrival != state.now:
         return False
     if not rules.quiet_expiry and next_expiry(state, rules, jobs, machine.running) == state.now:
@@ -94,20 +92,8 @@ def _nothing_but_arrivals(state, rules, jobs, machine):
 
 
 @kernel
-def _none_fits(state, queue, first):
-    """Whether none of the jobs in the queue from this place on fits into the free processors."""
-    place = first
-    while place < state.queue_last and queue[place].procs > state.free:
-        place += 1
-    return place == state.queue_last
-
-
-@kernel
 def _take_all_events(state, rules, jobs, machine, queue, predicting):
-    """Simultaneous events as a batch: all terminations, then expired predictions, then all arrivals.
-
-    An interpretation of mualem01, section 3.1, which does not define their order.
-    """
+    """Handle all terminations, then expired predictions, then all arrivals (mualem01, section 3.1, does not define the order)."""
     while state.events > 0 and machine.events[0].rank == state.now:
         end_next(state, rules, jobs, machine)
     correct_expired(state, rules, jobs, machine.running, predicting)
@@ -117,10 +103,7 @@ def _take_all_events(state, rules, jobs, machine, queue, predicting):
 
 @kernel
 def _take_one_event(state, rules, jobs, machine, queue, predicting):
-    """Simultaneous events one by one, arrivals before terminations, each followed by its own pass.
-
-    Predictions that expire at this instant are corrected before the first of them; without another event, they are the event.
-    """
+    """Handle one of several simultaneous events, arrivals first; expired predictions are corrected before, or are the event themselves."""
     end_expected_now(state, rules, jobs, machine)
     correct_expired(state, rules, jobs, machine.running, predicting)
     if state.next_arrival == state.now:

@@ -1,7 +1,5 @@
 """The machine and its events: the running jobs, their expected and real ends, and the arrivals."""
 
-from __future__ import annotations
-
 from walltime.compiled.jit import kernel
 from walltime.engine.kernel.heap import drop_first, push
 from walltime.engine.kernel.memory import BACKFILLED, IMMEDIATE, KEEP, NEVER, RESERVED
@@ -70,10 +68,7 @@ def end_job(state, rules, jobs, machine, job):
 
 @kernel
 def end_expected_now(state, rules, jobs, machine):
-    """End the jobs that are expected to end at this instant and do.
-
-    With one pass per event (`sequential`) they count as ended even before their termination is handled.
-    """
+    """End the jobs whose expected and real end is this instant; in `sequential`, they end even before their termination is handled."""
     i, running = 0, machine.running
     while i < state.running and running[i].expected <= state.now:
         job = running[i].job

@@ -1,10 +1,8 @@
-"""The ranks of waiting jobs in an order that changes only with what users, groups and queues have had in a sliding window.
+"""Ranks of waiting jobs in an order that changes only with what users, groups and queues have had in a sliding window.
 
-Each waiting job keeps its rank, and each block of places its lowest one. Before a pass only the jobs of those are ranked anew of whom
-something has started, ended, or left the window since the last pass.
+Each waiting job keeps its rank, and each block of places its lowest one. Before a pass only those jobs are ranked again whose user, group
+or queue has had a start or an end, or one that left the window, since the last pass.
 """
-
-from __future__ import annotations
 
 import math
 
@@ -19,13 +17,13 @@ from walltime.engine.kernel.words import number_at, set_number, set_word, word_a
 
 @kernel
 def ranks_are_old(state, rules):
-    """Whether something may have happened since the ranks were renewed."""
+    """Return whether something may have happened since the ranks were renewed."""
     return state.ranked != state.queue_last or history_of(rules.order_history, 0).seen != state.now
 
 
 @called_kernel
 def renew_ranks(state, rules, jobs, queue, ranks, bounds):
-    """Rank the newcomers, and the jobs of those whose history has changed; all jobs if the queue was moved (`state.ranked` is 0)."""
+    """Rank the newcomers and the jobs whose history has changed; all jobs if the queue was moved (`state.ranked` is 0)."""
     read_history(rules.order_history, state.now)
     own = history_of(rules.order_history, 0)
     if own.changes > 0:
@@ -48,7 +46,7 @@ def renew_ranks(state, rules, jobs, queue, ranks, bounds):
 
 @kernel
 def _differ(state, rules, jobs, own):
-    """Whether some jobs may have other ranks now; where those of a user (group, queue) are alike, only the others' marks stay."""
+    """Return whether some jobs may have other ranks now; where all jobs of a slot are alike, only changed slots stay marked."""
     if own.alike == 0:
         return True
     differ = False
@@ -65,7 +63,7 @@ def _differ(state, rules, jobs, own):
 
 @kernel
 def _own_rank(state, rules, jobs, own, job):
-    """The rank of a job, which is that of all jobs of the same user (group, queue) if these are alike."""
+    """Return the rank of a job, which is that of all jobs of the same user (group, queue) if these are alike."""
     if own.alike == 0:
         return order_rank(rules, state.now, jobs, job)
     slot = word_at(own.slots, job)  # there is one key
@@ -76,7 +74,7 @@ def _own_rank(state, rules, jobs, own, job):
 
 @kernel
 def _rank_again(state, rules, jobs, own, queue, ranks, bounds):
-    """Rank the jobs of those who are marked."""
+    """Rank the jobs of the marked slots."""
     for place in range(state.queue_first, min(state.ranked, state.queue_last)):
         if queue[place].procs == HOLE:
             continue
@@ -104,7 +102,7 @@ def _bound(state, ranks, bounds, block):
 
 @kernel
 def drop_rank(state, ranks, bounds, place):
-    """Forget the rank of a job that starts."""
+    """Drop the rank of a job that starts."""
     before, block = ranks[place], place // RANKED_BLOCK
     ranks[place] = math.nan
     if before == bounds[block]:
@@ -113,7 +111,7 @@ def drop_rank(state, ranks, bounds, place):
 
 @kernel
 def first_of_ranks(state, ranks, bounds):
-    """The place of the first waiting job; the queue must not be empty. Ties go to the first place, as it is in order of arrival."""
+    """Return the place of the first waiting job; the queue must not be empty. Ties go to the first place, as it is in order of arrival."""
     first, last = state.queue_first // RANKED_BLOCK, (state.queue_last - 1) // RANKED_BLOCK
     least = bounds[first]
     for block in range(first + 1, last + 1):

@@ -1,4 +1,4 @@
-"""One scheduling pass of slack-like backfilling: arriving jobs are put into the line of waiting jobs as early as slacks allow."""
+"""One scheduling pass of slack-like backfilling: arriving jobs are inserted among the planned ones as early as slacks allow."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from walltime.engine.kernel.queue import drop_started
 
 
 class Slack(NamedTuple):
-    """The `line` of waiting jobs; where each is planned during a `trial`; the `wait` of the jobs that started last.
+    """The waiting jobs in planned order, `line`; the start of each in a `trial`; the `wait` of the jobs that started last.
 
-    By job, the time for which it is `reserved`, and the `latest` one. All int64, times in s.
+    By job, the start for which it is `reserved`, and the `latest` one. All int64, times in s.
     """
 
     profile: Profile
@@ -30,9 +30,9 @@ class Slack(NamedTuple):
 
 @kernel
 def pass_within_slack(state, rules, jobs, machine, queue, _ordered, slack):
-    """Plan the line anew, put the newcomers into it, and start whoever's time has come.
+    """Plan the jobs in line again, insert the newcomers, and start the jobs that are due; return an upper bound of the steps.
 
-    Source: the idea of Talby and Feitelson 1999; see `walltime.policy.Slack`. Returns an upper bound of the steps taken.
+    Source: the idea of Talby and Feitelson 1999; see `walltime.policy.Slack`.
     """
     profile_of_running(slack.profile, machine.running, state.running, state.now, state.free)
     tries = np.int64(1)
@@ -49,7 +49,14 @@ def pass_within_slack(state, rules, jobs, machine, queue, _ordered, slack):
     for i in range(state.sorted):
         job = slack.line[i]
         if slack.reserved[job] == state.now:
-            _start(state, rules, jobs, machine, queue, slack, job)
+            start_behind(state, rules, jobs, machine, queue, job)
+            at = state.started % slack.wait.size
+            if state.waits < slack.wait.size:
+                state.waits += 1
+            else:
+                state.waited -= slack.wait[at]
+            slack.wait[at] = state.now - jobs[job].submit
+            state.waited += slack.wait[at]
         else:
             slack.line[left] = job
             left += 1
@@ -68,7 +75,7 @@ def _plan(state, jobs, slack, i):
 
 @called_kernel
 def _enter(state, rules, jobs, machine, slack, job):
-    """Put a newcomer at the first place where slacks allow it; returns how many jobs were planned for that."""
+    """Insert a newcomer at the first place where slacks allow it; return how many jobs were planned for that."""
     own, tries, profile = jobs[job], np.int64(0), slack.profile
     profile_of_running(profile, machine.running, state.running, state.now, state.free)
     place = 0
@@ -99,27 +106,9 @@ def _enter(state, rules, jobs, machine, slack, job):
     slack.line[place] = job
     state.sorted += 1
     slack.reserved[job] = own.reserved_start = begin
-    slack.latest[job] = begin + np.int64(math.floor(rules.factor * _mean_wait(state)))
+    mean_wait = max(state.waited / state.waits, 1.0) if state.waits > 0 else 1.0
+    slack.latest[job] = begin + np.int64(math.floor(rules.factor * mean_wait))
     return tries
-
-
-@kernel
-def _mean_wait(state):
-    """Mean wait of the jobs that started last, at least 1 s."""
-    return max(state.waited / state.waits, 1.0) if state.waits > 0 else 1.0
-
-
-@kernel
-def _start(state, rules, jobs, machine, queue, slack, job):
-    """Start a job now, and remember how long it waited."""
-    start_behind(state, rules, jobs, machine, queue, job)
-    at = state.started % slack.wait.size
-    if state.waits < slack.wait.size:
-        state.waits += 1
-    else:
-        state.waited -= slack.wait[at]
-    slack.wait[at] = state.now - jobs[job].submit
-    state.waited += slack.wait[at]
 
 
 PASS = Pass(
@@ -127,5 +116,5 @@ PASS = Pass(
     pass_within_slack,
     Slack,
     lambda rules, passes, count: Slack(new_profile(count), *(np.zeros(most, np.int64) for most in (*[count + 1] * 4, passes.recent))),
-    (Loop("slack", "slack-like backfilling", 50, 6),),
+    (Loop("slack", "slack-like backfilling", 47, 6),),
 )

@@ -16,7 +16,6 @@ import numpy as np
 from walltime.compiled.jit import called_kernel, kernel
 from walltime.engine.kernel.memory import NEVER
 from walltime.engine.kernel.pools.limits import may_start
-from walltime.engine.kernel.pools.line import drop_started, is_steady, sort_waiting_jobs
 from walltime.engine.kernel.pools.passes import next_candidate, push_candidate, share_a_pool, start_in_place
 from walltime.engine.kernel.pools.plan import (
     first_hole,
@@ -27,12 +26,13 @@ from walltime.engine.kernel.pools.plan import (
     share,
     step_before,
 )
+from walltime.engine.kernel.pools.queue_index import drop_started, is_steady, sort_waiting_jobs
 from walltime.engine.kernel.profile import size_class
 from walltime.engine.kernel.running import overdue
 
 
 @kernel
-def pass_with_kept_places(state, rules, jobs, machine, line, plan, kept):
+def pass_with_kept_places(state, rules, jobs, machine, queue_index, plan, kept):
     """Compress if capacity came back early, reserve for newcomers, and start the jobs that are due."""
     if kept is None:
         return
@@ -42,18 +42,18 @@ def pass_with_kept_places(state, rules, jobs, machine, line, plan, kept):
         plan_of_running(state, machine, plan)
     if not rebuilt:
         forget_past(state, plan)
-        _keep_within_limits(state, jobs, machine, line.queue, plan, kept)
+        _keep_within_limits(state, jobs, machine, queue_index.queue, plan, kept)
     if (rebuilt or state.early) and not is_steady(rules):
-        sort_waiting_jobs(state, rules, jobs, line)
+        sort_waiting_jobs(state, rules, jobs, queue_index)
     if rebuilt:
-        _reserve_all(state, jobs, machine, line.queue, plan, kept)
+        _reserve_all(state, jobs, machine, queue_index.queue, plan, kept)
     else:
         if state.early:
-            _compress(state, jobs, machine, line.queue, plan, kept)
-        _reserve_newcomers(state, jobs, machine, line, plan, kept)
+            _compress(state, jobs, machine, queue_index.queue, plan, kept)
+        _reserve_newcomers(state, jobs, machine, queue_index, plan, kept)
     state.early = 0
     state.broken = 1 if is_overdue else 0
-    _start_due(state, rules, jobs, machine, line, plan, kept)
+    _start_due(state, rules, jobs, machine, queue_index, plan, kept)
     state.looked_at = state.waiting
     if is_overdue:
         state.next_due = NEVER
@@ -78,7 +78,7 @@ def _note_freed_gap(state, pools_of, plan, kept, amounts, begin, end):
 
     What several pools have free together may not stay free in each of them, so this lets too many jobs pass, but never too few.
     """
-    state.opened_until = max(state.opened_until, end)
+    state.freed_until = max(state.freed_until, end)
     middle = max(step_before(state, plan, begin + 1), 0)
     for part in range(kept.freed_gaps.shape[0]):
         lowest = 0  # the lowest class of sizes of the jobs that have a reservation here
@@ -231,7 +231,7 @@ def _reserve_all(state, jobs, machine, queue, plan, kept):
 @kernel
 def _begin_trying(state, freed_gaps):
     """Try all jobs with the gaps freed so far; gaps freed meanwhile are for the jobs behind, and for the next time."""
-    until, state.opened_until = state.opened_until, state.now
+    until, state.freed_until = state.freed_until, state.now
     for part in range(freed_gaps.shape[0]):
         for size in range(freed_gaps.shape[1]):
             gap = freed_gaps[part, size]
@@ -278,7 +278,7 @@ def _compress(state, jobs, machine, queue, plan, kept):
             chance = min(chance, gap.earliest)
         if length <= gap.tried:
             chance = min(chance, gap.tried_earliest)
-        last = max(until, state.opened_until)
+        last = max(until, state.freed_until)
         if begin - length < last:
             # since when as much as the job needs is free right before its place
             edge, step, job = begin, step_before(state, plan, begin), jobs[index]
@@ -334,7 +334,7 @@ def _may_shift(state, machine, plan, job, index, begin):
 
 
 @kernel
-def _reserve_newcomers(state, jobs, machine, line, plan, kept):
+def _reserve_newcomers(state, jobs, machine, queue_index, plan, kept):
     """Make reservations for the jobs that have none, in order of arrival.
 
     Where a limit has room again, all jobs that waited for it come at once, and most lose their places again: when the first of them start,
@@ -345,25 +345,25 @@ def _reserve_newcomers(state, jobs, machine, line, plan, kept):
         return
     state.candidates = 0
     for i in range(state.waiting):
-        index = line.queue[i].job
+        index = queue_index.queue[i].job
         if kept.start[index] < 0 and may_start(state, jobs, machine, index):
-            push_candidate(state, line.candidates, 0.0, jobs[index].arrival, index)
+            push_candidate(state, queue_index.candidates, 0.0, jobs[index].arrival, index)
             number = _only_limit(state, machine.limits, machine.limits_of, index)
             if number >= 0:
                 machine.limits[number].due = 0
     prior, last = np.int64(-1), NEVER
-    while state.candidates > 0 and line.candidates[0].tie <= last:
-        index = next_candidate(state, line.candidates)
+    while state.candidates > 0 and queue_index.candidates[0].tie <= last:
+        index = next_candidate(state, queue_index.candidates)
         prior = _reserve(state, jobs, machine, plan, kept, index, prior)
         number = _only_limit(state, machine.limits, machine.limits_of, index)
         if kept.start[index] == state.now and number >= 0:
             limit = machine.limits[number]
             limit.due += 1
             if limit.used_jobs + limit.due == limit.jobs + 1:
-                last = _last_to_keep_its_place(state, jobs, machine, line.candidates, plan)
+                last = _last_to_keep_its_place(state, jobs, machine, queue_index.candidates, plan)
     _take_together(state, jobs, machine.partitions_of, plan, kept, prior)
     for k in range(state.candidates):
-        kept.start[line.candidates[k].job] = NEVER
+        kept.start[queue_index.candidates[k].job] = NEVER
 
 
 @kernel
@@ -456,12 +456,12 @@ def _needs_no_less(job, other):
 
 
 @kernel
-def _start_due(state, rules, jobs, machine, line, plan, kept):
+def _start_due(state, rules, jobs, machine, queue_index, plan, kept):
     """Start the jobs whose reservation is now, in order of arrival; a job that a limit stops meanwhile loses it in another pass.
 
     The end of a place is given back where the job is expected to run for less than it was planned.
     """
-    queue, candidates = line.queue, line.candidates
+    queue, candidates = queue_index.queue, queue_index.candidates
     if state.next_due > state.now:
         return
     state.candidates, state.next_due = 0, NEVER
@@ -485,7 +485,7 @@ def _start_due(state, rules, jobs, machine, line, plan, kept):
         else:
             state.again = state.tightened = 1
             state.next_due = state.now
-    drop_started(state, rules, jobs, line)
+    drop_started(state, rules, jobs, queue_index)
 
 
 @kernel

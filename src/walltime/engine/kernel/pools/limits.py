@@ -1,37 +1,35 @@
-"""Limits on what runs at the same time for a group of jobs; and jobs that wait for a limit alone, which are parked.
+"""Limits on what runs at the same time for a group of jobs; and throttled jobs, which wait for a limit alone.
 
 A job over a limit is passed over, as if it were not there. So it leaves the queue's searches until the limit has room again. Then the first
-of those that wait for it is called back to its place; and when it has been considered, and the limit still has room, the next one, which
-comes behind it. So a limit that lets one job start looks at one job, however many wait.
+of the jobs that wait for it is woken in its place; when it has been considered, and the limit still has room, the next one, which comes
+behind it. So a limit that lets one job start looks at one job, however many wait.
 
-Where the queue's order is steady, a limit has one list of them, in queue order, and they keep their places. Where the order changes as time
-goes by, jobs of the same size and length still keep theirs, which is that of arrival. So they are one group, the limit asks the first job
-of each group, and those who are parked have no place in the queue, which is sorted at every pass.
+Where the queue's order is steady, a limit has one list of them, in queue order, and they keep their places. Where the order changes with
+time, jobs of the same size and length still keep their order, by arrival. So they are one group, the limit looks at the first job of each
+group, and throttled jobs have no place in the queue, which is sorted at every pass.
 
-Under other orders, and where reservations are kept, nobody is parked, and all are looked at.
+Under other orders, and where reservations are kept, no job is throttled, and all are considered.
 """
-
-from __future__ import annotations
 
 import numpy as np
 
 from walltime.compiled.jit import called_kernel, kernel
 from walltime.engine.kernel.bits import include
 from walltime.engine.kernel.memory import BY_ARRIVAL, BY_LENGTH, BY_WFP, HOLE, NEVER
-from walltime.engine.kernel.pools.line import comes_before, is_steady, place_of, take_place
 from walltime.engine.kernel.pools.memory import PLACES_IN_BLOCK
+from walltime.engine.kernel.pools.queue_index import comes_before, is_steady, place_of, take_place
 from walltime.engine.kernel.queue import order_rank
 
 
 @kernel
 def may_start(state, jobs, machine, index):
-    """Whether a job may start now as far as its limits and its windows go."""
+    """Return whether the limits and windows of a job let it start now."""
     return not is_shut(state, jobs, machine, index) and within_limits(jobs, machine.limits, machine.limits_of, index)
 
 
 @kernel
 def is_shut(state, jobs, machine, index):
-    """Whether one of its windows forbids a job to start now."""
+    """Return whether one of its windows forbids a job to start now."""
     if state.windowed:
         for k in range(machine.limits_of.first[index], machine.limits_of.first[index + 1]):
             limit = machine.limits[machine.limits_of.items[k]]
@@ -42,13 +40,13 @@ def is_shut(state, jobs, machine, index):
 
 @kernel
 def within_limits(jobs, limits, limits_of, index):
-    """Whether a job may start as far as its limits go."""
+    """Return whether the limits of a job let it start."""
     return full_limit(jobs, limits, limits_of, index) < 0
 
 
 @kernel
 def full_limit(jobs, limits, limits_of, index):
-    """The first limit that a job would be over if it started, by number; -1 for none."""
+    """Return the number of the first limit that a job would exceed if it started; -1 for none."""
     for k in range(limits_of.first[index], limits_of.first[index + 1]):
         limit = limits[limits_of.items[k]]
         if limit.used_jobs + 1 > limit.jobs or limit.used_procs + jobs[index].procs > limit.procs:
@@ -60,7 +58,7 @@ def full_limit(jobs, limits, limits_of, index):
 
 @kernel
 def is_any_tight(limits, limits_of, index):
-    """1 if another job may be over a limit that counts for this one, which has just started."""
+    """Return 1 if another job may be over a limit of this one, which has just started."""
     for k in range(limits_of.first[index], limits_of.first[index + 1]):
         limit = limits[limits_of.items[k]]
         if limit.used_jobs >= limit.jobs or limit.procs < NEVER or limit.second < NEVER:
@@ -79,126 +77,129 @@ def count_towards_limits(jobs, limits, limits_of, index, sign):
 
 
 @kernel
-def parks(rules):
-    """Whether jobs that wait for a limit alone are parked: where the order within their groups never changes."""
+def throttles(rules):
+    """Return whether jobs that wait for a limit alone are throttled: where the order within their groups never changes."""
     return is_steady(rules) or (rules.order in (BY_ARRIVAL, BY_LENGTH, BY_WFP) and not rules.predict_again)
 
 
 @kernel
 def _are_in_one_group(rules, jobs, one, other):
-    """Whether two jobs that wait for the same limit are in one group of it; they keep their order then."""
-    job, beside = jobs[one], jobs[other]
+    """Return whether two jobs that wait for the same limit are in one of its groups, in which they keep their order."""
+    job, peer = jobs[one], jobs[other]
     if is_steady(rules):
         return True
-    return job.tier == beside.tier and job.procs == beside.procs and job.order_length == beside.order_length
+    return job.tier == peer.tier and job.procs == peer.procs and job.order_length == peer.order_length
 
 
 @called_kernel
-def park(state, rules, jobs, limits, line, place, number):
+def throttle(state, rules, jobs, limits, queue_index, place, number):
     """Let a job wait for a limit alone."""
-    index, limit, parked = line.queue[place].job, limits[number], line.parked
-    line.queue[place].procs = HOLE
-    line.blocks[place // PLACES_IN_BLOCK].old = 1
-    before, first = np.int64(-1), limit.first_group if limit.parked > 0 else np.int64(-1)
+    index, limit, throttled = queue_index.queue[place].job, limits[number], queue_index.throttled
+    queue_index.queue[place].procs = HOLE
+    queue_index.blocks[place // PLACES_IN_BLOCK].old = 1
+    before, first = np.int64(-1), limit.first_group if limit.throttled > 0 else np.int64(-1)
     while first >= 0 and not _are_in_one_group(rules, jobs, first, index):
-        before, first = first, parked[first].next_group
+        before, first = first, throttled[first].next_group
     if first < 0:
-        parked[index].last = index
-        parked[index].next_group = limit.first_group if limit.parked > 0 else -1
+        throttled[index].last = index
+        throttled[index].next_group = limit.first_group if limit.throttled > 0 else -1
         limit.first_group = first = index
-    elif comes_before(state, rules, jobs, parked[first].last, index):
-        parked[parked[first].last].next = index
-        parked[first].last = index
+    elif comes_before(state, rules, jobs, throttled[first].last, index):
+        throttled[throttled[first].last].next = index
+        throttled[first].last = index
     elif comes_before(state, rules, jobs, index, first):
-        parked[index].next, parked[index].last, parked[index].next_group = first, parked[first].last, parked[first].next_group
-        _put_first(limit, parked, before, index)
+        throttled[index].next, throttled[index].last, throttled[index].next_group = (
+            first,
+            throttled[first].last,
+            throttled[first].next_group,
+        )
+        _put_first(limit, throttled, before, index)
         first = index
     else:
         at = first
-        if comes_before(state, rules, jobs, parked[first].entered, index):
-            at = parked[first].entered
-        while comes_before(state, rules, jobs, parked[at].next, index):
-            at = parked[at].next
-        parked[index].next = parked[at].next
-        parked[at].next = index
-    parked[first].entered = index
-    limit.parked += 1
+        if comes_before(state, rules, jobs, throttled[first].entered, index):
+            at = throttled[first].entered
+        while comes_before(state, rules, jobs, throttled[at].next, index):
+            at = throttled[at].next
+        throttled[index].next = throttled[at].next
+        throttled[at].next = index
+    throttled[first].entered = index
+    limit.throttled += 1
     if not is_steady(rules):
-        parked[index].away = 1
+        throttled[index].away = 1
         state.away += 1
         state.holes += 1
 
 
 @kernel
-def _put_first(limit, parked, before, first):
+def _put_first(limit, throttled, before, first):
     """Put a group, by its first job, behind the one whose first job is `before`, below 0 for none."""
     if before < 0:
         limit.first_group = first
     else:
-        parked[before].next_group = first
+        throttled[before].next_group = first
 
 
 @called_kernel
-def call_next(state, rules, jobs, limits, line, number, last):
-    """Call back the first job that is parked for a limit, behind the one that was called last (-1 for none), if the limit has room.
+def wake_next(state, rules, jobs, limits, queue_index, number, last):
+    """Wake the first throttled job of a limit, behind the one that was woken last (-1 for none), if the limit has room.
 
-    Its place is the one that it has kept in a steady queue, or where it belongs in this pass; outside of one the last, as the queue is yet
-    to be sorted.
+    Its place is the one that it has kept in a steady queue, or where it belongs in this pass; outside of a pass, the last one.
     """
-    limit, parked, steady = limits[number], line.parked, is_steady(rules)
-    if limit.parked == 0 or limit.used_jobs >= limit.jobs or limit.used_procs >= limit.procs or limit.used_second > limit.second:
+    limit, throttled, steady = limits[number], queue_index.throttled, is_steady(rules)
+    if limit.throttled == 0 or limit.used_jobs >= limit.jobs or limit.used_procs >= limit.procs or limit.used_second > limit.second:
         return
     # the job, the first one of its group, the job ahead of it there, and the first one of the group ahead
     index = first = prior = before = np.int64(-1)
     ahead, group = np.int64(-1), limit.first_group
     while group >= 0:
         if steady or last < 0 or limit.used_procs + jobs[group].procs <= limit.procs:  # outside of a pass more may end
-            at = _last_ahead(state, rules, jobs, parked, group, last)
-            if at != parked[group].last:
-                job = group if at < 0 else parked[at].next
+            at = _last_ahead(state, rules, jobs, throttled, group, last)
+            if at != throttled[group].last:
+                job = group if at < 0 else throttled[at].next
                 if index < 0 or comes_before(state, rules, jobs, job, index):
                     index, first, prior, before = job, group, at, ahead
-        ahead, group = group, parked[group].next_group
+        ahead, group = group, throttled[group].next_group
     if index < 0:
         return
     if prior >= 0:
-        parked[prior].next = parked[index].next
-        if parked[first].last == index:
-            parked[first].last = prior
-        if parked[first].entered == index:
-            parked[first].entered = prior
-    elif parked[first].last == index:
-        _put_first(limit, parked, before, parked[index].next_group)
+        throttled[prior].next = throttled[index].next
+        if throttled[first].last == index:
+            throttled[first].last = prior
+        if throttled[first].entered == index:
+            throttled[first].entered = prior
+    elif throttled[first].last == index:
+        _put_first(limit, throttled, before, throttled[index].next_group)
     else:
-        first = parked[index].next
-        parked[first].last, parked[first].next_group = parked[index].last, parked[index].next_group
-        parked[first].entered = parked[index].entered if parked[index].entered != index else first
-        _put_first(limit, parked, before, first)
-    limit.parked -= 1
-    limit.calls = 1
-    at = place_of(state, rules, jobs, line.queue, index) if steady or last >= 0 else state.waiting
+        first = throttled[index].next
+        throttled[first].last, throttled[first].next_group = throttled[index].last, throttled[index].next_group
+        throttled[first].entered = throttled[index].entered if throttled[index].entered != index else first
+        _put_first(limit, throttled, before, first)
+    limit.throttled -= 1
+    limit.waking = 1
+    at = place_of(state, rules, jobs, queue_index.queue, index) if steady or last >= 0 else state.waiting
     if not steady:
-        parked[index].away = 0
+        throttled[index].away = 0
         state.away -= 1
         for i in range(state.waiting, at, -1):
-            line.queue[i] = line.queue[i - 1]
-        take_place(state, jobs, line, at, index, order_rank(rules, state.now, jobs, index))
-    place, block, job = line.queue[at], line.blocks[at // PLACES_IN_BLOCK], jobs[index]
-    place.procs, place.called = job.procs, number + 1
-    block.called += 1
-    include(line.live, at // PLACES_IN_BLOCK)
+            queue_index.queue[i] = queue_index.queue[i - 1]
+        take_place(state, jobs, queue_index, at, index, order_rank(rules, state.now, jobs, index))
+    place, block, job = queue_index.queue[at], queue_index.blocks[at // PLACES_IN_BLOCK], jobs[index]
+    place.procs, place.woken = job.procs, number + 1
+    block.woken += 1
+    include(queue_index.live, at // PLACES_IN_BLOCK)
     block.least = min(block.least, job.procs)
     block.partitions |= 1 << min(job.partition, np.int64(62))
 
 
 @kernel
-def _last_ahead(state, rules, jobs, parked, first, last):
-    """Of a group, by its first job, the last job that does not come behind a job (-1 for none); -1 if all do."""
+def _last_ahead(state, rules, jobs, throttled, first, last):
+    """Return the last job of a group, by its first job, that does not come behind a job (-1 for none); -1 if all do."""
     if last < 0 or comes_before(state, rules, jobs, last, first):
         return np.int64(-1)
     at = first
-    if not comes_before(state, rules, jobs, last, parked[first].entered):
-        at = parked[first].entered
-    while at != parked[first].last and not comes_before(state, rules, jobs, last, parked[at].next):
-        at = parked[at].next
+    if not comes_before(state, rules, jobs, last, throttled[first].entered):
+        at = throttled[first].entered
+    while at != throttled[first].last and not comes_before(state, rules, jobs, last, throttled[at].next):
+        at = throttled[at].next
     return at

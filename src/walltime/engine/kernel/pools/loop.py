@@ -1,41 +1,37 @@
 """The event loop for machines of several pools: partitions, a second resource, outages, limits, dependencies, jobs that run at first.
 
-It is to such machines what number/loop.py is to one number of processors, and is not used for these. The rules, which reference/pools.py
-states again in plain Python:
+It corresponds to number/loop.py, which is for one pool. The rules, which reference/pools.py states in plain Python:
 
-* A job takes processors and second resource from the pools of its partition, in their order, as much from each as stays free for as
-  long as it is planned to run; it keeps them until it ends.
+* A job takes processors and second resource from the pools of its partition, in their order, as much from each as stays free for its
+  planned runtime; it keeps them until it ends.
 * Jobs are considered in the order of their partition's tier, then the queue's order, then arrival. A job over one of its limits is
-  passed over, as if it were not there, and so is one whose window is shut: by its request it would run into hours in which it may not.
+  passed over, as if it were not there, and so is one whose window is shut: by its request it would run into shut hours.
 * A job that cannot start is blocked. If each pool of its partition has fewer than `depth` reservations it gets one, at the earliest
   time at which it fits into the plan. On a machine of one pool this is FCFS, EASY, hybrid or conservative backfilling from scratch.
 * Without backfilling, the pools of a blocked job are closed to the jobs behind it; with it, these may start where they do not delay a
   reservation.
 * Kept reservations are conservative backfilling with compression (kept.py).
-* An outage that is known in advance is part of the plan. Where capacity goes that is in use, the jobs run on, and what ends is not
-  given out again until the outage is covered.
-* Runtimes are predicted and corrected as on one number of processors (predictions.py).
+* An outage that is known in advance is part of the plan. Where capacity goes that is in use, the jobs run on, and released capacity is
+  not allocated again until the outage is covered.
+* Runtimes are predicted and corrected as on one pool (predictions.py).
 """
-
-from __future__ import annotations
 
 import numpy as np
 
 from walltime.compiled.jit import called_kernel, kernel
-from walltime.engine.kernel.followers import release
 from walltime.engine.kernel.heap import drop_first, push
 from walltime.engine.kernel.memory import DONE, NEVER, PAUSED, REACHED, STUCK
 from walltime.engine.kernel.pools.kept import give_back_rest, pass_with_kept_places
-from walltime.engine.kernel.pools.limits import call_next, count_towards_limits
-from walltime.engine.kernel.pools.line import enter_queue
+from walltime.engine.kernel.pools.limits import count_towards_limits, wake_next
 from walltime.engine.kernel.pools.memory import OPENS, SHUTS
 from walltime.engine.kernel.pools.passes import pass_with_fresh_places
-from walltime.engine.kernel.predictions import correct_running, next_expiry, note_end, note_start, predict_arrival, predict_waiting
-from walltime.engine.kernel.running import enter_running, leave_running
+from walltime.engine.kernel.pools.queue_index import enter_queue
+from walltime.engine.kernel.predictions import correct_running, next_expiry, note_end, note_start, predict_waiting
+from walltime.engine.kernel.running import enter_running, leave_running, release
 
 
-def run_cluster(state, rules, jobs, machine, line, plan, kept, budget):
-    """Simulate until all jobs have started and ended, or until about `budget` steps have been taken; returns as `run` of loop.py does.
+def run_cluster(state, rules, jobs, machine, queue_index, plan, kept, budget):
+    """Simulate until all jobs have started and ended, or until about `budget` steps have been taken; returns as `run` of number/loop.py.
 
     Where it goes up to a time only, jobs that nothing will start are no error: others may be submitted.
     """
@@ -51,8 +47,9 @@ def run_cluster(state, rules, jobs, machine, line, plan, kept, budget):
         state.now = now
         _begin_predicting(state, rules, jobs, machine.running, predicting)
         while state.events > 0 and machine.events[0].rank == now:
-            _end_next(state, rules, jobs, machine, line, plan, kept)
-        _correct_running(state, rules, jobs, machine.running, predicting)
+            _end_next(state, rules, jobs, machine, queue_index, plan, kept)
+        if correct_running(state, rules, jobs, machine.running, predicting):
+            state.broken = state.freed = 1
         while state.next_change < len(machine.changes) and machine.changes[state.next_change].time == now:
             if machine.changes[state.next_change].phase < SHUTS:
                 _change_capacity(state, machine)  # a later round of the instant keeps the reservations that are made in this one
@@ -61,13 +58,13 @@ def run_cluster(state, rules, jobs, machine, line, plan, kept, budget):
             state.freed = 1
             state.next_change += 1
         while _next_arrival(state, jobs, machine) == now:
-            _arrive(state, rules, jobs, machine, line)
-        _predict_again(state, rules, jobs, line.queue, predicting)
+            _arrive(state, rules, jobs, machine, queue_index)
+        _predict_again(state, rules, jobs, queue_index.queue, predicting)
         state.again = 1
         while state.again and (state.waiting > 0 or kept is not None):
             state.again = 0
-            pass_with_fresh_places(state, rules, jobs, machine, line, plan, kept)
-            pass_with_kept_places(state, rules, jobs, machine, line, plan, kept)
+            pass_with_fresh_places(state, rules, jobs, machine, queue_index, plan, kept)
+            pass_with_kept_places(state, rules, jobs, machine, queue_index, plan, kept)
             budget -= state.waiting + state.steps
         budget -= 1
     return PAUSED
@@ -75,10 +72,7 @@ def run_cluster(state, rules, jobs, machine, line, plan, kept, budget):
 
 @kernel
 def _next_event(state, rules, jobs, machine):
-    """Time of the next arrival, termination, due reservation, expiry of a prediction, or change of capacity.
-
-    Changes alone are no reason to go on.
-    """
+    """Return the time of the next arrival, termination, due reservation, expiry, or change of capacity if jobs are left."""
     now = min(state.next_due, _next_arrival(state, jobs, machine))
     if state.events > 0:
         now = min(now, machine.events[0].rank)
@@ -90,7 +84,7 @@ def _next_event(state, rules, jobs, machine):
 
 @kernel
 def _next_arrival(state, jobs, machine):
-    """When the next job arrives."""
+    """Return when the next job arrives."""
     time = NEVER
     if state.next_coming < len(machine.coming):
         time = jobs[machine.coming[state.next_coming]].submit
@@ -100,8 +94,8 @@ def _next_arrival(state, jobs, machine):
 
 
 @kernel
-def _end_next(state, rules, jobs, machine, line, plan, kept):
-    """The next termination: give back what the job had, and let those arrive that have waited for its end alone."""
+def _end_next(state, rules, jobs, machine, queue_index, plan, kept):
+    """Handle the next termination: release what the job had, and submit the jobs that waited for its end alone."""
     index = machine.events[0].job
     drop_first(machine.events, state.events)
     state.events -= 1
@@ -118,8 +112,8 @@ def _end_next(state, rules, jobs, machine, line, plan, kept):
     count_towards_limits(jobs, machine.limits, machine.limits_of, index, -1)
     for k in range(machine.limits_of.first[index], machine.limits_of.first[index + 1]):
         limit = machine.limits[machine.limits_of.items[k]]
-        if limit.parked > 0 and not limit.calls:
-            call_next(state, rules, jobs, machine.limits, line, machine.limits_of.items[k], -1)
+        if limit.throttled > 0 and not limit.waking:
+            wake_next(state, rules, jobs, machine.limits, queue_index, machine.limits_of.items[k], -1)
     note_end(rules, jobs, machine.predicting, index, max(state.now, 0))
     for k in range(machine.followers.first[index], machine.followers.first[index + 1]):
         follower = machine.followers.items[k]
@@ -130,7 +124,7 @@ def _end_next(state, rules, jobs, machine, line, plan, kept):
 
 @kernel
 def _change_capacity(state, machine):
-    """The next change: an outage becomes known, begins or ends. What was not planned breaks the reservations."""
+    """Apply the next change: an outage becomes known, begins or ends. An unplanned one breaks the reservations."""
     change = machine.changes[state.next_change]
     outage = machine.outages[change.outage]
     pool = machine.pools[outage.pool]
@@ -151,7 +145,7 @@ def _change_capacity(state, machine):
 
 @kernel
 def _change_window(state, limits, changes):
-    """A window begins or ends."""
+    """Begin or end a window."""
     change = changes[state.next_change]
     limit = limits[change.outage]
     limit.shut = 1 if change.phase == SHUTS else 0
@@ -164,8 +158,8 @@ def _change_window(state, limits, changes):
 
 
 @kernel
-def _arrive(state, rules, jobs, machine, line):
-    """The next arrival; of jobs that arrive at once, the one with the lower number."""
+def _arrive(state, rules, jobs, machine, queue_index):
+    """Handle the next arrival; of jobs that arrive at once, the one with the lower number."""
     coming, later, index = machine.coming, machine.later, np.int64(-1)
     if state.next_coming < len(coming) and jobs[coming[state.next_coming]].submit == state.now:
         index = coming[state.next_coming]
@@ -177,20 +171,14 @@ def _arrive(state, rules, jobs, machine, line):
         state.next_coming += 1
     jobs[index].arrival = state.arrivals
     state.arrivals += 1
-    predict_arrival(rules, jobs, machine.predicting, index, state.now)
-    enter_queue(state, rules, jobs, line, index)
-
-
-@kernel
-def _correct_running(state, rules, jobs, running, predicting):
-    """Correct the predictions that have expired, which breaks the reservations."""
-    if correct_running(state, rules, jobs, running, predicting):
-        state.broken = state.freed = 1
+    if rules.predicts:
+        predict_waiting(rules, jobs, machine.predicting, index, state.now)
+    enter_queue(state, rules, jobs, queue_index, index)
 
 
 @kernel
 def _predict_again(state, rules, jobs, queue, predicting):
-    """Predict all waiting jobs again, if that is wanted; another length breaks the reservations."""
+    """Predict all waiting jobs again, if the rules say so; another length breaks the reservations."""
     if rules.predict_again:
         for i in range(state.waiting):
             if jobs[queue[i].job].start >= 0:
@@ -203,10 +191,7 @@ def _predict_again(state, rules, jobs, queue, predicting):
 
 @called_kernel
 def _begin_predicting(state, rules, jobs, running, predicting):
-    """Before the first event, predict the jobs that run at first, in the order of their numbers, and sort them by their expected ends.
-
-    To a predictor nothing happens before the beginning of the log: times below 0 are 0.
-    """
+    """Predict the jobs that run at first, in the order of their numbers, and sort them by their expected ends; times below 0 are 0."""
     if not rules.predicts or state.begun:
         return
     state.begun = 1

@@ -25,9 +25,9 @@ CLUSTER_JOB = record_dtype(
     "submit runtime believed order_length own_length run_length procs second partition tier start kind reserved_start arrival pending "
     "after think"
 )
-"""A job; the fields of memory.JOB, and `second`, what it needs of the second resource; `partition`, by number; `tier`, of which the
-higher comes first; `pending`, how many jobs must end before it can wait. `submit` becomes the time from which it waits: with feedback
-it is `think` s after the end of the job `after` (-1 for none)."""
+"""A job; the fields of memory.JOB, and `second`, its need of the second resource; `partition`, by number; `tier`, of which the higher
+comes first; `pending`, how many jobs must end before it can wait. `submit` becomes the time from which it waits: with feedback it is
+`think` s after the end of the job `after` (-1 for none)."""
 
 CLUSTER_RULES = record_dtype(
     "mode depth backfill order order_parameter order_starvation order_limit order_reads_time "
@@ -38,46 +38,47 @@ CLUSTER_RULES = record_dtype(
 
 CLUSTER_STATE = record_dtype(
     "now arrivals next_coming later started running events waiting holes looked_at freed most_free settled outages next_change "
-    "steps joined resources planned deferred candidates again begun early broken next_due opened_until longest unreserved tightened "
+    "steps joined resources planned deferred candidates again begun early broken next_due freed_until longest unreserved tightened "
     "windowed away until awaited"
 )
 """`arrivals`: jobs that have arrived so far; `next_coming`: the next of `coming`; `later`: jobs in the heap of arrivals that waited for
-another's end; `started`, `running`, `events`: jobs; `waiting`: places of the queue, of which `holes` are of jobs that have started or are
-away; `next_change`: the next change of capacity; `outages`: those that are known or have begun, and are not over; `steps`: of the plan,
-which had `joined` when those were last joined that do not differ; `resources`: 2 if the machine has a second one; `candidates`: jobs to be
-tried for backfilling, or those that get a reservation or start; `again`: 1 if the pass must be made again; `begun`: 1 once the first event
-has come; `windowed`: 1 if there are windows; `away`: parked jobs that have no place in the queue; `until`, `awaited`: as in memory.STATE.
+another's end; `started`, `running`, `events`: jobs; `waiting`: places of the queue, of which `holes` belong to jobs that have started or
+are away; `next_change`: the next change of capacity; `outages`: those that are known or have begun, and are not over; `steps`: of the
+plan, which had `joined` when equal ones were last joined; `resources`: 2 if the machine has a second one; `candidates`: jobs to be tried
+for backfilling, or that get a reservation or start; `again`: 1 if the pass must be made again; `begun`: 1 after the first event;
+`windowed`: 1 if there are windows; `away`: throttled jobs without a place in the queue; `until`, `awaited`: as in memory.STATE.
 
 Places of the queue below `looked_at` were considered in an earlier pass; `freed`: 1 if anything has happened since then but arrivals at
-the end of the queue. Reservations made again: `most_free`: free processors of the partition with the most; `settled`: a bit for each of the
-partitions that are; `planned`: 1 once their reservations have been made, `deferred`: jobs whose reservations are made together.
+the end of the queue. Fresh reservations: `most_free`: free processors of the partition with the most; `settled`: a bit for each settled
+partition; `planned`: 1 once their reservations have been made, `deferred`: jobs whose reservations are made together.
 
 Kept reservations: `early`: 1 if a job ended before its expected end since the last pass; `broken`: 1 if the reservations are invalid;
-`next_due`: the earliest one; `opened_until`: until when something has been given back; `longest`: the length of the longest job that has
+`next_due`: the earliest one; `freed_until`: until when something has been released; `longest`: the length of the longest job that has
 had a reservation; `unreserved`: jobs that wait without one; `tightened`: 1 if jobs with reservations may be over a limit since then."""
 
-PLACE = record_dtype("rank tie job partition procs second length called", "rank")
-"""A place in the queue: as an item of a heap, and what decides whether the job may fit; `procs` is HOLE once it has started, and while it
-is parked (limits.py); `called`: one more than the limit that has just called it, 0 for none."""
+PLACE = record_dtype("rank tie job partition procs second length woken", "rank")
+"""A place in the queue: an item of a heap, and what decides whether the job may fit; `procs` is HOLE once it has started, and while it
+is throttled (limits.py); `woken`: one more than the limit that has just woken it, 0 for none."""
 
-BLOCK = record_dtype("least partitions called old")
-"""A block of PLACES_IN_BLOCK places of the queue: the fewest processors that a job there needs, a bit for each of their partitions, and how
-many have just been called; `old`: 1 if some have been left since this was noted."""
+BLOCK = record_dtype("least partitions woken old")
+"""A block of PLACES_IN_BLOCK places of the queue: the fewest processors that a job there needs, a bit for each of their partitions, and
+how many have just been woken; `old`: 1 if some have been left since this was noted."""
 PLACES_IN_BLOCK = 64
 
-PARTITION = record_dtype("free_procs free_second settled until beside")
-"""A partition in a pass: what is free now in its open pools, and whether what the jobs behind do changes nothing for its pools: all are
-blocked, and one has its reservations. A job that may be backfilled ends by `until`, s, or needs no more than `beside` processors."""
+PARTITION = record_dtype("free_procs free_second settled until extra")
+"""A partition in a pass: what is free now in its open pools, and whether it is `settled`: all its pools are blocked, and one has its
+reservations, so the jobs behind change nothing for them. A job that may be backfilled ends by `until`, s, or needs at most `extra`
+processors."""
 
 FREED_GAP = record_dtype("jobs longest earliest tried tried_earliest")
-"""For a partition and a class of sizes, how many waiting `jobs` have a reservation; of the stretches of the plan in which something has
-been given back and as many processors as the smallest job of the class needs are free: the length of the longest one, s, and when the
-first one begins; and of those before the compression that is going on."""
+"""For a partition and a class of sizes, how many waiting `jobs` have a reservation; for the stretches of the plan in which something has
+been released and as many processors as the smallest job of the class needs are free: the length of the longest one, s, and the begin of
+the first one; and the same before the current compression."""
 
 POOL = record_dtype("free_procs free_second reservations blocked closed begin left_procs left_second")
-"""A pool: what is free, below 0 where capacity has gone that is still in use; in a pass, how many jobs have a reservation on it,
-whether a job ahead waits for it, and whether it is closed to the jobs behind one that waits. `begin`: when the only reservation on it
-begins, s, NEVER for none, and what this leaves free then (shadows.py)."""
+"""A pool: what is free, below 0 where capacity has gone that is still in use; in a pass, how many jobs have a reservation on it, whether
+a job ahead waits for it, and whether it is closed to the jobs behind one that waits. `begin`: when the only reservation on it begins, s,
+NEVER for none, and what this leaves free then (plan.py)."""
 
 OUTAGE = record_dtype("pool procs second begin end known phase")
 """Capacity that is missing from `begin` to `end`, and known from `known` on; `phase`: 0 unknown, 1 known, 2 begun, 3 ended."""
@@ -86,26 +87,26 @@ CHANGE = record_dtype("time outage phase")
 """An outage enters a phase; or the window that is the limit of this number begins (SHUTS) or ends (OPENS)."""
 SHUTS, OPENS = 4, 5
 
-LIMIT = record_dtype("jobs procs second used_jobs used_procs used_second shut until crossing parked first_group calls due")
-"""A limit on what runs at the same time for a group of jobs, and what runs now. A window is a limit, too: `shut` is 1 while no job of the
-group may start, and none is planned to run beyond `until`, the next begin of a window with `crossing`. `parked`: so many jobs wait for the
-limit alone, in groups of which it knows the first one's first job, `first_group`; `calls`: 1 while one has been called. `due`: of the jobs
-that get a kept reservation in a pass, those that are to start at once and have no other limit."""
+LIMIT = record_dtype("jobs procs second used_jobs used_procs used_second shut until crossing throttled first_group waking due")
+"""A limit on what runs at the same time for a group of jobs, and what runs now. A window is a limit, too: `shut` is 1 while no job of
+the group may start, and none is planned to run beyond `until`, the next begin of a window with `crossing`. `throttled`: jobs that wait
+for the limit alone, in groups, the first of which begins with the job `first_group`; `waking`: 1 while one has been woken. `due`: the
+jobs that get a kept reservation in a pass, are to start at once and have no other limit."""
 
-PARKED = record_dtype("next last entered next_group away")
-"""A parked job: the `next` one of its group, which is in queue order; `away`: 1 while it has no place in the queue. Of a group's first job:
-the `last` one, the one that was `entered` last, and the first job of the limit's next group, below 0 for none."""
+THROTTLED = record_dtype("next last entered next_group away")
+"""A throttled job: the `next` one of its group, which is in queue order; `away`: 1 while it has no place in the queue. For a group's
+first job: the `last` one, the one `entered` last, and the first job of the limit's next group, below 0 for none."""
 
 
 class Lists(NamedTuple):
-    """For each of some things a list of others: that of thing k is `items[first[k] : first[k + 1]]`; int64."""
+    """A list of others for each of some things: the list of thing k is `items[first[k] : first[k + 1]]`; int64."""
 
     first: Array
     items: Array
 
 
 class Restraints(NamedTuple):
-    """What holds jobs back: the `limits_of` each, its `followers`, and the start of one that runs at first, NEVER for others (int64).
+    """What restrains jobs: `limits_of` each, `followers`, and the start of a job that runs at first, NEVER for others (int64).
 
     `windowed`: whether some of the limits are windows.
     """
@@ -119,8 +120,8 @@ class Restraints(NamedTuple):
 class ClusterPlan(NamedTuple):
     """What is free over future time, int64; the last step holds for ever.
 
-    `time`: of each step, shape (steps,). `free`: of each pool and resource, shape (pools, 2, steps). `room`: the processors that are free
-    in the pools of each partition together, (partitions, steps). `least`: scratch, (pools, 2).
+    `time`: of each step, shape (steps,). `free`: of each pool and resource, shape (pools, 2, steps). `room`: the free processors of the
+    pools of each partition together, (partitions, steps). `least`: scratch, (pools, 2).
     """
 
     time: Array
@@ -129,15 +130,15 @@ class ClusterPlan(NamedTuple):
     least: Array
 
 
-class Machine(NamedTuple):
-    """The pools, what limits their use, and what is running and to happen there.
+class PoolMachine(NamedTuple):
+    """The pools, the limits on their use, what is running, and what is to come.
 
     `pools_of`: the pools of each partition, in the order in which they are taken; `partitions_of`: the partitions that have each pool;
-    `limits_of`: the limits of each job; `changes`: when the outages enter their phases, and windows begin and end, in order of time: of
-    windows as far as `until` of the state goes, and the next of each. `running`: the running jobs by expected end,
-    `events`: a heap of their ends. `coming`: the jobs that wait for no other, by submission (int64); `later`: a heap of the arrivals of
-    the others; `followers`: the jobs that wait for the end of each job. `given`: processors and second resource that each job has of each
-    pool, int64, shape (jobs, pools, 2). `predicting`: with arrays of length 0 without predictions.
+    `limits_of`: the limits of each job; `changes`: when the outages enter their phases, and windows begin and end, in order of time:
+    windows as far as `until` of the state goes, and the next of each. `running`: the running jobs by expected end, `events`: a heap of
+    their ends. `coming`: the jobs that wait for no other, by submission (int64); `later`: a heap of the arrivals of the others;
+    `followers`: the jobs that wait for the end of each job. `given`: processors and second resource that each job has of each pool, int64,
+    shape (jobs, pools, 2). `predicting`: with arrays of length 0 without predictions.
     """
 
     pools: Records
@@ -157,11 +158,11 @@ class Machine(NamedTuple):
     predicting: PredictionState
 
 
-class Line(NamedTuple):
+class QueueIndex(NamedTuple):
     """The waiting jobs in order, and their blocks; the candidates of a pass.
 
-    `live`: a bit for each block in which somebody waits (kernel/bits.py). `deferred`: the jobs whose reservations are made with the plan;
-    `parked`: how the parked jobs hang together (limits.py).
+    `live`: a bit for each block with a waiting job (kernel/bits.py). `deferred`: the jobs whose reservations are made with the plan;
+    `throttled`: the links between throttled jobs (limits.py).
     """
 
     queue: Records
@@ -169,15 +170,15 @@ class Line(NamedTuple):
     live: Array
     candidates: Records
     deferred: Array
-    parked: Records
+    throttled: Records
 
 
-class KeptPlan(NamedTuple):
-    """Kept reservations, and the gaps freed since all jobs were tried.
+class KeptReservations(NamedTuple):
+    """Kept reservations, and what has been released since all were tried.
 
-    Of each job, int64: the reserved `start`, -1 for none, NEVER for one that loses it within the instant; the `length` for which it is
-    planned, s; and its class of sizes, `size`. `freed_gaps`: by partition and class. Scratch: `since`, when a stretch with room for
-    each class begins (int64 s); `before`, what a job has had of each pool, (pools, 2).
+    By job, int64: the reserved `start`, -1 for none, NEVER for one that is lost within the instant; the `length` for which it is planned,
+    s; and its class of sizes, `size`. `freed_gaps`: by partition and class of sizes. Scratch: `since`, when a stretch with room for each
+    class begins (int64 s); `before`, what a job has had of each pool, (pools, 2).
     """
 
     start: Array
@@ -189,34 +190,25 @@ class KeptPlan(NamedTuple):
 
 
 class ClusterMemory(NamedTuple):
-    """All data of one simulation.
-
-    `kept`: if reservations are kept. As there, the loop is compiled without the code for parts that are None.
-    """
+    """All data of one simulation; `kept`: if reservations are kept, else None."""
 
     state: Records
     rules: Records
     jobs: Records
-    machine: Machine
-    line: Line
+    machine: PoolMachine
+    queue_index: QueueIndex
     plan: ClusterPlan
-    kept: KeptPlan | None
+    kept: KeptReservations | None
 
 
 def as_lists(groups: Sequence[Sequence[int]]) -> Lists:
-    """Lists of numbers, one behind the other."""
+    """Return lists of numbers in two arrays."""
     lists = Ragged.of(groups)
     return Lists(lists.first, lists.items)
 
 
-def _partitions_of(pools_of: Lists, pools: int) -> Lists:
-    """For each pool the partitions that have it."""
-    parts = [pools_of.items[first:last].tolist() for first, last in itertools.pairwise(pools_of.first)]
-    return as_lists([[k for k, part in enumerate(parts) if pool in part] for pool in range(pools)])
-
-
 def followers_of(after: Ragged, follows: Array, pending: Array) -> Lists:
-    """For each job those that wait for its end: all of `after`, and the one of `follows` (-1 for none). They are counted in `pending`."""
+    """Return for each job those that wait for its end: all of `after`, and the one of `follows` (-1 for none); count them in `pending`."""
     pending += after.counts
     following = np.flatnonzero(follows >= 0)
     alone = following[[follows[job] not in after[job] for job in following]] if after.items.size else following
@@ -234,18 +226,19 @@ def new_cluster_memory(
     waiting: Restraints,
     prediction: PredictionRules | None = None,
 ) -> ClusterMemory:
-    """Memory before the first event, without the changes that are to come; `capacity`: int64, shape (pools, 2)."""
+    """Return memory before the first event, without the changes that are to come; `capacity`: int64, shape (pools, 2)."""
     count, pools = len(jobs), records(POOL, len(capacity))
     pools.free_procs, pools.free_second = capacity[:, 0], capacity[:, 1]
     pools.begin = NEVER
     most_reserved = 2 * count if rules.mode == KEEP else min(count, int(min(rules.depth, count)) * max(len(capacity), 1))
     steps = 2 * (count + most_reserved + 2 * len(outages)) + 16
     coming = np.flatnonzero((jobs.pending == 0) & (waiting.since == NEVER))
-    machine = Machine(
+    parts = [pools_of.items[first:last].tolist() for first, last in itertools.pairwise(pools_of.first)]
+    machine = PoolMachine(
         pools=pools,
         partitions=records(PARTITION, len(pools_of.first) - 1),
         pools_of=pools_of,
-        partitions_of=_partitions_of(pools_of, len(capacity)),
+        partitions_of=as_lists([[k for k, part in enumerate(parts) if pool in part] for pool in range(len(capacity))]),
         outages=outages,
         changes=records(CHANGE, 0),
         limits=limits,
@@ -270,13 +263,13 @@ def new_cluster_memory(
         rules=rules,
         jobs=jobs,
         machine=machine,
-        line=Line(
+        queue_index=QueueIndex(
             records(PLACE, count),
             records(BLOCK, count // PLACES_IN_BLOCK + 1),
             np.zeros(count // (PLACES_IN_BLOCK * WORD) + 1, np.int64),
             records(RANKED, count),
             np.zeros(0 if rules.mode == KEEP else count, np.int64),
-            records(PARKED, 0 if rules.mode == KEEP else count),
+            records(THROTTLED, 0 if rules.mode == KEEP else count),
         ),
         plan=ClusterPlan(
             time=np.zeros(steps, np.int64),
@@ -288,10 +281,10 @@ def new_cluster_memory(
     )
 
 
-def _new_kept(count: int, capacity: Array, partitions: int) -> KeptPlan:
-    """No reservations."""
+def _new_kept(count: int, capacity: Array, partitions: int) -> KeptReservations:
+    """Return memory for reservations, with none made."""
     classes = int(capacity[:, 0].sum()).bit_length() + 1
     freed_gaps = records(FREED_GAP, partitions * classes).reshape(partitions, classes)
     freed_gaps.earliest = NEVER
     start, length, size = np.full(count, -1, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int64)
-    return KeptPlan(start, length, size, freed_gaps, np.zeros(classes, np.int64), np.zeros((len(capacity), 2), np.int64))
+    return KeptReservations(start, length, size, freed_gaps, np.zeros(classes, np.int64), np.zeros((len(capacity), 2), np.int64))

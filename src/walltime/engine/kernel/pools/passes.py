@@ -1,19 +1,16 @@
-"""One scheduling pass on a machine of several pools that makes all reservations anew; and what every pass there needs.
+"""A scheduling pass on a machine of several pools that makes all reservations again, and what every pass there needs.
 
-Most passes start nobody, so a pass does only what may change something:
+Most passes start no job, so a pass does only what may change something:
 
 * Where nothing but arrivals has happened, and these are last in the queue, only they are considered.
 * A job that needs more than is free now, where all pools of its partition are blocked and have their reservations, is passed over with one
-  look at its place in the queue.
-* So is one that would delay a reservation, as far as that can be seen from its partition's earliest one.
-* Blocks of such jobs are passed over with one look, too; a job that starts leaves a hole in the queue, and so does one that is over a limit
-  (limits.py). Blocks with nothing but holes are not looked at.
-* A job starts, and the plan is made, in one place of the code, so that both are inlined: to pass all arrays took a sixth of the time.
-* The plan, or what EASY needs of it (shadows.py), is made when a job that fits now could delay a reservation, or when a reservation is to
-  be noted; until then reservations are deferred, as those of jobs ahead do not depend on the jobs behind them.
+  look at its place in the queue; so is one that would delay a reservation, as far as its partition's earliest one shows that.
+* Blocks of such jobs are passed over with one look, too. A job that starts, or is over a limit (limits.py), leaves a hole in the queue;
+  blocks with nothing but holes are skipped.
+* A job starts, and the plan is made, in one place of the code, so that both are inlined: passing all arrays took a sixth of the time.
+* The plan, or EASY's part of it (plan.py), is made when a job that fits now could delay a reservation, or when a reservation is to be
+  noted; until then reservations are deferred, as those of jobs ahead do not depend on the jobs behind them.
 """
-
-from __future__ import annotations
 
 import numpy as np
 
@@ -21,38 +18,55 @@ from walltime.compiled.jit import kernel
 from walltime.engine.kernel.bits import next_member
 from walltime.engine.kernel.heap import drop_first, push
 from walltime.engine.kernel.memory import BACKFILLED, HEAD, HOLE, IMMEDIATE, KEEP, NEVER, RESERVED
-from walltime.engine.kernel.pools.limits import call_next, count_towards_limits, full_limit, is_any_tight, is_shut, may_start, park, parks
-from walltime.engine.kernel.pools.line import drop_started, is_steady, renew_block, sort_waiting_jobs
+from walltime.engine.kernel.pools.limits import (
+    count_towards_limits,
+    full_limit,
+    is_any_tight,
+    is_shut,
+    may_start,
+    throttle,
+    throttles,
+    wake_next,
+)
 from walltime.engine.kernel.pools.memory import PLACES_IN_BLOCK
-from walltime.engine.kernel.pools.plan import end_of_hole, first_hole, plan_of_running, share, take
-from walltime.engine.kernel.pools.shadows import are_shadows_enough, fits_beside, reserve_shadow, take_from_shadows
+from walltime.engine.kernel.pools.plan import (
+    are_shadows_enough,
+    end_of_hole,
+    first_hole,
+    fits_beside,
+    plan_of_running,
+    reserve_shadow,
+    share,
+    take,
+    take_from_shadows,
+)
+from walltime.engine.kernel.pools.queue_index import drop_started, is_steady, renew_block, sort_waiting_jobs
 from walltime.engine.kernel.predictions import note_start
 from walltime.engine.kernel.queue import backfill_rank
 from walltime.engine.kernel.running import enter_running, overdue
 
 
 @kernel
-def pass_with_fresh_places(state, rules, jobs, machine, line, plan, kept):
-    """Consider the waiting jobs in order.
-
-    Where at most the head has a reservation, and a job is planned with another length once it runs, the pass is made again after its
-    start, since what it leaves is not what was planned.
-    """
+def pass_with_fresh_places(state, rules, jobs, machine, queue_index, plan, kept):
+    """Consider the waiting jobs in order; again after a start that leaves other than planned, if at most the head has a reservation."""
     if kept is not None:
         return
-    _begin_pass(state, rules, jobs, machine, line, plan)
-    in_order, queue, partitions = rules.own_backfill_order == 0, line.queue, machine.partitions
+    _begin_pass(state, rules, jobs, machine, queue_index, plan)
+    in_order, queue, partitions = rules.own_backfill_order == 0, queue_index.queue, machine.partitions
     i, is_over, smallest = state.looked_at, False, NEVER  # none of the candidates needs less
     state.looked_at = state.waiting
     while not (state.again or is_over):
-        i = _next_place(state, partitions, line, i)
-        at, in_queue, called, may = i, i < state.waiting, np.int64(0), False
+        i = _next_place(state, partitions, queue_index, i)
+        at, in_queue, woken, may = i, i < state.waiting, np.int64(0), False
         if in_queue:
             i += 1
-            called = _take_call(machine.limits, line, at)
-            may = _may_or_parks(state, rules, jobs, machine, line, at)
+            woken = queue[at].woken
+            if woken:
+                queue[at].woken = machine.limits[woken - 1].waking = 0
+                queue_index.blocks[at // PLACES_IN_BLOCK].woken -= 1
+            may = _admit_or_throttle(state, rules, jobs, machine, queue_index, at)
         elif state.candidates > 0 and smallest <= state.most_free:
-            at = next_candidate(state, line.candidates)
+            at = next_candidate(state, queue_index.candidates)
             may = may_start(state, jobs, machine, queue[at].job)
         else:
             is_over = True
@@ -63,82 +77,71 @@ def pass_with_fresh_places(state, rules, jobs, machine, line, plan, kept):
             is_blocked = settled or _is_blocked(machine.pools, machine.pools_of, job)
             reserves = in_queue and not settled and _reservations(machine.pools, machine.pools_of, job) < rules.depth
             at_once = reserves or not (in_queue and rules.backfill and is_blocked) or in_order
-        if not state.planned and _needs_plan(state, rules, jobs, line.deferred, is_over, fits, at_once):
-            _make_plan(state, rules, jobs, machine, line, plan)
+        if not state.planned and _needs_plan(state, rules, jobs, queue_index.deferred, is_over, fits, at_once):
+            _make_plan(state, rules, jobs, machine, queue_index, plan)
             fits = fits and _may_fit(state, partitions, queue[at])
         if fits and at_once and _fits_now(state, rules, machine, plan, jobs[queue[at].job]):
-            behind = is_blocked and (in_queue or rules.depth > 0 or _is_behind(state, jobs, machine, line, at))
-            _start_now(state, rules, jobs, machine, line, plan, at, behind)
+            behind = is_blocked and (in_queue or rules.depth > 0 or _is_behind(state, jobs, machine, queue_index, at))
+            _start_now(state, rules, jobs, machine, queue_index, plan, at, behind)
         elif may and in_queue:
             if fits and not at_once:
                 index = queue[at].job
                 smallest = min(smallest, queue[at].procs)
-                push_candidate(state, line.candidates, backfill_rank(rules, state.now, jobs, index), jobs[index].arrival, at)
+                push_candidate(state, queue_index.candidates, backfill_rank(rules, state.now, jobs, index), jobs[index].arrival, at)
             if not settled:
-                _block(state, rules, jobs, machine, line, plan, queue[at].job, reserves)
-        if called:
-            call_next(state, rules, jobs, machine.limits, line, called - 1, queue[at].job)
+                _block(state, rules, jobs, machine, queue_index, plan, queue[at].job, reserves)
+        if woken:
+            wake_next(state, rules, jobs, machine.limits, queue_index, woken - 1, queue[at].job)
     if state.again:
         state.freed = 1
     if state.holes == state.waiting or 4 * state.holes > state.waiting + 16 or (state.holes > 0 and not is_steady(rules)):
-        drop_started(state, rules, jobs, line)
+        drop_started(state, rules, jobs, queue_index)
         state.looked_at = state.waiting
 
 
 @kernel
-def _take_call(limits, line, at):
-    """One more than the limit that has called the job of a place, 0 for none; it has come now."""
-    place = line.queue[at]
-    called = place.called
-    if called:
-        place.called = limits[called - 1].calls = 0
-        line.blocks[at // PLACES_IN_BLOCK].called -= 1
-    return called
-
-
-@kernel
-def _may_or_parks(state, rules, jobs, machine, line, at):
-    """Whether a job waits in a place that may start as far as limits and windows go; one that is over a limit is parked."""
-    if line.queue[at].procs == HOLE:
+def _admit_or_throttle(state, rules, jobs, machine, queue_index, at):
+    """Return whether a job waits in a place whose limits and windows let it start; throttle one that is over a limit."""
+    if queue_index.queue[at].procs == HOLE:
         return False
-    full = full_limit(jobs, machine.limits, machine.limits_of, line.queue[at].job)
-    if full >= 0 and parks(rules):
-        park(state, rules, jobs, machine.limits, line, at, full)
-    return full < 0 and not is_shut(state, jobs, machine, line.queue[at].job)
+    full = full_limit(jobs, machine.limits, machine.limits_of, queue_index.queue[at].job)
+    if full >= 0 and throttles(rules):
+        throttle(state, rules, jobs, machine.limits, queue_index, at, full)
+    return full < 0 and not is_shut(state, jobs, machine, queue_index.queue[at].job)
 
 
 @kernel
 def _needs_plan(state, rules, jobs, deferred, is_over, fits, at_once):
-    """Whether reservations must be made: for a job for which enough is free now, or to be noted at the end of the pass.
-
-    Without reservations and outages to come, nothing that is free now will be taken, unless jobs run for longer than they are planned for.
-    """
+    """Return whether reservations must be made: for a job that fits now and may delay one, or to be noted at the end of the pass."""
     if is_over:
-        return _wants_reservation(state, jobs, deferred)
+        for k in range(state.deferred):  # noqa: SIM110 (a generator cannot be compiled)
+            if jobs[deferred[k]].reserved_start < 0:
+                return True
+        return False
     return fits and (state.deferred > 0 or (at_once and (state.outages > 0 or rules.believe_own != rules.believe_running)))
 
 
 @kernel
-def _next_place(state, partitions, line, i):
-    """The first place from this one on that is not passed over: `waiting` if there is none."""
+def _next_place(state, partitions, queue_index, i):
+    """Return the first place from this one on that is not passed over; `waiting` if there is none."""
     blocks = (state.waiting + PLACES_IN_BLOCK - 1) // PLACES_IN_BLOCK
     while i < state.waiting:
         if i % PLACES_IN_BLOCK == 0:
-            i = PLACES_IN_BLOCK * next_member(line.live, i // PLACES_IN_BLOCK, blocks, 1)
+            i = PLACES_IN_BLOCK * next_member(queue_index.live, i // PLACES_IN_BLOCK, blocks, 1)
             if i >= state.waiting:
                 return state.waiting
-        block, last = line.blocks[i // PLACES_IN_BLOCK], min((i // PLACES_IN_BLOCK + 1) * PLACES_IN_BLOCK, state.waiting)
+        block, last = queue_index.blocks[i // PLACES_IN_BLOCK], min((i // PLACES_IN_BLOCK + 1) * PLACES_IN_BLOCK, state.waiting)
         if block.old and i % PLACES_IN_BLOCK == 0:
-            renew_block(state, line, block, i, last)
-        if block.partitions & ~state.settled != 0 or block.called > 0:
-            while i < last and _is_idle(state, partitions, line.queue[i]):
+            renew_block(state, queue_index, block, i, last)
+        if block.partitions & ~state.settled != 0 or block.woken > 0:
+            while i < last and _is_idle(state, partitions, queue_index.queue[i]):
                 i += 1
             if i < last:
                 return i
             continue
         if block.least > state.most_free:
             i = last
-        while i < last and not _may_fit(state, partitions, line.queue[i]):
+        while i < last and not _may_fit(state, partitions, queue_index.queue[i]):
             i += 1
         if i < last:
             return i
@@ -147,17 +150,17 @@ def _next_place(state, partitions, line, i):
 
 @kernel
 def _is_idle(state, partitions, place):
-    """Whether a place has no job that waits, or one that can neither start nor be blocked; one that has been called is none of these."""
-    if place.called:
+    """Return whether a place has no waiting job, or one that can neither start nor be blocked; a woken one does not count."""
+    if place.woken:
         return False
     return place.procs == HOLE or (partitions[place.partition].settled and not _may_fit(state, partitions, place))
 
 
 @kernel
-def _begin_pass(state, rules, jobs, machine, line, plan):
-    """Go on where the last pass ended, or begin anew if anything but arrivals has happened since."""
+def _begin_pass(state, rules, jobs, machine, queue_index, plan):
+    """Go on where the last pass ended, or begin again if anything but arrivals has happened since."""
     if not is_steady(rules):
-        sort_waiting_jobs(state, rules, jobs, line)
+        sort_waiting_jobs(state, rules, jobs, queue_index)
         state.freed = 1
     state.candidates = 0
     state.freed |= state.windowed  # as time goes by, jobs are shut out without an event
@@ -176,7 +179,7 @@ def _begin_pass(state, rules, jobs, machine, line, plan):
 
 @kernel
 def _count_free(state, pools, pools_of, partitions):
-    """What is free now for each partition, as if nobody had a reservation."""
+    """Count what is free now for each partition, without regard to reservations."""
     state.most_free = 0
     for part in range(len(partitions)):
         own, procs, second = partitions[part], np.int64(0), np.int64(0)
@@ -185,28 +188,28 @@ def _count_free(state, pools, pools_of, partitions):
             if not pool.closed:
                 procs += max(pool.free_procs, 0)
                 second += max(pool.free_second, 0)
-        own.free_procs, own.free_second, own.until, own.beside = procs, second, NEVER, procs
+        own.free_procs, own.free_second, own.until, own.extra = procs, second, NEVER, procs
         state.most_free = max(state.most_free, procs)
 
 
 @kernel
 def _count_beside(pools, pools_of, partitions):
-    """What is free now for each partition besides its earliest reservation."""
+    """Count what is free now for each partition besides its earliest reservation."""
     for part in range(len(partitions)):
         own, until = partitions[part], NEVER
         for k in range(pools_of.first[part], pools_of.first[part + 1]):
             until = min(until, pools[pools_of.items[k]].begin)
         if until < NEVER:
-            own.until, own.beside = until, own.free_procs
+            own.until, own.extra = until, own.free_procs
             for k in range(pools_of.first[part], pools_of.first[part + 1]):
                 pool = pools[pools_of.items[k]]
                 if pool.begin == until:
-                    own.beside -= max(pool.free_procs - pool.left_procs, 0)
+                    own.extra -= max(pool.free_procs - pool.left_procs, 0)
 
 
 @kernel
 def _count_taken(state, machine, p, given, length):
-    """Count what a job that starts takes of a pool in what is free for each partition; `beside` may come out too large, which is safe."""
+    """Subtract what a job that starts takes of a pool from what is free for each partition; `extra` may stay too large, which is safe."""
     pool, partitions, members = machine.pools[p], machine.partitions, machine.partitions_of
     if pool.closed:
         return
@@ -215,17 +218,17 @@ def _count_taken(state, machine, p, given, length):
         own = partitions[members.items[k]]
         own.free_procs -= given[0]
         own.free_second -= given[1]
-        own.beside -= given[0] if runs_on else 0
+        own.extra -= given[0] if runs_on else 0
 
 
 @kernel
-def _block(state, rules, jobs, machine, line, plan, index, reserves):
-    """A job waits for the pools of its partition; if it `reserves`, it gets a place in the plan, or will when this is made."""
+def _block(state, rules, jobs, machine, queue_index, plan, index, reserves):
+    """Let a job wait for the pools of its partition; if it `reserves`, it gets a place in the plan, now or when the plan is made."""
     job = jobs[index]
     if reserves and state.planned and not _is_short(rules):
         _reserve(state, rules, machine, plan, job, index)
     elif reserves:
-        line.deferred[state.deferred] = index
+        queue_index.deferred[state.deferred] = index
         state.deferred += 1
         state.planned = 0
     for k in range(machine.pools_of.first[job.partition], machine.pools_of.first[job.partition + 1]):
@@ -233,6 +236,7 @@ def _block(state, rules, jobs, machine, line, plan, index, reserves):
         pool.blocked = 1
         pool.reservations += 1 if reserves else 0
         pool.closed = 0 if rules.backfill else 1
+    state.settled = -1  # all partitions from the 63rd on have one bit together
     for part in range(len(machine.partitions)):
         blocked, most = True, np.int64(0)
         for k in range(machine.pools_of.first[part], machine.pools_of.first[part + 1]):
@@ -240,33 +244,25 @@ def _block(state, rules, jobs, machine, line, plan, index, reserves):
             blocked &= pool.blocked > 0
             most = max(most, pool.reservations)
         machine.partitions[part].settled = 1 if blocked and most >= rules.depth else 0
-    _note_settled(state, machine.partitions)
+        if machine.partitions[part].settled == 0:
+            state.settled &= ~(1 << min(part, 62))
     if not rules.backfill:
         _count_free(state, machine.pools, machine.pools_of, machine.partitions)
         _count_beside(machine.pools, machine.pools_of, machine.partitions)
 
 
 @kernel
-def _note_settled(state, partitions):
-    """The bits of the partitions that are settled; all from the 63rd on have one bit together."""
-    state.settled = -1
-    for part in range(len(partitions)):
-        if partitions[part].settled == 0:
-            state.settled &= ~(1 << min(part, 62))
-
-
-@kernel
 def _may_fit(state, partitions, place):
-    """Whether enough is free now for the job of a place, also when the earliest reservation of its partition begins."""
+    """Return whether enough is free now for the job of a place, also when the earliest reservation of its partition begins."""
     part = partitions[place.partition]
     if place.procs > part.free_procs or place.second > part.free_second:
         return False
-    return place.procs <= part.beside or place.length <= part.until - state.now
+    return place.procs <= part.extra or place.length <= part.until - state.now
 
 
 @kernel
 def _fits_now(state, rules, machine, plan, job):
-    """Whether a job for which enough is free now fits for its own length."""
+    """Return whether a job for which enough is free now fits for its own length."""
     if not state.planned:
         return True
     if are_shadows_enough(state, rules):
@@ -275,9 +271,9 @@ def _fits_now(state, rules, machine, plan, job):
 
 
 @kernel
-def _start_now(state, rules, jobs, machine, line, plan, place, behind):
+def _start_now(state, rules, jobs, machine, queue_index, plan, place, behind):
     """Start a job, by its place in the queue, that has just been found to fit now; `behind`: whether one ahead of it waits."""
-    index, least = line.queue[place].job, plan.least
+    index, least = queue_index.queue[place].job, plan.least
     job = jobs[index]
     if state.planned and are_shadows_enough(state, rules):
         share(machine.pools, machine.pools_of, machine.given, job, index, least)
@@ -292,40 +288,31 @@ def _start_now(state, rules, jobs, machine, line, plan, place, behind):
     if job.reserved_start < 0 and rules.depth > 1 and _reservations(machine.pools, machine.pools_of, job) < rules.depth:
         job.reserved_start = state.now
     start_in_place(state, rules, jobs, machine, index, behind)
-    block = line.blocks[place // PLACES_IN_BLOCK]
-    if line.queue[place].procs == block.least:
+    block = queue_index.blocks[place // PLACES_IN_BLOCK]
+    if queue_index.queue[place].procs == block.least:
         block.old = 1
-    line.queue[place].procs = HOLE
+    queue_index.queue[place].procs = HOLE
     state.holes += 1
 
 
 @kernel
-def _wants_reservation(state, jobs, deferred):
-    """Whether the first reservation of a job is among those that have been deferred."""
-    for k in range(state.deferred):  # noqa: SIM110 (a generator cannot be compiled)
-        if jobs[deferred[k]].reserved_start < 0:
-            return True
-    return False
-
-
-@kernel
 def _is_short(rules):
-    """Whether the plan goes no further than to the reservations, of which no two have a pool in common; a further one makes it anew."""
+    """Return whether the plan goes no further than the reservations, which share no pool; a further one makes the plan again."""
     return rules.depth == 1 and rules.believe_own == rules.believe_running
 
 
 @kernel
-def _make_plan(state, rules, jobs, machine, line, plan):
+def _make_plan(state, rules, jobs, machine, queue_index, plan):
     """Make the plan, with the reservations that have been deferred."""
     state.planned = 1
     if are_shadows_enough(state, rules):
         for k in range(state.deferred):
-            reserve_shadow(state, jobs, machine, line.deferred[k])
+            reserve_shadow(state, jobs, machine, queue_index.deferred[k])
         _count_beside(machine.pools, machine.pools_of, machine.partitions)
         return
     plan_of_running(state, machine, plan)
     for k in range(state.deferred):
-        _reserve(state, rules, machine, plan, jobs[line.deferred[k]], line.deferred[k])
+        _reserve(state, rules, machine, plan, jobs[queue_index.deferred[k]], queue_index.deferred[k])
     if not _is_short(rules):
         state.deferred = 0
 
@@ -342,14 +329,14 @@ def _reserve(state, rules, machine, plan, job, index):
 
 @kernel
 def push_candidate(state, candidates, rank, tie, index):
-    """One more candidate."""
+    """Add a candidate."""
     push(candidates, state.candidates, rank, tie, index)
     state.candidates += 1
 
 
 @kernel
 def next_candidate(state, candidates):
-    """Take out the candidate of the lowest rank, ties by arrival."""
+    """Remove the candidate of the lowest rank, ties by arrival, and return it."""
     index = candidates[0].job
     drop_first(candidates, state.candidates)
     state.candidates -= 1
@@ -394,7 +381,7 @@ def start_in_place(state, rules, jobs, machine, index, behind):
 
 @kernel
 def _reservations(pools, pools_of, job):
-    """The most reservations that any pool of a job's partition has."""
+    """Return the most reservations that any pool of a job's partition has."""
     most = np.int64(0)
     for k in range(pools_of.first[job.partition], pools_of.first[job.partition + 1]):
         most = max(most, pools[pools_of.items[k]].reservations)
@@ -402,14 +389,11 @@ def _reservations(pools, pools_of, job):
 
 
 @kernel
-def _is_behind(state, jobs, machine, line, place):
-    """Whether one ahead of a candidate, by its place, waits for a pool of its partition.
-
-    Where there are reservations a pool is blocked by who has one, and that is ahead; without them it may be a job behind, or this one.
-    """
-    partition = line.queue[place].partition
+def _is_behind(state, jobs, machine, queue_index, place):
+    """Return whether a job ahead of a candidate waits for a pool of its partition; without reservations others may block it."""
+    partition = queue_index.queue[place].partition
     for i in range(place):
-        ahead = line.queue[i]
+        ahead = queue_index.queue[i]
         if (
             ahead.procs != HOLE
             and share_a_pool(machine.pools_of, ahead.partition, partition)
@@ -421,7 +405,7 @@ def _is_behind(state, jobs, machine, line, place):
 
 @kernel
 def share_a_pool(pools_of, one, other):
-    """Whether two partitions have a pool in common."""
+    """Return whether two partitions have a pool in common."""
     if one == other:
         return True
     for i in range(pools_of.first[one], pools_of.first[one + 1]):
@@ -433,7 +417,7 @@ def share_a_pool(pools_of, one, other):
 
 @kernel
 def _is_blocked(pools, pools_of, job):
-    """Whether a job ahead of this one waits for a pool of its partition."""
+    """Return whether a job ahead of this one waits for a pool of its partition."""
     blocked = False
     for k in range(pools_of.first[job.partition], pools_of.first[job.partition + 1]):
         blocked |= pools[pools_of.items[k]].blocked > 0

@@ -1,23 +1,20 @@
 """The plan of a machine of several pools: what is free of each over future time, as a step function.
 
-A job takes its processors from the pools of its partition, in their order, as many from each as stay free for all the time that it is
-planned for; so its place is known by its begin and what it takes of each pool. Of the second resource likewise.
-
-What is free of a pool lies in a row of its own, step by step, and what is free for a partition in another: searches look along these.
+A job takes its processors from the pools of its partition, in their order, as many from each as stay free for all of its planned length; so
+its place is known by its begin and its share of each pool. The second resource works in the same way. What is free of a pool lies in a row
+of its own, step by step, and what is free for a partition in another: searches go along these.
 """
 
-from __future__ import annotations
-
 from walltime.compiled.jit import called_kernel, kernel
-from walltime.engine.kernel.profile import NEVER
+from walltime.engine.kernel.memory import NEVER
 
 SLACK = 8
-"""So many steps that do not differ from the ones before are never worth the work of joining them."""
+"""Steps equal to the ones before that are never worth joining."""
 
 
 @kernel
 def plan_of_running(state, machine, plan):
-    """Make the plan anew: what is free now, the expected ends of the running jobs, and the outages that are known."""
+    """Make the plan again: what is free now, the expected ends of the running jobs, and the known outages."""
     time, free, running, given = plan.time, plan.free, machine.running, machine.given
     count = len(machine.pools)
     time[0] = state.now
@@ -47,7 +44,7 @@ def plan_of_running(state, machine, plan):
 
 @called_kernel
 def _sum_up(pools_of, plan, part, first, last):
-    """What is free for a partition from one step up to another."""
+    """Sum up what is free for a partition from one step up to another."""
     free, room = plan.free, plan.room
     for i in range(first, last):
         room[part, i] = 0
@@ -81,14 +78,19 @@ def forget_past(state, plan):
         for i in range(state.steps):
             if i == 0 or _differ(state, free, i, kept - 1):
                 if i > kept:
-                    _copy_step(state, plan, i, kept)
+                    time[kept] = time[i]
+                    for p in range(free.shape[0]):
+                        for resource in range(state.resources):
+                            free[p, resource, kept] = free[p, resource, i]
+                    for part in range(room.shape[0]):
+                        room[part, kept] = room[part, i]
                 kept += 1
         state.steps = state.joined = kept
 
 
 @kernel
 def _differ(state, free, one, other):
-    """Whether two steps differ in what is free."""
+    """Return whether two steps differ in what is free."""
     for p in range(free.shape[0]):
         for resource in range(state.resources):
             if free[p, resource, one] != free[p, resource, other]:
@@ -97,19 +99,8 @@ def _differ(state, free, one, other):
 
 
 @kernel
-def _copy_step(state, plan, source, target):
-    """Let a step be as another one."""
-    plan.time[target] = plan.time[source]
-    for p in range(plan.free.shape[0]):
-        for resource in range(state.resources):
-            plan.free[p, resource, target] = plan.free[p, resource, source]
-    for part in range(plan.room.shape[0]):
-        plan.room[part, target] = plan.room[part, source]
-
-
-@kernel
 def step_before(state, plan, time):
-    """The last step that begins before a time; -1 for none."""
+    """Return the last step that begins before a time; -1 for none."""
     low, high = 0, state.steps
     while low < high:
         middle = (low + high) // 2
@@ -122,7 +113,7 @@ def step_before(state, plan, time):
 
 @called_kernel
 def _step_at(state, plan, moment):
-    """The step that begins at a time, made if need be; the number of steps if the time is NEVER."""
+    """Return the step that begins at a time, creating it if necessary; the number of steps if the time is NEVER."""
     time, free, room = plan.time, plan.free, plan.room
     low = step_before(state, plan, moment) + 1
     if moment == NEVER or (low < state.steps and time[low] == moment):
@@ -157,10 +148,10 @@ def _change(state, pools_of, plan, begin, end, pool, procs, second):
 
 @called_kernel
 def first_hole(state, pools, pools_of, plan, job, earliest):
-    """The earliest time from the step at `earliest` on at which a job fits for its own length; NEVER if there is none.
+    """Return the earliest time from the step at `earliest` on at which a job fits for its own length; NEVER if there is none.
 
-    Afterwards `plan.least` has what is free there of each pool all along. A hole must be one of all pools of the partition together; only
-    such are looked at pool by pool, as what is free of several together may not be free of one after the other.
+    Afterwards `plan.least` has what stays free there of each pool. A hole must be one of all pools of the partition together; only such are
+    looked at pool by pool, as what is free of several together may not be free of one after the other.
     """
     time, room, part, procs = plan.time, plan.room, job.partition, job.procs
     begin = last = max(step_before(state, plan, earliest + 1), 0)
@@ -183,13 +174,13 @@ def first_hole(state, pools, pools_of, plan, job, earliest):
 
 @kernel
 def _end_of_job(time, job, begin):
-    """When a job ends that begins with a step, as it is planned."""
+    """Return the planned end of a job that begins with a step."""
     return time[begin] + job.own_length if time[begin] < NEVER - job.own_length else NEVER
 
 
 @kernel
 def _is_enough_left(state, pools, pools_of, plan, job, begin, last):
-    """Whether enough for a job stays free from one step up to another; `plan.least` then has what is free of each pool all along."""
+    """Return whether enough for a job stays free from one step up to another; `plan.least` then has what stays free of each pool."""
     free, least, procs, second = plan.free, plan.least, job.procs, job.second
     for k in range(pools_of.first[job.partition], pools_of.first[job.partition + 1]):
         p = pools_of.items[k]
@@ -206,50 +197,43 @@ def _is_enough_left(state, pools, pools_of, plan, job, begin, last):
 
 @called_kernel
 def end_of_hole(state, pools, pools_of, plan, job, begin):
-    """The first step in which not enough is left for a job that begins with this step; -1 if there is enough for its own length.
+    """Return the first step in which a job that begins with this step no longer fits; -1 if it fits for its own length.
 
-    Afterwards `plan.least` has what is free of each pool all along.
+    Afterwards `plan.least` has what stays free of each pool.
     """
-    time, free, least = plan.time, plan.free, plan.least
-    first, last = pools_of.first[job.partition], pools_of.first[job.partition + 1]
-    for k in range(first, last):
-        least[pools_of.items[k], 0] = least[pools_of.items[k], 1] = NEVER
-    end = _end_of_job(time, job, begin)
+    for k in range(pools_of.first[job.partition], pools_of.first[job.partition + 1]):
+        plan.least[pools_of.items[k], 0] = plan.least[pools_of.items[k], 1] = NEVER
+    end = _end_of_job(plan.time, job, begin)
     step = begin
-    while step < state.steps and time[step] < end:
-        procs, second = job.procs, job.second
-        for k in range(first, last):
-            p = pools_of.items[k]
-            least[p, 0] = min(least[p, 0], max(free[p, 0, step], 0))
-            least[p, 1] = min(least[p, 1], max(free[p, 1, step], 0))
-            if not pools[p].closed:
-                procs -= least[p, 0]
-                second -= least[p, 1]
-        if procs > 0 or second > 0:
+    while step < state.steps and plan.time[step] < end:
+        if not _is_enough_with(pools, pools_of, plan, job, step):
             return step
         step += 1
     return -1
 
 
 @kernel
+def _is_enough_with(pools, pools_of, plan, job, step):
+    """Lower `plan.least` to what is free in a step, and return whether enough for a job is left."""
+    free, least, procs, second = plan.free, plan.least, job.procs, job.second
+    for k in range(pools_of.first[job.partition], pools_of.first[job.partition + 1]):
+        p = pools_of.items[k]
+        least[p, 0] = min(least[p, 0], max(free[p, 0, step], 0))
+        least[p, 1] = min(least[p, 1], max(free[p, 1, step], 0))
+        if not pools[p].closed:
+            procs -= least[p, 0]
+            second -= least[p, 1]
+    return procs <= 0 and second <= 0
+
+
+@kernel
 def _next_begin(pools, pools_of, plan, job, step):
-    """The first step from which on enough for a job stays free up to and with the one in which a hole has ended; else the one behind."""
-    free, least = plan.free, plan.least
-    first, last = pools_of.first[job.partition], pools_of.first[job.partition + 1]
-    for k in range(first, last):
-        least[pools_of.items[k], 0] = least[pools_of.items[k], 1] = NEVER
-    while True:  # the hole's own begin ends it
-        procs, second = job.procs, job.second
-        for k in range(first, last):
-            p = pools_of.items[k]
-            least[p, 0] = min(least[p, 0], max(free[p, 0, step], 0))
-            least[p, 1] = min(least[p, 1], max(free[p, 1, step], 0))
-            if not pools[p].closed:
-                procs -= least[p, 0]
-                second -= least[p, 1]
-        if procs > 0 or second > 0:
-            return step + 1
+    """Return the first step from which on enough for a job stays free up to the one in which a hole has ended; else the step behind."""
+    for k in range(pools_of.first[job.partition], pools_of.first[job.partition + 1]):
+        plan.least[pools_of.items[k], 0] = plan.least[pools_of.items[k], 1] = NEVER
+    while _is_enough_with(pools, pools_of, plan, job, step):  # the hole's own begin ends this
         step -= 1
+    return step + 1
 
 
 @kernel
@@ -274,13 +258,13 @@ def take(state, machine, plan, job, index, begin):
 
 @kernel
 def occupy(state, machine, plan, job, index, begin, sign):
-    """Take a job's place out of the plan (1), or give it back (-1)."""
+    """Take a job's place out of the plan (1), or release it (-1)."""
     occupy_until(state, machine.partitions_of, machine.given[index], plan, begin, begin + job.own_length, sign)
 
 
 @called_kernel
 def occupy_until(state, partitions_of, amounts, plan, begin, end, sign):
-    """The same for amounts of the pools, shape (pools, 2), in [begin, end): a part of a job's place, or places of several jobs together."""
+    """Do the same for amounts of the pools, shape (pools, 2), in [begin, end): part of a job's place, or places of several jobs."""
     free, room = plan.free, plan.room
     first = _step_at(state, plan, begin)
     last = _step_at(state, plan, end)
@@ -296,3 +280,74 @@ def occupy_until(state, partitions_of, amounts, plan, begin, end, sign):
         if second != 0:
             for i in range(first, last):
                 free[p, 1, i] -= second
+
+
+@kernel
+def are_shadows_enough(state, rules):
+    """Return whether reservations need no plan."""
+    return rules.depth == 1 and state.outages == 0 and rules.believe_own == rules.believe_running
+
+
+@kernel
+def reserve_shadow(state, jobs, machine, index):
+    """Give a blocked job the earliest place that it can have."""
+    running, given, pools, items = machine.running, machine.given, machine.pools, machine.pools_of.items
+    job = jobs[index]
+    first, last = machine.pools_of.first[job.partition], machine.pools_of.first[job.partition + 1]
+    procs, second = job.procs, job.second
+    for k in range(first, last):
+        pool = pools[items[k]]
+        pool.left_procs, pool.left_second = pool.free_procs, pool.free_second
+        procs -= pool.free_procs
+        second -= pool.free_second
+    begin, i = state.now, 0
+    while i < state.running:
+        expected = max(running[i].expected, state.now + 1)  # one that is overdue ends in a second
+        if procs <= 0 and second <= 0 and expected > begin:
+            break
+        begin = expected
+        for k in range(first, last):
+            p = items[k]
+            pools[p].left_procs += given[running[i].job, p, 0]
+            pools[p].left_second += given[running[i].job, p, 1]
+            procs -= given[running[i].job, p, 0]
+            second -= given[running[i].job, p, 1]
+        i += 1
+    if procs > 0 or second > 0:
+        begin = NEVER
+    procs, second = job.procs, job.second
+    for k in range(first, last):
+        pool = pools[items[k]]
+        pool.begin = begin
+        own_procs, own_second = min(procs, pool.left_procs), min(second, pool.left_second)
+        pool.left_procs -= own_procs
+        pool.left_second -= own_second
+        procs -= own_procs
+        second -= own_second
+    if job.reserved_start < 0 and state.now < begin < NEVER:
+        job.reserved_start = begin
+
+
+@kernel
+def fits_beside(state, pools, pools_of, least, job):
+    """Return whether a job that fits now delays none of the reservations; `least` then has what stays free of each of its pools."""
+    procs, second, end = job.procs, job.second, state.now + job.own_length
+    for k in range(pools_of.first[job.partition], pools_of.first[job.partition + 1]):
+        p = pools_of.items[k]
+        pool = pools[p]
+        least[p, 0], least[p, 1] = pool.free_procs, pool.free_second
+        if pool.begin < end:
+            least[p, 0], least[p, 1] = min(pool.free_procs, pool.left_procs), min(pool.free_second, pool.left_second)
+        procs -= least[p, 0]
+        second -= least[p, 1]
+    return procs <= 0 and second <= 0
+
+
+@kernel
+def take_from_shadows(state, pools, pools_of, given, job, index):
+    """Reduce what is left at the reservations that begin while a job that starts still runs."""
+    for k in range(pools_of.first[job.partition], pools_of.first[job.partition + 1]):
+        pool = pools[pools_of.items[k]]
+        if pool.begin < state.now + job.own_length:
+            pool.left_procs -= given[index, pools_of.items[k], 0]
+            pool.left_second -= given[index, pools_of.items[k], 1]

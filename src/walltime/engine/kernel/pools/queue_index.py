@@ -1,9 +1,7 @@
-"""The queue of a machine of several pools: places in queue order, and for each block of them what its jobs need at least.
+"""The queue of a machine of several pools: places in queue order, and for each block of them the least that its jobs need.
 
-A job that starts leaves a hole, and so does one that waits for a limit alone (limits.py). An order that changes is made anew at every pass.
+A job that starts leaves a hole, and so does a throttled one (limits.py). An order that changes is made again at every pass.
 """
-
-from __future__ import annotations
 
 import numpy as np
 
@@ -16,14 +14,14 @@ from walltime.engine.kernel.queue import order_rank
 
 @kernel
 def is_steady(rules):
-    """Whether the order of two waiting jobs never changes."""
+    """Return whether the order of two waiting jobs never changes."""
     return not (rules.order_reads_time or rules.predict_again or rules.order_starvation < NEVER)
 
 
 @kernel
-def enter_queue(state, rules, jobs, line, index):
+def enter_queue(state, rules, jobs, queue_index, index):
     """Put an arriving job into the queue: where it belongs, or at the end of one that is sorted at every pass."""
-    own, job, queue = 0.0, jobs[index], line.queue
+    own, job, queue = 0.0, jobs[index], queue_index.queue
     k = state.waiting
     if is_steady(rules):
         own = order_rank(rules, state.now, jobs, index)
@@ -33,28 +31,28 @@ def enter_queue(state, rules, jobs, line, index):
     state.unreserved += 1
     if k < state.looked_at:
         state.freed = 1
-    take_place(state, jobs, line, k, index, own)
+    take_place(state, jobs, queue_index, k, index, own)
 
 
 @kernel
-def take_place(state, jobs, line, k, index, own):
-    """Put a job of this rank into a place of the queue from which all behind it have moved on."""
-    job, queue = jobs[index], line.queue
+def take_place(state, jobs, queue_index, k, index, own):
+    """Put a job of this rank into a place of the queue from which all jobs behind it have moved on."""
+    job, queue = jobs[index], queue_index.queue
     place = queue[k]
     place.rank, place.tie, place.job = own, job.arrival, index
-    place.partition, place.procs, place.second, place.length, place.called = job.partition, job.procs, job.second, job.own_length, 0
+    place.partition, place.procs, place.second, place.length, place.woken = job.partition, job.procs, job.second, job.own_length, 0
     state.waiting += 1
     if k == state.waiting - 1 and k % PLACES_IN_BLOCK > 0:
-        _add_to_block(queue[k], line.blocks[k // PLACES_IN_BLOCK])
-        include(line.live, k // PLACES_IN_BLOCK)
+        _add_to_block(queue[k], queue_index.blocks[k // PLACES_IN_BLOCK])
+        include(queue_index.live, k // PLACES_IN_BLOCK)
     else:
-        _note_blocks(state, queue, line.blocks, line.live, k)
+        _note_blocks(state, queue, queue_index.blocks, queue_index.live, k)
 
 
 @called_kernel
-def sort_waiting_jobs(state, rules, jobs, line):
+def sort_waiting_jobs(state, rules, jobs, queue_index):
     """Sort the waiting jobs by tier, rank and arrival; they are nearly sorted since the last time, and most stay in their block."""
-    queue, last_tier, last_rank, last_tie = line.queue, NEVER, 0.0, np.int64(0)  # of the place before
+    queue, last_tier, last_rank, last_tie = queue_index.queue, NEVER, 0.0, np.int64(0)  # of the place before
     changed = state.waiting
     for i in range(state.waiting):
         job, tie = queue[i].job, queue[i].tie
@@ -63,24 +61,24 @@ def sort_waiting_jobs(state, rules, jobs, line):
         if not before(tier, rank, tie, last_tier, last_rank, last_tie):
             last_tier, last_rank, last_tie = tier, rank, tie
             continue
-        partition, procs, second, length, called = queue[i].partition, queue[i].procs, queue[i].second, queue[i].length, queue[i].called
+        partition, procs, second, length, woken = queue[i].partition, queue[i].procs, queue[i].second, queue[i].length, queue[i].woken
         k = i
         while k > 0 and before(tier, rank, tie, jobs[queue[k - 1].job].tier, queue[k - 1].rank, queue[k - 1].tie):
             queue[k] = queue[k - 1]
             k -= 1
         place = queue[k]
         place.rank, place.tie, place.job, place.partition, place.procs, place.second = rank, tie, job, partition, procs, second
-        place.length, place.called = length, called
+        place.length, place.woken = length, woken
         if k // PLACES_IN_BLOCK < i // PLACES_IN_BLOCK:
             changed = min(changed, k)
     if changed < state.waiting:
-        _note_blocks(state, queue, line.blocks, line.live, changed)
+        _note_blocks(state, queue, queue_index.blocks, queue_index.live, changed)
 
 
 @kernel
-def drop_started(state, rules, jobs, line):
-    """Take the jobs that have started out of the queue, and those that are parked where its order changes."""
-    queue, left, first, has_holes = line.queue, 0, state.waiting, rules.mode != KEEP and not is_steady(rules)
+def drop_started(state, rules, jobs, queue_index):
+    """Remove the jobs that have started from the queue, and throttled ones where its order changes."""
+    queue, left, first, has_holes = queue_index.queue, 0, state.waiting, rules.mode != KEEP and not is_steady(rules)
     for i in range(state.waiting):
         if queue[i].procs == HOLE if has_holes else jobs[queue[i].job].start >= 0:
             first = min(first, left)
@@ -90,12 +88,12 @@ def drop_started(state, rules, jobs, line):
         left += 1
     if left < state.waiting:
         state.waiting, state.holes = left, 0
-        _note_blocks(state, queue, line.blocks, line.live, first)
+        _note_blocks(state, queue, queue_index.blocks, queue_index.live, first)
 
 
 @kernel
 def place_of(state, rules, jobs, queue, index):
-    """The place of a job in the queue."""
+    """Return the place of a job in the queue."""
     rank, job = order_rank(rules, state.now, jobs, index), jobs[index]
     low, high = 0, state.waiting
     while low < high:
@@ -110,14 +108,14 @@ def place_of(state, rules, jobs, queue, index):
 
 @kernel
 def comes_before(state, rules, jobs, one, other):
-    """Whether a job comes before another one in the queue."""
+    """Return whether a job comes before another one in the queue."""
     own, others = order_rank(rules, state.now, jobs, one), order_rank(rules, state.now, jobs, other)
     return before(jobs[one].tier, own, jobs[one].arrival, jobs[other].tier, others, jobs[other].arrival)
 
 
 @kernel
 def before(tier, own, arrival, other_tier, other, other_arrival):
-    """Whether a job comes before another one, by tier, rank and arrival."""
+    """Return whether a job comes before another one, by tier, rank and arrival."""
     if tier != other_tier:
         return tier > other_tier
     if own != other:
@@ -127,10 +125,10 @@ def before(tier, own, arrival, other_tier, other, other_arrival):
 
 @called_kernel
 def _note_blocks(state, queue, blocks, live, first):
-    """Note what the jobs mean for the blocks from that of a place on."""
+    """Renew the blocks from the one of a place on."""
     for number in range(first // PLACES_IN_BLOCK, (state.waiting + PLACES_IN_BLOCK - 1) // PLACES_IN_BLOCK):
         block = blocks[number]
-        block.least, block.partitions, block.called, block.old = HOLE, 0, 0, 0
+        block.least, block.partitions, block.woken, block.old = HOLE, 0, 0, 0
         for i in range(number * PLACES_IN_BLOCK, min((number + 1) * PLACES_IN_BLOCK, state.waiting)):
             _add_to_block(queue[i], block)
         if block.least < HOLE:
@@ -140,19 +138,19 @@ def _note_blocks(state, queue, blocks, live, first):
 
 
 @kernel
-def renew_block(state, line, block, first, last):
-    """Note what the jobs that are left in a block mean for it."""
-    block.least, block.partitions, block.called, block.old = HOLE, 0, 0, 0
+def renew_block(state, queue_index, block, first, last):
+    """Renew a block, and drop it if it has no waiting job."""
+    block.least, block.partitions, block.woken, block.old = HOLE, 0, 0, 0
     for i in range(first, last):
-        _add_to_block(line.queue[i], block)
+        _add_to_block(queue_index.queue[i], block)
     if block.least == HOLE:
-        exclude(line.live, first // PLACES_IN_BLOCK)
+        exclude(queue_index.live, first // PLACES_IN_BLOCK)
 
 
 @kernel
 def _add_to_block(place, block):
-    """Note what the job of one place means for its block."""
-    block.called += 1 if place.called else 0
+    """Add the job of one place to its block."""
+    block.woken += 1 if place.woken else 0
     if place.procs != HOLE:
         block.least = min(block.least, place.procs)
         block.partitions |= 1 << min(place.partition, np.int64(62))
