@@ -135,7 +135,7 @@ class _Audit:
         from walltime.auditor.pools import DECISIONS, MACHINE_CHECKS, broken_rules, skipped_rules
         from walltime.auditor.walk import MachineSchedule
         from walltime.auditor.windows import SiteWindows
-        from walltime.machine.overheads import decided, freed, scheduler_view
+        from walltime.machine.overheads import decision_times, release_times, scheduler_view
 
         self.checked += [*dict.fromkeys([*OF_POLICIES, *MACHINE_CHECKS])]
         why = "on a machine of several pools what is decided is checked, not its labels"
@@ -150,7 +150,7 @@ class _Audit:
         jobs, seen = scheduler_view(self.w, placement)
         if own != NO_OVERHEAD:
             self.assumed.append(f"times of decisions are {own.start} s before starts, and processors are free {own.end} s after ends")
-            start, end = decided(start, placement), freed(own, end)
+            start, end = decision_times(start, placement), release_times(own, end)
         windows = SiteWindows(self.w, placement, effective_times(jobs, self.overrun)[1], int(start.max()))
         schedule = MachineSchedule(jobs, seen, start, end, windows, self.overrun, slots=self.slots, **columns)
         self.skipped.update(skipped_rules(schedule, self.policy))

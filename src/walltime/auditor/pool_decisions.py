@@ -16,7 +16,7 @@ from walltime.auditor.pool_passes import NEVER, POOL_JOB, POOL_STATE, Lines, Pla
 from walltime.auditor.walk import Difference, MachineSchedule, Walk
 from walltime.estimates import effective_times
 from walltime.machine import Overhead
-from walltime.machine.overheads import freed
+from walltime.machine.overheads import release_times
 from walltime.machine.placing import NEVER as NO_TIME
 from walltime.policy import FCFS, Order, Policy
 from walltime.policy.schedule_scores import Scores
@@ -251,7 +251,7 @@ class _PoolsWalk(Walk):
     def _until_tick(self, job: int, length: int) -> int:
         """How long a job is expected to run by a scheduler that sees its end at a tick; jobs that wait start on one, as they arrive."""
         begin = self.submit[job] if self.placement.since[job] == NO_TIME and job not in self.is_running else self.start[job]
-        return freed(Overhead(tick=self.placement.machine.overhead.tick), begin + length) - begin
+        return release_times(Overhead(tick=self.placement.machine.overhead.tick), begin + length) - begin
 
     # ------------------------------------------------------------------ decisions
 

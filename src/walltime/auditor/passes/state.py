@@ -50,7 +50,8 @@ its places in the queue and among the candidates, the highest first."""
 
 RULES = record_dtype(
     "kind plans keeps backfills procs depth shadow extra before fitting window committed threshold_of_all compression ahead objective "
-    "recent coincident silent correction capped dynamic asks plain_heads all_reserved head_runtime_factor power back_power near omega factor",
+    "recent coincident silent correction capped dynamic asks plain_heads all_reserved head_runtime_factor power back_power near omega "
+    "factor",
     "near omega factor",
 )
 """The policy and the readings in numbers. `kind`: which pass is made, as its place in `PASSES` (events.py); `plans`: whether on a profile,

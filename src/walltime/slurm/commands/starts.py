@@ -45,7 +45,7 @@ def snapshot(
     """
     from walltime.cli import output
     from walltime.provenance import version
-    from walltime.slurm import snapshot_of, take_snapshot
+    from walltime.slurm import snapshot_from_files, take_snapshot
     from walltime.slurm.snapshot import shown_commands
 
     if show_commands:
@@ -59,7 +59,7 @@ def snapshot(
     if source is None and time is not None:
         raise PolicyError("--time says when files were printed; name them with --from, or leave it out")
     zone = _zone(time_zone)
-    queue = take_snapshot() if source is None else snapshot_of(source, None if time is None else unix_time(time, zone), zone)
+    queue = take_snapshot() if source is None else snapshot_from_files(source, None if time is None else unix_time(time, zone), zone)
     if anonymise is not None:
         from walltime.logs.anonymous import read_key
 
@@ -191,10 +191,10 @@ def start_times(
     from walltime.cli import output
     from walltime.provenance import version
     from walltime.report.html import write_page
-    from walltime.slurm import Draws, PredictionLedger, learn_from_history, read_snapshot, why
+    from walltime.slurm import Draws, PredictionLedger, explain_wait, learn_from_history, read_snapshot
     from walltime.slurm import start_times as run
     from walltime.slurm.starts import page as pages
-    from walltime.slurm.starts.start_times import why_not
+    from walltime.slurm.starts.start_times import missing_reason
 
     for path, endings in ((printed.report, o.PAGE), (printed.metrics, (".prom",))):
         if path is not None:
@@ -216,7 +216,7 @@ def start_times(
         _try(queue, log, asked.tries, (policy, drawn.predictor), draws, printed.as_json)
         return
     if asked.job is not None and asked.job not in [one.label for one in queue.waiting]:
-        raise PolicyError(why_not(queue, asked.job))
+        raise PolicyError(missing_reason(queue, asked.job))
     kept = None if asked.predictions is None else PredictionLedger(asked.predictions, create=True)
     log, _ = reading.load(history, queue.machine)
     factors = None if kept is None else kept.factors()
@@ -227,7 +227,7 @@ def start_times(
             result = learn_from_history(result, log, policy=policy, moments=drawn.replayed, progress=progress)
     if kept is not None:
         kept.add(result)
-    reasons = None if asked.job is None else why(queue, log, asked.job, policy=policy, predictor=result.predicted)
+    reasons = None if asked.job is None else explain_wait(queue, log, asked.job, policy=policy, predictor=result.predicted)
     if printed.report is not None:
         write_page(pages.start_times_page(result, log, {"command": command_line()}), printed.report)
     if printed.metrics is not None:

@@ -64,7 +64,7 @@ def what_happened(
     if as_json:
         output.print_json(review.as_dict() | {"report": report, "version": version()})
         return
-    output.print_blocks([*pages.sentences(review), *pages.tables_of(review)])
+    output.print_blocks([*pages.review_sentences(review), *pages.review_tables(review)])
     output.print_blocks(output.caveats(list(review.notes)))
     if report is not None:
         typer.echo(f"report written to {report}")
