@@ -131,7 +131,7 @@ def test_history__little_known_gives_wide_intervals_and_a_sentence(log):
     first = int(record.submit[np.flatnonzero(record.start > record.submit)[0]])
     plain = at_moment(log, first)
     found = learn_from_history(plain, log, moments=5)
-    assert "Little is known" in " ".join(found.caveats)
+    assert "outcomes of only" in " ".join(found.caveats)
     assert all(job.early == first for job in found.jobs)
     assert all(job.late >= job.median for job in found.jobs)
     without = replace(log, columns={name: values for name, values in log.columns.items() if name != "wait"})
