@@ -12,7 +12,7 @@ from benchmarks.predicting import with_users
 from walltime.machine import Machine, Partition, Pool
 from walltime.simulation import simulate
 from walltime.slurm import Draws, Snapshot, start_times
-from walltime.slurm.starts.replay import as_history, snapshot_at
+from walltime.slurm.starts.replay import snapshot_at, to_history
 from walltime.workload import Workload
 
 LOAD = 1.3
@@ -49,7 +49,7 @@ def deep_queue(waiting: int) -> tuple[Snapshot, Workload]:
     schedule = simulate(with_users(lublin(20_000, LOAD)), "easy")
     submit, start = schedule.workload.submit, np.sort(schedule.start)
     queue = np.arange(1, len(submit) + 1) - np.searchsorted(start, submit, side="right")
-    return snapshot_at(schedule, int(submit[np.flatnonzero(queue >= waiting)[0]])), as_history(schedule)
+    return snapshot_at(schedule, int(submit[np.flatnonzero(queue >= waiting)[0]])), to_history(schedule)
 
 
 def _on(taken: Snapshot, nodes: int, procs: int, policy: str, slurm: dict[str, str] | None = None) -> Snapshot:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from validation.coverage import Sizes, Trials, experiment
+from validation.start_times import calibrate_outcomes
 from walltime import simulate
 from walltime.estimates import Tsafrir05
-from walltime.slurm import Draws, outcomes
-from walltime.slurm.starts.scores import DAY, calibrated
+from walltime.slurm import Draws, replay_outcomes
+from walltime.slurm.starts.scores import DAY
 from walltime.workload.models.lublin99 import Lublin99
 from walltime.workload.users import with_users
 
@@ -45,8 +46,8 @@ def measured(load: float, jobs: int, sizes: Sizes) -> list[Trials]:
         log = with_users(Lublin99().generate(jobs, 128, load, seed), 30, seed).with_estimates(Tsafrir05(), seed)
         truth = simulate(log, "easy")
         moments = np.random.default_rng(seed).integers(3 * int(log.submit[-1]) // 4, int(log.submit[-1]), sizes.many(12, 5))
-        known = outcomes(truth, np.sort(moments).tolist(), draws=Draws(20, seed=seed))
-        for trials, those in ((as_predicted, known), (adjusted, calibrated(known))):
+        known = replay_outcomes(truth, np.sort(moments).tolist(), draws=Draws(20, seed=seed))
+        for trials, those in ((as_predicted, known), (adjusted, calibrate_outcomes(known))):
             for one in those:
                 trials.add(one.early, one.late, one.real, (seed, one.made // DAY))
     return [as_predicted, adjusted]

@@ -34,7 +34,7 @@ from walltime.slurm.commands.adjust import PREDICTOR
 from walltime.slurm.sidecar.host import Host
 from walltime.slurm.sidecar.ledger import Ledger
 from walltime.slurm.sidecar.round import Sidecar
-from walltime.slurm.sidecar.rules import time_min_of
+from walltime.slurm.sidecar.selection import time_min_of
 from walltime.slurm.sidecar.settings import SidecarSettings
 
 OUT = ROOT / "docs" / "generators" / "gaming.json"

@@ -27,8 +27,8 @@ from benchmarks.common import ROOT, find_log
 from validation.run import rounded
 from walltime.logs import read
 from walltime.simulation import simulate
-from walltime.slurm import Draws, outcomes, scores_of
-from walltime.slurm.starts.scores import DAY, Outcome, calibrated
+from walltime.slurm import Draws, replay_outcomes, score_outcomes
+from walltime.slurm.starts.scores import DAY, LATEST, Outcome, apply_factors, learn_factors
 
 OUT = ROOT / "docs" / "generators" / "start-times.json"
 LOGS = {
@@ -39,6 +39,18 @@ LOGS = {
 }
 """The beginning of each file's name, and how many moments are drawn. On Gaia, which has a queue for a twentieth of the time, many more."""
 SEED = 20
+
+
+def calibrate_outcomes(outcomes: Sequence[Outcome], longest: int = LATEST) -> list[Outcome]:
+    """Adjust each prediction with the factors learned from earlier ones whose jobs had started by then; return them in order of time.
+
+    Only predictions of the last `longest` s are learned from.
+    """
+    adjusted: list[Outcome] = []
+    for moment in sorted({one.made for one in outcomes}):
+        past = [one for one in outcomes if one.made >= moment - longest and one.made + one.real < moment]
+        adjusted += apply_factors([one for one in outcomes if one.made == moment], learn_factors(past))
+    return adjusted
 
 
 def measure(prefix: str, drawn: int, samples: int) -> dict[str, Any] | None:
@@ -52,7 +64,7 @@ def measure(prefix: str, drawn: int, samples: int) -> dict[str, Any] | None:
     moments = np.sort(np.random.default_rng(SEED).integers(first, last, drawn)).tolist()
     chosen = [time for time in moments if ((truth.submit <= time) & (truth.start > time)).any()]
     begin = time.perf_counter()
-    found = outcomes(truth, chosen, draws=Draws(samples, seed=SEED))
+    found = replay_outcomes(truth, chosen, draws=Draws(samples, seed=SEED))
     seconds = time.perf_counter() - begin
     return {
         "moments": drawn,
@@ -61,7 +73,7 @@ def measure(prefix: str, drawn: int, samples: int) -> dict[str, Any] | None:
         "predictions": len(found),
         "seconds": seconds,
         "raw": _rows(found),
-        "calibrated": _rows(calibrated(found)),
+        "calibrated": _rows(calibrate_outcomes(found)),
     }
 
 
@@ -72,7 +84,7 @@ def _rows(found: Sequence[Outcome]) -> list[dict[str, Any]]:
     error of the part inside, if days are independent and the predictions of one are not.
     """
     rows = []
-    for score in scores_of(found):
+    for score in score_outcomes(found):
         by_day: dict[int, list[bool]] = {}
         for one in found:
             if score.name in ("all", one.name):

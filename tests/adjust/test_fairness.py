@@ -12,10 +12,10 @@ from walltime.predictors import parse_predictor
 from walltime.slurm.client import Client, CommandResult
 from walltime.slurm.commands.adjust import PREDICTOR
 from walltime.slurm.sidecar.adjustments import Adjustments
-from walltime.slurm.sidecar.advice import Advice, AdviceOfLog, check_texts
+from walltime.slurm.sidecar.advice import Advice, LogAdvice, check_texts
 from walltime.slurm.sidecar.ledger import Entry, Ledger, State
 from walltime.slurm.sidecar.overruns import Overruns
-from walltime.slurm.sidecar.queue_heads import WHY, QueueHead, QueueHeads
+from walltime.slurm.sidecar.queue_heads import LATE_HEAD, QueueHead, QueueHeads
 from walltime.slurm.sidecar.selection import in_turn
 from walltime.slurm.sidecar.settings import SidecarSettings
 from walltime.slurm.squeue_fields import read_queue
@@ -60,9 +60,9 @@ def test_a_log_with_texts_of_users_is_not_learned_from(tmp_path):
     for name in ("JobName", "SubmitLine"):
         path.write_text("\n".join(f"{line}|{name if k == 0 else 'x'}" for k, line in enumerate(clean.splitlines())) + "\n")
         with raises(LogError, "forgeable_texts", name.lower()):
-            AdviceOfLog(parse_predictor(PREDICTOR), path).read()
+            LogAdvice(parse_predictor(PREDICTOR), path).read()
     path.write_text(clean)
-    assert AdviceOfLog(parse_predictor(PREDICTOR), path).read().jobs == 12
+    assert LogAdvice(parse_predictor(PREDICTOR), path).read().jobs == 12
     check_texts(tmp_path / "missing.swf")
     with raises(WorkloadError, "unsupported_predictor"):
         Advice(parse_predictor("tang13:key=program"), _with_programs(tmp_path))
@@ -78,10 +78,10 @@ def _with_programs(folder):
 
 def test_a_history_that_comes_later_is_learned_from_beside_the_rounds(tmp_path):
     path = tmp_path / "log.txt"
-    history = AdviceOfLog(parse_predictor(PREDICTOR), path)
+    history = LogAdvice(parse_predictor(PREDICTOR), path)
     history.refresh()
     history._reading.join()
-    assert "nothing to learn from" in history.missing
+    assert "no job log" in history.missing
     assert history.refresh()
     log_of(path, [(2000, 1440, 640)] * 12)
     history.refresh()
@@ -120,10 +120,10 @@ def test_jobs_that_outlive_their_time_min_count_against_the_next_ones(tmp_path, 
 
 def test_what_a_user_holds_beyond_time_min_is_limited(tmp_path):
     overdue = ran(tmp_path, crowd(), 7, 0)  # 7 node-hours; 1 % of four nodes over a week are 6.7
-    assert "outlived" in overdue.why_not(queued(), FACTS, SidecarSettings())
-    assert overdue.why_not(queued(), FACTS, SidecarSettings(overdue=0.02)) is None
-    assert overdue.why_not(queued(UserName="bob"), FACTS, SidecarSettings()) is None
-    assert overdue.why_not(queued(Partition="free"), FACTS, SidecarSettings()) is None
+    assert "outlived" in overdue.exclusion_reason(queued(), FACTS, SidecarSettings())
+    assert overdue.exclusion_reason(queued(), FACTS, SidecarSettings(overdue=0.02)) is None
+    assert overdue.exclusion_reason(queued(UserName="bob"), FACTS, SidecarSettings()) is None
+    assert overdue.exclusion_reason(queued(Partition="free"), FACTS, SidecarSettings()) is None
     overdue._entries.ledger.close()
 
 
@@ -166,7 +166,7 @@ def test_a_head_does_not_starve_behind_a_gamer(tmp_path):
         while cluster.jobs["2"].state == "PENDING" and cluster.clock.now < BEGIN + 40 * 3600:
             one.round()
             if any(job.time_min for job in cluster.waiting()):
-                assert WHY not in one.round().reasons
+                assert LATE_HEAD not in one.round().reasons
             cluster.advance(120)
         waits[slip] = cluster.clock.now - BEGIN
         assert cluster.violations == []
@@ -276,7 +276,7 @@ def test_nothing_is_adjusted_behind_a_late_head(tmp_path):
     one.round()
     assert all(job.time_min for job in cluster.waiting())
     one.heads.jobs["2"] = QueueHead(BEGIN - 9000, BEGIN - 3000, ("main",))
-    assert set(one.round().reasons) == {WHY}
+    assert set(one.round().reasons) == {LATE_HEAD}
     assert not any(job.time_min for job in cluster.waiting())
     one.ledger.close()
 

@@ -14,7 +14,7 @@ from tests.pages import outline
 from walltime.logs import read_log
 from walltime.machine import Machine, Partition, Pool
 from walltime.slurm.sidecar.ledger import Event, Ledger, LedgerError, read_events
-from walltime.slurm.sidecar.page import adjust_page, sentences
+from walltime.slurm.sidecar.page import adjust_page, review_sentences
 from walltime.slurm.sidecar.review import what_happened, with_delays
 
 MACHINE = """policy = "easy"
@@ -125,7 +125,7 @@ def test_broken_promises_delay_others_in_the_simulation(tmp_path):
     assert (delay.key, delay.user) == ("2", "bob")
     assert abs(delay.expected - cluster.jobs["1"].end) <= STEP
     assert abs(delay.start - cluster.jobs["2"].start) <= STEP
-    assert "1 job starts later" in sentences(found)[-1]
+    assert "1 job delayed" in review_sentences(found)[-1]
 
 
 @pytest.mark.parametrize("with_machine", [True, False])
@@ -150,7 +150,7 @@ def test_a_limit_that_somebody_lowered_while_the_job_ran_is_told(golden, tmp_pat
     (tmp_path / "log.txt").write_text(sacct(cluster))
     events = [Event(BEGIN + 100.9, "set", "7", "ann", 5, 60, 60), Event(BEGIN + 120, "started", "7", "ann", 5, 60, 60, BEGIN + 100)]
     found = what_happened(events, read(tmp_path / "log.txt"))
-    golden("slurm-adjust", sentences(found)[0])
+    golden("slurm-adjust", review_sentences(found)[0])
 
 
 @pytest.mark.parametrize("of_ledger", [True, False])

@@ -8,9 +8,9 @@ import pytest
 from tests.adjust.test_rules import crowd, sidecar
 from tests.cli import call
 from walltime.slurm.configuration import SlurmError
-from walltime.slurm.sidecar.loop import keep_on
+from walltime.slurm.sidecar.host import Systemd, systemd_units
+from walltime.slurm.sidecar.loop import run_rounds
 from walltime.slurm.sidecar.metrics import Metrics
-from walltime.slurm.sidecar.systemd import Systemd, service
 
 
 def play(cluster, one, rounds, **options):
@@ -23,7 +23,7 @@ def play(cluster, one, rounds, **options):
         if len(reports) == rounds:
             ended.append(1)
 
-    keep_on(one, 30.0, lambda: bool(ended), cluster.advance, done, **options)
+    run_rounds(one, 30.0, lambda: bool(ended), cluster.advance, done, **options)
     return reports
 
 
@@ -73,7 +73,7 @@ def test_a_round_in_a_line(golden):
 
 
 def test_units_keep_words_whole():
-    unit = service(["/opt/w", "slurm", "adjust", "--account", "a b", '--x="$y"%'], "walltime")
+    unit = systemd_units(["/opt/w", "slurm", "adjust", "--account", "a b", '--x="$y"%'], "walltime")
     assert 'ExecStart=/opt/w slurm adjust --account "a b" "--x=\\"$$y\\"%%"' in unit
 
 
@@ -90,7 +90,7 @@ def test_units_keep_words_whole():
     ],
 )
 def test_the_unit_gives_few_rights_and_has_a_watchdog(words):
-    lines = service(["/opt/w"], "walltime", ["/var/lib/spool"]).splitlines()
+    lines = systemd_units(["/opt/w"], "walltime", ["/var/lib/spool"]).splitlines()
     assert words in lines
     assert "CapabilityBoundingSet=" in lines
     assert "ReadWritePaths=-/var/lib/spool" in lines
@@ -120,11 +120,11 @@ def test_systemd_hears_of_each_command_of_the_start_and_of_the_end_and_is_not_wa
         hear()
         cluster.fault = lambda words: None
         one.slurm.alive = lambda: None
-        play(cluster, one, rounds=1, tell=lambda *words: (systemd.tell(*words), hear()))
+        play(cluster, one, rounds=1, notify=lambda *words: (systemd.notify(*words), hear()))
     assert "READY=1\nWATCHDOG=1" in heard
     assert "STOPPING=1" in heard
     assert any(text.startswith("EXTEND_TIMEOUT_USEC=") for text in heard)
-    Systemd(str(tmp_path / "nobody")).tell("READY=1")  # that nobody listens does not matter
+    Systemd(str(tmp_path / "nobody")).notify("READY=1")  # that nobody listens does not matter
     one.ledger.close()
 
 

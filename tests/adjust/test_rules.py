@@ -13,7 +13,7 @@ from walltime.slurm.records import ClusterRecords, SlurmError, read_text
 from walltime.slurm.sidecar.host import Host
 from walltime.slurm.sidecar.ledger import Entry, Ledger, LedgerError, State
 from walltime.slurm.sidecar.round import Sidecar
-from walltime.slurm.sidecar.rules import exclusion_reason, time_min_of
+from walltime.slurm.sidecar.selection import exclusion_reason, time_min_of
 from walltime.slurm.sidecar.settings import SidecarSettings
 from walltime.slurm.squeue_fields import FIELDS, read_queue
 
@@ -109,7 +109,7 @@ def test_limits_are_read_of_what_sacctmgr_prints__or_are_unknown(without):
         with raises(SlurmError, "unknown_output", without):
             client.limits()
     else:
-        assert client.limits().minutes == {"bio"}
+        assert client.limits().minutes == {("account", "bio"), ("qos", "normal")}
 
 
 def enforced(words):

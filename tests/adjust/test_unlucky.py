@@ -12,7 +12,7 @@ from tests.cli import call
 from tests.errors import raises
 from walltime.slurm.client import CommandResult
 from walltime.slurm.sidecar.ledger import Ledger, LedgerError, open_ledger
-from walltime.slurm.sidecar.loop import keep_on
+from walltime.slurm.sidecar.loop import run_rounds
 from walltime.slurm.sidecar.prolog import Spool
 from walltime.slurm.sidecar.settings import SidecarSettings
 
@@ -105,7 +105,7 @@ def test_a_stop_with_many_entries_gives_back_first_and_asks_systemd_to_wait(gold
     cluster.updates.clear()
     told = []
     one.stopped = lambda: True
-    keep_on(one, 30.0, lambda: True, cluster.advance, lambda report: None, lambda *words: told.extend(words))
+    run_rounds(one, 30.0, lambda: True, cluster.advance, lambda report: None, lambda *words: told.extend(words))
     assert [job.key for job in cluster.waiting() if job.time_min] == []
     assert cluster.violations == []
     kinds = [words[-1].partition("=")[0] for words in cluster.updates]
@@ -160,7 +160,7 @@ def test_what_is_missing_at_the_start_keeps_from_adjusting_and_not_from_giving_b
     monkeypatch.setattr("walltime.slurm.client.Client.__init__.__defaults__", (cluster, 20.0, lambda: None))
     monkeypatch.setattr("walltime.slurm.sidecar.host.SystemClock", lambda: cluster.clock)
     monkeypatch.setattr("walltime.slurm.sidecar.host.Signals.wait", wait)
-    monkeypatch.setattr("walltime.slurm.sidecar.host.Signals.asked", lambda self: len(rounds) > 10)
+    monkeypatch.setattr("walltime.slurm.sidecar.host.Signals.stop_requested", lambda self: len(rounds) > 10)
     if missing == "stdout":
         monkeypatch.setattr("typer.echo", lambda *arguments, **options: (_ for _ in ()).throw(OSError(28, "No space left on device")))
     status, out, _ = call(capsys, *words)
@@ -351,7 +351,7 @@ def test_silence_for_half_the_floor_is_an_alarm_and_is_no_answer(tmp_path):
     assert not any("ALARM" in text for text in said)
     assert not one.round().answered
     go(cluster, one, 60)
-    assert sum("no round had an answer" in text for text in said) == 1
+    assert sum("Slurm has not answered" in text for text in said) == 1
     one.ledger.close()
 
 

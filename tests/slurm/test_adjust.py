@@ -74,7 +74,7 @@ def test_an_adjusted_job_is_backfilled_and_keeps_its_limit(lab, backfilled):
     number, told, _ = backfilled
     if is_soft(lab):
         assert "its limit" not in told
-    elif "TimeMin is seen" in told:
+    elif "Slurm shows its TimeMin" in told:
         assert shown(lab, number, "TimeLimit") == SPAN["E"]
 
 

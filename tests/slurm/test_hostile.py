@@ -14,7 +14,7 @@ from tests.slurm.beside import HEADING, Adjuster, as_user, block, cancel, cluste
 from tests.slurm.conftest import started
 from tests.slurm.lab import Lab, wait_until
 from walltime.slurm.commands.adjust import PREDICTOR
-from walltime.slurm.sidecar.systemd import service
+from walltime.slurm.sidecar.host import systemd_units
 
 DAY = "1-00:00:00"
 BOUNDS = {
@@ -93,7 +93,7 @@ def test_a_hundred_thousand_waiting_jobs(tmp_path):
         assert (pid, one.process.returncode) == (one.process.pid, 0), one.told[-2000:]
         records = len(lab.run("squeue", "--noheader", "--format=%i").splitlines())
         largest = max(used.ru_maxrss, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss) / 1024
-        allowed = int(re.search(r"MemoryMax=(\d+)G", service(["walltime"], "walltime", []))[1]) * 1024
+        allowed = int(re.search(r"MemoryMax=(\d+)G", systemd_units(["walltime"], "walltime", []))[1]) * 1024
         waiting = next(int(line.split()[1]) for line in metrics.read_text().splitlines() if line.startswith("walltime_adjust_waiting_jobs"))
         print(f"{ARRAYS * TASKS:,} waiting jobs in {records:,} records: {seconds:.1f} s with the start, {largest:.0f} MiB of {allowed}")
         assert waiting >= ARRAYS * 10

@@ -90,7 +90,7 @@ def test_the_prolog_raises_the_limit_without_the_side_car(lab, tmp_path, adjuste
 @WITHOUT
 def test_a_missing_prolog_is_noticed(lab, tmp_path, adjusters):
     one = start(lab, tmp_path, adjusters)
-    wait_until("the self-tests", lambda: one.says("prolog missing: slurm.conf has no PrologSlurmctld") and one.says("one give-back"), 120)
+    wait_until("the self-tests", lambda: one.says("slurm.conf has no PrologSlurmctld") and one.says("its own give-back"), 120)
     block(lab)
     f = lab.submit("-JF", f"-t{KINDS['F']}", "-N2", "--exclusive", wrap="sleep 1")
     wait_until("TimeMin", lambda: shown(lab, f, "TimeMin") == "00:01:00", 60)  # it goes on without
@@ -106,6 +106,6 @@ def test_a_missing_prolog_keeps_from_adjusting_where_it_is_needed(lab, tmp_path,
     one = start(lab, tmp_path, adjusters, "--need-prolog")
     block(lab)
     f = lab.submit("-JF", f"-t{KINDS['F']}", "-N2", "--exclusive", wrap="sleep 1")
-    wait_until("the self-tests", lambda: one.says("give-back (prolog missing: PrologSlurmctld=/bin/true raised nothing"), 120)
+    wait_until("the self-tests", lambda: one.says("give-back (prolog missing: PrologSlurmctld=/bin/true raised no limit"), 120)
     assert shown(lab, f, "TimeMin") == "N/A"
     one.end()

@@ -125,7 +125,7 @@ class _Audit:
         from walltime.auditor.pools import DECISIONS, MACHINE_CHECKS, broken_rules, skipped_rules
         from walltime.auditor.walk import MachineSchedule
         from walltime.auditor.windows import SiteWindows
-        from walltime.machine.overheads import decided, freed, scheduler_view
+        from walltime.machine.overheads import decision_times, release_times, scheduler_view
 
         self.checked += [*POLICY_RULES, *MACHINE_CHECKS]
         reason = "on a machine with several pools, decisions are checked, but not their labels"
@@ -140,7 +140,7 @@ class _Audit:
         jobs, seen = scheduler_view(self.w, placement)
         if own != NO_OVERHEAD:
             self.assumed.append(f"times of decisions are {own.start} s before starts, and processors are free {own.end} s after ends")
-            start, end = decided(start, placement), freed(own, end)
+            start, end = decision_times(start, placement), release_times(own, end)
         windows = SiteWindows(self.w, placement, effective_times(jobs, self.overrun)[1], int(start.max()))
         schedule = MachineSchedule(jobs, seen, start, end, windows, self.overrun, slots=self.slots, **columns)
         self.skipped.update(skipped_rules(schedule, self.policy))

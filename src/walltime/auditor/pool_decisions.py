@@ -16,7 +16,7 @@ from walltime.auditor.pool_passes import NEVER, POOL_JOB, POOL_STATE, PoolLists,
 from walltime.auditor.walk import Difference, MachineSchedule, Walk
 from walltime.estimates import effective_times
 from walltime.machine import Overhead
-from walltime.machine.overheads import freed
+from walltime.machine.overheads import release_times
 from walltime.machine.placing import NEVER as NO_TIME
 from walltime.policy import FCFS, Order, Policy
 from walltime.policy.schedule_scores import Scores
@@ -229,7 +229,7 @@ class PoolsWalk(Walk):
     def _until_tick(self, job: int, length: int) -> int:
         """Round an expected runtime up to a tick of the scheduler; waiting jobs start at a tick, as they arrive at one."""
         begin = self.submit[job] if self.placement.since[job] == NO_TIME and job not in self.is_running else self.start[job]
-        return freed(Overhead(tick=self.placement.machine.overhead.tick), begin + length) - begin
+        return release_times(Overhead(tick=self.placement.machine.overhead.tick), begin + length) - begin
 
     # ------------------------------------------------------------------ decisions
 

@@ -17,7 +17,7 @@ from walltime.campaign.store import MEASURES, SCHEMA, Store
 from walltime.errors import LogError, WalltimeError
 from walltime.estimates import parse_estimates
 from walltime.logs import read
-from walltime.machine.files import parse_machine
+from walltime.machine.machine import parse_machine
 from walltime.provenance import version
 from walltime.schedule.groups import breakdown, group_jobs
 from walltime.simulation.batch import Case, Lane

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from walltime.toml_file import TomlFile
 
 FILES = {
-    "machine": ("walltime.machine.files", "MACHINE_FILE"),
+    "machine": ("walltime.machine.machine", "MACHINE_FILE"),
     "plan": ("walltime.campaign.plan", "PLAN_FILE"),
     "mapping": ("walltime.logs.mapping", "MAPPING_FILE"),
     "suite": ("walltime.benchmark.suite", "SUITE_FILE"),

@@ -55,7 +55,7 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
 `learn_command` is outside its folder, because importing `walltime.learn` registers environments with Gymnasium, which is slow to load.
 """
 PARTS: Mapping[str, str] = {
-    "calibrate --starts": "slurm.starts.recorded_command",
+    "calibrate --starts": "slurm.starts.recorded_page",
     "demo": "explanation",
     "estimates": "papers.printed",
     "simulate --figure": "figures",

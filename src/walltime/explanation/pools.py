@@ -14,7 +14,7 @@ from walltime.explanation.alternatives import smaller_jobs
 from walltime.explanation.records import Alternative, Change, Explanation, Overtaker
 from walltime.explanation.sentences import at, count, more, owner, reserved_in_the_end, sooner_sentences, submitted
 from walltime.machine import NO_OVERHEAD, Machine, Placement
-from walltime.machine.overheads import decided, freed, scheduler_view
+from walltime.machine.overheads import decision_times, release_times, scheduler_view
 from walltime.machine.placing import NEVER
 from walltime.policy import Kind
 from walltime.schedule.schedule import Schedule
@@ -135,7 +135,7 @@ def _by_decisions(schedule: Schedule, placement: Placement) -> tuple[Schedule, P
         return schedule, placement
     workload, seen = scheduler_view(schedule.workload, placement)
     submitted = None if schedule.submitted is None else -(-schedule.submitted // own.tick) * own.tick
-    start, end = decided(schedule.start, placement), freed(own, schedule.end)
+    start, end = decision_times(schedule.start, placement), release_times(own, schedule.end)
     return replace(schedule, workload=workload, start=start, end=end, submitted=submitted), seen
 
 

@@ -20,7 +20,7 @@ from walltime.auditor.policy_numbers import encode_policy
 from walltime.errors import PolicyError, WorkloadError
 from walltime.inference.one_step_pass import ASKED, BY_CLOCK, BY_OUTAGE, FREE_TO_START, WINDOW, SiteAnswers, ask_along
 from walltime.machine import NO_OVERHEAD, Overhead
-from walltime.machine.overheads import freed
+from walltime.machine.overheads import release_times
 from walltime.machine.windows import Hours
 from walltime.policy import Dialect, Policy
 from walltime.predictors import Prediction
@@ -205,12 +205,12 @@ def one_step(
         raise PolicyError(
             f"{policy.label} decides in ways of its own, so it cannot be asked; take one of the known policies", "opaque_policy"
         )
-    ended = freed(site, start + workload.runtime if end is None else end)
-    submit = freed(Overhead(tick=site.tick), workload.submit)
+    ended = release_times(site, start + workload.runtime if end is None else end)
+    submit = release_times(Overhead(tick=site.tick), workload.submit)
     decided = np.where(counted, np.maximum(start - site.start, np.minimum(submit, start)), start)
     sooner = np.maximum(decided, submit) - (start - site.start)
     start = decided
-    estimate = freed(site, site.start + np.maximum(workload.believed, 1))
+    estimate = release_times(site, site.start + np.maximum(workload.believed, 1))
     recorded = RecordedJobs(job, submit[job], start[job], ended[job], (ended - start)[job], estimate[job], None, None)
     along = Decisions(workload, recorded, reading.apply(policy), own, encoded)
     place = along.recorded.job

@@ -1,8 +1,20 @@
 """The machine as data: pools of nodes, partitions, outages and limits, and jobs placed on it."""
 
-from walltime.machine.files import read_machine, write_machine
-from walltime.machine.held import HINDSIGHT, hindsight_note, refuse_hindsight, with_hindsight, write_held
-from walltime.machine.machine import NO_OVERHEAD, Limit, Machine, Outage, Overhead, Partition, Pool, Qos, Share, Window
+from walltime.machine.held import HINDSIGHT, hindsight_note, reject_hindsight, with_hindsight, write_held
+from walltime.machine.machine import (
+    NO_OVERHEAD,
+    Limit,
+    Machine,
+    Outage,
+    Overhead,
+    Partition,
+    Pool,
+    Qos,
+    Share,
+    Window,
+    read_machine,
+    write_machine,
+)
 from walltime.machine.placing import PLACING_RULES, Placement, place
 
 __all__ = [
@@ -22,7 +34,7 @@ __all__ = [
     "hindsight_note",
     "place",
     "read_machine",
-    "refuse_hindsight",
+    "reject_hindsight",
     "with_hindsight",
     "write_held",
     "write_machine",

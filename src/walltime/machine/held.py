@@ -1,7 +1,7 @@
-"""Jobs that were held: how long after its submission each was free to start, which only the record of a site knows.
+"""Held jobs: how long after its submission each job became eligible, which only a site's record contains.
 
-The key `eligible` of a machine's file names a table with the columns `job_id` and `held`. Jobs wait from then on, and what a simulation
-says of them holds by hindsight alone: no start time may use it, and a what-if or a calibration only where that is asked for, and said.
+The key `eligible` of a machine's file names a table with the columns `job_id` and `held`. Jobs wait from their eligible times on, which are
+known only after the fact: predicted start times reject them, and a what-if or a calibration uses them only on request, with a caveat.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ HINDSIGHT = "held_by_hindsight"
 """The column with the seconds that have been added to a job's submission."""
 
 
-def held_back(workload: Workload, machine: Machine) -> Workload:
-    """The jobs from the times on at which the machine's file says that they were free to start; jobs that it does not name as they are.
+def apply_eligible_times(workload: Workload, machine: Machine) -> Workload:
+    """Return the jobs submitted at their eligible times in the machine's file; jobs that are not in it are unchanged.
 
-    The column HINDSIGHT keeps what has been added, so that it is added once. Raises LogError for a table that cannot be read, WorkloadError
-    for jobs that are submitted when others end, of which no table can know.
+    The column HINDSIGHT keeps the added seconds, so that they are added once. Raises LogError for an unreadable table, WorkloadError for
+    jobs that are submitted when others end.
     """
     if machine.eligible is None:
         return workload
     if workload.feedback:
         raise WorkloadError(
-            "the machine's file says when jobs were free to start, which is not known of jobs that follow the ends of others; leave out "
-            "feedback, or the key `eligible`",
+            "the machine's file has eligible times of jobs, which jobs with feedback cannot have; leave out feedback, or the "
+            "key `eligible`",
             "feedback",
         )
     path = Path(machine.eligible)
@@ -61,51 +61,52 @@ def held_back(workload: Workload, machine: Machine) -> Workload:
     return held_until(marked, marked.submit + held)
 
 
-def refuse_hindsight(machine: Machine | None, what: str) -> None:
-    """Raise PolicyError if a machine's file knows when jobs were free to start: `what` is not about the past."""
+def reject_hindsight(machine: Machine | None, what: str) -> None:
+    """Raise PolicyError if a machine's file has eligible times: `what` (a text) is not about the past."""
     if machine is not None and machine.eligible is not None:
         raise PolicyError(
-            f"{what} may not know by hindsight when jobs were free to start, as {printable(machine.eligible)} says; leave out the key "
+            f"{what} cannot use the eligible times in {printable(machine.eligible)}, which are known only afterwards; leave out the key "
             "`eligible` of the machine's file",
             "hindsight",
         )
 
 
-def with_hindsight(workload: Workload, machine: Machine | None, asked: bool, what: str) -> tuple[Workload, Machine | None]:
-    """The jobs from when they were free to start, and the machine without that key, where it is `asked` for; else as they are.
+def with_hindsight(workload: Workload, machine: Machine | None, requested: bool, what: str) -> tuple[Workload, Machine | None]:
+    """Return the jobs from their eligible times on, and the machine without that key, if `requested`; else both unchanged.
 
-    Raises PolicyError where the machine's file knows it and nobody asked, or the other way round, and what `held_back` raises.
+    Raises PolicyError if the machine's file has eligible times that are not requested, or the other way round, and errors of
+    `apply_eligible_times`.
     """
-    if not asked:
-        if machine is not None and machine.eligible is not None:
-            raise PolicyError(
-                f"{what} knows only by hindsight when jobs were free to start, as {printable(machine.eligible)} says; ask for that with "
-                "hindsight=True (--hindsight), or leave out the key `eligible` of the machine's file",
-                "hindsight",
-            )
-        return workload, machine
-    if machine is None or machine.eligible is None:
+    has_times = machine is not None and machine.eligible is not None
+    if not requested and has_times:
         raise PolicyError(
-            "the machine's file does not say when jobs were free to start; infer writes that with eligible=True (--eligible), or leave out "
+            f"{what} would use the eligible times in {printable(machine.eligible)}, which are known only after the fact; request that with "
+            "hindsight=True (--hindsight), or leave out the key `eligible` of the machine's file",
             "hindsight",
+        )
+    if not requested:
+        return workload, machine
+    if not has_times:
+        raise PolicyError(
+            "the machine's file has no eligible times; infer writes them with eligible=True (--eligible), or leave out hindsight",
             "no_hindsight",
         )
-    return held_back(workload, machine), replace(machine, eligible=None)
+    return apply_eligible_times(workload, machine), replace(machine, eligible=None)
 
 
 def hindsight_note(workload: Workload) -> str:
-    """What is known of these jobs by hindsight, in a sentence; empty if nothing is."""
+    """Return a sentence on jobs that wait only from their eligible times; empty if there are none."""
     held = workload.columns.get(HINDSIGHT, np.zeros(0, np.int64))
     if not held.any():
         return ""
     return (
-        f"By hindsight: {np.count_nonzero(held):,} of {len(held):,} jobs wait only from when the machine's file says that they were free "
-        f"to start, on average {human_time(float(held[held > 0].mean()))} after their submission; waits count from then."
+        f"By hindsight: {np.count_nonzero(held):,} of {len(held):,} jobs wait only from their eligible times in the machine's file, on "
+        f"average {human_time(float(held[held > 0].mean()))} after their submission; waits count from then."
     )
 
 
 def write_held(path: str | os.PathLike[str], held: Mapping[int, int]) -> Path:
-    """Write such a table: by job number the seconds, of those that were held at all. Raises OutputError."""
+    """Write a table of the seconds for which jobs were held, by job number, without zeros. Raises OutputError."""
     rows = "".join(f"{job},{seconds}\n" for job, seconds in held.items() if seconds > 0)
     with whole_file(path) as file:
         file.write(f"{','.join(TITLES)}\n{rows}".encode())
@@ -114,7 +115,7 @@ def write_held(path: str | os.PathLike[str], held: Mapping[int, int]) -> Path:
 
 @functools.lru_cache(maxsize=4)
 def _table(path: Path, stamp: int) -> Mapping[int, int]:
-    """By job number how long it was held, s; `stamp`: when the file was changed, which makes another entry of the cache."""
+    """Return how long each job was held, s, by job number; `stamp`: when the file was changed, a key of the cache."""
     where = printable(path)
     held: dict[int, int] = {}
     try:
@@ -123,9 +124,8 @@ def _table(path: Path, stamp: int) -> Mapping[int, int]:
             rows = csv.reader(file)
             titles = tuple(title.strip() for title in next(rows, []))
             if titles != TITLES:
-                raise LogError(
-                    f"{where}: line 1 must be {','.join(TITLES)}, the columns of such a table", "wrong_columns"
-                )  # never what another file holds
+                # the message must not quote the file, which may be any other one
+                raise LogError(f"{where}: line 1 must be {','.join(TITLES)}, the columns of such a table", "wrong_columns")
             for row in rows:
                 if len(row) != len(TITLES) or not all(_is_number(cell) for cell in row):
                     raise LogError(
@@ -137,10 +137,9 @@ def _table(path: Path, stamp: int) -> Mapping[int, int]:
                     raise LogError(f"{where}: line {rows.line_num} names job {job} a second time; leave out one of them", "repeated_job")
                 held[job] = seconds
     except (UnicodeDecodeError, csv.Error) as fault:
-        raise LogError(f"{where}: is no table in UTF-8 with the columns {','.join(TITLES)}", "not_a_table") from fault
+        raise LogError(f"{where}: not a table in UTF-8 with the columns {','.join(TITLES)}", "not_a_table") from fault
     return held
 
 
 def _is_number(cell: str) -> bool:
-    """Whether a cell is a whole number of seconds, or of a job."""
-    return cell.strip().isascii() and cell.strip().isdigit() and int(cell) <= MAX_TIME if len(cell) < 20 else False
+    return len(cell) < 20 and cell.strip().isascii() and cell.strip().isdigit() and int(cell) <= MAX_TIME

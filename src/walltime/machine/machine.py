@@ -1,18 +1,22 @@
-"""A machine that is more than a number of processors: pools of equal nodes, partitions of pools, outages, limits."""
+"""Machines with pools of equal nodes, partitions of pools, outages and limits, and their files (machine.toml)."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from pathlib import Path
 from typing import Annotated, Any
 
 from walltime.declared import LARGEST_INTEGER, Key, wrong_field
 from walltime.durations import seconds_of
-from walltime.errors import WorkloadError
+from walltime.errors import LogError, WorkloadError
+from walltime.toml_file import NOTHING, TomlFile, to_toml
+from walltime.wording import printable
 
-MEMBERS = ("user", "group", "queue", "partition", "array_job", "procs", "requested")
+LIMIT_COLUMNS = ("user", "group", "queue", "partition", "array_job", "procs", "requested")
 """The columns by which a limit may be counted."""
 Name = Annotated[str, Key(least=1)]
 Time = Annotated[int | datetime, Key(said="a date and time, or seconds from the start of the log")]
@@ -25,7 +29,7 @@ Delay = Annotated[int, Key(least=0, most=YEAR)]
 
 
 def length_of(value: int | str) -> int:
-    """Seconds of a length, a number of seconds or as Slurm writes it, days-hours:minutes:seconds; raises WorkloadError.
+    """Return the seconds of a length, given as seconds or in Slurm's form days-hours:minutes:seconds; raises WorkloadError.
 
     >>> length_of("1-12:00:00"), length_of("30:00"), length_of(90), length_of("45")
     (129600, 1800, 90, 2700)
@@ -33,22 +37,21 @@ def length_of(value: int | str) -> int:
     try:
         return value if isinstance(value, int) else seconds_of(value)
     except ValueError:
-        raise WorkloadError(f"a length of time is seconds, or as in '1-12:00:00', not {value!r}") from None
+        raise WorkloadError(f"a length of time must be seconds, or a text such as '1-12:00:00', not {value!r}") from None
 
 
 Length = Annotated[int, Key(takes=int | str, read=length_of, said="seconds, or as in '1-12:00:00'")]
 
 
 def _days(days: str | tuple[str, ...]) -> tuple[str, ...]:
-    """Names of days, or a span of them; raises WorkloadError."""
-    first, dash, last = days.partition("-") if isinstance(days, str) else ("", "", "")
-    names = (first, last) if dash else (days,) if isinstance(days, str) else days
+    """Return the names of days, given as a tuple, a name or a span; raises WorkloadError."""
+    names = days.split("-", 1) if isinstance(days, str) else days
     for name in names:
         if name not in DAYS:
-            raise WorkloadError(f"a day is one of {', '.join(DAYS)}, or a span such as 'mon-fri', not {name!r}", "wrong_day")
-    if not dash:
+            raise WorkloadError(f"a day must be one of {', '.join(DAYS)}, or a span such as 'mon-fri', not {name!r}", "wrong_day")
+    if not isinstance(days, str) or len(names) == 1:
         return tuple(names)
-    begin, end = DAYS.index(first), DAYS.index(last)
+    begin, end = map(DAYS.index, names)
     return tuple(DAYS[k % 7] for k in range(begin, end + 1 if end >= begin else end + 8))
 
 
@@ -84,7 +87,7 @@ class Pool:
 
 @dataclass(frozen=True)
 class Partition:
-    """What jobs are submitted to."""
+    """A partition, to which jobs are submitted."""
 
     name: Name
     pools: tuple[str, ...]
@@ -98,7 +101,7 @@ class Partition:
     job_factor: int = 1
     """the partition's part of a job's priority, as Slurm's PriorityJobFactor"""
     widest: Annotated[int | None, Key(least=1)] = None
-    """where the log does not say its partition, a job goes to the first one that takes so many processors"""
+    """a job without a partition in the log goes to the first one that accepts its processors"""
     longest: Annotated[int | None, Key(takes=int | str, read=length_of, said="seconds, or as in '1-12:00:00'")] = None
     """the same for its request (s)"""
     since: Time | None = None
@@ -109,7 +112,7 @@ class Partition:
 
 @dataclass(frozen=True)
 class Share:
-    """An account, or a user of one, and its part in the machine beside its brothers, as in Slurm's fair share."""
+    """An account, or a user of an account, and its share of the machine relative to its siblings, as in Slurm's fair share."""
 
     account: Name
     user: Name | None = None
@@ -142,7 +145,7 @@ class Outage:
     nodes: int | None = None
     """how many are missing; without it, all"""
     announced: Time | None = None
-    """from when on the scheduler knows of it; without it, only when it begins"""
+    """when the scheduler learns of it; without it, when it begins"""
 
 
 @dataclass(frozen=True)
@@ -150,17 +153,17 @@ class Limit:
     """The most that may run at once for each user, group, queue, partition, job array, size or request, or combination of these."""
 
     by: Annotated[tuple[str, ...], Key(takes=str | tuple[str, ...], read=_names)] = ("user",)
-    """what is counted apart: user, group, queue, partition, array_job, procs, requested, several of them, or nothing, `[]`"""
+    """the columns whose values are counted separately: user, group, queue, partition, array_job, procs, requested, or none, `[]`"""
     partition: Name | None = None
     """only jobs of this one"""
     jobs: int | None = None
-    """the most that run"""
+    """the most running jobs"""
     procs: int | None = None
-    """the most processors that they have"""
+    """the most processors of running jobs"""
     second: Annotated[int | None, Key("{second}")] = None
     """the most units of the second resource, under its name"""
     only: tuple[str, ...] = ()
-    """only these of what comes first in `by`, such as some users, by their names or numbers in the log; without it, all"""
+    """only these values of the first column in `by`, such as some users, by their names or numbers in the log; without it, all"""
     since: Time | None = None
     """only jobs that are submitted from then on"""
     until: Time | None = None
@@ -168,24 +171,24 @@ class Limit:
 
     def __post_init__(self) -> None:
         for name in self.by:
-            if name not in MEMBERS:
-                raise WorkloadError(f"a limit cannot be counted by {name!r}; known are {', '.join(MEMBERS)}")
+            if name not in LIMIT_COLUMNS:
+                raise WorkloadError(f"a limit cannot be counted by {name!r}. Valid columns: {', '.join(LIMIT_COLUMNS)}")
         if self.jobs is None and self.procs is None and self.second is None:
             raise WorkloadError("a limit must limit jobs, procs or the second resource")
         if self.only and not self.by:
-            raise WorkloadError("a limit for only some needs `by`, what they are")
+            raise WorkloadError("a limit with `only` needs `by`, the column of these values")
 
 
 @dataclass(frozen=True)
 class Window:
-    """Hours of the week in which jobs of a kind do not start, by the site's clock; all jobs, where no kind is said."""
+    """Hours of the week, by the site's clock, in which jobs of a kind, by default all jobs, do not start."""
 
     begin: str
     """a time of day, such as "08:00\""""
     end: str | None = None
     """a time of day, on the next day if it is before the begin; without it, the begin is an instant that no job is planned to run across"""
     days: Annotated[tuple[str, ...], Key(takes=str | tuple[str, ...], read=_days)] = DAYS
-    """those on which it begins: a list such as `["mon", "wed"]`, or `"mon-fri"`"""
+    """the days on which it begins: a list such as `["mon", "wed"]`, or `"mon-fri"`"""
     drain: bool = False
     """whether jobs are not planned to run into these hours either"""
     longer_than: Length | None = None
@@ -207,41 +210,46 @@ class Window:
         for name in ("begin", "end"):
             value = getattr(self, name)
             if value is not None and not re.fullmatch(r"([01][0-9]|2[0-3]):[0-5][0-9]|24:00", value):
-                raise WorkloadError(f"a window has as its {name} a time of day, such as '08:00', not {value!r}", "wrong_time")
+                raise WorkloadError(f"the {name} of a window must be a time of day such as '08:00', not {value!r}", "wrong_time")
 
     @property
     def crossing(self) -> bool:
-        """Whether a job may not be planned to run into it, besides that it does not start in it."""
+        """Whether jobs may not be planned to run into it either."""
         return self.drain or self.end is None
 
     @property
     def second(self) -> int:
-        """When it begins, s after midnight."""
+        """Its begin, s after midnight."""
         return _second(self.begin)
 
     @property
     def length(self) -> int:
-        """How long it lasts, s; 0 for an instant."""
+        """Its length, s; 0 for an instant."""
         return 0 if self.end is None else (_second(self.end) - self.second) % DAY or DAY
 
 
 @dataclass(frozen=True)
 class Overhead:
-    """Time that a site's scheduler takes, s: until it looks, from its decision to the start, and from the end until processors are free."""
+    """Delays of a site's scheduler, s: between two cycles, from a decision to the start, and from the end until processors are free."""
 
     start: Delay = 0
     """from the decision to the start of a job (s); it has its processors all that time"""
     end: Delay = 0
     """from the end of a job until its processors are free (s)"""
     tick: Annotated[int, Key(least=1, most=YEAR)] = 1
-    """the scheduler looks every so many seconds, and sees only then what has happened"""
+    """the time between two cycles of the scheduler (s), which sees events only then"""
 
     def occupied(self, length: Any) -> Any:
-        """How long a job that starts on a tick has its processors, s, by how long it runs."""
-        return -(-(self.start + length + self.end) // self.tick) * self.tick
+        """Return how long a job of this length that starts on a tick occupies its processors, s."""
+        return next_tick(self.start + length + self.end, self.tick)
 
 
 NO_OVERHEAD = Overhead()
+
+
+def next_tick(time: Any, tick: int) -> Any:
+    """Return the first multiple of `tick` from a time on, s."""
+    return -(-time // tick) * tick
 
 
 def _second(time: str) -> int:
@@ -250,9 +258,9 @@ def _second(time: str) -> int:
 
 @dataclass(frozen=True)
 class Machine:
-    """Pools of nodes and the partitions that share or split them. Jobs of no known partition go to the first one that takes them.
+    """Pools of nodes and the partitions that share them. Jobs without a known partition go to the first one that accepts them.
 
-    Raises WorkloadError for names that are unknown or used twice.
+    Raises WorkloadError for unknown or repeated names.
 
     >>> pools = Pool("cpu", 64, 32), Pool("gpu", 8, 64, 4)
     >>> machine = Machine(pools, (Partition("main", ("cpu",)), Partition("gpu", ("gpu",))))
@@ -263,11 +271,11 @@ class Machine:
     pools: Annotated[tuple[Pool, ...], Key("pool")]
     """equal nodes"""
     partitions: Annotated[tuple[Partition, ...], Key("partition")]
-    """what jobs are submitted to"""
+    """the partitions, to which jobs are submitted"""
     outages: Annotated[tuple[Outage, ...], Key("outage")] = ()
     """nodes that are missing for a time"""
     limits: Annotated[tuple[Limit, ...], Key("limit")] = ()
-    """on what runs at the same time"""
+    """limits on jobs that run at the same time"""
     name: str = "machine"
     second: Annotated[str, Key(read=_column)] = "gpus"
     """the name of the second resource, and of the column of the log that has the jobs' needs of it"""
@@ -284,12 +292,12 @@ class Machine:
     windows: Annotated[tuple[Window, ...], Key("window")] = ()
     """hours of the week in which jobs of a kind do not start"""
     clock: int | None = None
-    """what the clock of the windows is ahead of UTC (s), without summer time; without it, they are in the log's time zone"""
+    """the offset of the windows' clock from UTC (s), without summer time; without it, they are in the log's time zone"""
     overhead: Overhead = NO_OVERHEAD
-    """time that the scheduler takes"""
+    """delays of the scheduler"""
     eligible: str | None = None
-    """a table beside this file with the columns job_id and held, how long after its submission a job was free to start (s); it is known by
-    hindsight alone"""
+    """a table next to this file with the columns job_id and held, how long after its submission a job became eligible (s), which is known
+    only after the fact"""
     _places: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -302,30 +310,32 @@ class Machine:
             if not partition.pools:
                 raise WorkloadError(f"partition {partition.name!r} has no pools")
             for name in partition.pools:
-                self._known(name, f"partition {partition.name!r}")
+                self._check_pool(name, f"partition {partition.name!r}")
             _distinct(f"partition {partition.name!r}: pool", partition.pools)
             sizes = {self.pools[self._places[name]].procs for name in partition.pools}
             if partition.exclusive and len(sizes) > 1:
                 raise WorkloadError(
-                    f"partition {partition.name!r} gives whole nodes, so its pools must have nodes of one size, not of "
+                    f"partition {partition.name!r} allocates whole nodes, so its pools must have nodes of one size, not of "
                     f"{', '.join(map(str, sorted(sizes)))} processors; make a partition of each",
                     "mixed_nodes",
                 )
-        for what, total in (("processors", self.procs), (self.second, self.second_total)):
+        for unit, total in (("processors", self.procs), (self.second, self.second_total)):
             if total > LARGEST_INTEGER:
-                raise WorkloadError(f"the pools have {total:,} {what} together, more than the {LARGEST_INTEGER:,} that can be counted")
+                raise WorkloadError(f"the pools have {total:,} {unit} in total, more than the largest number, {LARGEST_INTEGER:,}")
         for outage in self.outages:
-            self._known(outage.pool, "an outage")
-        for limit in self.limits:
-            if limit.partition is not None and limit.partition not in [partition.name for partition in self.partitions]:
-                raise WorkloadError(f"a limit is for the partition {limit.partition!r}, which there is not", "unknown_partition")
-        for window in self.windows:
-            if window.partition is not None and window.partition not in [partition.name for partition in self.partitions]:
-                raise WorkloadError(f"a window is for the partition {window.partition!r}, which there is not", "unknown_partition")
+            self._check_pool(outage.pool, "an outage")
+        partitions = [partition.name for partition in self.partitions]
+        for kind, rules in (("a limit", self.limits), ("a window", self.windows)):
+            for rule in rules:
+                if rule.partition is not None and rule.partition not in partitions:
+                    raise WorkloadError(
+                        f"{kind} names the unknown partition {rule.partition!r}. Valid partitions: {', '.join(partitions)}",
+                        "unknown_partition",
+                    )
 
     @classmethod
     def one_pool(cls, procs: int, name: str = "machine", policy: str | None = None) -> Machine:
-        """A machine of so many equal processors, the pool `all`, in one partition of that name.
+        """Return a machine of this many equal processors, the pool `all`, in one partition of that name.
 
         >>> Machine.one_pool(128).procs
         128
@@ -334,31 +344,68 @@ class Machine:
 
     @property
     def procs(self) -> int:
-        """All processors."""
+        """The number of processors."""
         return sum(pool.nodes * pool.procs for pool in self.pools)
 
     @property
     def second_total(self) -> int:
-        """All units of the second resource."""
+        """The number of units of the second resource."""
         return sum(pool.nodes * pool.second for pool in self.pools)
 
     def place_of(self, pool: str) -> int:
-        """The number of a pool."""
+        """Return the number of a pool."""
         return self._places[pool]
 
-    def _known(self, name: str, where: str) -> None:
+    def _check_pool(self, name: str, where: str) -> None:
         if name not in self._places:
-            raise WorkloadError(f"{where} names the pool {name!r}; known are {', '.join(self._places)}")
+            raise WorkloadError(f"{where} names the unknown pool {name!r}. Valid pools: {', '.join(self._places)}")
 
 
-def _distinct(what: str, names: Sequence[str]) -> None:
+def _distinct(kind: str, names: Sequence[str]) -> None:
     if not names:
-        raise WorkloadError(f"a machine needs at least one {what}")
+        raise WorkloadError(f"a machine needs at least one {kind}")
     for name in names:
         if list(names).count(name) > 1:
-            raise WorkloadError(f"{what} {name!r} is there twice")
+            raise WorkloadError(f"{kind} {name!r} is listed twice")
 
 
 def _check(value: Any, where: str) -> None:
-    if wrong := wrong_field(value):
-        raise WorkloadError(f"{where}: {wrong}")
+    if fault := wrong_field(value):
+        raise WorkloadError(f"{where}: {fault}")
+
+
+def _second_name(content: Mapping[str, Any]) -> dict[str, str]:
+    second = content.get("second")
+    return {"second": second if isinstance(second, str) else "gpus"}
+
+
+MACHINE_FILE = TomlFile(Machine, "a file like machine.toml", "the guide on machines", LogError, _second_name)
+
+
+def read_machine(path: str | os.PathLike[str], needed: Mapping[str, str] = NOTHING) -> Machine:
+    """Return the machine that a file like machine.toml describes; raises LogError for a file that cannot be read or used.
+
+    `needed`: further required keys, with their purposes.
+    """
+    machine = MACHINE_FILE.read(path, needed)
+    if machine.eligible is None:
+        return machine
+    if Path(machine.eligible).is_absolute() or ".." in Path(machine.eligible).parts or "\0" in machine.eligible:
+        raise LogError(
+            f"{printable(path)}: eligible must be a table in the folder of this file or below it, without '..' or a leading '/'",
+            "file_outside_folder",
+        )
+    return replace(machine, eligible=os.fspath(Path(path).parent / machine.eligible))
+
+
+def parse_machine(text: str, where: str, checked: bool = True) -> Machine:
+    """Return the machine of a file with this text, named `where` in errors; raises LogError.
+
+    `checked`: whether its texts may name only Python files that may run, as in `TomlFile.value`.
+    """
+    return MACHINE_FILE.value(MACHINE_FILE.content(text, where), where, checked=checked)
+
+
+def write_machine(machine: Machine) -> str:
+    """Return the text of a file that describes this machine."""
+    return to_toml(machine, {"second": machine.second})

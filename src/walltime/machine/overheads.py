@@ -1,8 +1,8 @@
-"""Time that a scheduler takes: the jobs and the machine as it sees them, and the times of its decisions.
+"""Delays of a scheduler: convert jobs and machines to the scheduler's view, and times of decisions to starts and back.
 
 A job holds its processors from the decision that starts it until they have been cleaned up, so to the scheduler it is longer by both
-overheads. What happens between two ticks it sees at the next one. So every engine, and the auditor, work on jobs that are longer and come
-on ticks, and nothing in them knows of overheads.
+overheads. Events between two ticks are seen at the next tick. The engines and the auditor work on these longer jobs that arrive on ticks,
+and need no code for overheads.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from walltime.machine.machine import NO_OVERHEAD, Overhead
+from walltime.machine.machine import NO_OVERHEAD, Overhead, next_tick
 from walltime.machine.placing import NEVER, Placement
 from walltime.workload import Workload
 
@@ -22,7 +22,7 @@ Time = TypeVar("Time", int, Array)
 
 
 def scheduler_view(workload: Workload, placement: Placement) -> tuple[Workload, Placement]:
-    """Jobs and what they need as the scheduler sees them: on ticks, and with its overheads in their runtimes and requests."""
+    """Return the jobs and their needs in the scheduler's view: on ticks, with overheads included in runtimes and requests."""
     own = placement.machine.overhead
     if own == NO_OVERHEAD:
         return workload, placement
@@ -30,7 +30,7 @@ def scheduler_view(workload: Workload, placement: Placement) -> tuple[Workload, 
     since = np.where(running, _decision_of_running(own, placement.since), NEVER)
 
     def occupied(length: Array) -> Array:
-        return np.where(running, freed(own, placement.since + length) - since, own.occupied(length))
+        return np.where(running, release_times(own, placement.since + length) - since, own.occupied(length))
 
     with np.errstate(over="ignore"):
         requested, runtime = occupied(workload.requested), occupied(workload.runtime)
@@ -38,9 +38,9 @@ def scheduler_view(workload: Workload, placement: Placement) -> tuple[Workload, 
     at_first = running & (workload.submit == placement.since)
     columns = dict(workload.columns)
     if "think_time" in columns:
-        columns["think_time"] = _up(own, columns["think_time"])
-    submit = np.where(at_first, since, _up(own, workload.submit))
-    seen = copy(workload)  # a new workload would ask for ascending numbers of the jobs that come at one tick, which need not be
+        columns["think_time"] = next_tick(columns["think_time"], own.tick)
+    submit = np.where(at_first, since, next_tick(workload.submit, own.tick))
+    seen = copy(workload)  # a new workload would require ascending numbers for the jobs that arrive at one tick
     for name, values in (("submit", submit), ("runtime", runtime), ("requested", requested), ("believed", believed), ("columns", columns)):
         object.__setattr__(seen, name, values)
     return seen, replace(
@@ -51,33 +51,28 @@ def scheduler_view(workload: Workload, placement: Placement) -> tuple[Workload, 
     )
 
 
-def decided(start: Array, placement: Placement) -> Array:
-    """When each job was decided to start, by its start (int64 s)."""
+def decision_times(start: Array, placement: Placement) -> Array:
+    """Return when the start of each job was decided (int64 s)."""
     own = placement.machine.overhead
     return np.where(placement.since < NEVER, _decision_of_running(own, placement.since), start - own.start)
 
 
-def started(decision: Array, placement: Placement) -> Array:
-    """When each job started, by the decision (int64 s)."""
+def start_times(decision: Array, placement: Placement) -> Array:
+    """Return when each job starts after its decision (int64 s)."""
     return np.where(placement.since < NEVER, placement.since, decision + placement.machine.overhead.start)
 
 
-def freed(overhead: Overhead, end: Time) -> Time:
-    """When the scheduler sees that a job's processors are free, by its end, s."""
-    return _up(overhead, end + overhead.end)
+def release_times(overhead: Overhead, end: Time) -> Time:
+    """Return when the scheduler sees that a job's processors are free, s, for its end."""
+    return next_tick(end + overhead.end, overhead.tick)
 
 
 def _decision_of_running(overhead: Overhead, since: Array) -> Array:
-    """When jobs that run at first were decided to start; not before the log begins, unless they started before."""
+    """Return when jobs that run at the beginning were decided to start; not before the log begins, unless they started before."""
     return np.maximum(since - overhead.start, np.minimum(since, 0))
 
 
-def _up(overhead: Overhead, time: Time) -> Time:
-    """The tick at which something is seen."""
-    return -(-time // overhead.tick) * overhead.tick
-
-
 def _outage(overhead: Overhead, begin: int, end: int, known: int) -> tuple[int, int, int]:
-    """An outage: jobs must be gone at the tick before it begins."""
+    """Return the times of an outage on ticks: jobs must have left at the tick before it begins."""
     begin = begin // overhead.tick * overhead.tick
-    return begin, end if end == NEVER else _up(overhead, end), min(_up(overhead, known), begin)
+    return begin, end if end == NEVER else next_tick(end, overhead.tick), min(next_tick(known, overhead.tick), begin)

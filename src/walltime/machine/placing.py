@@ -1,4 +1,4 @@
-"""Jobs on a machine: which partition each goes to, what it needs there, what it waits for and which limits it counts towards."""
+"""Place jobs on a machine: their partitions, needs, dependencies, limits and windows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from walltime.errors import WorkloadError
-from walltime.machine.held import held_back
+from walltime.machine.held import apply_eligible_times
 from walltime.machine.machine import Limit, Machine, Outage, Partition
 from walltime.machine.windows import ShutHours, hours_of, seconds_of
 from walltime.ragged import Ragged
@@ -20,27 +20,24 @@ NEVER = np.iinfo(np.int64).max
 PLACING_RULES = {
     "unknown_partition": ("drop", "The machine has no partition of the job's name."),
     "too_wide_for_partition": ("drop", "The job needs more processors, or more of the second resource, than its partition has."),
-    "depends_on_failed": ("drop", "The job was to run after the success of one that failed, was cancelled or is not there."),
-    "first_partition": (
-        "change",
-        "The log does not say the job's partition: it goes to the first one that takes jobs of its kind.",
-    ),
-    "whole_nodes": ("change", "The partition gives whole nodes: the job's processors are rounded up to them."),
-    "outside_windows": ("change", "The site's windows would never let the job start: those that it is too long for do not hold for it."),
-    "over_partition_limit": ("change", "The job asked for longer than its partition allows: its request is cut to that."),
+    "depends_on_failed": ("drop", "The job depends on the success of a job that failed, was cancelled or is missing."),
+    "first_partition": ("change", "The log has no partition of the job: it goes to the first partition that accepts such jobs."),
+    "whole_nodes": ("change", "The partition allocates whole nodes: the job's processors are rounded up."),
+    "outside_windows": ("change", "The site's windows would never let the job start: those for which it is too long are ignored."),
+    "over_partition_limit": ("change", "The job requested more time than its partition allows: its request is cut."),
 }
-"""What placing does to jobs: the effect and its meaning, as in `walltime.logs.RULES`."""
+"""The rules of placing: effect and meaning, as in `walltime.logs.RULES`."""
 COMPLETED = 1
 
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """What the jobs of a workload need on a machine besides their processors, one entry per job in order of arrival.
+    """The needs of a workload's jobs on a machine besides their processors, one entry per job in order of arrival.
 
     `partition`: its number; `second`: units of the second resource; `since`: the start of a job that runs at the beginning, NEVER for
-    others (int64). `after`: the jobs that must have ended before, by index; `limits_of`: the limits that it counts towards. `limits`: the
-    most jobs, processors and second resource of each; `outages`: pool, processors, second resource, begin, end, known from (s).
-    `windows`, `windows_of`: hours in which jobs do not start, and those of each job.
+    others (int64). `after`: the jobs that must end before, by index; `limits_of`: the limits to which the job counts. `limits`: the most
+    jobs, processors and second resource of each; `outages`: pool, processors, second resource, begin, end, known from (s). `windows`:
+    hours in which jobs do not start; `windows_of`: those of each job.
     """
 
     machine: Machine
@@ -55,7 +52,7 @@ class Placement:
     windows_of: Ragged
 
     def shut(self, job: int, request: int, moments: Array) -> Array:
-        """Whether the windows of a job, by index, forbid it to start at each of these times (int64 s); bool. `request`: s."""
+        """Whether the windows of a job, by index, forbid its start at each of these times (int64 s); bool. `request`: s."""
         shut = np.zeros(len(moments), bool)
         for k in self.windows_of[job]:
             shut |= self.windows[k].until(int(moments.max(initial=0))).shut(moments, request)
@@ -63,16 +60,16 @@ class Placement:
 
 
 def place(workload: Workload, machine: Machine, extends: bool = False) -> tuple[Workload, Placement]:
-    """The jobs that can run on this machine, as they run there, and what they need.
+    """Return the jobs that can run on this machine, as they run there, and their needs.
 
-    `extends`: whether jobs that run for longer than they asked are planned for their runtime.
+    `extends`: whether jobs that run longer than requested are planned for their runtime.
 
-    Of the workload's columns, `partition` (by the names that the log has, else by the number as a name), that of the second resource,
+    Columns of the workload that are read: `partition` (by the log's names, else by the number as a name), the second resource's column,
     `depends_on` and `depends_on_success` (job numbers), `singleton` (1: after all earlier jobs of the same user and executable),
-    `array_job` and `array_limit` (the most tasks of the array that run), and `running_since` (s; the job runs at the beginning) are read.
-    All that is dropped or changed is counted in `origin`, by PLACING_RULES.
+    `array_job` and `array_limit` (the most tasks of the array that run), and `running_since` (s; the job runs at the beginning).
+    Dropped and changed jobs are counted in `origin`, by PLACING_RULES.
     """
-    workload = held_back(workload, machine)
+    workload = apply_eligible_times(workload, machine)
     partition, known = _partitions(workload, machine)
     second = np.maximum(workload.columns.get(machine.second, np.zeros(len(workload), np.int64)), 0).astype(np.int64)
     capacity = np.array([[pool.nodes * pool.procs, pool.nodes * pool.second] for pool in machine.pools], np.int64)
@@ -84,7 +81,7 @@ def place(workload: Workload, machine: Machine, extends: bool = False) -> tuple[
     dropped: dict[str, Array] = {"unknown_partition": ~known}
     dropped["too_wide_for_partition"] = known & ((whole > sums[partition, 0]) | (second > sums[partition, 1]))
     kept = known & ~dropped["too_wide_for_partition"]
-    dropped["depends_on_failed"] = kept & _hopeless(workload, kept)
+    dropped["depends_on_failed"] = kept & _impossible(workload, kept)
     kept &= ~dropped["depends_on_failed"]
     changed = {
         "first_partition": (workload.columns.get("partition", np.full(len(workload), MISSING)) < 0) & (len(machine.partitions) > 1),
@@ -110,7 +107,9 @@ def place(workload: Workload, machine: Machine, extends: bool = False) -> tuple[
         origin=origin,
     )
     limits_of, limits = _limits(placed, machine, partition[kept], second[kept])
-    since = _since(placed)
+    since = np.full(len(placed), NEVER, np.int64)
+    running_since = placed.columns.get("running_since", np.full(len(placed), MISSING))
+    since[running_since != MISSING] = running_since[running_since != MISSING]
     planned = machine.overhead.occupied(np.maximum(placed.believed, placed.runtime) if extends else placed.believed)
     planned[since < NEVER] = 0  # it has started
     windows, windows_of, outside = hours_of(placed, machine, partition[kept], planned)
@@ -132,108 +131,89 @@ def place(workload: Workload, machine: Machine, extends: bool = False) -> tuple[
 
 
 def _partitions(workload: Workload, machine: Machine) -> tuple[Array, Array]:
-    """The number of each job's partition, and whether the machine has it; without one in the log it is the first."""
+    """Return the number of each job's partition, and whether the machine has it.
+
+    A job without one in the log goes to the first that accepts its size, request and submission, else to the last.
+    """
     numbers = workload.columns.get("partition", np.full(len(workload), MISSING, np.int64))
     names = getattr(workload.origin, "names", {}).get("partition", ())
     places = {one.name: k for k, one in enumerate(machine.partitions)}
-    place = _by_kind(workload, machine)
+    place = np.full(len(workload), len(machine.partitions) - 1)
+    for k, one in reversed(list(enumerate(machine.partitions))):
+        widest, longest = (NEVER if most is None else most for most in (one.widest, one.longest))
+        place[(workload.procs <= widest) & (workload.requested <= longest) & _submitted_while(workload, one, "a partition")] = k
     known = np.ones(len(workload), bool)
     for number in np.unique(numbers[numbers >= 0]).tolist():
         name = names[number - 1] if 0 < number <= len(names) else str(number)
         mine = numbers == number
         if name in places:
             place[mine] = places[name]
-        if name not in places and len(machine.partitions) > 1:
+        elif len(machine.partitions) > 1:
             known[mine] = False
     return place, known
 
 
-def _by_kind(workload: Workload, machine: Machine) -> Array:
-    """The first partition that takes jobs of its size and request, else the last one."""
-    place = np.full(len(workload), len(machine.partitions) - 1)
-    for k, one in reversed(list(enumerate(machine.partitions))):
-        widest, longest = (NEVER if most is None else most for most in (one.widest, one.longest))
-        place[(workload.procs <= widest) & (workload.requested <= longest) & _submitted_while(workload, one, "a partition")] = k
-    return place
-
-
 def _submitted_while(workload: Workload, rule: Partition | Limit, what: str) -> Array:
-    """The jobs, bool, that are submitted while a rule holds."""
-    chosen = np.ones(len(workload), bool)
-    if rule.since is not None:
-        chosen &= workload.submit >= seconds_of(workload, rule.since, what)
-    if rule.until is not None:
-        chosen &= workload.submit < seconds_of(workload, rule.until, what)
-    return chosen
+    """Return which jobs are submitted while a rule holds; bool."""
+    since, until = (None if time is None else seconds_of(workload, time, what) for time in (rule.since, rule.until))
+    return (workload.submit >= (-NEVER if since is None else since)) & (workload.submit < (NEVER if until is None else until))
 
 
 def _added(counts: Mapping[str, int], masks: Mapping[str, Array], among: Array | None = None) -> dict[str, int]:
-    """Counts, with those of the jobs in these masks."""
+    """Add the numbers of jobs in these masks to the counts."""
     more = {name: int(np.count_nonzero(mask if among is None else mask & among)) for name, mask in masks.items()}
     return dict(counts) | {name: counts.get(name, 0) + count for name, count in more.items() if count}
 
 
-def _hopeless(workload: Workload, kept: Array) -> Array:
-    """Jobs whose condition cannot come true: to run after the success of a job that did not succeed, or that will not run itself."""
+def _impossible(workload: Workload, kept: Array) -> Array:
+    """Return which jobs depend on the success of a job that did not succeed, or that will not run itself; bool."""
     wanted = workload.columns.get("depends_on_success")
-    hopeless = np.zeros(len(workload), bool)
+    impossible = np.zeros(len(workload), bool)
     if wanted is None:
-        return hopeless
+        return impossible
     place = {int(number): k for k, number in enumerate(workload.job_id)}
     status = workload.columns.get("status", np.full(len(workload), COMPLETED))
-    for job in np.flatnonzero(wanted >= 0).tolist():  # in order of arrival, so that what follows from a drop is dropped too
+    for job in np.flatnonzero(wanted >= 0).tolist():  # in order of arrival, so that jobs that depend on dropped jobs are dropped too
         other = place.get(int(wanted[job]))
-        hopeless[job] = other is None or not kept[other] or hopeless[other] or status[other] not in (COMPLETED, MISSING)
-    return hopeless
+        impossible[job] = other is None or not kept[other] or impossible[other] or status[other] not in (COMPLETED, MISSING)
+    return impossible
 
 
 def _after(workload: Workload, waits: Array) -> Ragged:
-    """For each job that `waits` (bool) those that must have ended; one that is not in the log has ended."""
+    """Return the jobs that must have ended before each job that `waits` (bool); jobs that are not in the log have ended."""
     if not any(name in workload.columns for name in ("depends_on", "depends_on_success", "singleton")):
         return Ragged.empty(len(workload))
     place = {int(number): k for k, number in enumerate(workload.job_id)}
     after: list[list[int]] = [[] for _ in range(len(workload))]
+    unknown = np.full(len(workload), MISSING)
     for name in ("depends_on", "depends_on_success"):
-        others = workload.columns.get(name)
-        for job in [] if others is None else np.flatnonzero(others >= 0).tolist():
-            assert others is not None
+        others = workload.columns.get(name, unknown)
+        for job in np.flatnonzero(others >= 0).tolist():
             other = place.get(int(others[job]))
             if other is not None and other != job and other not in after[job]:
                 after[job].append(other)
     alone = workload.columns.get("singleton")
     if alone is not None:
-        nobody = np.full(len(workload), MISSING)
-        users, programs = (workload.columns.get(name, nobody).tolist() for name in ("user", "executable"))
+        users, programs = (workload.columns.get(name, unknown).tolist() for name in ("user", "executable"))
         earlier: dict[tuple[int, int], list[int]] = {}
         for job in range(len(workload)):
             mine = earlier.setdefault((users[job], programs[job]), [])
             if alone[job] == 1:
                 after[job] += [other for other in mine if other not in after[job]]
-                mine.clear()  # whoever comes later waits for this one, which waits for those
+                mine.clear()  # later jobs wait for this one, which waits for those
             mine.append(job)
     return Ragged.of([others if waiting else [] for others, waiting in zip(after, waits.tolist(), strict=True)])
 
 
-def _since(workload: Workload) -> Array:
-    since = workload.columns.get("running_since")
-    starts = np.full(len(workload), NEVER, np.int64)
-    if since is not None:
-        starts[since != MISSING] = since[since != MISSING]
-    return starts
-
-
 def _limits(workload: Workload, machine: Machine, partition: Array, second: Array) -> tuple[Ragged, list[tuple[int, int, int]]]:
-    """The limits of each job, and their values: one for each group of jobs that is counted apart."""
+    """Return the limits of each job, and their values: one for each group of jobs that is counted separately."""
     limits: list[tuple[int, int, int]] = []
     jobs, own_limits = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for limit in machine.limits:
-        keys: list[Array] = []
-        for name in limit.by:
-            own = {"partition": partition, "procs": workload.procs, "requested": workload.requested}
-            column = own.get(name, workload.columns.get(name))
-            keys += [] if column is None else [column]
-        if len(keys) < len(limit.by):
-            continue  # the log does not say who they are
+        columns = {**workload.columns, "partition": partition, "procs": workload.procs, "requested": workload.requested}
+        if any(name not in columns for name in limit.by):
+            continue  # the log does not have them
+        keys = [columns[name] for name in limit.by]
         chosen = _submitted_while(workload, limit, "a limit")
         if limit.partition is not None:
             chosen &= partition == [one.name for one in machine.partitions].index(limit.partition)
@@ -263,13 +243,13 @@ def _limits(workload: Workload, machine: Machine, partition: Array, second: Arra
 
 
 def _check_fit(workload: Workload, second: Array, limit: Limit, chosen: Array) -> None:
-    """A job that is over a limit by itself would wait for ever."""
-    for values, most, what in ((workload.procs, limit.procs, "processors"), (second, limit.second, "of the second resource")):
+    """Raise WorkloadError for jobs that are over a limit by themselves, and would never start."""
+    for values, most, unit in ((workload.procs, limit.procs, "processors"), (second, limit.second, "of the second resource")):
         over = np.flatnonzero(chosen & (values > (NEVER if most is None else most)))
         if len(over):
             raise WorkloadError(
-                f"job {workload.job_id[over[0]]} needs {values[over[0]]} {what}, and a limit by {', '.join(limit.by) or 'nothing'} allows "
-                f"{most}: it would wait for ever, with {len(over) - 1} others; raise the limit, or filter them out",
+                f"job {workload.job_id[over[0]]} needs {values[over[0]]} {unit}, and a limit by {', '.join(limit.by) or 'nothing'} allows "
+                f"{most}: it and {len(over) - 1} other jobs would never start; raise the limit, or filter them out",
                 "endless_wait",
             )
 

@@ -1,4 +1,4 @@
-"""A stretch of a log that does not begin with an empty machine."""
+"""Cut a period out of a log that begins with the recorded running and waiting jobs, not with an empty machine."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ Array = np.ndarray
 
 RUNNING = "running_since"
 CARRIED = "carried_over"
-"""The column of jobs that were submitted before the stretch, which are simulated and not measured."""
+"""The column of jobs that were submitted before the period, which are simulated and not measured."""
 
 
 def stretch(workload: Workload, machine: Machine, begin: int, end: int) -> Workload:
-    """The jobs submitted from `begin` until `end` (s from the start of the log), on a machine and with a queue as they were recorded.
+    """Return the jobs submitted from `begin` until `end` (s from the start of the log), with the recorded running and waiting jobs.
 
-    Jobs that ran at `begin` run there from the first (column `running_since`), those that waited are submitted at `begin`; both have
-    `carried_over` 1. Where the log records no waits, or more is recorded to run than the machine has, those jobs are left out, the last to
-    start first. Raises PolicyError for a stretch without jobs.
+    Jobs that ran at `begin` run from the beginning (column `running_since`), jobs that waited are submitted at `begin`; both have
+    `carried_over` 1. They are left out if the log records no waits; if more is recorded to run than the machine has, the last to start are
+    left out. Raises PolicyError for a period without jobs.
     """
     submit = workload.submit
     inside = (submit >= begin) & (submit < end)
@@ -58,13 +58,12 @@ def stretch(workload: Workload, machine: Machine, begin: int, end: int) -> Workl
 
 
 def carried_over(workload: Workload) -> Array:
-    """Which jobs were submitted before the stretch: bool, shape (jobs,)."""
-    column = workload.columns.get(CARRIED)
-    return np.zeros(len(workload), bool) if column is None else column == 1
+    """Return which jobs were submitted before the period: bool, shape (jobs,)."""
+    return workload.columns.get(CARRIED, np.zeros(len(workload), np.int64)) == 1
 
 
 def _fits(workload: Workload, machine: Machine, running: Array, start: Array) -> Array:
-    """Which of the running jobs find room, in order of their starts, each in the pools of its partition in their order."""
+    """Return which running jobs find room, in order of their starts, each in its partition's pools in their order."""
     fits = np.zeros(len(workload), bool)
     if not running.any():
         return fits

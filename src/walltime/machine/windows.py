@@ -1,4 +1,4 @@
-"""The windows of a site as times of a log: when jobs of a kind do not start, or are not planned to run."""
+"""Convert a site's windows to times of a log in which jobs of a kind do not start, or are not planned to run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from walltime.errors import WorkloadError
-from walltime.machine.machine import DAY, DAYS, Machine, Window
+from walltime.machine.machine import DAY, DAYS, Machine, Window, next_tick
 from walltime.ragged import Ragged
 from walltime.workload import Workload
 
@@ -22,11 +22,11 @@ CYCLE = 146_097
 """Days of 400 years, after which the calendar and the rules of all zones repeat, weekdays included."""
 EPOCH = date(1970, 1, 1)
 ROOM = 60 * DAY
-"""Shut hours are found for this long at once, at least."""
+"""Shut hours are found for at least this long at once."""
 
 
 class SiteClock(NamedTuple):
-    """The zone of a site's clock, the Unix time at which its log starts, and the first submission, s from then on."""
+    """The time zone of a site's clock, the Unix time at which its log starts, and the first submission, s from then on."""
 
     zone: tzinfo
     start: int
@@ -34,9 +34,9 @@ class SiteClock(NamedTuple):
 
 
 class Hours(NamedTuple):
-    """Stretches of time, int64, in order: from each of `begin` until the `end` beside it, s from the start of the log.
+    """Periods in which no job starts, in order: each `begin` and the corresponding `end`, int64, s from the start of the log.
 
-    No job starts in them. If `crossing`, none is planned to run across a `begin` either.
+    If `crossing`, no job is planned to run across a `begin` either.
     """
 
     begin: Array
@@ -44,7 +44,7 @@ class Hours(NamedTuple):
     crossing: bool
 
     def shut(self, moments: Array, length: int) -> Array:
-        """Whether a job with a request of so many seconds may not start at each of these times (int64 s); bool."""
+        """Whether a job with a request of `length` s may not start at each of these times (int64 s); bool."""
         following = np.searchsorted(self.begin, moments, side="right")
         inside = (following > 0) & (moments < np.append(self.end, 0)[following - 1])
         if self.crossing and len(self.begin):
@@ -54,10 +54,10 @@ class Hours(NamedTuple):
 
 
 class ShutHours:
-    """The shut hours of a window, from the first submission of a log on and without an end: they are found as far as they are asked for.
+    """The shut hours of a window, from the first submission of a log on and without an end: they are computed as far as they are needed.
 
-    `span`: from when until when the window holds, s from the start of the log; `tick`: the scheduler looks every so many seconds, so
-    the hours begin and end when it does. `settled`: from this time on every week is like the one before, or the window no longer holds, s.
+    `span`: from when until when the window holds, s from the start of the log; `tick`: the scheduler's cycle, s, with which the hours begin
+    and end. `settled`: the time, s, from which on every week is like the previous one, or the window no longer holds.
     """
 
     def __init__(self, window: Window, site: SiteClock, span: tuple[int, int], tick: int = 1):
@@ -65,20 +65,20 @@ class ShutHours:
         self.crossing = window.crossing
         self.settled = max(site.first, *(bound if abs(bound) < NEVER else site.first for bound in span))
         nothing = Hours(np.zeros(0, np.int64), np.zeros(0, np.int64), self.crossing)
-        self._found = nothing, -NEVER  # one attribute, so that threads may ask at the same time
+        self._found = nothing, -NEVER  # one attribute, so that threads may use it at the same time
 
     def __deepcopy__(self, _memo: Any) -> ShutHours:
-        """The same: what is found is found for all copies of a simulation."""
+        """Return itself: all copies of a simulation share the hours."""
         return self
 
     def until(self, moment: int) -> Hours:
-        """All stretches that begin by a time, s, and the next one, if there is one; maybe more."""
+        """Return all periods that begin by a time, s, and the next one, if there is one; maybe more."""
         found, known = self._found
         if moment > known:
             known, more = max(moment, max(known, self.site.first) + ROOM), []
-            for stretch in _joined(_stretches(self, int(found.end[-1]) if len(found.end) else self.site.first - 1)):
-                more.append(stretch)
-                if stretch[0] > known:
+            for period in _joined(_periods(self, int(found.end[-1]) if len(found.end) else self.site.first - 1)):
+                more.append(period)
+                if period[0] > known:
                     break
             begin, end = np.array(more, np.int64).reshape(-1, 2).T
             found = Hours(np.append(found.begin, begin), np.append(found.end, end), self.crossing)
@@ -86,30 +86,33 @@ class ShutHours:
         return found
 
     def on_ticks(self, tick: int) -> ShutHours:
-        """The same hours as a scheduler sees them that looks every so many seconds."""
+        """Return the same hours for a scheduler with a cycle of `tick` s."""
         return ShutHours(self.window, self.site, self.span, tick)
 
 
 def hours_of(workload: Workload, machine: Machine, partition: Array, planned: Array) -> tuple[list[ShutHours], Ragged, int]:
-    """The windows of a machine along a log, those of each job, and how many jobs some do not hold for, as these leave them no time.
+    """Return a machine's windows along a log, those of each job, and the number of jobs for which some are ignored.
 
-    `partition`: the number of each job's partition; `planned`: how long its processors are planned for, s; int64. Windows that hold for
-    no job are left out. Raises WorkloadError where the log does not say when it starts.
+    `partition`: the number of each job's partition; `planned`: for how long its processors are planned, s; int64. Windows without jobs are
+    left out. Raises WorkloadError for a log without a start time.
 
-    Where windows change with time, each span between two changes is judged for itself. In a span of a week or more, a window does not hold
-    for the jobs that it would never let start in an ordinary week. If the others together never let a job start, those do not hold
-    that it may not run into; if that does not suffice, none holds.
+    Each span between two changes of the windows is treated separately. In a span of a week or more, a window is ignored for jobs that it
+    would never let start in an ordinary week. If the other windows together never let a job start, those that it may not run into are
+    ignored; if that does not suffice, all are.
     """
     if not machine.windows:
         return [], Ragged.empty(len(workload)), 0
     start = workload.origin.unix_start_time
     if start is None:
         raise WorkloadError(
-            "the machine has windows by the clock, but the log does not record when it starts; give it a UnixStartTime, or leave them out",
+            "the machine has windows by the clock, but the log has no start time; give it a UnixStartTime, or leave the windows out",
             "unknown_start_time",
         )
     zone: tzinfo = workload.origin.tzinfo() if machine.clock is None else timezone(timedelta(seconds=machine.clock))
-    spans = [_span(workload, window) for window in machine.windows]
+    spans = []
+    for window in machine.windows:
+        since = -NEVER if window.since is None else seconds_of(workload, window.since, "a window")
+        spans.append((since, NEVER if window.until is None else max(since, seconds_of(workload, window.until, "a window"))))
     kinds = [_kind(workload, machine, window, partition) for window in machine.windows]
     bounds = sorted({-NEVER, NEVER, *(bound for span in spans for bound in span)})
     outside = np.zeros(len(workload), bool)
@@ -122,24 +125,19 @@ def hours_of(workload: Workload, machine: Machine, partition: Array, planned: Ar
             outside |= (kept != holds).any(axis=0) & (workload.submit < until)
             holds = kept
         for k, chosen in zip(there, holds, strict=True):
-            if held[k] and held[k][-1][1] == since and (held[k][-1][2] == chosen).all():
-                since_before = held[k].pop()[0]
-                held[k].append((since_before, until, chosen))
-            else:
-                held[k].append((since, until, chosen))
+            same = held[k] and held[k][-1][1] == since and (held[k][-1][2] == chosen).all()
+            held[k].append((held[k].pop()[0] if same else since, until, chosen))
     pieces = [(k, piece) for k, own in enumerate(held) for piece in own if piece[2].any()]
     site = SiteClock(zone, start, int(workload.submit[0]))
     windows = [ShutHours(machine.windows[k], site, (since, until)) for k, (since, until, _) in pieces]
-    jobs = [np.flatnonzero(chosen) for _, (_, _, chosen) in pieces]
-    of = [np.full(len(own), k) for k, own in enumerate(jobs)]
-    nobody = [np.zeros(0, np.int64)]
-    return windows, Ragged.of_pairs(len(workload), np.concatenate(nobody + jobs), np.concatenate(nobody + of)), int(outside.sum())
+    number, job = np.nonzero(np.array([chosen for _, (_, _, chosen) in pieces], bool).reshape(len(pieces), len(workload)))
+    return windows, Ragged.of_pairs(len(workload), job, number), int(outside.sum())
 
 
 def longest_between(windows: Sequence[Window], tick: int = 1) -> int:
-    """The longest time for which a job may be planned that starts under these windows, in a week without a change of clocks, s.
+    """Return the longest time, s, for which a job may be planned that starts on a tick under these windows, in an ordinary week.
 
-    It starts on a tick. 0 if no job can start; NEVER if it may take any time.
+    0 if no job can start; NEVER if there is no limit.
 
     >>> longest_between([Window("17:00", days=("fri",)), Window("08:00", days=("mon",))]) // 3600
     105
@@ -158,7 +156,7 @@ def longest_between(windows: Sequence[Window], tick: int = 1) -> int:
 
 
 def _possible(windows: Sequence[Window], holds: Array, planned: Array, tick: int) -> Array:
-    """For which jobs each window (row) holds if none is to wait for ever, as `hours_of` says; `holds`: those of their kind."""
+    """Return for which jobs each window (row) holds so that all can start (see `hours_of`); `holds`: the jobs of its kind."""
     doubt = np.flatnonzero(planned > longest_between(windows, tick))  # fewer windows leave no less
     kept, planned = holds[:, doubt], planned[doubt]
     if not len(doubt):
@@ -176,33 +174,27 @@ def _possible(windows: Sequence[Window], holds: Array, planned: Array, tick: int
     return holds
 
 
-def _span(workload: Workload, window: Window) -> tuple[int, int]:
-    """From when until when a window holds, s."""
-    since = -NEVER if window.since is None else seconds_of(workload, window.since, "a window")
-    return since, NEVER if window.until is None else max(since, seconds_of(workload, window.until, "a window"))
-
-
 def _kind(workload: Workload, machine: Machine, window: Window, partition: Array) -> Array:
-    """The jobs for which a window is."""
+    """Return the jobs of a window's kind; bool."""
     chosen = np.ones(len(workload), bool)
     if window.partition is not None:
         chosen &= partition == [one.name for one in machine.partitions].index(window.partition)
-    if window.longer_than is not None:
-        chosen &= workload.requested > window.longer_than
-    if window.up_to is not None:
-        chosen &= workload.requested <= window.up_to
-    if window.wider_than is not None:
-        chosen &= workload.procs > window.wider_than
-    if window.narrower_than is not None:
-        chosen &= workload.procs < window.narrower_than
+    for values, compare, bound in (
+        (workload.requested, np.greater, window.longer_than),
+        (workload.requested, np.less_equal, window.up_to),
+        (workload.procs, np.greater, window.wider_than),
+        (workload.procs, np.less, window.narrower_than),
+    ):
+        if bound is not None:
+            chosen &= compare(values, bound)
     return chosen
 
 
-def _stretches(hours: ShutHours, after: int) -> Iterator[tuple[int, int]]:
-    """The stretches of a window that end after a time, day by day, s; those of neighbouring days may touch.
+def _periods(hours: ShutHours, after: int) -> Iterator[tuple[int, int]]:
+    """Return the periods of a window that end after a time, day by day, s; those of neighbouring days may touch.
 
-    Where the clock goes back, and a time comes twice, the first one is a begin and the last one an end. Where it goes forward, and a time
-    does not come, that moment is the begin or the end.
+    If a time occurs twice, because the clock goes back, the first one is a begin and the last one an end. If a time does not occur, because
+    the clock goes forward, that moment is the begin or the end.
     """
     window, (zone, start, _), (since, until), tick = hours.window, hours.site, hours.span, hours.tick
     wanted = {DAYS.index(name) for name in window.days}
@@ -214,18 +206,18 @@ def _stretches(hours: ShutHours, after: int) -> Iterator[tuple[int, int]]:
             if window.length:
                 end = _instant(zone, day, window.second + window.length, True) - start
             inside = since < end and begin < end if window.length else since <= begin  # the clock may skip the hours of a day
-            if inside and begin < until and (on_tick := _up(min(end, until), tick)) > after:
-                yield _up(max(begin, since), tick), on_tick
+            if inside and begin < until and (on_tick := next_tick(min(end, until), tick)) > after:
+                yield next_tick(max(begin, since), tick), on_tick
         day += 1
 
 
 def _instant(zone: tzinfo, day: int, second: int, late: bool) -> int:
-    """When a clock first (`late`: last) shows a time of day, Unix time, s; `day`: since 1970, `second`: after midnight."""
+    """Return when a clock first (`late`: last) shows a time of day, Unix time, s; `day`: since 1970, `second`: after midnight."""
     day += second // DAY
     turns = max(day // CYCLE, 0)
     wall = datetime.combine(EPOCH + timedelta(days=day - turns * CYCLE), time(), zone) + timedelta(seconds=second % DAY)
     moment, repeated = int(wall.timestamp()), int(wall.replace(fold=1).timestamp())
-    if repeated < moment:  # the clock never shows it, but goes forward from before it to behind it
+    if repeated < moment:  # the clock never shows it, because it goes forward past it
         offset = wall.replace(fold=1).utcoffset()
         between = range(repeated, moment)
         moment = repeated + bisect_left(between, True, key=lambda at: datetime.fromtimestamp(at, zone).utcoffset() == offset)
@@ -234,15 +226,10 @@ def _instant(zone: tzinfo, day: int, second: int, late: bool) -> int:
     return moment + turns * CYCLE * DAY
 
 
-def _up(moment: int, tick: int) -> int:
-    """The next tick."""
-    return -(-moment // tick) * tick
-
-
-def _joined(stretches: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Stretches that touch are one."""
+def _joined(periods: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Join periods that touch."""
     last: tuple[int, int] | None = None
-    for begin, end in stretches:
+    for begin, end in periods:
         if last is not None and begin <= last[1] and end > begin:
             last = (last[0], max(last[1], end))
             continue
@@ -254,11 +241,11 @@ def _joined(stretches: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int]]:
 
 
 def seconds_of(workload: Workload, time: int | datetime, what: str) -> int:
-    """A time in s from the start of the log; raises WorkloadError for a date where the log does not say when it starts."""
+    """Return a time in s from the start of the log; raises WorkloadError for a date if the log has no start time."""
     if not isinstance(time, datetime):
         return int(time)
     start = workload.origin.unix_start_time
     if start is None:
-        raise WorkloadError(f"{what} has a date, but the log does not record when it starts; give seconds from the start of the log")
+        raise WorkloadError(f"{what} has a date, but the log has no start time; give seconds from the start of the log")
     local = time if time.tzinfo is not None else time.replace(tzinfo=workload.origin.tzinfo())
     return int(local.timestamp()) - start

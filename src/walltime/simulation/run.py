@@ -14,7 +14,7 @@ from walltime.engine.interface.choice import check_features, choose, features_of
 from walltime.engine.problem import NEVER, Demands, Nodes, OarSettings, Outcome, Pools, Problem
 from walltime.estimates import effective_times
 from walltime.machine import NO_OVERHEAD, Machine, Placement, place
-from walltime.machine.overheads import scheduler_view, started
+from walltime.machine.overheads import scheduler_view, start_times
 from walltime.metrics import Dynamics
 from walltime.policy import PAPERS, Dialect, Policy
 from walltime.policy.log_view import LogView
@@ -144,7 +144,7 @@ class Run:
         waits = workload.feedback or (placement is not None and len(placement.after.items) > 0)
         start, runtime, reserved, submitted = outcome.start, outcome.runtime, outcome.reserved_start, outcome.submit
         if placement is not None and (own := placement.machine.overhead) != NO_OVERHEAD:
-            start, runtime = started(start, placement), effective_times(workload, self.overrun)[0]
+            start, runtime = start_times(start, placement), effective_times(workload, self.overrun)[0]
             reserved = np.where(reserved < 0, reserved, reserved + own.start)
             submitted = _submitted(workload, placement, start + runtime) if waits else submitted
             record = None if record is None else replace(record, predicted=np.maximum(record.predicted - own.start - own.end, 1))

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from walltime.slurm.cluster import read_cluster as read_cluster
     from walltime.slurm.snapshot import Snapshot as Snapshot
     from walltime.slurm.snapshot import read_snapshot as read_snapshot
-    from walltime.slurm.snapshot import snapshot_of as snapshot_of
+    from walltime.slurm.snapshot import snapshot_from_files as snapshot_from_files
     from walltime.slurm.snapshot import take_snapshot as take_snapshot
     from walltime.slurm.snapshot_jobs import SNAPSHOT_RULES as SNAPSHOT_RULES
     from walltime.slurm.snapshot_jobs import SnapshotJob as SnapshotJob
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from walltime.slurm.starts.ledger import Scorecard as Scorecard
     from walltime.slurm.starts.recorded import RecordedStarts as RecordedStarts
     from walltime.slurm.starts.recorded import calibrate_starts as calibrate_starts
-    from walltime.slurm.starts.replay import outcomes as outcomes
+    from walltime.slurm.starts.replay import replay_outcomes as replay_outcomes
     from walltime.slurm.starts.replay import snapshot_at as snapshot_at
     from walltime.slurm.starts.scores import Outcome as Outcome
     from walltime.slurm.starts.scores import Score as Score
-    from walltime.slurm.starts.scores import factors_of as factors_of
-    from walltime.slurm.starts.scores import scores_of as scores_of
+    from walltime.slurm.starts.scores import learn_factors as learn_factors
+    from walltime.slurm.starts.scores import score_outcomes as score_outcomes
     from walltime.slurm.starts.start_times import Reasons as Reasons
     from walltime.slurm.starts.start_times import StartTime as StartTime
     from walltime.slurm.starts.start_times import StartTimes as StartTimes
+    from walltime.slurm.starts.start_times import explain_wait as explain_wait
     from walltime.slurm.starts.start_times import start_times as start_times
-    from walltime.slurm.starts.start_times import why as why
     from walltime.slurm.starts.trials import StartTrial as StartTrial
     from walltime.slurm.starts.trials import Trials as Trials
     from walltime.slurm.starts.trials import parse_trial as parse_trial

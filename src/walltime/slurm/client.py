@@ -125,7 +125,8 @@ class Client:
             if len(keys) == 1 and "invalid job id" in str(error).lower():
                 return []
             raise
-        return [job for job in jobs if job.key in set(keys)]
+        wanted = set(keys)
+        return [job for job in jobs if job.key in wanted]
 
     def jobs_named(self, names: Sequence[str], user: str) -> list[str]:
         """Return the keys of a user's jobs with these names."""

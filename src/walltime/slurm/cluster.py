@@ -11,8 +11,7 @@ from datetime import datetime
 
 from walltime.durations import seconds_of
 from walltime.errors import LogError, WorkloadError
-from walltime.machine.files import write_machine
-from walltime.machine.machine import Limit, Machine, Outage, Partition, Pool, Qos, Share
+from walltime.machine.machine import Limit, Machine, Outage, Partition, Pool, Qos, Share, write_machine
 from walltime.slurm.records import ClusterRecords, Record, expand, file_text, read_records
 from walltime.slurm_values import gpus_of, resource_of
 from walltime.wording import sanitize
@@ -114,10 +113,10 @@ class _ClusterBuilder:
         preempt = self.records.settings.get("PreemptType", "preempt/none")
         if preempt not in (*NOTHING, "preempt/none"):
             self.notes.append(f"PreemptType={sanitize(preempt)}: preemption is not modelled.")
-        for name, what in (("Licenses", "licences are"), ("TopologyPlugin", "the topology is")):
+        for name, subject in (("Licenses", "licences are"), ("TopologyPlugin", "the topology is")):
             value = self.records.settings.get(name, "")
             if value not in (*NOTHING, "topology/none", "topology/default", "topology/flat"):
-                self.notes.append(f"{name}={sanitize(value)}: {what} not modelled.")
+                self.notes.append(f"{name}={sanitize(value)}: {subject} not modelled.")
         return "fcfs" if scheduler == "sched/builtin" else "slurm"
 
     def _second_resource(self) -> str:
@@ -302,14 +301,11 @@ def _moment(record: Record, name: str) -> datetime:
 def _pool_name(node: str, taken: list[str]) -> str:
     """Return a name for a pool: its first node's name without the number, with another number if that name is taken."""
     base = re.sub(r"[0-9\W_]+$", "", node) or "nodes"
-    name, k = base, 2
-    while name in taken:
-        name, k = f"{base}-{k}", k + 1
-    return name
+    return next(name for name in (base, *(f"{base}-{k}" for k in range(2, len(taken) + 3))) if name not in taken)
 
 
-def _count(number: int, what: str, one: str = "was", more: str = "were") -> str:
-    return f"{number:,} {what if number == 1 else what + 's'} {one if number == 1 else more}".rstrip()
+def _count(number: int, noun: str, one: str = "was", more: str = "were") -> str:
+    return f"{number:,} {noun if number == 1 else noun + 's'} {one if number == 1 else more}".rstrip()
 
 
 def _listed(names: list[str]) -> str:

@@ -131,19 +131,14 @@ def read_configuration(records: ClusterRecords) -> Configuration:
 class Limits:
     """Limits on jobs, by name; `known` is False if they could not be read, so that any job may have one.
 
-    `minutes` and `used`: accounts, with their sub-accounts, that have limits on minutes (GrpTRESRunMins, MaxTRESMins), and on minutes used
-    so far (GrpTRESMins, GrpWall), which count where limits are safe; `user_...` and `qos_...`: the same for users and qualities of service.
-    `wall`: MaxWall (minutes) of an account, or of an account and a user; `qos_wall`: of a quality of service; `no_partition_limit`: the
-    qualities of service with the flag NO_PARTITION_LIMIT.
+    `minutes`, `used`: pairs of `account` (sub-accounts included), `user` or `qos` and a name that have limits on minutes, and on minutes
+    used so far, which count where limits are safe. `wall`: MaxWall (minutes) of an account, or of an account and a user; `qos_wall`: of a
+    quality of service; `no_partition_limit`: the qualities of service with the flag NO_PARTITION_LIMIT.
     """
 
     known: bool = True
-    minutes: frozenset[str] = frozenset()
-    used: frozenset[str] = frozenset()
-    user_minutes: frozenset[str] = frozenset()
-    user_used: frozenset[str] = frozenset()
-    qos_minutes: frozenset[str] = frozenset()
-    qos_used: frozenset[str] = frozenset()
+    minutes: frozenset[tuple[str, str]] = frozenset()
+    used: frozenset[tuple[str, str]] = frozenset()
     wall: Mapping[tuple[str, str], Minutes] = field(default_factory=dict)
     qos_wall: Mapping[str, Minutes] = field(default_factory=dict)
     no_partition_limit: frozenset[str] = frozenset()
@@ -151,10 +146,8 @@ class Limits:
     def apply_to(self, job: QueueJob, cluster: Configuration) -> bool:
         """Whether Slurm would compare the job's TimeMin, not its limit, with a limit on minutes."""
         qos = {job.qos, *(cluster.partitions[name].qos for name in job.partitions if name in cluster.partitions)}
-        limited = job.account in self.minutes or job.user in self.user_minutes or bool(qos & self.qos_minutes)
-        if cluster.enforces_safely:
-            limited |= job.account in self.used or job.user in self.user_used or bool(qos & self.qos_used)
-        return limited
+        names = {("account", job.account), ("user", job.user), *(("qos", name) for name in qos)}
+        return bool(names & self.minutes) or (cluster.enforces_safely and bool(names & self.used))
 
     def longest(self, job: QueueJob, cluster: Configuration) -> Minutes:
         """Return the longest limit that a job's user can have chosen for it; at least the present limit."""
@@ -184,25 +177,26 @@ def read_limits(records: ClusterRecords) -> Limits:
 
 
 def _limits(associations: Sequence[Record], qos: Sequence[Record]) -> Limits:
-    def limited(rows: Sequence[Record], name: str, limits: Sequence[str]) -> frozenset[str]:
-        return frozenset([row[name] for row in rows if any(row[limit] for limit in limits)])
-
     accounts, users = [row for row in associations if not row["User"]], [row for row in associations if row["User"]]
     parents = {row["Account"]: row["ParentName"] for row in accounts}
     above = {account: _with_parents(account, parents) for account in parents}
-    minutes, used = (limited(accounts, "Account", limits) for limits in (MINUTES, USED))
+
+    def limited(limits: Sequence[str], qos_limits: Sequence[str]) -> frozenset[tuple[str, str]]:
+        own = {row["Account"] for row in accounts if any(row[limit] for limit in limits)}
+        inherited = {account for account, chain in above.items() if own & {*chain, "root"}}
+        user_names = {row["User"] for row in users if any(row[limit] for limit in limits)}
+        qos_names = {row["Name"] for row in qos if any(row[limit] for limit in qos_limits)}
+        kinds = {"account": own | inherited, "user": user_names, "qos": qos_names}
+        return frozenset((kind, name) for kind, names in kinds.items() for name in names)
+
     wall = {(row["Account"], row["User"]): minutes_of(row["MaxWall"]) for row in associations if row["MaxWall"]}
     for account, chain in above.items():
         nearest = next((wall[name, ""] for name in chain if (name, "") in wall), None)
         if nearest is not None:
             wall.setdefault((account, ""), nearest)
     return Limits(
-        minutes=minutes | {account for account, chain in above.items() if minutes & {*chain, "root"}},
-        used=used | {account for account, chain in above.items() if used & {*chain, "root"}},
-        user_minutes=limited(users, "User", MINUTES),
-        user_used=limited(users, "User", USED),
-        qos_minutes=limited(qos, "Name", MINUTES_OF_QOS),
-        qos_used=limited(qos, "Name", USED),
+        minutes=limited(MINUTES, MINUTES_OF_QOS),
+        used=limited(USED, USED),
         wall=wall,
         qos_wall={row["Name"]: minutes_of(row["MaxWall"]) for row in qos if row["MaxWall"]},
         no_partition_limit=frozenset(row["Name"] for row in qos if NO_PARTITION_LIMIT in row["Flags"].lower()),

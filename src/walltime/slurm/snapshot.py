@@ -18,7 +18,7 @@ from walltime.errors import LogError
 from walltime.files import whole_file
 from walltime.logs.anonymous import number_for
 from walltime.machine import Machine, write_machine
-from walltime.machine.files import parse_machine
+from walltime.machine.machine import parse_machine
 from walltime.permission import NotRunError
 from walltime.slurm.client import CLUSTER, Client
 from walltime.slurm.cluster import parse_cluster
@@ -157,7 +157,7 @@ def _outputs(client: Client) -> tuple[list[tuple[str, str]], list[str]]:
     return texts, notes
 
 
-def snapshot_of(paths: Sequence[str | os.PathLike[str]], time: int | None = None, zone: tzinfo = UTC) -> Snapshot:
+def snapshot_from_files(paths: Sequence[str | os.PathLike[str]], time: int | None = None, zone: tzinfo = UTC) -> Snapshot:
     """Return a snapshot made of Slurm's outputs in these files, or in the files of these folders.
 
     Needed are the output of `squeue --json` (or its text form), and outputs that `walltime.slurm.read_cluster` accepts; other files in a

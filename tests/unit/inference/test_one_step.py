@@ -17,7 +17,7 @@ from walltime.inference.inference import site_text
 from walltime.inference.machine_steps import one_step_on
 from walltime.inference.one_step import TICK, OneStep, SiteRules, one_step, prompt_within
 from walltime.machine import Limit, Machine, Outage, Overhead, Partition, Pool, Window
-from walltime.machine.files import parse_machine
+from walltime.machine.machine import parse_machine
 from walltime.machine.windows import Hours
 from walltime.policy import parse_policy
 from walltime.workload.models import MODELS

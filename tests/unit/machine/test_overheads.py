@@ -12,7 +12,7 @@ from tests.errors import raises
 from tests.strategies import examples
 from walltime.errors import LogError, PolicyError
 from walltime.machine import Limit, Machine, Outage, Overhead, Partition, Pool, Window, place, write_machine
-from walltime.machine.files import parse_machine
+from walltime.machine.machine import parse_machine
 
 MONDAY = 4 * 86_400
 POLICIES = [wt.NoBackfilling(), wt.Easy(), wt.Hybrid(depth=2), wt.Conservative(), wt.Conservative(variant="scratch")]

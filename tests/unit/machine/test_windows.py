@@ -16,7 +16,7 @@ from tests.errors import raises
 from tests.strategies import examples
 from walltime.errors import LogError, PolicyError, WorkloadError
 from walltime.machine import Machine, Outage, Overhead, Partition, Pool, Window, place, write_machine
-from walltime.machine.files import parse_machine
+from walltime.machine.machine import parse_machine
 
 HOUR, DAY = 3600, 86_400
 MONDAY = 4 * DAY  # 5 January 1970

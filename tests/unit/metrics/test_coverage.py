@@ -57,7 +57,7 @@ MADE_BY = {
     "start-times": [
         "slurm.starts.start_times.start_times",
         "slurm.starts.trials.try_jobs",
-        "slurm.starts.scores.with_factors",
+        "slurm.starts.scores.apply_factors",
         "slurm.starts.learned.said",
     ],
     "suggestion.risk": ["estimates.suggestion._suggestion", "accuracy.advice._kind"],
@@ -75,7 +75,7 @@ MAKERS = [
     "benchmark.best.behind_best",
     "estimates.suggestion.share_at_most",
     "slurm.starts.horizons.adjusted",
-    "slurm.starts.start_times.quantiles_of",
+    "slurm.starts.start_times.start_quantiles",
     "metrics.batches.batch_means",
     "metrics.confidence.Interval",
     "metrics.confidence.Interval.around",

@@ -13,16 +13,16 @@ from walltime.errors import PolicyError
 from walltime.logs.convert import write_workload
 from walltime.slurm import Draws, learn_from_history, snapshot_at, start_times
 from walltime.slurm.starts.forest import LEVELS, Forest, Trees, _quantiles
-from walltime.slurm.starts.learned import Replay, _shortest, learned
+from walltime.slurm.starts.learned import Replay, _shortest, learn_intervals
 from walltime.slurm.starts.page import answer
-from walltime.slurm.starts.replay import Record, as_history
+from walltime.slurm.starts.replay import Record, to_history
 
 
 @pytest.fixture(scope="module")
 def log():
     """A log whose waits a simulation recorded."""
     jobs = wt.workloads.Lublin99().generate(jobs=1200, machine_procs=64, load=0.9, seed=3)
-    return as_history(wt.simulate(jobs, "easy"))
+    return to_history(wt.simulate(jobs, "easy"))
 
 
 def planted(jump=1.0, moments=240, jobs=8):
@@ -68,7 +68,7 @@ def test_shortest__interval_of_a_skewed_distribution_begins_now():
 @pytest.mark.parametrize("jump", [1.0, 6.0])
 def test_learned__holds_what_it_says_also_after_a_change(jump):
     past = planted(jump)
-    early, median, late = learned(past)
+    early, median, late = learn_intervals(past)
     judged = past.made > past.made.max() * (0.25 if jump == 1 else 0.8)  # three days after the change, where intervals are too wide yet
     for slow in (0, 1):
         mine = judged & (past.features[:, 0] == slow)
@@ -82,11 +82,11 @@ def test_learned__holds_what_it_says_also_after_a_change(jump):
 @pytest.mark.slow
 def test_learned__the_likely_time_is_the_simulations_where_that_is_lately_nearer():
     past = planted()
-    early, median, late = learned(past)
+    early, median, late = learn_intervals(past)
     slow = past.features[:, 0] == 1  # of these the simulation mostly knows the start, of the others nothing
     right = slow & (np.random.default_rng(6).random(len(past)) < 0.8)
     past.simulated[1] = np.where(right, past.real, np.where(slow, 21_000, 5_000_000))
-    with_simulation = learned(past)
+    with_simulation = learn_intervals(past)
     judged = past.made > past.made.max() / 2
     assert np.isclose(with_simulation[1], past.simulated[1])[judged & right].mean() > 0.5
     assert with_simulation[1][judged & slow & ~right].max() < 86_400
@@ -97,7 +97,7 @@ def test_learned__the_likely_time_is_the_simulations_where_that_is_lately_nearer
 
 
 def test_learned__says_nothing_where_little_is_known():
-    assert np.isnan(learned(planted(moments=9))).all()
+    assert np.isnan(learn_intervals(planted(moments=9))).all()
 
 
 def at_moment(log, moment):
@@ -131,7 +131,7 @@ def test_history__little_known_gives_wide_intervals_and_a_sentence(log):
     first = int(record.submit[np.flatnonzero(record.start > record.submit)[0]])
     plain = at_moment(log, first)
     found = learn_from_history(plain, log, moments=5)
-    assert "Little is known" in " ".join(found.caveats)
+    assert "outcomes of only" in " ".join(found.caveats)
     assert all(job.early == first for job in found.jobs)
     assert all(job.late >= job.median for job in found.jobs)
     without = replace(log, columns={name: values for name, values in log.columns.items() if name != "wait"})

@@ -9,7 +9,7 @@ from tests.cli import call, one_line
 from tests.errors import raises
 from tests.unit.slurm.test_start_times import NOW, ahead, job, past, taken
 from walltime.errors import PolicyError
-from walltime.slurm import calibrate_starts, start_times, try_jobs, why
+from walltime.slurm import calibrate_starts, explain_wait, start_times, try_jobs
 from walltime.slurm.starts.forecast import Draws
 from walltime.slurm.starts.sampling import JobsToDraw, RuntimePredictions, Runtimes
 
@@ -92,7 +92,7 @@ def test_column__of_a_snapshot_is_refused_and_exact_too():
 def test_reasons_and_trials__take_predictions(written):
     file = written("job_id,predicted\n1001,500\n1002,1000\n1003,60\n")
     told = {"predictor": f"file:{file}"}
-    assert why(taken(*QUEUE), past([1800] * 20), "1003", **told).sentences
+    assert explain_wait(taken(*QUEUE), past([1800] * 20), "1003", **told).sentences
     tried = try_jobs(taken(*QUEUE), past([1800] * 20), ["procs=4,limit=1h"], draws=Draws(5, arrivals=False), **told)
     assert tried.trials[0].median - NOW == 1460
 

@@ -16,15 +16,15 @@ from walltime.slurm import Draws, calibrate_starts
 from walltime.slurm.starts.baselines import no_model, qbets
 from walltime.slurm.starts.recorded import METHODS, draw_moments
 from walltime.slurm.starts.recorded_page import recorded_starts_page, tables_of, verdict
-from walltime.slurm.starts.replay import Record, as_history
-from walltime.slurm.starts.start_times import LEFT_OUT
+from walltime.slurm.starts.replay import Record, to_history
+from walltime.slurm.starts.start_times import OVERHEAD_NOTE
 
 
 @pytest.fixture(scope="module")
 def log():
     """A log whose waits a simulation recorded."""
     jobs = wt.workloads.Lublin99().generate(jobs=2500, machine_procs=64, load=0.85, seed=3)
-    return as_history(wt.simulate(jobs, "easy"))
+    return to_history(wt.simulate(jobs, "easy"))
 
 
 def of_waits(waits, procs=1, every=100_000):
@@ -104,8 +104,8 @@ def test_recorded__says_what_is_wrong(log):
 def test_recorded__a_machine_with_overheads_is_named_in_a_caveat(log):
     site = replace(Machine.one_pool(64), overhead=Overhead(60, 120))
     plain, slow = (calibrate_starts(log, machine, "easy", moments=2, draws=Draws(2)) for machine in (None, site))
-    assert LEFT_OUT in slow.caveats
-    assert LEFT_OUT not in plain.caveats
+    assert OVERHEAD_NOTE in slow.caveats
+    assert OVERHEAD_NOTE not in plain.caveats
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ import pytest
 from tests.cli import call, one_line
 from tests.errors import raises
 from walltime.errors import LogError
-from walltime.slurm import SnapshotJob, read_snapshot, snapshot_of, take_snapshot
+from walltime.slurm import SnapshotJob, read_snapshot, snapshot_from_files, take_snapshot
 from walltime.slurm.client import CLUSTER, Client, CommandResult, SlurmError
 from walltime.slurm.snapshot import SINFO, shown_commands
 from walltime.slurm.squeue import BETWEEN, FIELDS, SQUEUE_JSON, SQUEUE_TEXT, read_squeue_json, read_squeue_text
@@ -50,7 +50,7 @@ def read(*records):
 
 def snapshot(version):
     name = "cluster.txt"
-    return snapshot_of([OUTPUTS / version / "squeue.json", OUTPUTS / version / name])
+    return snapshot_from_files([OUTPUTS / version / "squeue.json", OUTPUTS / version / name])
 
 
 @pytest.mark.parametrize("version", ["24.11", "26.05"])

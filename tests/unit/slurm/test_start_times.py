@@ -9,14 +9,26 @@ import pytest
 import walltime as wt
 from tests.cli import call, one_line
 from tests.errors import raises
+from validation.start_times import calibrate_outcomes
 from walltime.errors import PolicyError
 from walltime.machine import Limit, Machine, Partition, Pool
 from walltime.report.html import render
-from walltime.slurm import Draws, Outcome, Snapshot, SnapshotJob, factors_of, outcomes, scores_of, snapshot_at, start_times, try_jobs, why
+from walltime.slurm import (
+    Draws,
+    Outcome,
+    Snapshot,
+    SnapshotJob,
+    explain_wait,
+    learn_factors,
+    replay_outcomes,
+    score_outcomes,
+    snapshot_at,
+    start_times,
+    try_jobs,
+)
 from walltime.slurm.starts.page import prometheus, start_times_page
-from walltime.slurm.starts.replay import as_history
+from walltime.slurm.starts.replay import to_history
 from walltime.slurm.starts.sampling import DAY, LEVELS, WEEK, Arrivals, JobsToDraw, Runtimes
-from walltime.slurm.starts.scores import calibrated
 
 NOW = 1_795_000_000
 ONE_POOL = Machine((Pool("all", 4, 1),), (Partition("all", ("all",)),), name="four", policy="easy")
@@ -103,7 +115,7 @@ def test_starts__under_slurm_with_its_priorities():
 def test_starts__more_runs_than_there_is_room_for():
     found = start_times(taken(job(1, 4, start=NOW - 100), job(2, 4, start=NOW - 50), job(3, 4)), past([]), draws=Draws(2))
     assert ahead(found)["3"][1] == 3500
-    assert any("has no room" in line for line in found.caveats)
+    assert any("no room" in line for line in found.caveats)
 
 
 def test_starts__a_limit_that_never_lets_it():
@@ -115,10 +127,10 @@ def test_starts__a_limit_that_never_lets_it():
 
 def test_starts__equal_whatever_the_threads():
     machine = snapshot_at(truth(), 400_000)
-    first, second = (start_times(machine, as_history(truth()), draws=Draws(8), workers=workers) for workers in (1, 3))
+    first, second = (start_times(machine, to_history(truth()), draws=Draws(8), workers=workers) for workers in (1, 3))
     assert np.array_equal(first.starts, second.starts)
     assert first.as_dict() == second.as_dict()
-    other = start_times(machine, as_history(truth()), draws=Draws(8, seed=1))
+    other = start_times(machine, to_history(truth()), draws=Draws(8, seed=1))
     assert not np.array_equal(first.starts, other.starts)
 
 
@@ -130,9 +142,9 @@ def test_starts__equal_whatever_the_threads():
         (lambda: start_times(taken(job(1)), past([]), draws=Draws(0)), ("number_out_of_range", "samples", "1")),
         (lambda: start_times(taken(job(1)), past([]), policy="easy++"), ("unsupported_predictor",)),
         (lambda: start_times(taken(job(1, 99)), past([])), ("no_job_fits", "1")),
-        (lambda: why(taken(job(1), job(2, start=NOW)), past([]), "2"), ("job_not_waiting", "2")),
-        (lambda: why(taken(job(1), job(3, left_out="held")), past([]), "3"), ("job_not_waiting", "3", "held")),
-        (lambda: why(taken(job(1)), past([]), "x\n"), ("job_not_waiting", "'x")),
+        (lambda: explain_wait(taken(job(1), job(2, start=NOW)), past([]), "2"), ("job_not_waiting", "2")),
+        (lambda: explain_wait(taken(job(1), job(3, left_out="held")), past([]), "3"), ("job_not_waiting", "3", "held")),
+        (lambda: explain_wait(taken(job(1)), past([]), "x\n"), ("job_not_waiting", "'x")),
     ],
 )
 def test_starts__what_is_wrong_is_one_line(call_it, says):
@@ -141,7 +153,7 @@ def test_starts__what_is_wrong_is_one_line(call_it, says):
 
 
 def test_why__tells_what_holds_a_job_back(golden):
-    told = why(taken(job(1, 4, start=NOW - 100), job(2, 3), job(7, 4, array=7, task=1)), past([1800] * 20), "7_1")
+    told = explain_wait(taken(job(1, 4, start=NOW - 100), job(2, 3), job(7, 4, array=7, task=1)), past([1800] * 20), "7_1")
     assert told.job == "7_1"
     assert told.held_back.too_few + told.held_back.others == 3500
     golden("slurm-start-times", told.sentences[0])
@@ -199,7 +211,7 @@ def test_arrivals__of_a_short_history():
 
 
 @pytest.mark.parametrize(
-    ("days", "says"), [(20, ""), (5, "history has 6 days before the snapshot"), (0, "no jobs come in the simulations")]
+    ("days", "says"), [(20, ""), (5, "history has 6 days before the snapshot"), (0, "no jobs arrive in the simulations")]
 )
 def test_starts__say_where_the_history_is_short(days, says):
     log = past([60] * (144 * days), every=600) if days else past([])
@@ -219,8 +231,8 @@ def outcome(k, early, median, late, real, made=None):
 def test_factors__come_to_rest_where_5_percent_are_beyond_each_end():
     late = np.random.default_rng(1).uniform(-500, 500, 20_000)  # s, so that 450 are 4.5 times the distance of an end
     found = [outcome(k, 900, 1000, 1100, 1000 + late[k]) for k in range(len(late))]
-    assert factors_of(found)["under 1 h"] == pytest.approx((4.5, 4.5), rel=0.1)
-    score = scores_of(found[:4000])[0]
+    assert learn_factors(found)["under 1 h"] == pytest.approx((4.5, 4.5), rel=0.1)
+    score = score_outcomes(found[:4000])[0]
     assert (score.jobs, score.width) == (4000, 200)
     assert score.inside == pytest.approx(0.2, abs=0.02)
     assert np.isnan(score.error_slurm)
@@ -228,22 +240,22 @@ def test_factors__come_to_rest_where_5_percent_are_beyond_each_end():
 
 def test_factors__move_by_each_start_in_the_order_in_which_it_is_known():
     inside, late = outcome(0, 900, 1000, 1100, 1050), outcome(1, 900, 1000, 1100, 1500)
-    assert factors_of([]) == {}
-    assert factors_of([inside])["under 1 h"] == pytest.approx((np.exp(-0.00025), np.exp(-0.00025)))
-    assert factors_of([inside, late])["under 1 h"] == pytest.approx((np.exp(-0.0005), np.exp(0.0045)))
-    assert factors_of([late, inside]) == factors_of([inside, late])
-    assert factors_of([late] * 1000)["under 1 h"] == pytest.approx((np.exp(-0.25), 5), rel=0.01)
-    assert factors_of([replace(late, real=10**6)] * 1000)["under 1 h"][1] == pytest.approx(10)  # no more than that
-    assert factors_of([replace(late, median=np.inf, late=np.inf)])["over 6 h"][0] > 1
+    assert learn_factors([]) == {}
+    assert learn_factors([inside])["under 1 h"] == pytest.approx((np.exp(-0.00025), np.exp(-0.00025)))
+    assert learn_factors([inside, late])["under 1 h"] == pytest.approx((np.exp(-0.0005), np.exp(0.0045)))
+    assert learn_factors([late, inside]) == learn_factors([inside, late])
+    assert learn_factors([late] * 1000)["under 1 h"] == pytest.approx((np.exp(-0.25), 5), rel=0.01)
+    assert learn_factors([replace(late, real=10**6)] * 1000)["under 1 h"][1] == pytest.approx(10)  # no more than that
+    assert learn_factors([replace(late, median=np.inf, late=np.inf)])["over 6 h"][0] > 1
 
 
 def test_calibrated__knows_only_what_had_happened():
     found = [outcome(k, 900.0, 1000.0, 1100.0, 1300.0, made=600 * k) for k in range(60)]
-    later = calibrated(found)
+    later = calibrate_outcomes(found)
     assert [one.late for one in later[:3]] == [1100] * 3  # the first has started 1,300 s after it was predicted
     for k in (10, 59):
-        assert later[k].late == pytest.approx(1000 + 100 * factors_of(found[: k - 2])["under 1 h"][1])
-    assert [one.late for one in calibrated(found, 1300)] == [1100] * 60  # nothing older counts
+        assert later[k].late == pytest.approx(1000 + 100 * learn_factors(found[: k - 2])["under 1 h"][1])
+    assert [one.late for one in calibrate_outcomes(found, 1300)] == [1100] * 60  # nothing older counts
 
 
 _KEPT = {}
@@ -273,8 +285,8 @@ def truth():
 @pytest.mark.nightly
 def test_intervals__hold_what_they_promise_where_the_past_is_like_the_future():
     moments = list(range(300_000, 950_000, 25_000))
-    found = outcomes(truth(), moments, draws=Draws(60))
-    score = scores_of(found)[0]
+    found = replay_outcomes(truth(), moments, draws=Draws(60))
+    score = score_outcomes(found)[0]
     assert score.jobs > 100
     assert score.inside >= 0.85
     assert score.error < score.error_limits
@@ -305,7 +317,7 @@ def test_tries__each_is_alone_beside_the_queue():
 
 @pytest.mark.slow
 def test_tries__are_as_if_the_job_waited_last():
-    snapshot, history = snapshot_at(truth(), 400_000), as_history(truth())
+    snapshot, history = snapshot_at(truth(), 400_000), to_history(truth())
     [one] = try_jobs(snapshot, history, ["procs=3,limit=2h"], draws=Draws(8, seed=3)).trials
     waiting = replace(snapshot, jobs=(*snapshot.jobs, one.job))
     other = start_times(waiting, history, draws=Draws(8, seed=3)).of(one.job.label)
@@ -416,7 +428,7 @@ def test_command__what_is_wrong_is_one_line(golden, capsys, files, tmp_path):
     assert "no job '77'" in one_line(*call(capsys, *base, "--job", "77"))
     golden("slurm-start-times", one_line(*call(capsys, *base, "--metrics", tmp_path / "m.txt")))
     assert "unknown policy" in one_line(*call(capsys, *base, "--policy", "nothing"))
-    assert "is no snapshot" in one_line(*call(capsys, "slurm", "start-times", files / "log.swf", "--history", files / "log.swf"))
+    assert "not a snapshot" in one_line(*call(capsys, "slurm", "start-times", files / "log.swf", "--history", files / "log.swf"))
     assert "cannot be read" in one_line(*call(capsys, "slurm", "start-times", tmp_path / "x.json", "--history", files / "log.swf"))
 
 

@@ -6,7 +6,7 @@ import pytest
 import walltime as wt
 from tests.errors import raises
 from walltime.machine import Machine, Partition, Pool
-from walltime.slurm.sidecar.rules import time_min_of
+from walltime.slurm.sidecar.selection import time_min_of
 from walltime.slurm.sidecar.settings import SidecarSettings
 from walltime.whatif.adjustment import Adjustment, parse_adjustment
 from walltime.whatif.changes import parse_change

@@ -21,10 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from walltime.predictors import Tang13
-    from walltime.slurm.sidecar.advice import AdviceOfLog
-    from walltime.slurm.sidecar.metrics import Metrics
+    from walltime.slurm.sidecar.advice import LogAdvice
+    from walltime.slurm.sidecar.metrics import Metrics, Report
     from walltime.slurm.sidecar.prolog import Spool
-    from walltime.slurm.sidecar.report import Report
     from walltime.slurm.sidecar.round import Sidecar
 
 ACTION, LIMITS = "Action", "Safety limits"
@@ -116,10 +115,10 @@ class OutputOptions:
                 raise PolicyError("the prolog reads a folder that the side-car writes; name it with --spool")
             return script(places.spool)
         if self.print_unit:
-            from walltime.slurm.sidecar.systemd import service
+            from walltime.slurm.sidecar.host import systemd_units
 
             written = [places.spool, None if places.metrics is None else places.metrics.parent, places.ledger]
-            return service(_command_line(), "walltime", [str(path.absolute()) for path in written if path is not None])
+            return systemd_units(_command_line(), "walltime", [str(path.absolute()) for path in written if path is not None])
         return ""
 
 
@@ -260,8 +259,8 @@ def _report(path: Path, places: Places, predictor: Tang13, settings: SidecarSett
     from walltime.machine import read_machine
     from walltime.report.html import write_page
     from walltime.slurm.sidecar.ledger import read_events
-    from walltime.slurm.sidecar.page import adjust_page, answer, recorded, sentences
-    from walltime.slurm.sidecar.review import gain_of, what_happened, with_delays
+    from walltime.slurm.sidecar.page import adjust_page, calibration_sentence, gain_sentence, review_sentences
+    from walltime.slurm.sidecar.review import simulate_gain, what_happened, with_delays
     from walltime.whatif import runs
 
     assert places.history is not None
@@ -269,10 +268,10 @@ def _report(path: Path, places: Places, predictor: Tang13, settings: SidecarSett
     machine = None if gain.machine is None else read_machine(gain.machine)
     jobs, _ = LogOptions(procs=gain.procs).load(places.history, machine)
     with output.progress_bar(runs(1, gain.replications), "simulations") as progress:
-        world = gain_of(jobs, predictor, settings, machine, gain.policy, gain.replications, progress)
+        world = simulate_gain(jobs, predictor, settings, machine, gain.policy, gain.replications, progress)
     review = None if events is None else with_delays(what_happened(events, jobs), jobs, world.machine, gain.policy)
     write_page(adjust_page(review, world, jobs, {"command": command_line()}), path)
-    for sentence in [*([] if review is None else sentences(review)), answer(world), recorded(world)]:
+    for sentence in [*([] if review is None else review_sentences(review)), gain_sentence(world), calibration_sentence(world)]:
         output.print_blocks([sentence])
     typer.echo(f"report written to {path}")
 
@@ -294,19 +293,18 @@ def _run(predictor: Tang13, places: Places, settings: SidecarSettings, once: boo
 
     from walltime.slurm.client import Client
     from walltime.slurm.records import SlurmError
-    from walltime.slurm.sidecar.advice import NOT_READ, AdviceOfLog
-    from walltime.slurm.sidecar.host import Host, Signals, SystemClock
+    from walltime.slurm.sidecar.advice import NOT_READ, LogAdvice
+    from walltime.slurm.sidecar.host import Host, Signals, SystemClock, Systemd
     from walltime.slurm.sidecar.ledger import open_ledger
-    from walltime.slurm.sidecar.loop import keep_on
+    from walltime.slurm.sidecar.loop import run_rounds
     from walltime.slurm.sidecar.metrics import Metrics
     from walltime.slurm.sidecar.round import Sidecar
-    from walltime.slurm.sidecar.systemd import Systemd
 
     say = partial(_say, as_json)
     # The ledger first: what may be short is looked after whatever else is missing.
     assert places.history is not None
     ledger = None if places.ledger is None else open_ledger(places.ledger, say)
-    history = AdviceOfLog(predictor, places.history)
+    history = LogAdvice(predictor, places.history)
     if ledger is None:
         say(f"learned from {history.read().jobs:,} jobs")
     else:
@@ -317,7 +315,7 @@ def _run(predictor: Tang13, places: Places, settings: SidecarSettings, once: boo
     spool, spool_wrong = _open_spool(places.spool)
 
     def stopped() -> bool:
-        return _is_there(places.stop_file) or (signals is not None and signals.asked())
+        return _is_there(places.stop_file) or (signals is not None and signals.stop_requested())
 
     def blocked() -> str:
         return spool_wrong or ("" if metrics is None else metrics.wrong) or ("" if history.missing == NOT_READ else history.missing)
@@ -333,7 +331,7 @@ def _run(predictor: Tang13, places: Places, settings: SidecarSettings, once: boo
             done(report)
             _show(report, as_json, say)
         else:
-            keep_on(sidecar, settings.every, signals.asked, signals.wait, done, systemd.tell)
+            run_rounds(sidecar, settings.every, signals.stop_requested, signals.wait, done, systemd.notify)
     finally:
         if signals is not None:
             signals.restore()
@@ -346,7 +344,7 @@ class _AfterRound:
     """After each round: one line if it differs from the last one, the metrics, and a look at the log."""
 
     sidecar: Sidecar
-    history: AdviceOfLog
+    history: LogAdvice
     metrics: Metrics | None
     last: str = ""
 

@@ -65,7 +65,7 @@ def _predictions(folder: Path, workload: Workload, numbers: Period) -> list[Tabl
     """Return a sentence and a table on the accuracy of the predictions made in the period."""
     from walltime.slurm import PredictionLedger
     from walltime.slurm.starts.page import scores_table
-    from walltime.slurm.starts.scores import scores_of
+    from walltime.slurm.starts.scores import score_outcomes
     from walltime.wording import human_percent
 
     start = workload.origin.unix_start_time
@@ -80,15 +80,15 @@ def _predictions(folder: Path, workload: Workload, numbers: Period) -> list[Tabl
     inside = sum(one.inside for one in outcomes)
     share = human_percent(100 * inside / len(outcomes))
     said = f"{len(outcomes):,} predictions were made of jobs that have started; {share} of these started within the interval (asked: 90 %)."
-    return [said, scores_table(scores_of(outcomes), {})]
+    return [said, scores_table(score_outcomes(outcomes), {})]
 
 
 def _sidecar(folder: Path, workload: Workload, numbers: Period) -> list[Table | str]:
     """Return sentences and tables on the side-car in the period, from its ledger and the log."""
     from walltime.slurm.sidecar.ledger import read_events
-    from walltime.slurm.sidecar.page import sentences, tables_of
+    from walltime.slurm.sidecar.page import review_sentences, review_tables
     from walltime.slurm.sidecar.review import what_happened
 
     start = workload.origin.unix_start_time or 0
     review = what_happened(read_events(folder), workload, float(numbers.numbers.begin + start), float(numbers.numbers.end + start))
-    return [*sentences(review), *tables_of(review, 5)]
+    return [*review_sentences(review), *review_tables(review, 5)]

@@ -60,7 +60,7 @@ def snapshot(
     file names users, so only its owner can read it; --anonymise replaces them by numbers, as in a log converted with the same key.
     """
     from walltime.provenance import version
-    from walltime.slurm import snapshot_of, take_snapshot
+    from walltime.slurm import snapshot_from_files, take_snapshot
     from walltime.slurm.snapshot import shown_commands
 
     if show_commands:
@@ -72,7 +72,7 @@ def snapshot(
     if source is None and time is not None:
         raise PolicyError("--time says when files were printed; name them with --from, or leave it out")
     zone = _zone(time_zone)
-    queue = take_snapshot() if source is None else snapshot_of(source, None if time is None else unix_time(time, zone), zone)
+    queue = take_snapshot() if source is None else snapshot_from_files(source, None if time is None else unix_time(time, zone), zone)
     if anonymise is not None:
         from walltime.logs.anonymous import read_key
 
@@ -209,10 +209,10 @@ def start_times(
     the numbers of the running and waiting jobs; your own class learns from the history first.
     """
     from walltime.provenance import version
-    from walltime.slurm import Draws, PredictionLedger, learn_from_history, read_snapshot, why
+    from walltime.slurm import Draws, PredictionLedger, explain_wait, learn_from_history, read_snapshot
     from walltime.slurm import start_times as run
     from walltime.slurm.starts import page as pages
-    from walltime.slurm.starts.start_times import why_not
+    from walltime.slurm.starts.start_times import missing_reason
 
     queue, draws = read_snapshot(snapshot), Draws(drawn.samples, drawn.arrivals, drawn.seed)
     if asked.tries:
@@ -223,7 +223,7 @@ def start_times(
         _try(queue, log, asked.tries, (policy, drawn.predictor), draws, output)
         return
     if asked.job is not None and asked.job not in [one.label for one in queue.waiting]:
-        raise PolicyError(why_not(queue, asked.job))
+        raise PolicyError(missing_reason(queue, asked.job))
     kept = None if asked.predictions is None else PredictionLedger(asked.predictions, create=True)
     log, _ = reading.load(history, queue.machine)
     factors = None if kept is None else kept.factors()
@@ -234,7 +234,7 @@ def start_times(
             result = learn_from_history(result, log, policy=policy, moments=drawn.replayed, progress=progress)
     if kept is not None:
         kept.add(result)
-    reasons = None if asked.job is None else why(queue, log, asked.job, policy=policy, predictor=result.predicted)
+    reasons = None if asked.job is None else explain_wait(queue, log, asked.job, policy=policy, predictor=result.predicted)
     if output.report is not None:
         output.write(pages.start_times_page(result, log, {"command": command_line()}))
     if metrics is not None:

@@ -77,4 +77,4 @@ def what_happened(
     if output.report is not None:
         output.write(pages.adjust_page(review, None, jobs, {"command": command_line()}))
     record = review.as_dict() | {"report": output.report, "version": version()}
-    output.show(record, [*pages.sentences(review), *pages.tables_of(review), *caveats(list(review.notes))])
+    output.show(record, [*pages.review_sentences(review), *pages.review_tables(review), *caveats(list(review.notes))])

@@ -1,4 +1,4 @@
-"""The side-car beside a Slurm cluster: it sets TimeMin of waiting jobs, and gives back what backfill shortens."""
+"""The side-car of a Slurm cluster: it sets TimeMin of waiting jobs, and raises limits that backfill has shortened."""
 
 from importlib.resources import files
 
@@ -6,5 +6,5 @@ __all__ = ["installed_text"]
 
 
 def installed_text(name: str) -> str:
-    """One of the files for operators that lie beside these modules: `job_submit.lua`, `prolog.sh`, `alerts.yml`, ..."""
+    """Return one of the files for operators in this folder: `job_submit.lua`, `prolog.sh`, `alerts.yml`, ..."""
     return (files("walltime.slurm.sidecar") / name).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Predicted runtimes of waiting jobs, from a job log: the user's limit times the accuracy of earlier ones."""
+"""Predict runtimes of waiting jobs from a job log: the user's limit times the accuracy of earlier limits."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import re
 import threading
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 from walltime.errors import LogError, WalltimeError, WorkloadError
 from walltime.predictors import Tang13
@@ -17,13 +16,11 @@ from walltime.slurm.squeue_fields import QueueJob
 from walltime.wording import printable
 from walltime.workload import Workload
 
-TEXTS = {"user": "user", "group": "account", "queue": "qos"}
-"""Which text of a waiting job stands in which column of the log; the partition is there as well."""
-
+NAME_COLUMNS = ("user", "group", "queue", "partition", "executable")
 ANY_SIZE = 1_000_000_000
-"""Processors of the machine, which the advice does not depend on, and which Slurm's logs do not say."""
+"""Processors of the machine, which do not affect the advice, and which Slurm's logs do not contain."""
 KEPT = 600
-"""Seconds for which a prediction holds."""
+"""Seconds for which a prediction is reused."""
 FREE_TEXTS = frozenset(
     {"jobname", "submitline", "workdir", "comment", "admincomment", "systemcomment", "extra", "stdin", "stdout", "stderr"}
 )
@@ -32,50 +29,44 @@ NOT_READ = "the job log has not been read yet"
 
 
 class Advice:
-    """The predictor, having learned from the log of a cluster.
+    """A predictor that has learned from a cluster's log.
 
-    Raises WorkloadError if the log does not say what the predictor needs, or when it began, in Unix time.
+    Raises WorkloadError if the log lacks columns that the predictor needs, or its start in Unix time.
     """
 
     def __init__(self, predictor: Tang13, jobs: Workload):
         check_columns(predictor, jobs)
         if "executable" in predictor.columns:
             raise WorkloadError(
-                f"{predictor.label} needs the names of programs, which users choose, and which the side-car does not ask for",
+                f"{predictor.label} needs the names of programs, which users choose freely; the side-car does not use them",
                 "unsupported_predictor",
             )
         if jobs.origin.unix_start_time is None:
-            raise WorkloadError(f"{jobs.origin.name}: does not say when it began; take a log that sacct has printed")
+            raise WorkloadError(f"{jobs.origin.name}: the log has no start time; use a log printed by sacct")
         self._begin = jobs.origin.unix_start_time
         self._origin = jobs.origin
         self._learner = predictor.begin()
         _, end, known = log_ends(jobs)
-        columns = ("user", "group", "executable", "queue", "partition")
-        values: dict[str, Any] = {name: jobs.columns[name].tolist() for name in columns if name in jobs.columns}
-        values |= {
-            "requested": jobs.requested.tolist(),
-            "procs": jobs.procs.tolist(),
-            "runtime": jobs.runtime.tolist(),
-            "end": end.tolist(),
-        }
-        for k in range(len(jobs)):
-            if known[k] and values["runtime"][k] > 0 and values["requested"][k] > 0:
-                of_job = dict.fromkeys(columns, -1) | {name: values[k] for name, values in values.items()}
-                self._learner.observe(SimpleNamespace(**of_job))
+        columns = {name: jobs.columns[name] for name in NAME_COLUMNS if name in jobs.columns}
+        columns |= {"requested": jobs.requested, "procs": jobs.procs, "runtime": jobs.runtime, "end": end}
+        unknown = dict.fromkeys(NAME_COLUMNS, -1)
+        usable = known & (jobs.runtime > 0) & (jobs.requested > 0)
+        for row in zip(*(values[usable].tolist() for values in columns.values()), strict=True):
+            self._learner.observe(SimpleNamespace(**unknown | dict(zip(columns, row, strict=True))))
         self.jobs = int(known.sum())
         self._kept: dict[tuple[int, ...], float | None] = {}
-        self._kept_for = -1
+        self._kept_since = -1
 
     def predict(self, job: QueueJob, now: float) -> float | None:
-        """The runtime, s, of a waiting job at a Unix time; None if too little is known of jobs like it."""
+        """Return the predicted runtime, s, of a waiting job at a Unix time; None if the log has too few similar jobs."""
         if job.limit is None:
             return None
-        number = {column: self._origin.number_of(column, getattr(job, text)) for column, text in TEXTS.items()}
-        number["partition"] = self._origin.number_of("partition", job.partitions[0])
-        known = {**number, "requested": job.limit * 60, "procs": job.procs}
+        names = {"user": job.user, "group": job.account, "queue": job.qos, "partition": job.partitions[0]}
+        numbers = {column: self._origin.number_of(column, name) for column, name in names.items()}
+        known = {**numbers, "requested": job.limit * 60, "procs": job.procs}
         as_of = int(now) // KEPT * KEPT
-        if as_of != self._kept_for:  # a prediction looks at all earlier jobs of its kind, and many waiting jobs are alike
-            self._kept, self._kept_for = {}, as_of
+        if as_of != self._kept_since:  # a prediction reads all earlier jobs of its kind, and many waiting jobs are similar
+            self._kept, self._kept_since = {}, as_of
         kind = tuple(known.values())
         if kind not in self._kept:
             guess = self._learner.predict(SimpleNamespace(now=as_of - self._begin, **known))
@@ -83,10 +74,10 @@ class Advice:
         return self._kept[kind]
 
 
-class AdviceOfLog:
-    """The advice of a log file, read again when the file has changed; a file that has become unreadable leaves the old advice.
+class LogAdvice:
+    """Advice from a log file, read again when the file changes; if it becomes unreadable, the old advice stays.
 
-    It is read beside the rounds, which must not wait for it. `missing`: why there is no advice, empty if there is one.
+    A thread reads the file, because rounds must not wait for it. `missing`: why there is no advice, empty if there is one.
     """
 
     def __init__(self, predictor: Tang13, path: Path):
@@ -98,9 +89,9 @@ class AdviceOfLog:
         self.missing = NOT_READ
 
     def refresh(self) -> str | None:
-        """Begin to read the file if it has changed; returns what went wrong since the last call."""
+        """Begin to read the file if it has changed, and return the last error since the previous call."""
         wrong, self._wrong = self._wrong, ""
-        stamp = self._now()
+        stamp = self._file_stamp()
         if stamp != self._stamp and (self._reading is None or not self._reading.is_alive()):
             self._stamp = stamp
             self._reading = threading.Thread(target=self._try, daemon=True)
@@ -109,12 +100,12 @@ class AdviceOfLog:
 
     def read(self) -> Advice:
         """Read the file now; raises LogError or WorkloadError."""
-        self._stamp = self._now()
+        self._stamp = self._file_stamp()
         self.advice, self.missing = self._read(), ""
         return self.advice
 
     def predict(self, job: QueueJob, now: float) -> float | None:
-        """As `Advice.predict`; None without advice."""
+        """Predict as `Advice.predict` does; None without advice."""
         return None if self.advice is None else self.advice.predict(job, now)
 
     def _try(self) -> None:
@@ -123,7 +114,7 @@ class AdviceOfLog:
         except (WalltimeError, OSError, MemoryError) as error:
             self._wrong = str(error)
             if self.advice is None:
-                self.missing = f"there is nothing to learn from: {error}"
+                self.missing = f"no job log to learn from: {error}"
 
     def _read(self) -> Advice:
         from walltime.logs import read_log
@@ -131,7 +122,7 @@ class AdviceOfLog:
         check_texts(self._path)
         return Advice(self._predictor, read_log(self._path, time_zone="UTC").to_workload(procs=ANY_SIZE))
 
-    def _now(self) -> tuple[int, int]:
+    def _file_stamp(self) -> tuple[int, int]:
         try:
             status = self._path.stat()
         except OSError:
@@ -140,17 +131,17 @@ class AdviceOfLog:
 
 
 def check_texts(path: Path) -> None:
-    """Raise LogError for a table of sacct that has free texts, in which a user may have forged the jobs of others."""
+    """Raise LogError for a table of sacct with free texts, in which a user may have forged jobs of other users."""
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             heading = file.readline(10_000).decode(errors="replace")
     except (OSError, EOFError):
-        return  # whoever reads the log will say so
+        return  # the reader of the log reports it
     words = [word.strip().lower() for word in re.split(r"[|\x1f]", heading)]
     forgeable = [word for word in words if word in FREE_TEXTS] if any(word.startswith("jobid") for word in words) else []
     if forgeable:
         raise LogError(
-            f"{printable(path)}: has {forgeable[0]}, in which users can forge other jobs; print it without "
-            "submit lines and names, by walltime slurm sacct-command (--no-submit-line as well as no job names)",
+            f"{printable(path)}: has the field {forgeable[0]}, in which users can forge other jobs; print the log without submit lines "
+            "and job names, with walltime slurm sacct-command --no-submit-line --no-job-names",
             "forgeable_texts",
         )

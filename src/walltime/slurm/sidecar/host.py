@@ -1,14 +1,21 @@
-"""What the side-car runs on: the clock, the signals and the limits of time of its machine."""
+"""The machine that the side-car runs on: its clock, signals and systemd, and limits on time."""
 
 from __future__ import annotations
 
+import re
 import signal
+import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import FrameType
 from typing import Protocol
+
+from walltime.slurm.sidecar import installed_text
+
+_PLAIN = re.compile(r"[A-Za-z0-9_@+=:,./-]+")
 
 
 class Clock(Protocol):
@@ -18,26 +25,21 @@ class Clock(Protocol):
         """Unix time, s."""
 
     def monotonic(self) -> float:
-        """Seconds since some moment; never set anew."""
+        """Seconds since some moment; never set back."""
 
 
 class SystemClock:
-    """The time of this machine."""
+    """The clock of this machine."""
 
-    def time(self) -> float:
-        """Unix time, s."""
-        return time.time()
-
-    def monotonic(self) -> float:
-        """Seconds since some moment."""
-        return time.monotonic()
+    monotonic = staticmethod(time.monotonic)
+    time = staticmethod(time.time)
 
 
 @dataclass(frozen=True)
 class Host:
-    """The machine, the side-car's `user` in Slurm, and what is said to whom: `say` gets one line at a time.
+    """The machine: its clock, the side-car's `user` in Slurm, and the function `say` that prints one line.
 
-    `stopped`: asked in each round whether everything is to be taken back; `blocked`: why nothing may be adjusted, such as a missing log.
+    `stopped`: whether everything is to be taken back in this round; `blocked`: why nothing may be adjusted, such as a missing log.
     `stays`: whether more rounds will follow.
     """
 
@@ -50,23 +52,23 @@ class Host:
 
 
 class Budget:
-    """How long, s, and how many failures in a row are allowed in one go."""
+    """Limits on the time, s, and on consecutive failures of one step."""
 
     def __init__(self, clock: Clock, seconds: float, failures: int):
         self._clock, self._end, self._most, self._failed = clock, clock.monotonic() + seconds, failures, 0
 
     def count(self, worked: bool) -> None:
-        """Something worked, or failed."""
+        """Count a success or a failure."""
         self._failed = 0 if worked else self._failed + 1
 
     @property
     def spent(self) -> bool:
-        """Whether it is time to do something else."""
+        """Whether one of the limits is reached."""
         return self._failed >= self._most or self._clock.monotonic() >= self._end
 
 
 class Signals:
-    """SIGTERM and SIGINT, noticed instead of obeyed: `asked` says whether one came, and `wait` returns when one comes."""
+    """SIGTERM and SIGINT, which request a stop instead of ending the process."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
@@ -75,15 +77,52 @@ class Signals:
     def _note(self, number: int, frame: FrameType | None) -> None:
         self._event.set()
 
-    def asked(self) -> bool:
-        """Whether the side-car is to end."""
+    def stop_requested(self) -> bool:
+        """Whether a signal has come."""
         return self._event.is_set()
 
     def wait(self, seconds: float) -> None:
-        """Wait so long, or until it is to end."""
+        """Wait for this time, or until a signal comes."""
         self._event.wait(seconds)
 
     def restore(self) -> None:
-        """Give the signals back to those who had them before."""
+        """Restore the previous handlers."""
         for number, handler in self._before.items():
             signal.signal(number, handler)
+
+
+class Systemd:
+    """Sends notifications to systemd, if it listens (sd_notify)."""
+
+    def __init__(self, address: str | None):
+        self._address = "" if not address else "\0" + address[1:] if address.startswith("@") else address
+
+    def notify(self, *words: str) -> None:
+        """Send words such as `READY=1`, without waiting; failures are ignored."""
+        if self._address:
+            with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as one:
+                one.setblocking(False)
+                one.sendto("\n".join(words).encode(), self._address)
+
+    def alive(self) -> None:
+        """Notify systemd that the side-car is alive."""
+        self.notify("WATCHDOG=1")
+
+
+def systemd_units(words: Sequence[str], user: str, folders: Sequence[str] = ()) -> str:
+    """Return units, to be split into three files, that run this command as a user who may write into these folders."""
+    units = installed_text("systemd.units").replace("@USER@", user).replace("@COMMAND@", " ".join(map(_quoted, words)))
+    folders_line = " ".join(_quoted(f"-{folder}") for folder in folders)
+    return units.replace("@FOLDERS@", folders_line).replace("ReadWritePaths=\n", "")
+
+
+def _quoted(word: str) -> str:
+    """Return a word as systemd reads it.
+
+    >>> _quoted("a b%$"), _quoted("--act")
+    ('"a b%%$$"', '--act')
+    """
+    word = word.replace("%", "%%").replace("$", "$$")
+    if _PLAIN.fullmatch(word):
+        return word
+    return '"' + word.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'

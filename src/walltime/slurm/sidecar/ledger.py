@@ -1,4 +1,4 @@
-"""What the side-car has changed, on disk before it is changed: SQLite, one transaction for each intent and each effect."""
+"""The side-car's ledger: every change is on disk before it is made, in SQLite, one transaction for each intent and each effect."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from walltime.wording import printable
 
 
 class State(StrEnum):
-    """How far an adjustment has come."""
+    """The state of an adjustment."""
 
     INTENT = "intent"
     """written down; whether Slurm has the TimeMin is unknown"""
@@ -38,11 +38,11 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class Entry:
-    """An adjusted job. Its `time_min` never changes, so that a change that Slurm makes late is still known.
+    """An adjusted job. Its `time_min` never changes, so that a change that Slurm makes late is recognised.
 
-    `limit`: the user's limit, minutes, as last seen while the job waited. `longest`: the longest that its user can have chosen, None for
-    any. `restarts`: as last seen. `soft`: it was set under soft limits. `seen`: Unix time at which it was last written that the job is in
-    the queue. `doubt`: its user may have chosen more than `limit` unseen.
+    `limit`: the user's limit, minutes, as last seen while the job waited. `longest`: the longest limit that the user can have chosen, None
+    for any. `restarts`: as last seen. `soft`: whether TimeMin was set under soft limits. `seen`: Unix time at which the ledger last noted
+    that the job is in the queue. `doubt`: whether the user may have chosen more than `limit` unseen.
     """
 
     key: str
@@ -57,18 +57,18 @@ class Entry:
     doubt: bool = False
 
     def but(self, **changes: Any) -> Entry:
-        """A copy with these changes."""
+        """Return a copy with these changes."""
         return replace(self, **changes)
 
 
 @dataclass(frozen=True)
 class Event:
-    """What happened, for those who ask later; entries are forgotten when their jobs have left the queue.
+    """An event, kept for reviews; entries are removed when their jobs have left the queue.
 
-    `what`: `set`, `taken back`, `started` (with its limit whole), `started short`, `given back` (`detail`: the seconds left); of no
-    job: `alarm`, `failed`, `prolog missed`. `overdue`: it ended after its TimeMin (`detail`: by how many node-seconds, and its partition);
-    `in time`: it ended before. `time_min`, `limit`: minutes, the side-car's and the user's; `shown`: the limit that the job
-    had, None for none. `time`, `start`: Unix times, `start` 0 while unknown.
+    `what`: `set`, `taken back`, `started` (with its whole limit), `started short`, `given back` (`detail`: the seconds left), `overdue`
+    (ended after its TimeMin; `detail`: by how many node-seconds, and the partition) or `in time` (ended before); without a job: `alarm`,
+    `failed`, `prolog missed`. `time_min`, `limit`: minutes, the side-car's and the user's; `shown`: the job's limit, None for none.
+    `time`, `start`: Unix times, `start` 0 while unknown.
     """
 
     time: float
@@ -83,33 +83,32 @@ class Event:
 
 
 KEEP_EVENTS = 400 * 86_400
-"""Seconds for which it is known what happened."""
-COLUMNS = [f'"{column.name}"' for column in fields(Entry)]
-_EVENTS = ", ".join(f'"{column.name}"' for column in fields(Event))
+"""Seconds for which events are kept."""
+_ENTRY_COLUMNS, _EVENT_COLUMNS = (", ".join(f'"{column.name}"' for column in fields(kind)) for kind in (Entry, Event))
 VERSION = 1
-"""Of the tables."""
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
-"""What a disk says that takes nothing more: nothing of what may be short is known then, but it can be found."""
+"""The version of the tables."""
+DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
+"""Errors of a disk that cannot be written: the entries are unknown then, but short jobs can be found."""
 MARK = "mark"
-"""The note that the lock file repeats, so that a ledger that was replaced, or its lock file, is noticed."""
+"""The note that the lock file repeats, to detect that the ledger or its lock file was replaced."""
 _TABLES = f"""
-CREATE TABLE IF NOT EXISTS jobs ({", ".join(COLUMNS)}, PRIMARY KEY ("key"));
+CREATE TABLE IF NOT EXISTS jobs ({_ENTRY_COLUMNS}, PRIMARY KEY ("key"));
 CREATE TABLE IF NOT EXISTS notes (name PRIMARY KEY, value);
 CREATE TABLE IF NOT EXISTS changes (time REAL, key, what, detail);
-CREATE TABLE IF NOT EXISTS events ({", ".join(f'"{column.name}"' for column in fields(Event))});
+CREATE TABLE IF NOT EXISTS events ({_EVENT_COLUMNS});
 CREATE INDEX IF NOT EXISTS events_time ON events ("time");
 """
 
 
 class LedgerError(OutputError):
-    """The ledger cannot be written, so nothing may be changed that is not in it."""
+    """The ledger cannot be written, so changes that are not in it are forbidden."""
 
 
 class Ledger:
     """The ledger in a folder; one process at a time can have it open. Raises LedgerError.
 
-    Where it cannot be written, it is read at least, or is as empty as a new one, and `unwritable` says why. `lost`: that another one was
-    here before, which is gone. `exposed`: that others can reach into the folder.
+    A ledger that cannot be written is read, or is empty, and `unwritable` is the reason. `lost`: a message that an earlier ledger is gone.
+    `exposed`: a message that other users can access the folder.
     """
 
     def __init__(self, folder: Path):
@@ -126,28 +125,27 @@ class Ledger:
             raise
 
     def _take_lock(self) -> None:
-        """Nobody else may be able to take the lock: whoever can open its file can keep the side-car from starting."""
+        """Lock the ledger. Other users must not be able to open the lock's file: they could keep the side-car from starting."""
         try:
             status = self.folder.stat()
             if status.st_mode & 0o077 and status.st_uid == os.geteuid():
                 self.folder.chmod(0o700)
             elif status.st_mode & 0o077:
-                self.exposed = f"{printable(self.folder)}: others may reach into it; make it a folder of the side-car's own, with mode 700"
+                self.exposed = (
+                    f"{printable(self.folder)}: other users can access it; use a folder that belongs to the side-car, with mode 700"
+                )
             self._lock = os.fdopen(os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "r+")
             with suppress(OSError):
                 os.fchmod(self._lock.fileno(), 0o600)
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             self._lock.close()
-            raise LedgerError(
-                f"{printable(self.folder)}: another side-car uses this ledger; end that one first", "ledger_in_use"
-            ) from error
+            raise LedgerError(f"{printable(self.folder)}: another side-car uses this ledger; end it first", "ledger_in_use") from error
         except OSError as error:
-            if not self._file.is_file() and error.errno not in NO_ROOM:
-                raise LedgerError(
-                    f"{printable(self.folder)}: cannot be used as a ledger ({(error.strerror or str(error)).lower()})", "unusable_ledger"
-                ) from error
-            self.unwritable = f"{printable(self.folder)}: cannot be written ({(error.strerror or str(error)).lower()})"
+            reason = (error.strerror or str(error)).lower()
+            if not self._file.is_file() and error.errno not in DISK_ERRORS:
+                raise LedgerError(f"{printable(self.folder)}: cannot be used as a ledger ({reason})", "unusable_ledger") from error
+            self.unwritable = f"{printable(self.folder)}: cannot be written ({reason})"
             self._lock = Path(os.devnull).open("r+")  # noqa: SIM115 - kept as long as this ledger
 
     def _open(self) -> None:
@@ -156,27 +154,25 @@ class Ledger:
         self._base.execute("PRAGMA synchronous=FULL")
         [version] = self._base.execute("PRAGMA user_version").fetchone()
         if version > VERSION:
-            raise LedgerError(f"{printable(self._file)}: was written by a later version of the side-car; use that one", "later_version")
+            raise LedgerError(f"{printable(self._file)}: written by a later version of the side-car; use that version", "later_version")
         self._base.executescript(_TABLES)
         self._base.execute(f"PRAGMA user_version = {VERSION}")
         self._file.chmod(0o600)
         self._check_mark()
 
     def _check_mark(self) -> None:
-        """Compare the mark in the ledger with that in the lock file, and put a new one into both."""
+        """Compare the ledger's mark with the lock file's, and put a new mark into both."""
         self._lock.seek(0)
         expected, noted = self._lock.read().split(), self.noted(MARK)
         if noted not in (expected or [""]):
-            what = (
-                "is not the one that was here last" if expected and noted else "is new here" if expected else "was put here from elsewhere"
-            )
-            self.lost = f"{printable(self._file)}: {what}"
+            change = "not the previous ledger" if expected and noted else "a new ledger" if expected else "a ledger from another place"
+            self.lost = f"{printable(self._file)}: {change}"
         if self.unwritable:
             return
         mark = secrets.token_hex(8)
-        try:  # whenever this is interrupted, the lock file has the mark of the ledger
+        try:  # whenever this is interrupted, the lock file contains the ledger's mark
             self._write_lock(f"{noted} {mark}")
-            self._write_note(MARK, mark)
+            self.note(MARK, mark)
             self._write_lock(mark)
         except (OSError, LedgerError) as error:
             self.unwritable = str(error)
@@ -189,33 +185,33 @@ class Ledger:
         os.fsync(self._lock.fileno())
 
     def _open_to_read(self, error: sqlite3.Error) -> None:
-        """The ledger as it is, or an empty one in memory that nothing goes into; raises LedgerError if it is none."""
+        """Open the ledger read-only, or an empty read-only one in memory; raises LedgerError for a file that is not a ledger."""
         if hasattr(self, "_base"):
             self._base.close()
         self.unwritable = f"{printable(self._file)}: cannot be written ({error})"
-        why = error
-        for how in ("mode=ro", "mode=ro&immutable=1"):
+        reason = error
+        for mode in ("mode=ro", "mode=ro&immutable=1"):
             base = None
             try:
-                base = sqlite3.connect(f"{self._file.absolute().as_uri()}?{how}", uri=True, isolation_level=None)
+                base = sqlite3.connect(f"{self._file.absolute().as_uri()}?{mode}", uri=True, isolation_level=None)
                 base.execute("SELECT 1 FROM jobs").fetchone()
             except sqlite3.Error as fault:
                 if base is not None:
                     base.close()
-                why = fault
+                reason = fault
                 continue
             self._base = base
             return
-        if self._file.is_file() and self._file.stat().st_size and "no such table" not in str(why):
+        if self._file.is_file() and self._file.stat().st_size and "no such table" not in str(reason):
             self._lock.close()
-            raise LedgerError(f"{printable(self._file)}: is no ledger, or cannot be written ({error})", "not_a_ledger") from error
+            raise LedgerError(f"{printable(self._file)}: not a ledger, or cannot be written ({error})", "not_a_ledger") from error
         self._base = sqlite3.connect(":memory:", isolation_level=None)
         self._base.executescript(_TABLES)
         self._base.execute("PRAGMA query_only=ON")
         self._check_mark()
 
     def open_again(self) -> None:
-        """Open for writing what could only be read, or not be made, at the start; raises LedgerError if it still cannot be written."""
+        """Open an unwritable ledger again, for writing; raises LedgerError if it still cannot be written."""
         if not self.unwritable:
             return
         self._lock.close()
@@ -226,33 +222,31 @@ class Ledger:
             raise LedgerError(self.unwritable)
 
     def close(self) -> None:
-        """Close the ledger and let others have it."""
+        """Close the ledger and unlock it."""
         self._base.close()
         self._lock.close()
 
     def entries(self) -> dict[str, Entry]:
-        """The adjusted jobs, by key."""
+        """Return the adjusted jobs, by key."""
         try:
-            rows = self._base.execute(f"SELECT {', '.join(COLUMNS)} FROM jobs").fetchall()
+            rows = self._base.execute(f"SELECT {_ENTRY_COLUMNS} FROM jobs").fetchall()
         except sqlite3.Error as error:
             raise LedgerError(f"{printable(self.folder)}: the ledger cannot be read ({error})") from error
-        entries = (Entry(*row) for row in rows)
+        entries = [Entry(*row) for row in rows]
         return {
-            entry.key: entry.but(state=State(entry.state), soft=bool(entry.soft), doubt=bool(entry.doubt) or bool(self.lost))
-            for entry in entries
+            entry.key: entry.but(state=State(entry.state), soft=bool(entry.soft), doubt=bool(entry.doubt or self.lost)) for entry in entries
         }
 
     def write(self, entry: Entry, now: float, detail: str = "") -> None:
-        """Write an entry, and that it came to this; on disk when this returns."""
-        marks = ", ".join("?" * len(COLUMNS))
+        """Write an entry, and log this change of it; both are on disk when this returns."""
         with self._transaction():
-            self._base.execute(f"INSERT OR REPLACE INTO jobs VALUES ({marks})", astuple(entry))
+            self._base.execute(f"INSERT OR REPLACE INTO jobs VALUES ({_marks(entry)})", astuple(entry))
             self._base.execute("INSERT INTO changes VALUES (?, ?, ?, ?)", (now, entry.key, str(entry.state), detail))
 
     def remember(self, event: Event) -> None:
-        """Enter what has happened; it stays for KEEP_EVENTS."""
+        """Enter an event; it stays for KEEP_EVENTS."""
         with self._transaction():
-            self._base.execute(f"INSERT INTO events VALUES ({', '.join('?' * len(fields(Event)))})", astuple(event))
+            self._base.execute(f"INSERT INTO events VALUES ({_marks(event)})", astuple(event))
 
     def forget(self, keys: list[str]) -> None:
         """Remove the entries of jobs that have left the queue."""
@@ -264,14 +258,11 @@ class Ledger:
 
     def note(self, name: str, value: str) -> None:
         """Remember a value."""
-        self._write_note(name, value)
-
-    def _write_note(self, name: str, value: str) -> None:
         with self._transaction():
             self._base.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", (name, value))
 
     def noted(self, name: str) -> str:
-        """A remembered value; empty if there is none."""
+        """Return a remembered value; empty if there is none."""
         try:
             row = self._base.execute("SELECT value FROM notes WHERE name = ?", (name,)).fetchone()
         except sqlite3.Error:
@@ -279,13 +270,11 @@ class Ledger:
         return "" if row is None else str(row[0])
 
     def events_since(self, time: float, *what: str) -> list[Event]:
-        """What of these kinds has happened since a Unix time, in order; nothing if it cannot be read."""
+        """Return the events of these kinds since a Unix time, in order; none if they cannot be read."""
         marks = ", ".join("?" * len(what))
+        query = f"SELECT {_EVENT_COLUMNS} FROM events WHERE time >= ? AND what IN ({marks}) ORDER BY time, rowid"
         try:
-            rows = self._base.execute(
-                f"SELECT {_EVENTS} FROM events WHERE time >= ? AND what IN ({marks}) ORDER BY time, rowid", (time, *what)
-            )
-            return [Event(*row) for row in rows]
+            return [Event(*row) for row in self._base.execute(query, (time, *what))]
         except sqlite3.Error:
             return []
 
@@ -304,13 +293,17 @@ class Ledger:
             raise LedgerError(f"{printable(self.folder)}: the ledger cannot be written ({error})") from error
 
 
+def _marks(row: Entry | Event) -> str:
+    return ", ".join("?" * len(fields(row)))
+
+
 def open_ledger(folder: Path, say: Callable[[str], None]) -> Ledger:
-    """The ledger, or a new one beside what cannot be read, which would otherwise keep its jobs from being looked after."""
+    """Open the ledger; rename an unreadable one and open a new one, so that the jobs are still watched."""
     try:
         return Ledger(folder)
     except LedgerError as error:
         damaged = folder / "ledger.sqlite"
-        if "is no ledger" not in str(error):
+        if error.code != "not_a_ledger":
             raise
         aside = damaged.with_name(f"ledger.damaged-{secrets.token_hex(4)}")
         try:
@@ -324,13 +317,13 @@ def open_ledger(folder: Path, say: Callable[[str], None]) -> Ledger:
 
 
 def read_events(folder: Path) -> list[Event]:
-    """What a ledger says has happened, in order; also while a side-car uses it. Raises LedgerError."""
+    """Return the events of a ledger, in order, even while a side-car uses it. Raises LedgerError."""
     path = folder / "ledger.sqlite"
     if not path.is_file():
-        raise LedgerError(f"{printable(folder)}: is no ledger; name the folder that the side-car has its ledger in", "not_a_ledger")
+        raise LedgerError(f"{printable(folder)}: not a ledger; name the folder of the side-car's ledger", "not_a_ledger")
     try:
         with closing(sqlite3.connect(path, timeout=30)) as base:
-            rows = base.execute(f"SELECT {_EVENTS} FROM events ORDER BY time, rowid").fetchall()
+            rows = base.execute(f"SELECT {_EVENT_COLUMNS} FROM events ORDER BY time, rowid").fetchall()
     except sqlite3.Error as error:
         raise LedgerError(f"{printable(path)}: the ledger cannot be read ({error})") from error
     return [Event(*row) for row in rows]

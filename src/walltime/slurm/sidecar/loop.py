@@ -1,43 +1,43 @@
-"""Round after round, until a signal."""
+"""The side-car's rounds, one after the other until it is to end."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from walltime.slurm.sidecar.report import Report
+from walltime.slurm.sidecar.metrics import Report
 from walltime.slurm.sidecar.round import Sidecar
 
 LAST_ROUNDS = 3
-"""So many rounds in which nothing more could be given or taken back end a side-car that is to end."""
+"""After this many rounds in which nothing more could be given or taken back, a side-car that is to end does so."""
 PATIENCE = 120
-"""Seconds for which systemd is asked to wait for each of them."""
+"""Seconds for which systemd is asked to wait for each of the last rounds."""
 
 
-def keep_on(
+def run_rounds(
     sidecar: Sidecar,
     every: float,
-    asked: Callable[[], bool],
+    stop_requested: Callable[[], bool],
     wait: Callable[[float], None],
-    done: Callable[[Report], None],
-    tell: Callable[..., None] = lambda *words: None,
+    after_round: Callable[[Report], None],
+    notify: Callable[..., None] = lambda *words: None,
 ) -> None:
-    """Rounds every so many seconds until asked to end; then rounds that take everything back, as nobody watches any more.
+    """Run a round every `every` seconds until a stop is requested; then rounds that take everything back.
 
-    `sidecar.stopped` must say yes once it is asked to end. `tell`: of systemd, which is asked to wait.
+    `sidecar.stopped` must be true once a stop is requested. `notify`: informs systemd, and asks it to wait.
     """
-    while not asked():
+    while not stop_requested():
         begin = sidecar.clock.monotonic()
-        done(sidecar.round())
-        tell("READY=1", "WATCHDOG=1")
+        after_round(sidecar.round())
+        notify("READY=1", "WATCHDOG=1")
         wait(max(every - (sidecar.clock.monotonic() - begin), 1.0))
     if sidecar.ledger is None:
         return
-    tell("STOPPING=1")
+    notify("STOPPING=1")
     idle = 0
     while idle < LAST_ROUNDS:
-        tell(f"EXTEND_TIMEOUT_USEC={PATIENCE * 1_000_000}", "WATCHDOG=1")
+        notify(f"EXTEND_TIMEOUT_USEC={PATIENCE * 1_000_000}", "WATCHDOG=1")
         report = sidecar.round()
-        done(report)
+        after_round(report)
         if report.answered and not (report.failures or report.adjusted or report.untaken or report.taken_back or report.given_back):
             break
         idle = 0 if report.taken_back or report.given_back else idle + 1

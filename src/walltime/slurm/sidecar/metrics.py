@@ -1,42 +1,77 @@
-"""What operators see of the side-car: metrics for Prometheus, in a file for node_exporter's textfile collector."""
+"""The report of a round, and metrics for Prometheus, in a file for node_exporter's textfile collector."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from walltime.files import whole_file
 from walltime.slurm.configuration import Mode
-from walltime.slurm.sidecar.report import Report
-from walltime.slurm.sidecar.round import Sidecar
+
+if TYPE_CHECKING:
+    from walltime.slurm.sidecar.round import Sidecar
+
+
+@dataclass
+class Report:
+    """The report of a round.
+
+    `answered`: whether Slurm answered. `why`: why nothing is adjusted. `wanted`: the TimeMin (minutes) of jobs that would be adjusted;
+    `left`: why other jobs are left alone. `least_left`: the least time, s, that a job had left when its limit was raised. `untaken`: the
+    number of jobs that have the side-car's TimeMin.
+    """
+
+    answered: bool = False
+    mode: Mode = Mode.ADVICE
+    why: str = ""
+    waiting: int = 0
+    adjusted: int = 0
+    set_now: int = 0
+    taken_back: int = 0
+    given_back: int = 0
+    failures: int = 0
+    alarms: int = 0
+    untaken: int = 0
+    least_left: float | None = None
+    wanted: dict[str, int] = field(default_factory=dict)
+    left: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def reasons(self) -> Mapping[str, int]:
+        """The number of waiting jobs that are left alone, by reason."""
+        return dict(sorted(Counter(self.left.values()).items()))
+
+    def line(self) -> str:
+        """Return the round in one line."""
+        why = f" ({self.why})" if self.why else ""
+        numbers = {"set": self.set_now, "taken back": self.taken_back, "given back": self.given_back, "failures": self.failures}
+        parts = [f"{self.mode}{why}: {self.waiting} waiting, {self.adjusted + self.set_now} adjusted"]
+        return ", ".join(parts + [f"{count} {name}" for name, count in numbers.items() if count])
+
 
 GAUGES: Mapping[str, tuple[str, Callable[[Report, Sidecar], int]]] = {
-    "waiting_jobs": ("Jobs that wait.", lambda report, _: report.waiting),
-    "adjusted_jobs": ("Waiting jobs that have a TimeMin of the side-car.", lambda report, _: report.adjusted + report.set_now),
-    "wanted_jobs": ("Further jobs that it would adjust.", lambda report, _: len(report.wanted) - report.set_now),
-    "short_jobs": ("Running jobs whose limit is to be raised.", lambda _, sidecar: sidecar.short),
-    "untaken_jobs": (
-        "Jobs with a TimeMin of the side-car, also those from which it is to be taken back.",
-        lambda report, _: report.untaken,
-    ),
+    "waiting_jobs": ("Waiting jobs.", lambda report, _: report.waiting),
+    "adjusted_jobs": ("Waiting jobs with the side-car's TimeMin.", lambda report, _: report.adjusted + report.set_now),
+    "wanted_jobs": ("Further jobs that the side-car would adjust.", lambda report, _: len(report.wanted) - report.set_now),
+    "short_jobs": ("Running jobs whose limit must be raised.", lambda _, sidecar: sidecar.short),
+    "untaken_jobs": ("Jobs with the side-car's TimeMin, also if it is to be taken back.", lambda report, _: report.untaken),
     "late_heads": (
-        "Partitions in which nothing is adjusted, as the head of the queue has waited too long.",
+        "Partitions without adjustments, because the head of the queue has waited too long.",
         lambda _, sidecar: len(sidecar.heads.late(sidecar.clock.time(), sidecar.settings)),
     ),
-    "quarantined_users": (
-        "Users who lower limits that were raised, and whose jobs are left alone.",
-        lambda _, sidecar: len(sidecar.back.quarantine),
-    ),
-    "acting": ("1 if it adjusts, 0 if not.", lambda report, _: report.mode is not Mode.ADVICE and not report.why),
+    "quarantined_users": ("Users whose jobs are left alone: they lower raised limits.", lambda _, sidecar: len(sidecar.back.quarantine)),
+    "acting": ("1 if the side-car adjusts jobs, else 0.", lambda report, _: report.mode is not Mode.ADVICE and not report.why),
     "may_act": (
-        "1 if it was started to adjust, and nobody has stopped it.",
+        "1 if the side-car was started to adjust jobs and has not been stopped.",
         lambda _, sidecar: sidecar.ledger is not None and not sidecar.stopped(),
     ),
-    "floor_seconds": ("What a shortened job has at least, from its start.", lambda _, sidecar: sidecar.settings.floor * 60),
+    "floor_seconds": ("The shortest limit of a shortened job, from its start.", lambda _, sidecar: sidecar.settings.floor * 60),
     "last_try_seconds": ("Unix time of the last round.", lambda _, sidecar: int(sidecar.clock.time())),
 }
-"""What each round tells of the present: its meaning, and its value."""
+"""The present state after each round: the meaning of a metric, and its value."""
 COUNTERS: Mapping[str, tuple[str, Callable[[Report], int]]] = {
     "set": ("TimeMin set.", lambda report: report.set_now),
     "taken_back": ("TimeMin taken back.", lambda report: report.taken_back),
@@ -46,14 +81,11 @@ COUNTERS: Mapping[str, tuple[str, Callable[[Report], int]]] = {
     "rounds_tried": ("Rounds.", lambda report: 1),
     "rounds_answered": ("Rounds in which Slurm answered.", lambda report: report.answered),
 }
-"""What is summed up over all rounds."""
+"""Sums over all rounds: the meaning of a metric, and what a round adds to it."""
 
 
 class Metrics:
-    """The file, written anew after each round.
-
-    `wrong`: why the last one could not be written.
-    """
+    """The file of metrics, replaced after each round; `wrong`: why it could not be written, empty if it could."""
 
     def __init__(self, path: Path, say: Callable[[str], None]):
         self._path, self._say = path, say
@@ -62,9 +94,9 @@ class Metrics:
         self._answered_at = 0.0
         try:
             there = path.parent.is_dir()
-        except OSError:  # it cannot be looked for
+        except OSError:  # the folder above is not readable
             there = False
-        self.wrong = "" if there else f"{path.parent}: there is no such folder, in which the metrics are to be written"
+        self.wrong = "" if there else f"{path.parent}: no such folder; the metrics cannot be written"
 
     def write(self, report: Report, sidecar: Sidecar) -> None:
         """Write the metrics of a round."""
@@ -74,13 +106,13 @@ class Metrics:
             self._least_left = report.least_left if self._least_left is None else min(self._least_left, report.least_left)
         rows: list[tuple[str, str, str, Any]] = []
         rows += [(name, meaning, "gauge", value(report, sidecar)) for name, (meaning, value) in GAUGES.items()]
-        answered = "Unix time of the last round in which Slurm answered, 0 if there was none."
+        answered = "Unix time of the last round in which Slurm answered, 0 for none."
         rows.append(("last_answer_seconds", answered, "gauge", self._answered_at))
-        for name, (meaning, more) in COUNTERS.items():
-            self._sums[name] += more(report)
+        for name, (meaning, increase) in COUNTERS.items():
+            self._sums[name] += increase(report)
             rows.append((f"{name}_total", meaning, "counter", self._sums[name]))
         if self._least_left is not None:
-            meaning = "What the shortest job had left of its shortened limit when it was raised."
+            meaning = "The least time that a job had left of its shortened limit when the limit was raised."
             rows.append(("least_seconds_left", meaning, "gauge", round(self._least_left)))
         texts = [
             f"# HELP walltime_adjust_{name} {meaning}\n# TYPE walltime_adjust_{name} {kind}\nwalltime_adjust_{name} {int(value)}\n"

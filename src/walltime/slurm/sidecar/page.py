@@ -1,4 +1,4 @@
-"""The side-car's page, and the rows of `walltime slurm what-happened`: what it did, which promises broke, what it gained."""
+"""The side-car's page, and the output of `walltime slurm what-happened`: adjustments, broken promises, gain."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 UNKNOWN = "-"
 MOST_ROWS = 200
-"""So many rows of a table are on the page, so many fewer in the terminal."""
+"""The most rows of a table on the page."""
 RUN_COLUMNS = (
     *("job", "user", "started (UTC)", "predicted", "TimeMin", "ran", "limit"),
     *("ahead of", "by backfill", "left when raised", "ended"),
@@ -34,7 +34,7 @@ RECORDED = "recorded: the side-car's ledger and the job log"
 
 
 def run_row(run: Run) -> list[str]:
-    """A row of text; the columns are `RUN_COLUMNS`."""
+    """Return the texts of a row with the columns `RUN_COLUMNS`."""
     return [
         run.key,
         sanitize(run.user, 20),
@@ -50,68 +50,68 @@ def run_row(run: Run) -> list[str]:
     ]
 
 
-def alarm(review: Review) -> str:
-    """The first line: jobs that were ended before their users' limits; empty if there is none."""
-    if not review.killed:
+def killed_alarm(review: Review) -> str:
+    """Return a warning about jobs that were ended before their users' limits; empty if there are none."""
+    killed = review.killed
+    if not killed:
         return ""
-    told = ", ".join(
+    shown = ", ".join(
         f"{run.key} of {sanitize(run.user, 20)} after {human_time(run.runtime or 0)} of {human_time(run.limit)}"
-        + (" (its limit was whole, and somebody lowered it while it ran)" if run.lowered else "")
-        for run in review.killed[:20]
+        + (" (its limit was whole, and was lowered while it ran)" if run.lowered else "")
+        for run in killed[:20]
     )
-    more = f", and {len(review.killed) - 20:,} more" if len(review.killed) > 20 else ""
-    count = "1 JOB WAS" if len(review.killed) == 1 else f"{len(review.killed):,} JOBS WERE"
-    return f"{count} ENDED BEFORE THE USER'S LIMIT: {told}{more}. Stop the side-car, and find out why."
+    more = f", and {len(killed) - 20:,} more" if len(killed) > 20 else ""
+    count = "1 JOB WAS" if len(killed) == 1 else f"{len(killed):,} JOBS WERE"
+    return f"{count} ENDED BEFORE THE USER'S LIMIT: {shown}{more}. Stop the side-car, and find the cause."
 
 
-def sentences(review: Review) -> list[str]:
-    """What happened, what is recorded first; with the alarm as the first sentence, if there is one."""
-    holes, broken = review.in_holes, review.broken
+def review_sentences(review: Review) -> list[str]:
+    """Return what happened, in sentences; the alarm comes first, if there is one."""
+    holes, raised = review.in_holes, review.given_back
     hours = f"{review.processor_hours:,.1f} processor-hours"
     hours = hours if review.node_hours is None else f"{review.node_hours:,.1f} node-hours ({hours})"
     ahead = sum(run.ahead_of > 0 for run in holes)
-    said = [alarm(review)] if review.killed else []
-    said += [
+    given_back = "the side-car raised no limit"
+    if raised:
+        given_back = (
+            f"the side-car raised {len(raised):,} limits, the one with the least time left ({raised[0].key}) "
+            f"{human_time(raised[0].left or 0)} before its end"
+        )
+    sentences = [killed_alarm(review)] if review.killed else []
+    sentences += [
         f"{clock(int(review.since))} to {clock(int(review.until))} UTC, {RECORDED}:",
-        f"{_jobs(review.adjusted, 'got', 'got')} a TimeMin, {len(review.runs):,} of adjusted ones started, {len(holes):,} by backfill, "
-        f"{ahead:,} of them ahead of jobs that had waited for longer; {hours} ran in holes.",
-        f"{sum(run.short for run in review.runs):,} were seen with a shortened limit; {_given_back(review)}.",
-        f"{len(broken):,} of the backfilled ones outlived their TimeMin: for these the prediction was too short.",
+        f"{_jobs(review.adjusted)} got a TimeMin; {len(review.runs):,} adjusted ones started, {len(holes):,} by backfill, {ahead:,} "
+        f"of them ahead of jobs that had waited longer; {hours} ran in holes.",
+        f"{sum(run.short for run in review.runs):,} were seen with a shortened limit; {given_back}.",
+        f"{len(review.broken):,} backfilled jobs outlived their TimeMin: their predictions were too short.",
     ]
     if review.not_in_log:
-        said.append(f"{review.not_in_log:,} that started are not in the log; it may end too early.")
+        sentences.append(f"{_jobs(review.not_in_log)} that started are not in the log; it may end too early.")
     if review.alarms or review.failures:
-        said.append(f"{len(review.alarms):,} alarms, {len(review.failures):,} commands that failed or give-backs that were missed.")
+        sentences.append(f"{len(review.alarms):,} alarms; {len(review.failures):,} failed commands or missed give-backs.")
     if review.delays is not None:
         hours_late = sum(one.seconds for one in review.delays) / 3600
-        said.append(
-            f"Simulated with {review.simulated}: {_jobs(len(review.delays), 'starts', 'start')} later because others outlived their "
-            "TimeMin, "
-            f"{hours_late:,.1f} h together" + (f", {human_time(review.delays[0].seconds)} at most." if review.delays else ".")
+        longest = f", at most {human_time(review.delays[0].seconds)}" if review.delays else ""
+        sentences.append(
+            f"Simulated with {review.simulated}: {_jobs(len(review.delays))} delayed because others outlived their TimeMin, "
+            f"by {hours_late:,.1f} h in total{longest}."
         )
-    return said
+    return sentences
 
 
-def _jobs(count: int, one: str, several: str) -> str:
-    return f"1 job {one}" if count == 1 else f"{count:,} jobs {several}"
+def _jobs(count: int) -> str:
+    return "1 job" if count == 1 else f"{count:,} jobs"
 
 
-def _given_back(review: Review) -> str:
-    if not review.given_back:
-        return "the side-car had to raise none"
-    least = review.given_back[0]
-    return (
-        f"the side-car raised {len(review.given_back):,}, the one with the least time left ({least.key}) "
-        f"{human_time(least.left or 0)} before its end"
-    )
-
-
-def tables_of(review: Review, most: int = 20) -> list[Table]:
-    """What went wrong, the worst first."""
+def review_tables(review: Review, most: int = 20) -> list[Table]:
+    """Return tables of failures, broken promises and delays, the worst first."""
     tables = []
     for title, runs in (
         ("ended before the user's limit", review.killed),
-        ("broken promises: backfilled, and outlived TimeMin (recorded)", sorted(review.broken, key=_beyond, reverse=True)),
+        (
+            "broken promises: backfilled, and outlived TimeMin (recorded)",
+            sorted(review.broken, key=lambda run: run.time_min - (run.runtime or 0)),
+        ),
         ("limits that the side-car raised, with the least time left first (recorded)", review.given_back),
     ):
         if runs:
@@ -121,118 +121,86 @@ def tables_of(review: Review, most: int = 20) -> list[Table]:
             [one.key, sanitize(one.user, 20), clock(one.expected), clock(one.start), human_time(one.seconds)]
             for one in review.delays[:most]
         ]
-        tables.append(Table(DELAY_COLUMNS, rows, "jobs that start later because of broken promises (simulated)", texts=2))
+        tables.append(Table(DELAY_COLUMNS, rows, "jobs delayed by broken promises (simulated)", texts=2))
     for title, lines in (("alarms", review.alarms), ("failures", review.failures)):
         if lines:
-            rows = [[clock(int(time)), sanitize(what, 200)] for time, what in lines[-most:]]
+            rows = [[clock(int(time)), sanitize(message, 200)] for time, message in lines[-most:]]
             tables.append(Table(("time (UTC)", "what"), rows, title, texts=2))
     return tables
 
 
-def _beyond(run: Run) -> int:
-    return (run.runtime or 0) - run.time_min
-
-
-def missed(answer: WhatIf, most: int = MOST_ROWS) -> tuple[int, int, Table]:
-    """Jobs of the simulated world with the side-car that start after their first reserved start: how many, of how many, and which."""
-    schedule = answer.effects[0].schedule
-    late = schedule.start - schedule.reserved_start
-    reserved = schedule.reserved_start >= 0
-    broken = np.flatnonzero(reserved & (late > 0))
-    broken = broken[np.argsort(-late[broken], kind="stable")]
-    zero = schedule.workload.origin.unix_start_time
-
-    def when(time: int) -> str:
-        return human_time(time) if zero is None else clock(zero + time)
-
-    rows = [
-        [
-            str(schedule.workload.job_id[k]),
-            _user(schedule.workload, k),
-            when(int(schedule.reserved_start[k])),
-            when(int(schedule.start[k])),
-            human_time(int(late[k])),
-        ]
-        for k in broken[:most].tolist()
-    ]
-    return len(broken), int(reserved.sum()), Table(PROMISE_COLUMNS, rows, "Broken promises of the simulation", texts=2)
-
-
-def _user(jobs: Workload, place: int) -> str:
-    number = int(jobs.columns["user"][place]) if "user" in jobs.columns else -1
-    return sanitize(jobs.origin.name_of("user", number), 20) if number >= 0 else UNKNOWN
-
-
-def answer(world: WhatIf) -> str:
-    """What the side-car gains, in a sentence."""
+def gain_sentence(world: WhatIf) -> str:
+    """Return the side-car's gain in a sentence."""
     effect = world.effects[0]
     wait, ratio = effect.differences["mean_wait"], effect.differences["mean_bounded_slowdown"]
-    trust = "" if not effect.doubts else f" Do not trust this yet: {'; '.join(effect.doubts)}."
+    doubts = "" if not effect.doubts else f" Do not trust this yet: {'; '.join(effect.doubts)}."
     return (
         f"With the side-car the mean wait is {human_time(wait.changed)}, without it {human_time(wait.today)} ({signed(wait.difference)}); "
-        f"the mean bounded slowdown {ratio.changed:.3g} instead of {ratio.today:.3g}. Both are simulated, on the jobs of the log.{trust}"
+        f"the mean bounded slowdown {ratio.changed:.3g} instead of {ratio.today:.3g}. Both are simulated, on the jobs of the log.{doubts}"
     )
 
 
-def recorded(world: WhatIf) -> str:
-    """The recorded waits beside those of the simulation without the side-car, in a sentence."""
+def calibration_sentence(world: WhatIf) -> str:
+    """Return the recorded waits and the waits simulated without the side-car, in a sentence."""
     if world.calibration is None:
-        return "The log records no waits, so nothing is known of how far the simulation resembles the machine."
+        return "The log records no waits, so it is unknown how closely the simulation resembles the machine."
     all_jobs = world.calibration.overall
     return (
-        f"Recorded was a mean wait of {human_time(all_jobs.mean_recorded)} (median {human_time(all_jobs.median_recorded)}); the simulation "
+        f"The recorded mean wait is {human_time(all_jobs.mean_recorded)} (median {human_time(all_jobs.median_recorded)}); the simulation "
         f"without the side-car has {human_time(all_jobs.mean_simulated)} ({human_time(all_jobs.median_simulated)}) for the same jobs."
     )
 
 
 def adjust_page(review: Review | None, world: WhatIf | None, jobs: Workload, settings: Mapping[str, Any] | None = None) -> Page:
-    """The page of what happened, by the ledger, and what was gained, by simulation; either may be None."""
+    """Return the page of what happened, by the ledger, and of the gain, by simulation; either may be None."""
     name = sanitize(jobs.origin.name)
-    answers = [] if review is None else [review_answer(review)]
-    picture = None if review is None else runs_drawing(review)
-    sections, caveats = [], []
+    answers, sections, caveats, numbers, picture = [], [], [], [], None
     if review is not None:
-        told = sentences(review)
-        tables = [block for table in tables_of(review, MOST_ROWS) for block in (Heading(_capital(table.title)), table)]
+        answers, picture = [review_answer(review)], runs_drawing(review)
+        tables = review_tables(review, MOST_ROWS)
         if review.runs:
-            every = Table(RUN_COLUMNS, [run_row(run) for run in review.runs[-MOST_ROWS:]], "all adjusted jobs that started", texts=2)
-            tables += [Heading(_capital(every.title)), every]
-        sections.append(Section("What happened", [*map(Paragraph, told), *tables]))
+            rows = [run_row(run) for run in review.runs[-MOST_ROWS:]]
+            tables.append(Table(RUN_COLUMNS, rows, "all adjusted jobs that started", texts=2))
+        blocks = [block for table in tables for block in (Heading(table.title[:1].upper() + table.title[1:]), table)]
+        sections.append(Section("What happened", [*map(Paragraph, review_sentences(review)), *blocks]))
         caveats += list(review.notes)
         if review.delays is not None:
             caveats.append(
-                "Delays of other jobs are simulated: the log with the TimeMin of the ledger, once as it ran and once with every broken "
-                "promise kept. Which job would really have started when, nobody knows."
+                "Delays of other jobs are simulated: the log with the ledger's TimeMin, once as it ran and once with every broken promise "
+                "kept. The real start times without adjustments are unknown."
             )
+        numbers = [  # the first must be 0
+            ("killed before the users' limits", f"{len(review.killed):,} of {len(review.runs):,}"),
+            ("started by backfill", f"{len(review.in_holes):,}"),
+            ("limits given back", f"{len(review.given_back):,}"),
+        ]
     if world is not None:
-        answers.append(answer(world))
+        answers.append(gain_sentence(world))
         picture = drawings(world)[0]
         effects, *others, calibration = effect_sections(world)
-        gain = [*effects.blocks[:1], Paragraph(recorded(world)), *effects.blocks[1:]]
+        gain = [*effects.blocks[:1], Paragraph(calibration_sentence(world)), *effects.blocks[1:]]
         sections += [Section("What it gains", gain), *others, _promises(world), calibration]
         caveats += ["The gain compares two simulations of the same jobs; neither is what was recorded.", *all_caveats(world)]
-    title = f"The side-car on {name}" if world is None else f"What the side-car gains on {name}"
-    numbers = [] if review is None else review_numbers(review)
-    if world is not None:
         numbers = [*numbers[:1], *three_numbers(world)[:: 2 if review is not None else 1]]
+    title = f"The side-car on {name}" if world is None else f"What the side-car gains on {name}"
     record = provenance(jobs, **(settings or {}))
     return Page("adjusted walltimes", title, answers, sections, caveats=caveats, numbers=numbers, picture=picture, record=record)
 
 
 def review_answer(review: Review) -> str:
-    """What happened in plain words: whether a job was ended early, what was started sooner, and which promises did not hold."""
-    span = f"from {clock(int(review.since))} to {clock(int(review.until))} UTC"
+    """Return a summary: jobs that were ended early, jobs that were started sooner, and broken promises."""
+    span = f"{clock(int(review.since))} to {clock(int(review.until))} UTC"
     holes, broken = review.in_holes, review.broken
-    first = alarm(review) or f"{span[0].upper()}{span[1:]} no job was ended before its user's limit."
+    first = killed_alarm(review) or f"From {span} no job was ended before its user's limit."
     ahead = sum(run.ahead_of > 0 for run in holes)
     started = f"{len(review.runs):,} started, {len(holes):,} by backfill, {ahead:,} ahead of jobs that had waited longer"
-    said = f"The side-car had {_jobs(review.adjusted, 'planned', 'planned')} by shorter walltimes, of which {started}"
+    planned = f"The side-car had {_jobs(review.adjusted)} planned by shorter walltimes; {started}"
     longer = f"; {len(broken):,} of these ran longer than planned, so others may have started later" if broken else ""
-    return f"{first} {said}{longer}."
+    return f"{first} {planned}{longer}."
 
 
 def runs_drawing(review: Review) -> Drawing | None:
-    """How long the adjusted jobs ran against what they were planned for; None if none of them has ended."""
+    """Draw runtimes of adjusted jobs against their planned runtimes; None if no adjusted job has ended."""
     ended = [run for run in review.runs if run.runtime is not None]
     if not ended:
         return None
@@ -242,7 +210,7 @@ def runs_drawing(review: Review) -> Drawing | None:
 
 
 def runs_figure(runs: Sequence[Run]) -> Figure:
-    """A mark for each run that has ended, hours; those that were ended before their users' limits stand out."""
+    """Draw a mark for each run that has ended, hours; runs that were ended before their users' limits stand out."""
     from walltime.report.figures import BLUE, panel
 
     with panel() as (figure, axes):
@@ -259,24 +227,32 @@ def runs_figure(runs: Sequence[Run]) -> Figure:
     return figure
 
 
-def review_numbers(review: Review) -> list[tuple[str, str]]:
-    """Jobs that were killed early, of which there must be none; those that backfill started; limits that were given back."""
-    return [
-        ("killed before the users' limits", f"{len(review.killed):,} of {len(review.runs):,}"),
-        ("started by backfill", f"{len(review.in_holes):,}"),
-        ("limits given back", f"{len(review.given_back):,}"),
-    ]
-
-
 def _promises(world: WhatIf) -> Section:
-    """Reserved starts that were missed in the simulated world with the side-car."""
-    count, reserved, table = missed(world)
-    told = (
-        f"{count:,} of {reserved:,} jobs with a reservation start after the first one that they had in the simulated world with the "
-        "side-car." + (f" The {len(table.rows):,} that start the latest:" if count > len(table.rows) else "")
+    """Return the section on jobs that start after their first reserved start in the simulation with the side-car."""
+    schedule = world.effects[0].schedule
+    jobs, late = schedule.workload, schedule.start - schedule.reserved_start
+    reserved = schedule.reserved_start >= 0
+    broken = np.flatnonzero(reserved & (late > 0))
+    broken = broken[np.argsort(-late[broken], kind="stable")]
+    zero = jobs.origin.unix_start_time
+    users = jobs.columns.get("user", np.full(len(jobs), -1))
+
+    def shown_time(time: Any) -> str:
+        return human_time(int(time)) if zero is None else clock(zero + int(time))
+
+    rows = [
+        [
+            str(jobs.job_id[k]),
+            sanitize(jobs.origin.name_of("user", int(users[k])), 20) if users[k] >= 0 else UNKNOWN,
+            shown_time(schedule.reserved_start[k]),
+            shown_time(schedule.start[k]),
+            human_time(int(late[k])),
+        ]
+        for k in broken[:MOST_ROWS].tolist()
+    ]
+    text = (
+        f"{len(broken):,} of {int(reserved.sum()):,} jobs with a reservation start after their first reserved start in the simulation with "
+        "the side-car." + (f" The {len(rows):,} that start the latest:" if len(broken) > len(rows) else "")
     )
-    return Section(table.title, [Paragraph(told), table if table.rows else None])
-
-
-def _capital(title: str) -> str:
-    return f"{title[:1].upper()}{title[1:]}"
+    title = "Broken promises of the simulation"
+    return Section(title, [Paragraph(text), Table(PROMISE_COLUMNS, rows, title, texts=2) if rows else None])

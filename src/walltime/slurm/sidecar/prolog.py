@@ -1,8 +1,8 @@
-"""The second give-back: slurmctld itself raises the limit of a job that it starts, by a script and a folder of small files.
+"""The second give-back: slurmctld itself raises the limit of a job that it starts, with a script and a folder of small files.
 
-The folder has a file for each waiting job that backfill may shorten, named as the job is (`7`, or `7_3` for a task of an array), with
-nothing in it but two numbers of minutes: its limit as it is known, and the longest that its user may have chosen unseen. The script is
-slurmctld's PrologSlurmctld; it needs nothing of the side-car but them.
+The folder has a file for each waiting job that backfill may shorten, named after the job (`7`, or `7_3` for a task of an array). It
+contains two numbers of minutes: the job's known limit, and the longest limit that its user may have chosen unseen. The script is
+slurmctld's PrologSlurmctld; it needs only these files.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from walltime.slurm_values import Minutes
 from walltime.wording import printable
 
 YEAR = 525_600
-"""Minutes; what a job without a limit gets from the prolog, as in Slurm's accounting. The side-car takes the limit away after it."""
+"""Minutes; the prolog's limit for a job without a limit, as in Slurm's accounting. The side-car removes it afterwards."""
 LARGEST_VALUE = 999_999
 """Minutes; the script reads no more digits."""
 KEEP_ORPHANS = 30 * 86_400
-"""Seconds for which the file of a job that the ledger does not know is kept."""
+"""Seconds for which the file of a job without an entry in the ledger is kept."""
 
 
 def script(spool: Path) -> str:
-    """The script, for this spool folder, with the place of Slurm's commands and, where SLURM_CONF says it, of slurm.conf."""
+    """Return the script for this spool folder, with the paths of Slurm's commands and, if SLURM_CONF is set, of slurm.conf."""
     scontrol = shutil.which("scontrol")
     conf = os.environ.get("SLURM_CONF", "")
     values = {
@@ -45,19 +45,19 @@ def script(spool: Path) -> str:
 
 
 class Spool:
-    """The folder. Nobody but its owner may write into it, since slurmctld acts on it; raises OutputError."""
+    """The folder. Only its owner may write into it, because slurmctld acts on its files; raises OutputError."""
 
     def __init__(self, folder: Path):
         self.folder = folder
         try:
             status = folder.stat()
             if not stat.S_ISDIR(status.st_mode):
-                raise NotADirectoryError(20, "is no folder")
+                raise NotADirectoryError(20, "not a folder")
             if status.st_mode & 0o022:
-                raise PermissionError(13, "others may write into it, and slurmctld acts on what it has; chmod 755 it")
+                raise PermissionError(13, "others may write into it, and slurmctld acts on its files; chmod 755 it")
             if status.st_uid not in (os.geteuid(), 0):
-                raise PermissionError(13, "it belongs to somebody else; it must be a folder of the side-car's user")
-            for part in folder.glob(".walltime-*.part"):  # of a side-car that was killed
+                raise PermissionError(13, "it belongs to another user; it must be a folder of the side-car's user")
+            for part in folder.glob(".walltime-*.part"):  # from a side-car that was killed
                 part.unlink()
             self._known = {one.name: (-1, -1) for one in os.scandir(folder) if KEY.fullmatch(one.name)}
         except OSError as error:
@@ -66,17 +66,17 @@ class Spool:
             ) from error
 
     def put(self, key: str, known: int, longest: Minutes) -> None:
-        """The job must have `known` minutes, and if it has less, so many as its user can have chosen, None for any; raises OutputError."""
+        """Write a job's file: a job with less than `known` minutes gets `longest`, None for any; raises OutputError."""
         wanted = min(known, LARGEST_VALUE), min(longest or YEAR, LARGEST_VALUE)
         if self._known.get(key) != wanted:
             path = self.folder / check_key(key)
             with whole_file(path) as file:
                 file.write(f"{wanted[0]} {wanted[1]}\n".encode())
-            path.chmod(0o644)  # slurmctld's user reads it
+            path.chmod(0o644)  # for slurmctld's user
             self._known[key] = wanted
 
     def orphans(self, known: set[str]) -> dict[str, tuple[int, int]]:
-        """What the files say of jobs that are not known; a ledger that was lost knew of them."""
+        """Return the numbers in files of jobs that are not known, because the ledger was lost."""
         orphans = {}
         for key in self._known:
             if key not in known:
@@ -86,13 +86,8 @@ class Spool:
                         orphans[key] = words[0], words[-1]
         return orphans
 
-    def discard(self, key: str) -> None:
-        """As `remove`; a file that cannot be removed does no harm."""
-        with suppress(OutputError):
-            self.remove(key)
-
     def remove(self, key: str) -> None:
-        """Nothing is to be raised any more; raises OutputError."""
+        """Remove a job's file, so that its limit is not raised any more; raises OutputError."""
         try:
             (self.folder / check_key(key)).unlink(missing_ok=True)
         except OSError as error:
@@ -100,7 +95,7 @@ class Spool:
         self._known.pop(key, None)
 
     def keep(self, wanted: Mapping[str, tuple[int, Minutes]], untouched: Collection[str] = ()) -> None:
-        """These files, those that are not touched, and no others; raises OutputError."""
+        """Write these files, and remove all others except `untouched`; raises OutputError."""
         for key in [key for key in self._known if key not in wanted and key not in untouched]:
             self.remove(key)
         for key, (known, longest) in wanted.items():

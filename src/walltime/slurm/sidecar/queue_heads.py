@@ -1,7 +1,7 @@
-"""QueueHeads of queues: the job that waits for nodes, ahead of which others are backfilled, must not wait without a bound.
+"""The heads of the queues: a job that waits for nodes while other jobs are backfilled must not wait without a bound.
 
-A prediction that is too short makes backfill start jobs that outlast the head's reserved start. When that start has passed by more than a
-part of the head's wait, nothing is adjusted in its partitions until it has started.
+If a prediction is too short, backfill starts jobs that outlast the head's reserved start. When that start has passed by more than a part
+of the head's wait, nothing is adjusted in its partitions until it has started.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from dataclasses import dataclass
 from walltime.slurm.sidecar.settings import SidecarSettings
 from walltime.slurm.squeue_fields import QueueJob
 
-WHY = "a job at the head of its queue has waited too long after its reserved start"
+LATE_HEAD = "a job at the head of its queue has waited too long after its reserved start"
 _WAITS_FOR_NODES = ("Resources", "Priority", "None", "ReqNodeNotAvail", "Nodes_required")
 
 
 @dataclass
 class QueueHead:
-    """A head: since when it could start, and the earliest start that Slurm has meant to give it (Unix times), and its partitions."""
+    """A head: when it became eligible, the earliest start that Slurm has planned for it (Unix times), and its partitions."""
 
     begin: int
     start: int
     partitions: tuple[str, ...]
 
     def latest(self, settings: SidecarSettings) -> float:
-        """Until when others may be planned by predictions ahead of it."""
+        """Return until when predictions may be used to plan jobs ahead of it."""
         return self.start + max(settings.slip * (self.start - self.begin), settings.floor * 60)
 
 
 class QueueHeads:
-    """The heads that are known, by key."""
+    """The known heads, by key; `noted`: the text of an earlier `note`."""
 
     def __init__(self, noted: str = ""):
         self.jobs: dict[str, QueueHead] = {}
@@ -42,16 +42,16 @@ class QueueHeads:
             self.jobs = {}
 
     def note(self) -> str:
-        """What a later process needs of them."""
+        """Return the heads as a text for a later process."""
         return json.dumps([[key, head.begin, head.start, list(head.partitions)] for key, head in self.jobs.items()])
 
     def look(self, waiting: Iterable[QueueJob], now: float) -> bool:
-        """Look at the waiting jobs; whether anything has changed."""
+        """Update the heads from the waiting jobs, and return whether anything has changed."""
         waiting = list(waiting)
         before = self.note()
         here = {job.key for job in waiting}
         self.jobs = {key: head for key, head in self.jobs.items() if key in here}
-        for job in _first_of_each(waiting, now):
+        for job in _first_jobs(waiting, now):
             if not job.start:
                 continue  # Slurm has not planned it yet
             head = self.jobs.setdefault(job.key, QueueHead(min(job.begin or job.submit, job.start), job.start, job.partitions))
@@ -60,12 +60,12 @@ class QueueHeads:
         return self.note() != before
 
     def late(self, now: float, settings: SidecarSettings) -> dict[str, str]:
-        """The partitions in which nothing is adjusted, and the head for which."""
+        """Return the partitions in which nothing is adjusted, each with the head that is late."""
         return {name: key for key, head in self.jobs.items() if now > head.latest(settings) for name in head.partitions}
 
 
-def _first_of_each(waiting: Sequence[QueueJob], now: float) -> list[QueueJob]:
-    """The first job of each partition that waits for nothing but nodes."""
+def _first_jobs(waiting: Sequence[QueueJob], now: float) -> list[QueueJob]:
+    """Return the first job of each partition that waits only for nodes."""
     heads: dict[str, QueueJob] = {}
     for job in waiting:
         if job.held or not 0 < job.begin <= now or not job.reason.startswith(_WAITS_FOR_NODES):

@@ -1,8 +1,7 @@
-"""What happened with the jobs that the side-car adjusted, by its ledger and the job log, and what that cost others, by simulation."""
+"""Review of adjusted jobs, by the side-car's ledger and the job log, and of the delays of other jobs, by simulation."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -27,22 +26,22 @@ from walltime.workload import Workload
 Array = np.ndarray
 
 NEAR = 300
-"""Seconds by which the start in the ledger and in the log may differ."""
+"""Seconds by which the starts in the ledger and in the log may differ."""
 EARLY = 30
-"""A job that Slurm ended so many seconds before its user's limit, or more, was killed early: Slurm itself is late, not early."""
+"""A job that Slurm ended more than this many seconds before its user's limit was killed early: Slurm itself is late, not early."""
 LATE = 60
-"""A simulated start is later by more than so many seconds, or it does not count as delayed."""
+"""A simulated start counts as delayed if it is later by more than this many seconds."""
 STARTS = ("started", "started short")
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run of an adjusted job; times are Unix times, s, lengths s, None where unknown.
+    """A run of an adjusted job. Times are Unix times, lengths are in s, and unknown values are None.
 
-    `time_min`, `limit`: the side-car's and the user's; `predicted`: the prediction behind TimeMin. `shown`: the limit that it was first
-    seen to run with, `short` whether that was too short; `given_back`: when the side-car raised it, with `left` to go. From the log:
-    `runtime`, `state`, `log_limit` (the last one), `procs`, `nodes`, `backfilled` (by Slurm's Flags), `ahead_of`: jobs of its partition
-    that had been eligible before it, with no lower priority, and still waited when it started.
+    `time_min`, `limit`: the side-car's and the user's; `predicted`: the prediction behind TimeMin. `shown`: the limit with which it was
+    first seen running, `short`: whether that was too short; `given_back`: when the side-car raised it, with `left` to go. From the log:
+    `runtime`, `state`, `log_limit` (the last one), `procs`, `nodes`, `backfilled` (by Slurm's Flags), `ahead_of`: the number of earlier
+    jobs in its partition, with no lower priority, that still waited when it started.
     """
 
     key: str
@@ -65,32 +64,27 @@ class Run:
 
     @property
     def in_hole(self) -> bool:
-        """Whether backfill started it: by Slurm's Flags, or where they are not known because it ran ahead of others."""
+        """Whether backfill started it: by Slurm's Flags or, if these are unknown, because it started ahead of others."""
         return self.backfilled if self.backfilled is not None else self.ahead_of > 0
 
     @property
     def outlived(self) -> bool:
-        """Whether it ran longer than TimeMin, for which backfill had found room."""
+        """Whether it ran longer than TimeMin, the length for which backfill had found room."""
         return self.runtime is not None and self.runtime > self.time_min
 
     @property
     def killed_early(self) -> bool:
-        """Whether Slurm ended it for its time before its user's limit."""
+        """Whether Slurm ended it at a time limit before its user's limit."""
         return self.state == "TIMEOUT" and self.runtime is not None and self.runtime < self.limit - EARLY
 
     @property
     def lowered(self) -> bool:
-        """Whether somebody has lowered its limit, which was whole, while it ran: Slurm never does."""
+        """Whether its limit, which was whole, was lowered while it ran, which Slurm itself never does."""
         return not self.short and self.log_limit is not None and self.log_limit < self.limit
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it, ready for JSON."""
-        return asdict(self) | {
-            "in_hole": self.in_hole,
-            "outlived": self.outlived,
-            "killed_early": self.killed_early,
-            "lowered": self.lowered,
-        }
+        """Return all values for JSON."""
+        return asdict(self) | {name: getattr(self, name) for name in ("in_hole", "outlived", "killed_early", "lowered")}
 
 
 @dataclass(frozen=True)
@@ -111,10 +105,10 @@ class Delay:
 
 @dataclass(frozen=True)
 class Review:
-    """What a ledger and a log say of a stretch of time, `since` to `until` (Unix times).
+    """The review of a period, `since` to `until` (Unix times), from a ledger and a log.
 
-    `adjusted`: jobs that got a TimeMin; `runs`: those that started; `not_in_log`: how many of these the log does not have. `alarms`,
-    `failures`: time and text. `delays`: simulated, None where nothing was simulated.
+    `adjusted`: the number of jobs that got a TimeMin; `runs`: the adjusted jobs that started; `not_in_log`: how many of them the log does
+    not have. `alarms`, `failures`: time and text. `delays`: simulated delays, None without a simulation.
     """
 
     since: float
@@ -131,27 +125,27 @@ class Review:
 
     @property
     def killed(self) -> list[Run]:
-        """Jobs that were ended before their users' limits: there must be none."""
+        """The jobs that were ended before their users' limits: there must be none."""
         return [run for run in self.runs if run.killed_early]
 
     @property
     def in_holes(self) -> list[Run]:
-        """Runs that backfill started."""
+        """The runs that backfill started."""
         return [run for run in self.runs if run.in_hole]
 
     @property
     def broken(self) -> list[Run]:
-        """Runs in holes that outlived their TimeMin."""
+        """The runs in holes that outlived their TimeMin."""
         return [run for run in self.in_holes if run.outlived]
 
     @property
     def given_back(self) -> list[Run]:
-        """Runs whose limits the side-car raised, the one with the least time left first."""
+        """The runs whose limits the side-car raised, the one with the least time left first."""
         return sorted((run for run in self.runs if run.left is not None), key=lambda run: run.left or 0)
 
     @property
     def node_hours(self) -> float | None:
-        """Node-hours of runs in holes; None where the log does not say the nodes."""
+        """Node-hours of runs in holes; None if the log has no numbers of nodes."""
         known = [run.nodes * run.runtime for run in self.in_holes if run.nodes is not None and run.runtime is not None]
         return sum(known) / 3600 if known or not self.in_holes else None
 
@@ -161,7 +155,7 @@ class Review:
         return sum(run.procs * run.runtime for run in self.in_holes if run.procs is not None and run.runtime is not None) / 3600
 
     def counts(self) -> dict[str, int]:
-        """How many jobs of which kind."""
+        """Return the numbers of jobs of each kind."""
         return {
             "adjusted": self.adjusted,
             "taken_back": self.taken_back,
@@ -177,7 +171,7 @@ class Review:
         }
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it, ready for JSON."""
+        """Return all values for JSON."""
         document = {
             "since": self.since,
             "until": self.until,
@@ -187,8 +181,7 @@ class Review:
             "least_left": self.given_back[0].left if self.given_back else None,
             "killed_early": [run.key for run in self.killed],
             "runs": [run.as_dict() for run in self.runs],
-            "alarms": [{"time": time, "what": what} for time, what in self.alarms],
-            "failures": [{"time": time, "what": what} for time, what in self.failures],
+            **{name: [{"time": time, "what": what} for time, what in getattr(self, name)] for name in ("alarms", "failures")},
             "simulated": self.simulated or None,
             "delays": None if self.delays is None else [asdict(one) | {"seconds": one.seconds} for one in self.delays],
             "notes": list(self.notes),
@@ -198,11 +191,11 @@ class Review:
 
 
 def what_happened(events: Sequence[Event], jobs: Workload, since: float | None = None, until: float | None = None) -> Review:
-    """What these events and this log say; `since`, `until`: Unix times, by default all that the ledger knows.
+    """Return the review of these events with this log; `since`, `until`: Unix times, by default the whole ledger.
 
-    Raises LogError for a log that does not say when it began, or when jobs started.
+    Raises LogError for a log without a start time or starts of jobs.
     """
-    # a job may start in the second in which its TimeMin was set, and Slurm knows whole seconds
+    # a job may start in the second in which its TimeMin was set, and Slurm's times are whole seconds
     times = [event.time for event in events] + [float(event.start) for event in events if event.start] or [0.0]
     first, last = min(times) if since is None else since, max(times) if until is None else until
     inside = [event for event in events if first <= event.time <= last]
@@ -213,15 +206,14 @@ def what_happened(events: Sequence[Event], jobs: Workload, since: float | None =
             place = log.place(run)
             missing += place is None
             runs.append(run if place is None else log.completed(run, place))
-    count = Counter(event.what for event in inside)
-    notes = [] if log.knows_states else ["The log has no states of jobs, so it does not say whether Slurm ended one for its time."]
-    if not log.knows_backfill:
-        notes.append("The log does not say what backfill started: taken is what started while others had been waiting for longer.")
+    notes = [] if log.has_states else ["The log has no states of jobs, so jobs that Slurm ended at their time limit are unknown."]
+    if not log.has_backfill:
+        notes.append("The log has no flags of backfill: jobs that started ahead of earlier ones count as backfilled.")
     return Review(
         first,
         last,
         len({event.key for event in inside if event.what == "set"}),
-        count["taken back"],
+        sum(event.what == "taken back" for event in inside),
         runs,
         missing,
         [(event.time, event.detail) for event in inside if event.what == "alarm"],
@@ -231,9 +223,9 @@ def what_happened(events: Sequence[Event], jobs: Workload, since: float | None =
 
 
 def with_delays(review: Review, jobs: Workload, machine: Machine, policy: str | Policy | None = None) -> Review:
-    """The same with what broken promises cost others, by two simulations of the log with the TimeMin of the ledger.
+    """Return the review with the delays that broken promises caused, by two simulations of the log with the ledger's TimeMin.
 
-    In one of them the jobs that outlived their TimeMin end there, as had been planned; what starts later in the other one is delayed.
+    In one of them, jobs that outlived their TimeMin end there, as planned; jobs that start later in the other one are delayed.
     """
     log = _Log(jobs)
     places = {place: run for run in review.runs if (place := log.place(run)) is not None}
@@ -259,7 +251,7 @@ def with_delays(review: Review, jobs: Workload, machine: Machine, policy: str | 
     return replace(review, delays=delays, simulated=real.label)
 
 
-def gain_of(
+def simulate_gain(
     jobs: Workload,
     predictor: Predictor,
     settings: SidecarSettings,
@@ -268,16 +260,16 @@ def gain_of(
     replications: int = REPLICATIONS,
     progress: Callable[[int], None] | None = None,
 ) -> WhatIf:
-    """What a side-car with this predictor and these settings would do to these jobs: a what-if with this one change.
+    """Simulate these jobs with and without a side-car with this predictor and these settings, as a what-if.
 
-    Without a machine they run on the processors of their log under EASY, unless there is a policy.
+    Without a machine they run on the processors of their log, under EASY unless there is a policy.
     """
     options = f"{predictor.label}{',' if ':' in predictor.label else ':'}floor={settings.floor},gain={settings.gain:g}"
     return what_if(jobs, machine, [f"adjust={options}"], policy=policy, replications=replications, progress=progress)
 
 
 def _runs(events: Sequence[Event]) -> list[Run]:
-    """The runs that a ledger knows of, in order; a run may be noted twice, where the side-car was killed in between."""
+    """Return the runs in a ledger, in order; a run may be noted twice if the side-car was killed in between."""
     runs: dict[tuple[str, int], Run] = {}
     predicted: Mapping[str, int] = {event.key: int(event.detail) for event in events if event.what == "set" and event.detail.isdecimal()}
     for event in events:
@@ -297,33 +289,34 @@ class _Log:
     def __init__(self, jobs: Workload):
         wait = jobs.columns.get("wait")
         if wait is None or jobs.origin.unix_start_time is None:
-            raise LogError(f"{jobs.origin.name} does not say when jobs started, by the clock; take a log that sacct has printed")
+            raise LogError(f"{jobs.origin.name}: the log has no start times of jobs; use a log printed by sacct")
         unknown = np.full(len(jobs), -1)
         self.jobs, self.zero = jobs, jobs.origin.unix_start_time
         self.start = np.where(wait >= 0, jobs.submit + wait, -1)
         array, task = (jobs.columns.get(name, unknown) for name in ("array_job", "array_task"))
         numbers = zip(jobs.job_id.tolist(), array.tolist(), task.tolist(), strict=True)
-        self.labels = [f"{of}_{one}" if of >= 0 and one >= 0 else str(job) for job, of, one in numbers]
+        self.labels = [f"{a}_{t}" if a >= 0 and t >= 0 else str(job) for job, a, t in numbers]
         self._places: dict[str, list[int]] = {}
         for place, label in enumerate(self.labels):
             self._places.setdefault(label, []).append(place)
         self._backfill = jobs.columns.get("sched_backfill", unknown)
         self._priority, self._partition = (jobs.columns.get(name, unknown) for name in ("priority", "partition"))
         self._states = jobs.columns.get("state", unknown)
-        self.knows_states, self.knows_backfill = bool((self._states >= 0).any()), bool((self._backfill >= 0).any())
+        self.has_states, self.has_backfill = bool((self._states >= 0).any()), bool((self._backfill >= 0).any())
 
     def user(self, place: int) -> str:
-        """The name of a job's user."""
+        """Return the name of a job's user."""
         number = int(self.jobs.columns["user"][place]) if "user" in self.jobs.columns else -1
         return self.jobs.origin.name_of("user", number) if number >= 0 else ""
 
     def place(self, run: Run) -> int | None:
-        """Where the log has this run."""
-        near = [place for place in self._places.get(run.key, ()) if abs(self.zero + int(self.start[place]) - run.start) <= NEAR]
-        return min(near, key=lambda place: abs(self.zero + int(self.start[place]) - run.start)) if near else None
+        """Return the place of this run in the log, None if it is missing."""
+        near = [(abs(self.zero + int(self.start[place]) - run.start), place) for place in self._places.get(run.key, ())]
+        distance, place = min(near, default=(NEAR + 1, 0))
+        return place if distance <= NEAR else None
 
     def completed(self, run: Run, place: int) -> Run:
-        """The run with what the log says of it."""
+        """Return the run with the values of the log."""
         jobs, start = self.jobs, int(self.start[place])
         same = (jobs.submit == jobs.submit[place]) & (jobs.job_id < jobs.job_id[place])  # in one second: by their numbers
         before = (same | (jobs.submit < jobs.submit[place])) & (self.start > start) & (self._partition == self._partition[place])

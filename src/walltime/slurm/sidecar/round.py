@@ -1,8 +1,8 @@
-"""One round of the side-car: give back, look at the cluster, take back what must not stay, adjust.
+"""One round of the side-car: give back, look at the cluster, take back each TimeMin that must not stay, adjust.
 
-What makes it safe: what it may have shortened is on disk before it is changed, with the user's limit and for as long as the job is in the
-queue; everything else is found out anew from what Slurm says. So a round can end anywhere, and the next one goes on. Giving back comes
-first, needs nothing but the ledger and squeue, and comes again while a round does other things, which have a time and no more.
+Safety: every job that may be shortened is on disk before its change, with the user's limit, as long as it is in the queue; everything else
+is read from Slurm in each round. So a round can end anywhere, and the next one continues. Giving back comes first, needs only the ledger
+and squeue, and is repeated while a round does other things, which have limited time.
 """
 
 from __future__ import annotations
@@ -18,35 +18,34 @@ from walltime.slurm.records import SlurmError
 from walltime.slurm.sidecar.adjustments import OPEN, Adjustments
 from walltime.slurm.sidecar.giveback import GiveBack
 from walltime.slurm.sidecar.host import Budget, Host
-from walltime.slurm.sidecar.ledger import Entry, Ledger, LedgerError, State
+from walltime.slurm.sidecar.ledger import Entry, Ledger, State
+from walltime.slurm.sidecar.metrics import Report
 from walltime.slurm.sidecar.prolog import Spool
-from walltime.slurm.sidecar.queue_heads import WHY, QueueHeads
-from walltime.slurm.sidecar.report import Report
-from walltime.slurm.sidecar.rules import exclusion_reason
-from walltime.slurm.sidecar.selection import Predict, choose
+from walltime.slurm.sidecar.queue_heads import LATE_HEAD, QueueHeads
+from walltime.slurm.sidecar.selection import Predict, choose, exclusion_reason
 from walltime.slurm.sidecar.self_tests import NAMES, WHOLE, WORKS, SelfTests
 from walltime.slurm.sidecar.settings import SidecarSettings
 from walltime.slurm.squeue_fields import QueueJob
 from walltime.slurm_values import Minutes
 
 KEEP_LIMITS = 600.0
-"""Seconds for which limits on jobs are not asked for again."""
+"""Seconds for which limits on jobs are not read again."""
 LATEST = 300.0
-"""Seconds after which a change that Slurm did not answer has been made, or will never be."""
+"""Seconds after which a change without an answer from Slurm has been made or will never be made."""
 MOST_FAILURES = 3
-"""So many failures in a row end taking back, or adjusting, for this round."""
+"""After this many consecutive failures, a round stops taking back, or adjusting."""
 TO_ADOPT = 3
-"""So many more rounds a side-car that does not stay has for jobs that a lost ledger knew of."""
+"""The most further rounds of a single-round side-car for jobs that a lost ledger contained."""
 JUMP = 60.0
-"""A clock that has gone wrong by so many seconds since the last round is not believed in this one."""
-PART_OF_TIME = 0.1
-"""The part of the time in which slurmctld may be asked for the whole queue."""
+"""A clock that has changed by this many seconds since the last round is not trusted in this one."""
+QUEUE_SHARE = 0.1
+"""The largest share of the time in which slurmctld lists the whole queue."""
 
 
 class Sidecar:
-    """The side-car. Without a ledger it changes nothing and only says what it would do.
+    """The side-car. Without a ledger it makes no changes and only reports what it would do.
 
-    `spool`: the files of a second give-back, the prolog's.
+    `spool`: the files for the second give-back, by the prolog.
     """
 
     def __init__(
@@ -70,7 +69,8 @@ class Sidecar:
         self.heads = QueueHeads("" if ledger is None else ledger.noted("heads"))
         self.alarms = 0
         self._denied = ""
-        self._asked_right_of, self._right = "", False
+        self._foreign = False
+        self._permission_checked, self._permitted = "", False  # for which controller
         self._limits_at = float("-inf")
         self._changes: deque[float] = deque()
         self._clocks: tuple[float, float] | None = None
@@ -79,7 +79,7 @@ class Sidecar:
         self._blocked_by = ""
         self._queue: list[QueueJob] = []
         self._own: set[str] = set()  # jobs of self-tests
-        # a change that Slurm did not answer may come late; until it must have come, no other one follows it
+        # a change without an answer may come late; until then, no other change of the job follows
         self._not_before = {key: host.clock.monotonic() + LATEST for key, entry in self.entries.items() if entry.state is not State.SET}
         if self.entries:
             host.say(f"the ledger has {len(self.entries)} jobs")
@@ -88,37 +88,40 @@ class Sidecar:
 
     @property
     def entries(self) -> dict[str, Entry]:
-        """What the ledger knows, by key."""
+        """The ledger's entries, by key."""
         return self.adjustments.jobs
 
     @property
     def watched(self) -> list[str]:
-        """The jobs that may be short, or may have a TimeMin of the side-car."""
-        return [key for key in self.adjustments.watched if self.back.may_be_there(key)]
+        """The jobs that may be short, or may have the side-car's TimeMin."""
+        return [key for key in self.adjustments.watched if self.back.may_exist(key)]
 
     @property
     def short(self) -> int:
-        """How many jobs are short."""
-        return sum(entry.state is State.SHORT and self.back.may_be_there(key) for key, entry in self.entries.items())
+        """The number of short jobs."""
+        return sum(entry.state is State.SHORT and self.back.may_exist(key) for key, entry in self.entries.items())
 
     def round(self) -> Report:
-        """One round; what Slurm does not answer is counted in the report's `failures`, and is asked again in the next round."""
+        """Run one round; the report counts failed commands, which the next round repeats."""
         report = Report()
         alarms = self.alarms
         try:
-            self._go_round(report)
+            self._run_round(report)
         except SlurmError as error:
             report.failures += 1
             report.why = str(error)
             if self.stays:
                 self.say(f"nothing more is done in this round: {error}")
-            self._count_silence()
+            silent = self.clock.monotonic() - self._answered_at
+            if silent > self.settings.floor * 30 and self.ledger is not None:  # half of the time that a shortened job has at least
+                self._alarm(f"Slurm has not answered for {silent:.0f} s: shortened jobs may end before they can be given back")
+                self._answered_at = self.clock.monotonic()  # the next alarm comes after the same time
         report.alarms = self.alarms - alarms
-        report.untaken = sum(entry.state in OPEN and self.back.may_be_there(key) for key, entry in self.entries.items())
+        report.untaken = sum(entry.state in OPEN and self.back.may_exist(key) for key, entry in self.entries.items())
         return report
 
     def once(self) -> Report:
-        """One round, and more as long as there are jobs whose TimeMin nobody knows of, for which the guard is tested; all in one report."""
+        """Run one round, and more while jobs have an unknown TimeMin, for which the guard is tested; return one report of all."""
         report = self.round()
         for _ in range(TO_ADOPT):
             if not self.unknown():
@@ -126,48 +129,51 @@ class Sidecar:
             before, report = report, self.round()
             for name in ("taken_back", "given_back", "failures", "alarms"):
                 setattr(report, name, getattr(before, name) + getattr(report, name))
-            self.back.again(report, self.settings.tasks, 0)
+            self.back.run_if_due(report, self.settings.tasks, 0)
         self._give_up_tests(report)
         return report
 
-    def _go_round(self, report: Report) -> None:
+    def _run_round(self, report: Report) -> None:
         now = self.clock.time()
         steady = self._clock_is_steady(now)
-        self.adjustments.mend()
+        self.adjustments.retry()
         cluster = self._give_back(report)
         if cluster is None:
-            report.why = "the ledger is that of another cluster"
+            report.why = "the ledger belongs to another cluster"
             return
-        budget = self._budget()
+        budget = Budget(self.clock, self.settings.every, MOST_FAILURES)
         self._take_back_soft_limits(cluster, report, budget)
-        self._between(report)
-        new = self._look_at_queue(report)
+        self._give_back_if_due(report)
+        fresh = self._read_queue(report)
         report.answered = True
         self._answered_at = self.clock.monotonic()
         ready = self._find_mode(cluster, report)
-        if new:
-            self._ask_limits(cluster)
-            self._adopt(cluster, report)
+        if fresh:
+            self._read_limits(cluster)
+            self._adopt(cluster)
             if steady and self.heads.look((job for job in self._queue if job.waits), now):
                 self._note("heads", self.heads.note())
         waiting = self._waiting()
         report.waiting = len(waiting)
-        report.left = self._reasons(waiting, cluster, now)
+        late = self.heads.late(now, self.settings)
+        reasons = {key: self._exclusion_reason(job, cluster, now, late) for key, job in waiting.items()}
+        report.left = {key: reason for key, reason in reasons.items() if reason is not None}
         entries = [entry for entry in self.entries.values() if entry.key in waiting and entry.state is not State.ENDED]
         held = [entry for entry in entries if waiting[entry.key].time_min == entry.time_min]
-        ready = ready and not (self.tests is not None and self.tests.distrust)  # which may have come since
+        ready = ready and not (self.tests is not None and self.tests.distrust)  # trust may have been lost meanwhile
         unwanted = [entry for entry in held if not ready or entry.key in report.left]
         report.adjusted = len(held) - len(unwanted)
         self._take_back(unwanted, report, budget)
-        if new:
-            self._adjust(waiting, cluster, now, report, self._budget(), act=ready and steady)
+        if fresh:
+            budget = Budget(self.clock, self.settings.every, MOST_FAILURES)
+            self._adjust(waiting, cluster, now, report, budget, act=ready and steady)
         self.adjustments.forget_old()
         if report.set_now:
-            self.back.again(report, self.settings.tasks, 0)  # one may start before the next round; its user's limit is then known
+            self.back.run_if_due(report, self.settings.tasks, 0)  # a job may start before the next round; its user's limit is then known
         self._keep_spool()
 
     def _give_back(self, report: Report) -> Configuration | None:
-        """Give back, and ask for the configuration; None if the ledger is that of another cluster."""
+        """Give back, and read the configuration; None if the ledger belongs to another cluster."""
         if self._is_foreign(None):
             return None
         if self.ledger is not None:
@@ -176,34 +182,34 @@ class Sidecar:
         return None if self._is_foreign(cluster) else cluster
 
     def _waiting(self) -> dict[str, QueueJob]:
-        """The jobs that wait, by key; what was just looked at is known better than the queue."""
+        """Return the waiting jobs, by key; the last look is newer than the queue."""
         ended = {job.key for job in self.back.seen if not job.waits}
         waiting = {job.key: job for job in self._queue if job.waits and job.key not in ended}
         return waiting | {job.key: job for job in self.back.seen if job.waits and job.key in self.entries}
 
-    def _budget(self) -> Budget:
-        return Budget(self.clock, self.settings.every, MOST_FAILURES)
-
-    def _between(self, report: Report) -> None:
+    def _give_back_if_due(self, report: Report) -> None:
         """Give back again if other things have taken a while."""
         if self.ledger is not None:
-            self.back.again(report, self.settings.tasks, self.settings.every)
+            self.back.run_if_due(report, self.settings.tasks, self.settings.every)
 
-    def _look_at_queue(self, report: Report) -> bool:
-        """Ask for the whole queue, unless that takes long and was done a short while ago; whether it was."""
+    def _read_queue(self, report: Report) -> bool:
+        """Read the whole queue, unless that takes long and was done a short while ago; return whether it was read."""
         begin = self.clock.monotonic()
-        if begin - self._queue_at < min(self._queue_took / PART_OF_TIME, 600.0):
+        if begin - self._queue_at < min(self._queue_took / QUEUE_SHARE, 600.0):
             return False
         self._queue = self.slurm.queue(self.settings.tasks)
-        self._own = self._own_tests()
+        if self.tests is None or not any(job.user == self.user for job in self._queue):
+            self._own = set()
+        else:  # also from a side-car that was killed
+            self._own = {*self.slurm.jobs_named(NAMES, self.user), *self.tests.keys}
         self._queue_at, self._queue_took = self.clock.monotonic(), self.clock.monotonic() - begin
-        self._between(report)
+        self._give_back_if_due(report)
         return True
 
-    # ------------------------------------------------------------------------------------------------------- what must be undone
+    # ------------------------------------------------------------------------------------------------------- undoing changes
 
     def _take_back_soft_limits(self, cluster: Configuration, report: Report, budget: Budget) -> None:
-        """Take back all TimeMin that count on time_min_as_soft_limit once the option is gone."""
+        """Take back all TimeMin that need time_min_as_soft_limit once the option is gone."""
         here = [self.entries[job.key] for job in self.back.seen if job.waits and job.time_min and job.key in self.entries]
         soft = [entry for entry in here if entry.soft and entry.state in OPEN]
         if soft and not cluster.soft_limit:
@@ -211,55 +217,41 @@ class Sidecar:
             self._take_back(soft, report, budget)
 
     def _is_foreign(self, cluster: Configuration | None) -> bool:
-        """Whether the ledger is that of another cluster, whose jobs have the same numbers."""
+        """Whether the ledger belongs to another cluster, whose jobs have the same numbers."""
         if self.ledger is None or (cluster is None and not self._foreign):
             return False
         if cluster is not None:
             name, noted = cluster.settings.get("ClusterName", ""), self.ledger.noted("cluster")
             if noted and name != noted:
                 if not self._foreign:
-                    self._alarm(f"the ledger is that of cluster {noted}, and this is {name}: nothing is changed")
+                    self._alarm(f"the ledger belongs to cluster {noted}, and this is cluster {name}: no job is changed")
                 self._foreign = True
             elif not noted:
                 self._note("cluster", name)
         return self._foreign
 
-    _foreign = False
+    def _adopt(self, cluster: Configuration) -> None:
+        """Enter jobs with an unknown TimeMin, which the guard keeps users from setting: the ledger was lost.
 
-    def _adopt(self, cluster: Configuration, report: Report) -> None:
-        """Jobs with a TimeMin that the ledger does not know, and that the guard keeps users from setting: the ledger was lost.
-
-        Of one that runs nobody knows the user's limit any more.
+        The user's limit of a running one is unknown.
         """
-        if self.tests is None or cluster.soft_limit or not self.tests.guarded(cluster):
+        if self.tests is None or cluster.soft_limit or not self.tests.is_guarded(cluster):
             return
         for job in self.unknown():
-            self.back.adopt(
-                job,
-                job.limit or 0,
-                self.back.limits.longest(job, cluster),
-                State.SET if job.waits else State.STARTED,
-                doubt=job.runs or job.restarts > 0,
-            )
+            state, longest = State.SET if job.waits else State.STARTED, self.back.limits.longest(job, cluster)
+            self.back.adopt(job, job.limit or 0, longest, state, doubt=job.runs or job.restarts > 0)
 
     def unknown(self) -> list[QueueJob]:
-        """Jobs that have a limit and a TimeMin which the ledger does not know; none without a ledger."""
+        """Return the jobs that have a limit, and a TimeMin that is not in the ledger; none without a ledger."""
         queue = [] if self.ledger is None else self._queue
         jobs = [job for job in queue if job.time_min and job.limit is not None and job.key not in self._own]
-        return [job for job in jobs if (job.waits or job.runs) and not self._is_known(job)]
-
-    def _is_known(self, job: QueueJob) -> bool:
-        entry = self.entries.get(job.key)
-        return entry is not None and entry.time_min == job.time_min and self.adjustments.is_same(job)
-
-    def _own_tests(self) -> set[str]:
-        """Jobs of self-tests, also of a side-car that was killed."""
-        if self.tests is None or not any(job.user == self.user for job in self._queue):
-            return set()
-        return {*self.slurm.jobs_named(NAMES, self.user), *self.tests.keys}
+        known = {key: entry.time_min for key, entry in self.entries.items()}
+        return [
+            job for job in jobs if (job.waits or job.runs) and not (known.get(job.key) == job.time_min and self.adjustments.is_same(job))
+        ]
 
     def _take_back(self, entries: list[Entry], report: Report, budget: Budget) -> None:
-        """Take TimeMin away for as long as there is time; what is left, or fails, is seen again in the next round."""
+        """Remove TimeMin as long as there is time; the next round sees the remaining jobs again."""
         for entry in entries:
             if budget.spent:
                 return
@@ -267,14 +259,14 @@ class Sidecar:
             budget.count(worked)
             if worked:
                 report.taken_back += 1
-                self.adjustments.note("taken back", entry)
+                self.adjustments.record("taken back", entry)
                 self.say(f"job {entry.key}: TimeMin is taken back")
-            self._between(report)
+            self._give_back_if_due(report)
 
     # ------------------------------------------------------------------------------------------------------------ whether to act
 
     def _find_mode(self, cluster: Configuration, report: Report) -> bool:
-        """Find the mode; returns whether jobs may keep their TimeMin, and others get one."""
+        """Find the mode, and return whether jobs may keep their TimeMin, and others may get one."""
         report.mode = Mode.SOFT_LIMIT if cluster.soft_limit else Mode.GIVE_BACK
         found = next((one for one in HINDRANCES if one.test(self, cluster)), None)
         if found is None:
@@ -284,85 +276,72 @@ class Sidecar:
         if found.lasting:
             report.mode = Mode.ADVICE
         if report.mode is Mode.GIVE_BACK and self.unknown():
-            self._self_test(cluster, report)  # some may be short already, and only the test of the guard says whose their TimeMin is
+            self._self_test(cluster, report)  # some may be short; only the guard's test shows who set their TimeMin
         else:
             self._give_up_tests(report)
         return False
 
     def _is_blocked(self) -> bool:
-        why = self.blocked()
-        if why and why != self._blocked_by:
-            self._alarm(why)
-        self._blocked_by = why
-        return bool(why)
+        reason = self.blocked()
+        if reason and reason != self._blocked_by:
+            self._alarm(reason)
+        self._blocked_by = reason
+        return bool(reason)
 
     def _may_change(self, cluster: Configuration) -> bool:
         if self.user == "root" or cluster.settings.get("SlurmUser", "").partition("(")[0] == self.user:
             return True
-        if self._asked_right_of != cluster.controller:
+        if self._permission_checked != cluster.controller:
             try:
-                self._right = self.slurm.admin_level(self.user) in ("Operator", "Administrator")
+                self._permitted = self.slurm.admin_level(self.user) in ("Operator", "Administrator")
             except SlurmError as error:
-                self.say(f"whether user {self.user} is an operator is unknown: {error}")
+                self.say(f"the AdminLevel of user {self.user} is unknown: {error}")
                 return False
-            self._asked_right_of = cluster.controller
-        return self._right
+            self._permission_checked = cluster.controller
+        return self._permitted
 
     def _self_test(self, cluster: Configuration, report: Report) -> str:
-        """Go on with the self-tests; returns why nothing may be adjusted yet."""
+        """Continue the self-tests, and return why nothing may be adjusted yet."""
         assert self.tests is not None
-        before = self.tests.failures
-        try:
+        obstacle = "the ledger cannot be written"
+        with self.adjustments.reporting():
             alive = [job for job in self.back.seen if not job.ended]
-            return self.tests.why_not(alive, cluster, self.clock.monotonic(), self.user)
-        except LedgerError as error:
-            self.adjustments.fail(error)
-            return "the ledger cannot be written"
-        finally:
-            report.failures += self.tests.failures - before
+            obstacle = self.tests.step(alive, cluster, self.clock.monotonic(), self.user)
+        report.failures += self.tests.take_failures()
+        return obstacle
 
     def _give_up_tests(self, report: Report) -> None:
         if self.tests is not None:
-            before = self.tests.failures
             self.tests.give_up(self.user)
-            report.failures += self.tests.failures - before
+            report.failures += self.tests.take_failures()
 
     def _report_prolog_failure(self, job: QueueJob) -> None:
-        """The prolog has ended, and has not raised the limit."""
+        """Report that the prolog has ended without raising a job's limit."""
         if self.tests is None or self.tests.prolog != WORKS or self.entries[job.key].soft:
             return
-        why = f"the prolog has not raised the limit of job {job.key}"
-        self.adjustments.note("prolog missed", detail=why)
+        failure = f"the prolog has not raised the limit of job {job.key}"
+        self.adjustments.record("prolog missed", detail=failure)
         if self.settings.need_prolog:
-            self._lose_trust(why)
+            self._lose_trust(failure)
         else:
-            self.say(f"{why}; the side-car does")
+            self.say(f"{failure}; the side-car raises it")
 
-    def _alarm(self, why: str) -> None:
+    def _alarm(self, reason: str) -> None:
         self.alarms += 1
-        self.say(f"ALARM: {why}")
-        self.adjustments.note("alarm", detail=why)
+        self.say(f"ALARM: {reason}")
+        self.adjustments.record("alarm", detail=reason)
 
-    def _lose_trust(self, why: str) -> None:
-        """Nothing is adjusted any more, and all is taken back, until a new self-test has passed."""
-        self._alarm(why)
-        self._asked_right_of = ""
+    def _lose_trust(self, reason: str) -> None:
+        """Raise an alarm, adjust no more jobs, and take everything back, until a new self-test has passed."""
+        self._alarm(reason)
+        self._permission_checked = ""
         if self.tests is not None:
-            try:
-                self.tests.invalidate(why)
-            except LedgerError as error:
-                self.adjustments.fail(error)
-
-    def _count_silence(self) -> None:
-        """Alarm once Slurm has not answered for half of the time that a shortened job has at least."""
-        silent = self.clock.monotonic() - self._answered_at
-        if silent > self.settings.floor * 30 and self.ledger is not None:
-            self._alarm(f"no round had an answer for {silent:.0f} s: shortened jobs may end before they can be given back")
-            self._answered_at = self.clock.monotonic()  # and again after the same time
+            with self.adjustments.reporting():
+                self.tests.invalidate(reason)
 
     # ----------------------------------------------------------------------------------------------------------------- adjusting
 
-    def _ask_limits(self, cluster: Configuration) -> None:
+    def _read_limits(self, cluster: Configuration) -> None:
         if not cluster.enforces_limits:
             self.back.limits = Limits()
         elif self.clock.monotonic() - self._limits_at > KEEP_LIMITS:
@@ -372,89 +351,82 @@ class Sidecar:
                 self.back.limits = Limits(known=False)
                 self.say(f"the limits on jobs are unknown: {error}")
 
-    def _reasons(self, waiting: Mapping[str, QueueJob], cluster: Configuration, now: float) -> dict[str, str]:
-        """Why jobs may not have a TimeMin."""
-        late = self.heads.late(now, self.settings)
-        reasons = {key: self._reason(job, cluster, now, late) for key, job in waiting.items()}
-        return {key: why for key, why in reasons.items() if why is not None}
-
-    def _reason(self, job: QueueJob, cluster: Configuration, now: float, late: Collection[str]) -> str | None:
+    def _exclusion_reason(self, job: QueueJob, cluster: Configuration, now: float, late: Collection[str]) -> str | None:
+        """Return why a job may not have a TimeMin, None if it may; `late`: partitions whose head has waited too long."""
         entry = self.entries.get(job.key)
         tests = (
             (job.key in self._own, "self-test"),
             (job.time_min and (entry is None or entry.time_min != job.time_min), "TimeMin is the user's own"),
             (entry is not None and job.limit is not None and entry.time_min >= job.limit, "its limit has become too short"),
             (job.user in self.back.quarantine, "its user lowers limits that were raised"),
-            (any(name in late for name in job.partitions), WHY),
+            (any(name in late for name in job.partitions), LATE_HEAD),
         )
-        why = next((reason for is_so, reason in tests if is_so), None)
-        why = why or exclusion_reason(job, cluster, self.back.limits, self.settings, now)
-        return why or self.back.overdue.why_not(job, cluster, self.settings)
+        reason = next((reason for excluded, reason in tests if excluded), None)
+        reason = reason or exclusion_reason(job, cluster, self.back.limits, self.settings, now)
+        return reason or self.back.overruns.exclusion_reason(job, cluster, self.settings)
 
     def _adjust(
         self, waiting: Mapping[str, QueueJob], cluster: Configuration, now: float, report: Report, budget: Budget, act: bool
     ) -> None:
-        """Set TimeMin where it may be set and is worth it, each one after it is on disk."""
-        for job, minutes, seconds in choose(waiting, self.entries, self.predict, self.back.overdue, self.settings, now, report):
-            if not act or budget.spent or self.stopped() or report.failures >= MOST_FAILURES or self._denied or not self.adjustments.works:
+        """Set TimeMin where it is allowed and worth it, each after it is on disk."""
+        for job, minutes, seconds in choose(waiting, self.entries, self.predict, self.back.overruns, self.settings, now, report):
+            if not act or budget.spent or self.stopped() or report.failures >= MOST_FAILURES or self._denied:
                 continue
-            if not self._has_budget() or self._not_before.get(job.key, 0) > self.clock.monotonic():
+            if not self.adjustments.writable or self._not_before.get(job.key, 0) > self.clock.monotonic():
+                continue
+            while self._changes and self.clock.monotonic() - self._changes[0] > 60:
+                self._changes.popleft()
+            if len(self._changes) >= self.settings.changes:  # in the last minute
                 continue
             longest = self.back.limits.longest(job, cluster)
             soft = report.mode is Mode.SOFT_LIMIT
             entry = Entry(job.key, job.user, minutes, job.limit or 0, longest, job.restarts, soft, State.INTENT, now)
-            if not self.adjustments.keep(None, entry):
+            if not self.adjustments.save(None, entry):
                 continue
             self._changes.append(self.clock.monotonic())
-            if not soft and not self._put(job, longest):
+            if not soft and not self._write_spool(job, longest):
                 continue
             worked = self._change(lambda key=job.key, minutes=minutes: self.slurm.set_time_min(key, minutes), report)  # type: ignore[misc]
             budget.count(worked)
             if worked:
                 report.set_now += 1
-                self.adjustments.keep(None, self.entries[job.key], "Slurm has it")
-                self.adjustments.note("set", self.entries[job.key], job, "" if seconds is None else f"{seconds:.0f}")
+                self.adjustments.save(None, self.entries[job.key], "Slurm has it")
+                self.adjustments.record("set", self.entries[job.key], job, "" if seconds is None else f"{seconds:.0f}")
                 self.say(f"job {job.key}: TimeMin {minutes} of {job.limit} minutes")
             else:
                 self._not_before[job.key] = self.clock.monotonic() + LATEST
-            self._between(report)
+            self._give_back_if_due(report)
 
-    def _put(self, job: QueueJob, longest: Minutes) -> bool:
-        """Let the prolog know of a job before it can be shortened; whether it may be. What its user may have asked for unseen counts."""
+    def _write_spool(self, job: QueueJob, longest: Minutes) -> bool:
+        """Write a job's file for the prolog before the job can be shortened, and return whether it may be shortened."""
         if self.spool is None:
             return True
         try:
             self.spool.put(job.key, job.limit or 0, longest)
         except OutputError as error:
-            self.say(f"the prolog is not told: {error}")
+            self.say(f"the file for the prolog is not written: {error}")
             return self.tests is None or not self.settings.need_prolog
         return True
 
     def _keep_spool(self) -> None:
-        """Files of the jobs that wait with a TimeMin, or may.
+        """Keep the prolog's files of jobs that wait, or may wait, with a TimeMin.
 
-        In them is the user's limit, and the longest that they can have chosen unseen: the same once the job was seen with its TimeMin.
+        A file has the user's limit, and the longest that can have been chosen unseen: the same once the job was seen with its TimeMin.
         """
         if self.spool is None or self.tests is None:
             return
-        of = (*OPEN, State.CLEAR, State.SHORT)
-        open_ones = [entry for entry in self.entries.values() if not entry.soft and entry.state in of]
-        wanted = {e.key: (e.limit, e.limit if e.state is State.SET and not e.doubt else e.longest) for e in open_ones}
+        states = (*OPEN, State.CLEAR, State.SHORT)
+        entries = [entry for entry in self.entries.values() if not entry.soft and entry.state in states]
+        wanted = {e.key: (e.limit, e.limit if e.state is State.SET and not e.doubt else e.longest) for e in entries}
         try:
             self.spool.keep(wanted | dict.fromkeys(self.tests.spool_keys, (WHOLE, WHOLE)), self.back.orphans)
         except OutputError as error:
-            self.say(f"the prolog is not told: {error}")
-
-    def _has_budget(self) -> bool:
-        """Whether one more change is allowed in this minute."""
-        while self._changes and self.clock.monotonic() - self._changes[0] > 60:
-            self._changes.popleft()
-        return len(self._changes) < self.settings.changes
+            self.say(f"the files for the prolog are not written: {error}")
 
     # ------------------------------------------------------------------------------------------------------------------- helpers
 
     def _change(self, change: Callable[[], None], report: Report) -> bool:
-        """Make a change; whether Slurm says that it is made."""
+        """Make a change, and return whether Slurm confirms it."""
         if self.ledger is None:
             return False
         try:
@@ -462,7 +434,7 @@ class Sidecar:
         except SlurmError as error:
             report.failures += 1
             self.say(f"failed: {error}")
-            self.adjustments.note("failed", detail=str(error))
+            self.adjustments.record("failed", detail=str(error))
             if isinstance(error, DeniedError):
                 self._denied = str(error)
             return False
@@ -471,10 +443,8 @@ class Sidecar:
     def _note(self, name: str, value: str) -> None:
         """Note a value in the ledger."""
         if self.ledger is not None:
-            try:
+            with self.adjustments.reporting():
                 self.ledger.note(name, value)
-            except LedgerError as error:
-                self.adjustments.fail(error)
 
     def _clock_is_steady(self, now: float) -> bool:
         monotonic = self.clock.monotonic()
@@ -486,7 +456,7 @@ class Sidecar:
 
 
 class Hindrance(NamedTuple):
-    """A test of whether no job may have a TimeMin, and the reason; `lasting`: whether the side-car can only give advice."""
+    """A condition under which no job may have a TimeMin, and the reason; `lasting`: whether the side-car can only give advice."""
 
     test: Callable[[Sidecar, Configuration], object]
     reason: str
@@ -494,14 +464,14 @@ class Hindrance(NamedTuple):
 
 
 HINDRANCES = (
-    Hindrance(lambda car, cluster: not cluster.has_backfill, "SchedulerType is not sched/backfill, and nothing else reads TimeMin", True),
+    Hindrance(lambda car, cluster: not cluster.has_backfill, "SchedulerType is not sched/backfill, which alone uses TimeMin", True),
     Hindrance(lambda car, cluster: car._denied, "{car._denied}", True),
     Hindrance(lambda car, cluster: not car._may_change(cluster), "user {car.user} is neither SlurmUser, root nor operator", True),
     Hindrance(lambda car, cluster: car.ledger is None, "dry run"),
     Hindrance(lambda car, cluster: car.stopped(), "stopped by the operator"),
-    Hindrance(lambda car, cluster: not car.adjustments.works, "the ledger cannot be written"),
-    Hindrance(lambda car, cluster: car.ledger is not None and car.ledger.exposed, "others can reach into the ledger's folder"),
-    Hindrance(lambda car, cluster: not car.stays, "a TimeMin must be watched by a side-car that stays; leave out --once"),
+    Hindrance(lambda car, cluster: not car.adjustments.writable, "the ledger cannot be written"),
+    Hindrance(lambda car, cluster: car.ledger is not None and car.ledger.exposed, "other users can access the ledger's folder"),
+    Hindrance(lambda car, cluster: not car.stays, "a running side-car must watch each TimeMin; leave out --once"),
     Hindrance(lambda car, cluster: car._is_blocked(), "{car._blocked_by}"),
 )
-"""The tests in their order; the first that holds gives the reason."""
+"""The conditions in order; the first that holds gives the reason."""

@@ -1,34 +1,74 @@
-"""Which waiting jobs get a TimeMin next: their users take turns, so that nobody's jobs fill what may be adjusted."""
+"""Which waiting jobs may be adjusted, to what, and in which order: users take turns, so that one user's jobs cannot use all the room."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 
+from walltime.slurm.configuration import Configuration, Limits
 from walltime.slurm.sidecar.ledger import Entry
+from walltime.slurm.sidecar.metrics import Report
 from walltime.slurm.sidecar.overruns import Overruns
-from walltime.slurm.sidecar.report import Report
-from walltime.slurm.sidecar.rules import time_min_of
 from walltime.slurm.sidecar.settings import SidecarSettings
 from walltime.slurm.squeue_fields import QueueJob, array_of
 
 Predict = Callable[[QueueJob, float], float | None]
-"""The runtime, s, of a waiting job at a Unix time; None if too little is known of jobs like it."""
+"""Returns the runtime, s, of a waiting job at a Unix time; None if the log has too few similar jobs."""
 Choice = tuple[QueueJob, int, float | None]
+"""A job, its TimeMin, minutes, and its predicted runtime, s."""
+
+
+def exclusion_reason(job: QueueJob, cluster: Configuration, limits: Limits, settings: SidecarSettings, now: float) -> str | None:
+    """Return why this waiting job must not get a TimeMin, None if it may; `now`: Unix time."""
+    if job.limit is None:
+        return "it has no time limit"
+    tests = (
+        (job.held, "it is held"),
+        (job.het, "heterogeneous"),
+        (job.deadline, "Deadline"),
+        (job.licences, "licences"),
+        (job.reservation, "reservation"),
+        (settings.account and job.account not in settings.account, "account not chosen"),
+        (settings.partition and not set(settings.partition).issuperset(job.partitions), "partition not chosen"),
+        (not all(name in cluster.partitions for name in job.partitions), "its partition is unknown"),
+        (cluster.enforces_limits and not limits.known, "the limits on minutes could not be read"),
+        (cluster.enforces_limits and limits.apply_to(job, cluster), "limits on minutes"),
+        (any(word in job.reason.lower() for word in ("runmin", "minutes", "grpwall")), "limits on minutes"),
+        (job.begin > now or job.begin == 0 or job.reason.startswith(("Dependency", "BeginTime")), "it cannot start yet"),
+    )
+    if reason := next((reason for excluded, reason in tests if excluded), None):
+        return reason
+    reservation = cluster.next_reservation(job.partitions, now)
+    # it may start at any time before the next round but one, and would then have its whole limit
+    latest_end = now + job.limit * 60 + 4 * settings.every + 120
+    return "a reservation within its limit" if reservation is not None and latest_end > reservation.start else None
+
+
+def time_min_of(seconds: float | None, limit: int, settings: SidecarSettings) -> int | None:
+    """Return the TimeMin, minutes, for a job with this limit (minutes) and prediction (s); None if none is worth setting.
+
+    >>> [time_min_of(seconds, 60, SidecarSettings()) for seconds in (1201, 5, 3540, None)]
+    [21, 10, None, None]
+    """
+    if seconds is None or not math.isfinite(seconds):
+        return None
+    minutes = max(math.ceil(seconds / 60), settings.floor)
+    return minutes if minutes < limit and minutes <= settings.gain * limit else None
 
 
 def choose(
     waiting: Mapping[str, QueueJob],
     entries: Mapping[str, Entry],
     predict: Predict,
-    overdue: Overruns,
+    overruns: Overruns,
     settings: SidecarSettings,
     now: float,
     report: Report,
 ) -> Iterator[Choice]:
-    """The jobs that are to be adjusted, each with its TimeMin, minutes, and its prediction, s, as long as there is room for them.
+    """Return the jobs to adjust, as long as there is room for them.
 
-    All that would be adjusted are noted in the report as wanted, the others with their reason as left.
+    The report notes all jobs that would be adjusted as wanted, and the others, with their reason, as left.
     """
     wanted: list[Choice] = []
     tasks = Counter(array_of(key) for key, job in waiting.items() if job.time_min)
@@ -39,33 +79,32 @@ def choose(
         entry = entries.get(key)
         seconds = None if entry is not None else predict(job, now)
         if job.user not in factors:
-            factors[job.user] = overdue.factor(job.user, settings)
+            factors[job.user] = overruns.factor(job.user, settings)
         longer = None if seconds is None else seconds * factors[job.user]
         minutes = entry.time_min if entry is not None else time_min_of(longer, job.limit, settings)
+        array = array_of(key)
         if minutes is None:
             report.left[key] = "nothing to gain, or too little known"
-            continue
-        array = array_of(key)
-        if array and tasks[array] >= settings.tasks:
+        elif array and tasks[array] >= settings.tasks:
             report.left[key] = "enough tasks of its array have one"
-            continue
-        tasks[array] += 1
-        report.wanted[key] = minutes
-        wanted.append((job, minutes, seconds))
+        else:
+            tasks[array] += 1
+            report.wanted[key] = minutes
+            wanted.append((job, minutes, seconds))
     room = int(settings.share * len(waiting)) - report.adjusted
-    of_user = Counter(job.user for job in waiting.values() if job.time_min and job.key not in report.left)
+    adjusted = Counter(job.user for job in waiting.values() if job.time_min and job.key not in report.left)
     users = {job.user for job in waiting.values()}
     most = int(settings.share * len(waiting)) // 2 if len(users) > 1 and settings.share < 1 else len(waiting)
     for choice in in_turn(wanted):
         user = choice[0].user
-        if report.set_now < room and of_user[user] < max(most, 1):
+        if report.set_now < room and adjusted[user] < max(most, 1):
             before = report.set_now
             yield choice
-            of_user[user] += report.set_now - before
+            adjusted[user] += report.set_now - before
 
 
 def in_turn(choices: list[Choice]) -> Iterator[Choice]:
-    """One job of each user, then another one of each, in the order of the queue."""
+    """Return one job of each user, then another one of each, in the order of the queue."""
     queues: dict[str, deque[Choice]] = {}
     for choice in choices:
         queues.setdefault(choice[0].user, deque()).append(choice)

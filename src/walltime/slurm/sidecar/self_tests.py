@@ -1,8 +1,8 @@
-"""Jobs of the side-car's own that show, before anything else is changed, that what is shortened can be given back.
+"""Self-test jobs, which show before any other change that shortened limits can be given back.
 
-The first one, held, gets a TimeMin and then another TimeLimit: the guard in job_submit.lua must take the TimeMin away, since after a change
-of the limit nobody but Slurm would know the user's limit any more. Then it runs, its limit is lowered, as backfill would do it, and the
-side-car raises it again, which a user without rights could not. The second one, where there is a prolog, only that may raise.
+The first job, held, gets a TimeMin and then another TimeLimit: the guard in job_submit.lua must remove the TimeMin, because after a change
+of the limit only Slurm would have the user's limit. Then the job runs, its limit is lowered, as backfill would do, and the side-car raises
+it again, which needs operator permissions. If there is a prolog, only the prolog may raise the limit of a second job.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from walltime.slurm.squeue_fields import QueueJob
 
 NAMES = ("walltime-self-test", "walltime-self-test-prolog")
 LIMIT, SHORT, WHOLE = 10, 12, 15
-"""Minutes: the limit at submission, the one that it is shortened to, and the one that it is changed to, or that it must be raised to."""
+"""Minutes: the limit at submission, the shortened limit, and the limit to which it is changed, or must be raised."""
 PATIENCE = 1800.0
-"""Seconds after which a job that has not started is given up."""
+"""Seconds after which a job that has not started is cancelled."""
 LOOKS = 3
-"""So often a running job is looked at before the prolog is said not to have raised its limit."""
+"""After this many looks at the running job, the prolog counts as missing."""
 WORKS = "works"
 
 
 @dataclass
 class SelfTest:
-    """The test of one slurmctld; `step` it once a round until it has `passed` or `failed`, which says why.
+    """The test of one slurmctld; call `step` once a round until it has `passed` or `failed` (the reason).
 
-    `options`: words for sbatch, such as a partition. `guard_only`: limits need not be given back, so that the guard is all that is tested.
+    `options`: words for sbatch, such as a partition. `guard_only`: test only the guard, because limits need not be given back.
     """
 
     slurm: Client
@@ -50,11 +50,11 @@ class SelfTest:
     _gone: int = 0
 
     def step(self, queue: Sequence[QueueJob], monotonic: float, user: str) -> None:
-        """Go on with the test; raises SlurmError if Slurm did not answer, and may then be stepped again."""
+        """Continue the test; raises SlurmError if Slurm does not answer, and may then be called again."""
         if self.passed or self.failed:
             return
         if self._stage == "submit":
-            for left in self.slurm.jobs_named(NAMES[:1], user):  # by a side-car that was killed
+            for left in self.slurm.jobs_named(NAMES[:1], user):  # from a side-car that was killed
                 self.slurm.cancel(left)
             self._key = self.slurm.submit_test(NAMES[0], LIMIT, 600, self.options)
             self._go_on("guard", monotonic)
@@ -63,7 +63,7 @@ class SelfTest:
             return
         job = next((job for job in queue if job.key == self._key), None)
         if job is None or not (job.waits or job.runs):
-            self._go_on("submit", monotonic)  # somebody cancelled it, or it ended before it was looked at
+            self._go_on("submit", monotonic)  # it was cancelled, or ended before the look
             self._gone += 1
             if self._gone >= 3:
                 self._fail("three self-test jobs left the queue before they could be looked at")
@@ -88,7 +88,7 @@ class SelfTest:
             self._submit_again(monotonic)  # an update was lost
             return
         if job.time_min:
-            self._fail("a changed limit leaves TimeMin as it is: the guard in job_submit.lua is missing; see --print-guard")
+            self._fail("TimeMin is unchanged after a change of the limit: the guard in job_submit.lua is missing; see --print-guard")
             return
         self.guarded = True
         if self.guard_only:
@@ -125,9 +125,9 @@ class SelfTest:
 
 @dataclass
 class PrologTest:
-    """A job with a TimeMin and too short a limit, which only the prolog may raise; `step` it once a round.
+    """The test of the prolog: a job with a TimeMin and too short a limit, which only the prolog may raise; call `step` once a round.
 
-    `works`: None until it is known. `missing`: why it does not.
+    `works`: the result, None until it is known. `missing`: why the prolog does not work.
     """
 
     slurm: Client
@@ -141,11 +141,11 @@ class PrologTest:
     _looks: int = 0
 
     def step(self, queue: Sequence[QueueJob], cluster: Configuration, monotonic: float, user: str) -> None:
-        """Go on; raises SlurmError if Slurm did not answer, and OutputError, and may then be stepped again."""
+        """Continue the test; raises SlurmError if Slurm does not answer, and OutputError, and may then be called again."""
         if self.works is not None:
             return
         if not self._key:
-            for left in self.slurm.jobs_named(NAMES[1:], user):  # by a side-car that was killed
+            for left in self.slurm.jobs_named(NAMES[1:], user):  # from a side-car that was killed
                 self._cancel(left)
             self._key = self.slurm.submit_test(NAMES[1], SHORT, 600, self.options)
             self._since, self._looks = monotonic, 0
@@ -160,7 +160,11 @@ class PrologTest:
         elif job is not None and job.state == "RUNNING":
             self._looks += 1
             if self._looks >= LOOKS:
-                self._end(False, _why_no_prolog(cluster))
+                script = cluster.settings.get("PrologSlurmctld", "(null)")
+                missing = "slurm.conf has no PrologSlurmctld; see --print-prolog"
+                if script not in ("", "(null)"):
+                    missing = f"PrologSlurmctld={script[:80]} raised no limit; restart slurmctld after setting it, and see its log"
+                self._end(False, missing)
         elif (job is None and monotonic - self._since > 60) or monotonic - self._since > PATIENCE:
             self._end(False, "its self-test job left the queue" if job is None else "its self-test job does not start")
 
@@ -169,11 +173,11 @@ class PrologTest:
         """The job's number while the test is under way; its file must stay."""
         return self._key if self.works is None else ""
 
-    def _end(self, works: bool, why: str = "") -> None:
-        self.works, self.missing = works, why
+    def _end(self, works: bool, missing: str = "") -> None:
+        self.works, self.missing = works, missing
         self._cancel(self._key)
         if not works:
-            self.say(f"self-test: prolog missing: {why}")
+            self.say(f"self-test: prolog missing: {missing}")
 
     def _cancel(self, key: str) -> None:
         with suppress(SlurmError, OutputError):
@@ -181,60 +185,56 @@ class PrologTest:
             self.slurm.cancel(key)
 
 
-def _why_no_prolog(cluster: Configuration) -> str:
-    """Why the prolog may not have run, by the settings."""
-    said = cluster.settings.get("PrologSlurmctld", "(null)")
-    if said in ("", "(null)"):
-        return "slurm.conf has no PrologSlurmctld; see --print-prolog"
-    return f"PrologSlurmctld={said[:80]} raised nothing; slurmctld must be restarted after it has been set, and see its log"
-
-
 class SelfTests:
-    """The tests of a slurmctld, each new one anew and after every alarm. Raises LedgerError where a result cannot be written.
+    """The tests, repeated for each new slurmctld and after every alarm. Raises LedgerError if a result cannot be written.
 
-    `spool`: of the prolog, None without one.
+    `spool`: the prolog's folder, None without a prolog.
     """
 
     def __init__(self, slurm: Client, settings: SidecarSettings, say: Callable[[str], None], ledger: Ledger, spool: Spool | None):
         self.slurm, self.settings, self.say, self.ledger, self.spool = slurm, settings, say, ledger, spool
         self.distrust = ""
-        self.failures = 0
-        """commands that failed, in all tests"""
-        self._left = True  # a job of a test may be there, also of a side-car that was killed
+        self._failures = 0
+        self._left = True  # there may be a test job, also from a side-car that was killed
         self._test: SelfTest | None = None
         self._prolog_test: PrologTest | None = None
-        self._test_of = ""
+        self._controller = ""
 
     @property
     def prolog(self) -> str:
-        """What is known of the prolog: `works`, why it does not, or nothing."""
+        """The result for the prolog: `works`, why it does not, or empty if unknown."""
         return self.ledger.noted("prolog") if self.spool is not None else ""
 
     @property
     def spool_keys(self) -> list[str]:
-        """Jobs of tests whose files must stay in the spool folder."""
+        """The test jobs whose files must stay in the spool folder."""
         return [self._prolog_test.key] if self._prolog_test is not None and self._prolog_test.key else []
 
     @property
     def keys(self) -> list[str]:
-        """Jobs of tests that are under way."""
+        """The test jobs that are under way."""
         return [key for key in (*self.spool_keys, "" if self._test is None else self._test.key) if key]
 
-    def guarded(self, cluster: Configuration) -> bool:
+    def take_failures(self) -> int:
+        """Return the number of failed commands since the last call."""
+        failures, self._failures = self._failures, 0
+        return failures
+
+    def is_guarded(self, cluster: Configuration) -> bool:
         """Whether this slurmctld is known to have the guard, so that no user can have set a TimeMin."""
         return self.ledger.noted("tested") == self._tested(cluster) or (self._test is not None and self._test.guarded)
 
     def _tested(self, cluster: Configuration) -> str:
         return cluster.controller if self.spool is None else f"{cluster.controller} and the prolog of {self.spool.folder}"
 
-    def why_not(self, queue: Sequence[QueueJob], cluster: Configuration, monotonic: float, user: str) -> str:
-        """Go on with the tests; returns why nothing may be adjusted yet, empty if it may. Under soft limits only the guard is tested."""
+    def step(self, queue: Sequence[QueueJob], cluster: Configuration, monotonic: float, user: str) -> str:
+        """Continue the tests, and return why nothing may be adjusted yet, empty if it may. Under soft limits only the guard is tested."""
         if cluster.soft_limit and not self.distrust:
             self.give_up(user)
             return ""
         tested = self._tested(cluster)
         if self.distrust or self.ledger.noted("tested") != tested:
-            why = self._step(queue, cluster, monotonic, user)
+            why = self._step_tests(queue, cluster, monotonic, user)
             if why:
                 return why
             if not cluster.soft_limit:
@@ -244,26 +244,25 @@ class SelfTests:
             return f"prolog missing: {self.prolog}"
         return ""
 
-    def _step(self, queue: Sequence[QueueJob], cluster: Configuration, monotonic: float, user: str) -> str:
-        """One step of the tests; returns why nothing may be adjusted yet."""
+    def _step_tests(self, queue: Sequence[QueueJob], cluster: Configuration, monotonic: float, user: str) -> str:
+        """Make one step of the tests, and return why nothing may be adjusted yet."""
         self._left = True
-        of = f"{cluster.controller} {cluster.soft_limit}"
-        if self._test is None or self._test_of != of:
-            self._test, self._test_of = SelfTest(self.slurm, self.settings.self_test, self.say, guard_only=cluster.soft_limit), of
-            with_prolog = self.spool is not None and not cluster.soft_limit
-            self._prolog_test = (
-                PrologTest(self.slurm, self.spool, self.settings.self_test, self.say) if with_prolog and self.spool is not None else None
-            )
+        controller = f"{cluster.controller} {cluster.soft_limit}"
+        if self._test is None or self._controller != controller:
+            options, self._controller = self.settings.self_test, controller
+            self._test, self._prolog_test = SelfTest(self.slurm, options, self.say, guard_only=cluster.soft_limit), None
+            if self.spool is not None and not cluster.soft_limit:
+                self._prolog_test = PrologTest(self.slurm, self.spool, options, self.say)
         try:
             self._test.step(queue, monotonic, user)
             if self._prolog_test is not None and self._test.passed:
                 self._prolog_test.step(queue, cluster, monotonic, user)
         except (SlurmError, OutputError) as error:
-            self.failures += 1
+            self._failures += 1
             self.say(f"self-test: {error}")
         if self._test.failed:
             return f"the self-test failed: {self._test.failed}"
-        under_way = f"self-test under way{f', as {self.distrust}' if self.distrust else ''}"
+        under_way = f"self-test under way{f' because {self.distrust}' if self.distrust else ''}"
         if not self._test.passed:
             return under_way
         if self._prolog_test is not None:
@@ -271,23 +270,23 @@ class SelfTests:
                 return under_way
             self.ledger.note("prolog", WORKS if self._prolog_test.works else self._prolog_test.missing)
             if not self._prolog_test.works and not self.settings.need_prolog:
-                self.say("it goes on with one give-back, the side-car's own; --need-prolog would keep it from that")
+                self.say("the side-car continues with its own give-back only; --need-prolog would prevent that")
         return ""
 
     def give_up(self, user: str) -> None:
-        """End tests that are under way, as nothing depends on them any more; what cannot be cancelled is tried again at the next call."""
+        """End tests that are under way, because they are not needed any more; the next call retries jobs that cannot be cancelled."""
         if not self._left:
             return
         try:
             for key in self.slurm.jobs_named(NAMES, user):
                 self.slurm.cancel(key)
         except SlurmError as error:
-            self.failures += 1
+            self._failures += 1
             self.say(f"self-test: {error}")
             return
         self._test, self._prolog_test, self._left = None, None, False
 
     def invalidate(self, why: str) -> None:
-        """Nothing is adjusted any more until the tests have passed again."""
+        """Forbid adjustments until the tests have passed again."""
         self.distrust, self._test, self._prolog_test = why, None, None
         self.ledger.note("tested", "")

@@ -1,9 +1,9 @@
-"""Start times without a simulation: what intervals from a log have to be better than."""
+"""Predict start times without a simulation, as baselines for the predicted intervals."""
 
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import ceil, floor, sqrt
 
 import numpy as np
@@ -15,20 +15,20 @@ Array = np.ndarray
 SIZES = (4, 16, 64)
 """Bounds of the classes of processors within a queue, those of Brevik, Nurmi and Wolski."""
 LEAST = 59
-"""The fewest waits of which the largest is above the 95 % quantile with 95 % confidence: log(0.05) / log(0.95)."""
+"""The fewest waits whose largest one is above the 95 % quantile with 95 % confidence: log(0.05) / log(0.95)."""
 MISSES = 3
-"""So many waits in a row beyond their bound are a change point: under 5 % of the series of independent waits have such a run by chance."""
+"""This many consecutive waits beyond their bound are a change point: by chance, under 5 % of independent series have such a run."""
 CONFIDENT = 1.645
 """The 95 % quantile of the normal distribution."""
 LATEST = 1000
-"""So many waits of a class count without a model, those that ended last."""
+"""The number of a class's last waits that count without a model."""
 FEWEST = 8
 
 
 def _bounds(ranked: list[int]) -> tuple[int, int, int]:
-    """A lower bound of the 5 % quantile, the median, and an upper bound of the 95 % quantile, each bound with 95 % confidence."""
+    """Return a lower bound of the 5 % quantile, the median, and an upper bound of the 95 % quantile, each bound with 95 % confidence."""
     count = len(ranked)
-    beyond = floor(0.05 * count - CONFIDENT * sqrt(0.05 * 0.95 * count))  # so many lie beyond either bound
+    beyond = floor(0.05 * count - CONFIDENT * sqrt(0.05 * 0.95 * count))  # how many lie beyond either bound
     return ranked[max(beyond, 0)], ranked[count // 2], ranked[min(count - 1 - beyond, count - 1)]
 
 
@@ -51,32 +51,31 @@ class _Waits:
 
 
 def qbets(record: Record, made: Array, job: Array) -> Array:
-    """Quantile bounds from the history of waits, by queue and size, cut at change points: s after `made`, shape (3, predictions).
+    """Return quantile bounds from the history of waits, by queue and size, cut at change points: s after `made`, shape (3, predictions).
 
-    `made`: when each prediction is made, s from the start of the log; `job`: of which job, by its place. A job's wait until then is
-    subtracted. A class of fewer than 59 waits has the bounds of all jobs. Where waits are correlated the method wants longer runs of misses
-    before it cuts; here it is three always. Sources: Brevik, Nurmi, Wolski, PPoPP 2006, section 3 (bounds by the binomial distribution,
+    `made`: when each prediction is made, s from the start of the log; `job`: the place of its job. The job's wait until then is
+    subtracted. A class of fewer than 59 waits has the bounds of all jobs. For correlated waits the method needs longer runs of misses
+    before it cuts; here it always needs three. Sources: Brevik, Nurmi, Wolski, PPoPP 2006, section 3 (bounds by the binomial distribution,
     here by its normal approximation; change points); Nurmi, Brevik, Wolski, JSSPP 2007 (QBETS), here with fixed classes of processors.
     """
     classes = _classes(record)
     known: dict[int, _Waits] = {-1: _Waits()}
     bounds = np.zeros((3, len(made)))
-    for k in _in_time(record, made, lambda started: _learn(known, started, record, classes)):
+
+    def learn(started: int) -> None:
+        wait = int(record.start[started] - record.submit[started])
+        known[-1].add(wait)
+        known.setdefault(int(classes[started]), _Waits()).add(wait)
+
+    for k in _in_time(record, made, learn):
         own = known.get(int(classes[job[k]]))
         ranked = (own if own is not None and len(own.ranked) >= LEAST else known[-1]).ranked
         bounds[:, k] = _bounds(ranked) if ranked else (0, 0, 0)
     return np.maximum(bounds - (made - record.submit[job]), 0)
 
 
-def _learn(known: dict[int, _Waits], started: int, record: Record, classes: Array) -> None:
-    wait = int(record.start[started] - record.submit[started])
-    known[-1].add(wait)
-    known.setdefault(int(classes[started]), _Waits()).add(wait)
-
-
-def _in_time(record: Record, made: Array, learn: object) -> Iterator[int]:
-    """The predictions in the order in which they are made; `learn` is called with each job that started before."""
-    assert callable(learn)
+def _in_time(record: Record, made: Array, learn: Callable[[int], None]) -> Iterator[int]:
+    """Return the predictions in the order in which they are made, after calling `learn` with each job that started before."""
     order = np.argsort(record.start, kind="stable")
     starts, done = record.start[order], 0
     for k in np.argsort(made, kind="stable").tolist():
@@ -88,14 +87,14 @@ def _in_time(record: Record, made: Array, learn: object) -> Iterator[int]:
 
 
 def _classes(record: Record) -> Array:
-    """The class of each job: its queue, and its size."""
+    """Return the class of each job: its queue and its size."""
     jobs = record.workload
     queue = jobs.columns.get("queue", np.zeros(len(jobs), np.int64))
     return np.maximum(queue, 0) * (len(SIZES) + 1) + np.searchsorted(SIZES, jobs.procs)
 
 
 def no_model(record: Record, made: Array, job: Array) -> Array:
-    """Quantiles of the last waits of jobs of the same queue and size that waited longer than the job has by then, as `qbets`."""
+    """Return quantiles of the last waits in the same queue and size that were longer than the job's wait until then, as `qbets` does."""
     classes = _classes(record)
     known: dict[int, list[int]] = {}
     quantiles = np.zeros((3, len(made)))

@@ -1,4 +1,4 @@
-"""Many simulations of what may follow a snapshot, each with runtimes and jobs to come that are drawn anew."""
+"""Simulate the future of a snapshot many times, each time with other random runtimes and arrivals."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from walltime.predictors import Predictor
 from walltime.simulation.specification import Scheduler
 from walltime.simulation.threads import in_threads
 from walltime.slurm.snapshot import Snapshot
-from walltime.slurm.starts.initial_state import InitialState, initial_state_of
-from walltime.slurm.starts.predicted import PredictedRuntimes, predicted_of_snapshot
+from walltime.slurm.starts.initial_state import InitialState, make_initial_state
+from walltime.slurm.starts.predicted import PredictedRuntimes, predict_snapshot_runtimes
 from walltime.slurm.starts.projection import Projection, misfit
 from walltime.slurm.starts.sampling import DAY, LEVELS, WEEK, Arrivals, JobsToDraw, RuntimePredictions, Runtimes
 from walltime.wording import seed_fault
@@ -23,13 +23,13 @@ from walltime.workload import Workload
 Array = np.ndarray
 
 LONGEST = 14 * 86400
-"""Jobs to come are drawn for so long at most, s."""
+"""The longest time for which arrivals are drawn, s."""
 MOST_MISFITS = 100
 
 
 @dataclass(frozen=True)
 class Draws:
-    """How many simulations there are, whether jobs come in them, and the seed of what is drawn."""
+    """The number of simulations, whether jobs arrive in them, and the seed of the random numbers."""
 
     samples: int = 200
     arrivals: bool = True
@@ -46,10 +46,10 @@ USUAL = Draws()
 
 
 class Forecast:
-    """The jobs of a snapshot under a policy, by default the site's own, ready to be simulated; raises PolicyError and WorkloadError.
+    """The jobs of a snapshot under a policy, by default the site's, ready for simulations; raises PolicyError and WorkloadError.
 
-    `predictor`: of runtimes, which are then drawn around its predictions; the scheduler plans with the limits all the same. `gone`: the
-    labels of running jobs for which the machine has no room, and which are left out. `coming`: the jobs to come, None without.
+    `predictor`: predicts runtimes, which are drawn around its predictions; the scheduler still plans with the limits. `misfits`: the labels
+    of running jobs that are left out, because the machine has no room for them. `arrivals`: the jobs to come, None without.
     """
 
     def __init__(
@@ -61,74 +61,76 @@ class Forecast:
     ):
         chosen = snapshot.machine.policy if policy is None else policy
         if chosen is None:
-            raise PolicyError("the snapshot does not say how the site schedules; give a policy", "missing_policy")
+            raise PolicyError("the snapshot has no scheduling policy; give one", "missing_policy")
         self.snapshot, self.scheduler = snapshot, Scheduler.of(chosen, None)
-        self.gone: list[str] = []
-        self.coming: Arrivals | None = None
+        self.misfits: list[str] = []
+        self.arrivals: Arrivals | None = None
         while True:
-            self.state = initial_state_of(snapshot, history, self.scheduler, self.gone)
+            self.state = make_initial_state(snapshot, history, self.scheduler, self.misfits)
             self.projection = Projection(self.state, self.scheduler)
             place = misfit(self.projection)
             if place is None:
                 break
-            self.gone.append(self.state.jobs[place].label)
-            if len(self.gone) > MOST_MISFITS:
+            self.misfits.append(self.state.jobs[place].label)
+            if len(self.misfits) > MOST_MISFITS:
                 raise PolicyError(f"over {MOST_MISFITS} running jobs have no room on {snapshot.machine.name}; compare it with the cluster")
         if predictor is not None and not isinstance(predictor, PredictedRuntimes):
-            predictor = predicted_of_snapshot(predictor, snapshot, history)
-        self.predicted, told = predictor, None
+            predictor = predict_snapshot_runtimes(predictor, snapshot, history)
+        self.predicted, predictions = predictor, None
         if predictor is not None:
-            told = RuntimePredictions(predictor.of([job.job for job in self.state.jobs]), predictor.of(self.state.history.job_id))
-        self.runtimes = Runtimes(self.state.history, self.state.ended, _jobs_to_draw(self.state), told)
+            predictions = RuntimePredictions(predictor.of([job.job for job in self.state.jobs]), predictor.of(self.state.history.job_id))
+        self.runtimes = Runtimes(self.state.history, self.state.ended, _jobs_to_draw(self.state), predictions)
 
     def simulate(
         self, run: Callable[..., Array], draws: Draws, workers: int | None = None, progress: Callable[[int], None] | None = None
     ) -> tuple[Array, Array]:
-        """The starts if every job runs to its limit and none comes, and those of each simulation: s after the snapshot.
+        """Return the starts if every job runs to its limit and none arrives, and the starts of each simulation: s after the snapshot.
 
-        `run`: takes runtimes, and perhaps the places and times of jobs to come and a check, as `Projection.run` does; gives starts.
+        `run`: returns starts; its arguments are runtimes and, optionally, the places and times of arrivals and a check, as in
+        `Projection.run`.
         """
         state = self.state
         to_limits = run(np.maximum(state.workload.requested[: len(state.jobs)], self.runtimes.elapsed + 1))
         finite = to_limits[np.isfinite(to_limits)]
         horizon = min(LONGEST, int(finite.max(initial=state.now)) - state.now + 3600)
-        coming = Arrivals(state.recent, state.now, horizon if draws.arrivals else 0)
-        self.coming = coming if draws.arrivals else None
+        arrivals = Arrivals(state.recent, state.now, horizon if draws.arrivals else 0)
+        self.arrivals = arrivals if draws.arrivals else None
 
         def sample(number: int, check: Callable[[int], None]) -> Array:
             random = np.random.Generator(np.random.Philox(key=[draws.seed, number]))
             runtimes = self.runtimes.draw(random)
-            return run(runtimes, *coming.draw(random), check) - state.now
+            return run(runtimes, *arrivals.draw(random), check) - state.now
 
         return to_limits - state.now, np.array(in_threads(lambda: sample, draws.samples, workers, progress))
 
     def caveats(self) -> list[str]:
-        """What is to be known of the simulations, in sentences."""
-        coming, lost, apart = self.coming, self.state.lost, len(self.snapshot.apart)
-        unknown = int(((self.runtimes.level == len(LEVELS)) & ~self.runtimes.told).sum())
-        days = 0 if coming is None else coming.reach // DAY
-        of_history = (
-            f"The history has {days} day{'s' * (days > 1)} before the snapshot, and the jobs to come are drawn from these: with under two "
-            "weeks fewer than 90 % may start within their intervals."
+        """Return caveats of the simulations, in sentences."""
+        arrivals, lost, misfits, apart = self.arrivals, self.state.lost, self.misfits, len(self.snapshot.apart)
+        unknown = int(((self.runtimes.level == len(LEVELS)) & ~self.runtimes.predicted).sum())
+        days = 0 if arrivals is None else arrivals.reach // DAY
+        short_history = (
+            f"The history has {days} day{'s' * (days > 1)} before the snapshot, from which arrivals are drawn: with less than two weeks, "
+            "fewer than 90 % may start within their intervals."
         )
-        room = f"For {len(self.gone):,} running jobs the machine, as it is described, has no room: they are left out, such as"
-        said = {
-            f"{unknown:,} jobs are taken to run to their limits: too few jobs like them have ended.": unknown,
-            "The history is shorter than a day before the snapshot: no jobs come in the simulations.": coming and not coming.period,
-            of_history: coming and coming.period and coming.reach < 2 * WEEK,
+        no_room = f"{len(misfits):,} running jobs have no room on the machine as described, and are left out, such as"
+        sentences = {
+            f"{unknown:,} jobs are assumed to run to their limits: too few jobs like them have ended.": unknown,
+            "The history is shorter than a day before the snapshot: no jobs arrive in the simulations.": arrivals and not arrivals.period,
+            short_history: arrivals and arrivals.period and arrivals.reach < 2 * WEEK,
             f"{len(lost):,} jobs do not fit the machine and are left out, such as {lost[0].label if lost else ''}.": lost,
-            f"{room} {self.gone[0] if self.gone else ''}.": self.gone,
+            f"{no_room} {misfits[0] if misfits else ''}.": misfits,
             f"{apart:,} jobs of the snapshot are not simulated: held, dependent on others, or of a kind that is not modelled.": apart,
         }
-        return [*(self.predicted.remarks if self.predicted is not None else ()), *(sentence for sentence, holds in said.items() if holds)]
+        remarks = () if self.predicted is None else self.predicted.remarks
+        return [*remarks, *(sentence for sentence, holds in sentences.items() if holds)]
 
 
 def _jobs_to_draw(state: InitialState) -> JobsToDraw:
-    """The snapshot's jobs, as runtimes are drawn for them."""
+    """Return the snapshot's jobs, for which runtimes are drawn."""
     count, placed = len(state.jobs), state.workload
     columns = {name: values[:count] for name, values in placed.columns.items()}
     columns |= {"requested": placed.requested[:count], "procs": placed.procs[:count]}
-    nobody = np.full(count, -1, np.int64)
-    named = {name: columns.get(name, nobody) for level in LEVELS for name in level}
+    unknown = np.full(count, -1, np.int64)
+    named = {name: columns.get(name, unknown) for level in LEVELS for name in level}
     elapsed = [0 if job.start is None else max(1, state.now + state.zero - job.start) for job in state.jobs]
     return JobsToDraw(named, placed.requested[:count], np.array(elapsed, np.int64))

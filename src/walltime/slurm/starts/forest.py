@@ -1,4 +1,4 @@
-"""A forest of regression trees that predicts a whole distribution, also from outcomes of which only a lower bound is known."""
+"""A forest of regression trees that predicts a whole distribution, even from outcomes with only a known lower bound."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from walltime.compiled.jit import entry
 Array = np.ndarray
 
 LEVELS = np.arange(1, 200) / 200
-"""The levels of the quantiles that are predicted: 0.005, 0.01, ..., 0.995."""
+"""The levels of the predicted quantiles: 0.005, 0.01, ..., 0.995."""
 BINS = 64
-"""Values of a feature are told apart by so many of their quantiles."""
+"""The number of quantiles by which the values of a feature are distinguished."""
 MOST_ROWS = 8000
-"""A tree grows from so many rows at most."""
+"""The most rows from which a tree grows."""
 
 
 @dataclass(frozen=True)
 class Trees:
-    """How trees grow: how many, the fewest rows of a leaf, how many features are tried for each split, and the seed."""
+    """How trees grow: their number, the fewest rows of a leaf, the number of features tried for each split, and the seed."""
 
     count: int = 50
     leaf: int = 10
@@ -29,11 +29,11 @@ class Trees:
 
 
 class Forest:
-    """Trees of the rows' logarithmic outcomes; the rows that share leaves with a new one, weighted, give its distribution.
+    """Trees of the rows' logarithmic outcomes; a new row's distribution is that of the rows that share its leaves, weighted.
 
-    `features`: float64, shape (rows, features). `outcome`: float64, of each row, and `known`: bool, whether it is the outcome or a lower
-    bound of it. `weight`: how likely a row is drawn for a tree, relative to others. Sources: quantile regression forests, Meinshausen, JMLR
-    2006; outcomes that are not known yet, Kaplan & Meier, JASA 1958, with the forest's weights.
+    `features`: float64, shape (rows, features). `outcome`: float64, per row; `known`: bool, whether it is the outcome or a lower bound of
+    it. `weight`: the relative probability that a row is drawn for a tree. Sources: quantile regression forests, Meinshausen, JMLR 2006;
+    outcomes that are not known yet, Kaplan & Meier, JASA 1958, with the forest's weights.
     """
 
     def __init__(self, features: Array, outcome: Array, known: Array, weight: Array, trees: Trees = Trees()):
@@ -60,7 +60,7 @@ class Forest:
         return np.stack([np.searchsorted(edges, column) for edges, column in zip(self._edges, features.T, strict=True)], axis=1)
 
     def quantiles(self, features: Array) -> Array:
-        """Those of LEVELS for each row, shape (levels, rows)."""
+        """Return the quantiles at LEVELS for each row, shape (levels, rows)."""
         quantiles = np.zeros((len(features), len(LEVELS)))
         order = np.argsort(self._outcome, kind="stable")
         outcomes = (self._outcome, self._known, order, np.zeros(len(order)))
@@ -69,12 +69,12 @@ class Forest:
 
 
 FEATURE, CUT, LEFT, FIRST, LAST = range(5)
-"""What the columns of a tree's table of nodes are; a leaf has no left child (0), and the rows from FIRST to LAST."""
+"""The columns of a tree's table of nodes; a leaf has no left child (0), and the rows from FIRST to LAST."""
 
 
 @entry
 def _grow(binned, outcome, rows, draws, leaf, table, spare):
-    """Grow a tree from rows, which are put in the order of its leaves; returns how many nodes of `table` it has."""
+    """Grow a tree from rows, put them in the order of its leaves, and return the number of its nodes in `table`."""
     counts, sums, aside, places = spare
     features = binned.shape[1]
     table[0, LAST] = len(rows)
@@ -130,7 +130,7 @@ def _grow(binned, outcome, rows, draws, leaf, table, spare):
 
 @entry
 def _quantiles(binned, trees, outcomes, levels, quantiles):
-    """The quantiles of each row: of the rows that share its leaves, each with its part of the leaf, by the product-limit estimator."""
+    """Find the quantiles of each row from the rows that share its leaves, each weighted by its part of the leaf (product-limit)."""
     nodes, firsts, rows = trees
     outcome, known, order, weight = outcomes
     for place in range(len(binned)):

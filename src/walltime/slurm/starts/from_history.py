@@ -1,4 +1,4 @@
-"""Start times of a snapshot that learn from its history: predictions are replayed at moments of it, and their outcomes teach."""
+"""Improve start times of a snapshot with its history: replay predictions at moments of it, and learn from their outcomes."""
 
 from __future__ import annotations
 
@@ -12,21 +12,19 @@ from walltime.policy import Policy
 from walltime.simulation.specification import Scheduler
 from walltime.slurm.snapshot import Snapshot
 from walltime.slurm.snapshot_jobs import SnapshotJob
-from walltime.slurm.starts.initial_state import NAMED, UNLIMITED
-from walltime.slurm.starts.learned import FEWEST, SAMPLES, Replay, draw_past, learned, little_known, replay, said
+from walltime.slurm.starts import learned
+from walltime.slurm.starts.initial_state import NAMED, OPEN, UNLIMITED
 from walltime.slurm.starts.queue_features import QueueFeatures
 from walltime.slurm.starts.replay import Record
-from walltime.slurm.starts.start_times import StartTimes, unix
+from walltime.slurm.starts.start_times import StartTimes, to_unix
 from walltime.workload import MISSING, Workload
 
 Array = np.ndarray
 
 MOMENTS = 150
-"""At so many moments of the history predictions are replayed."""
+"""The number of moments of the history at which predictions are replayed."""
 GUESS = 3
-"""A likely time is called a guess if the interval reaches more than so many times as far, and an hour beyond it."""
-OPEN = 2**31
-"""What stands for the wait of a job that waits, and for the runtime of one that runs, s."""
+"""A likely time is called a guess if the interval's end is more than this many times as far away, and an hour later."""
 
 
 def learn_from_history(
@@ -38,53 +36,50 @@ def learn_from_history(
     workers: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> StartTimes:
-    """The start times with intervals that learned from what became of such predictions at moments of the history (`learned`).
+    """Return the start times with intervals learned from the outcomes of predictions at moments of the history (`learn_intervals`).
 
-    Where under 30 starts are known, the interval reaches from now to the latest that the simulations or the limits say, and a caveat says
-    so. A history without waits teaches nothing: the start times stay as they are, with a caveat. `moments`: how many; `progress` is called
-    with how many are done.
+    With fewer than 30 known starts, intervals reach from now to the latest start by the simulations or the limits, with a caveat. Without
+    recorded waits, the start times stay as they are, with a caveat. `moments`: how many; `progress` is called with the number done.
     """
     if moments < 1:
         raise PolicyError(f"the number of replayed moments must be 1 or more, not {moments}", "number_out_of_range")
     snapshot = predicted.snapshot
     if history.recorded_wait is None:
-        return replace(
-            predicted, caveats=[*predicted.caveats, "The history does not record waits: the intervals are those of the simulation alone."]
-        )
-    simulated, by_limits = said(predicted)
+        no_waits = "The history does not record waits: the intervals are from the simulation alone."
+        return replace(predicted, caveats=[*predicted.caveats, no_waits])
+    simulated, by_limits = learned.simulated_starts(predicted)
     ends, known = np.full(predicted.simulated.shape, np.nan), 0
     before = history.take(known_until(history, snapshot.time), "")
     if before.recorded_wait is not None:
         record, waiting = record_until(snapshot, before, [one.job for one in predicted.jobs])
         now = snapshot.time - (record.workload.origin.unix_start_time or 0)
-        counts = dict.fromkeys(draw_past(record, now, moments, predicted.seed), SAMPLES)
-        told = None if predicted.predicted is None else predicted.predicted.only(before.job_id)
-        past = replay(record, counts, policy=policy, predicted=told, seed=predicted.seed, workers=workers, progress=progress)
+        counts = dict.fromkeys(learned.draw_past(record, now, moments, predicted.seed), learned.SAMPLES)
+        runtimes = None if predicted.predicted is None else predicted.predicted.select(before.job_id)
+        past = learned.replay(record, counts, policy=policy, predicted=runtimes, seed=predicted.seed, workers=workers, progress=progress)
         features = QueueFeatures(record).at(now, waiting, simulated, by_limits)
         when, never = np.full(len(waiting), now), np.full(len(waiting), float(OPEN))
-        own = Replay(when, waiting, never, features, predicted.simulated, by_limits, predicted.policy)
+        own = learned.Replay(when, waiting, never, features, predicted.simulated, by_limits, predicted.policy)
         known = int((past.made + past.real <= now).sum())
-        if known >= FEWEST:
-            ends = learned(past.followed_by(own))[:, len(past) :]
+        if known >= learned.FEWEST:
+            ends = learned.learn_intervals(past.followed_by(own))[:, len(past) :]
     caveats = list(predicted.caveats)
     if np.isnan(ends).any():
         caveats.append(
-            f"Little is known: the history has the outcomes of {known:,} predictions. A likely time is the simulation's alone, and the "
-            "intervals reach from now to the latest that simulations or limits say."
+            f"The history has the outcomes of only {known:,} predictions. Likely times are from the simulation alone, and "
+            f"{learned.FALLBACK_NOTE}"
         )
-        ends = np.where(np.isnan(ends), little_known(predicted.simulated, by_limits), ends)
+        ends = np.where(np.isnan(ends), learned.fallback_intervals(predicted.simulated, by_limits), ends)
     guessed = int(((ends[2] > GUESS * ends[1]) & (ends[2] - ends[1] > 3600)).sum())
     if guessed:
         caveats.append(
-            f"For {guessed:,} of {len(predicted.jobs):,} jobs the likely time is little more than a guess: the interval reaches more than "
-            f"{GUESS} times as far. Go by the interval."
+            f"For {guessed:,} of {len(predicted.jobs):,} jobs the likely time is little more than a guess: the interval's end is more than "
+            f"{GUESS} times as far away. Use the interval."
         )
     order = np.argsort(ends[1], kind="stable")
-    times = [[unix(float(end), snapshot.time) for end in ends[:, k]] for k in order.tolist()]
-    jobs = [
-        replace(predicted.jobs[k], early=early, median=median, late=late)
-        for k, (early, median, late) in zip(order.tolist(), times, strict=True)
-    ]
+    jobs = []
+    for k in order.tolist():
+        early, median, late = (to_unix(float(end), snapshot.time) for end in ends[:, k])
+        jobs.append(replace(predicted.jobs[k], early=early, median=median, late=late))
     return replace(
         predicted,
         jobs=jobs,
@@ -97,15 +92,15 @@ def learn_from_history(
 
 
 def known_until(history: Workload, time: int) -> Array:
-    """Which jobs of a history with waits had ended at this Unix time, and are known to have waited for how long: bool."""
+    """Return which jobs of a history with waits have a known wait and had ended at this Unix time: bool."""
     wait = history.columns["wait"]
     return (wait >= 0) & (history.submit + wait + history.runtime + (history.origin.unix_start_time or 0) <= time)
 
 
 def record_until(snapshot: Snapshot, history: Workload, waiting: Sequence[SnapshotJob]) -> tuple[Record, Array]:
-    """A history that ends at the snapshot with the snapshot's own jobs as one record, and the places of the jobs that wait.
+    """Join a history that ends at the snapshot with the snapshot's jobs; return the record, and the places of the waiting jobs.
 
-    A job that waits has a start far ahead, one that runs an end far ahead. Raises WorkloadError for a history of which nothing is known.
+    A waiting job gets a start in the far future, a running one an end in the far future. Raises WorkloadError for a history without waits.
     """
     zero = history.origin.unix_start_time or 0
     old = Record.of(history, snapshot.machine, snapshot.machine.policy)

@@ -1,4 +1,4 @@
-"""Start times that learn from what became of earlier ones: predictions are replayed at moments of the past, and their outcomes teach."""
+"""Learn intervals for start times: replay predictions at moments of the past, and learn from their outcomes."""
 
 from __future__ import annotations
 
@@ -18,42 +18,41 @@ from walltime.slurm.starts.predicted import PredictedRuntimes
 from walltime.slurm.starts.queue_features import QueueFeatures
 from walltime.slurm.starts.replay import Record, snapshot_at
 from walltime.slurm.starts.scores import CLASSES
-from walltime.slurm.starts.start_times import StartTimes, quantiles_of, start_times
+from walltime.slurm.starts.start_times import StartTimes, start_quantiles, start_times
 
 Array = np.ndarray
 
 SAMPLES = 10
-"""So many simulations of a moment count as what the simulation says."""
+"""The number of simulations of a moment whose quantiles are features."""
 GROWTH = 1.12
-"""A new forest grows when there are so many times as many moments as for the last one."""
+"""A new forest grows when the number of moments has grown by this factor since the last one."""
 FIRST = 10
-"""So many moments come before the first forest."""
+"""The number of moments before the first forest."""
 FEWEST = 30
-"""A forest needs so many starts that are known."""
+"""The fewest known starts for a forest."""
 MOST_JOBS = 100
-"""Of a moment so many jobs teach at most."""
+"""The most jobs of a moment that are learned from."""
 SHORT = 60.0
-"""Outcomes are told apart by the logarithm of so many s more."""
+"""Outcomes are compared by the logarithm of the outcome plus this, s."""
 NOW = np.log(SHORT) + 1e-9
-"""The logarithm of an outcome of nothing."""
+"""The logarithm of the outcome 0."""
 STEP = 0.02
-"""By how much a start moves the logarithmic ends of the intervals of its class: 0.9 of it outwards if it was outside, else 0.1 inwards."""
+"""A start moves the logarithmic ends of its class's intervals by 0.9 of this outwards if it was outside, else by 0.1 of it inwards."""
 DECAY = 0.99
-"""Which likely time was nearer counts so much less for each start that has become known since."""
+"""The factor by which earlier comparisons of likely times lose weight with each start that becomes known."""
 OUTSIDE = 0.1
-"""What may start outside of its interval."""
-FALLBACK_NOTE = "the interval reaches from now to the latest that the simulations or the limits say."
-"""What is said where too little is known."""
+"""The part of the jobs that may start outside their intervals."""
+FALLBACK_NOTE = "the intervals reach from now to the latest start by the simulations or the limits."
 MOST_SHIFT = 2.0
-"""The logarithm of the most by which the end of an interval is moved."""
+"""The logarithm of the largest factor by which an interval's end is moved."""
 
 
 @dataclass(frozen=True, eq=False)
 class Replay:
     """Predictions at moments of a record, in order of time, one entry per waiting job and moment.
 
-    `made`: when, s from the start of the record; `job`: its place in it; `real`: when it started, s after `made`; `features`: what was
-    known; `simulated`: quantiles over all simulations, shape (3, predictions), and `by_limits`, s after `made`. `policy`: its label.
+    `made`: when, s from the start of the record; `job`: its place there; `real`: when it started, s after `made`; `features`: those of
+    `QueueFeatures`; `simulated`: quantiles over all simulations, shape (3, predictions), and `by_limits`, s after `made`.
     """
 
     made: Array
@@ -68,23 +67,24 @@ class Replay:
         return len(self.made)
 
     def followed_by(self, other: Replay) -> Replay:
-        """These predictions, and then others that were made later."""
+        """Return these predictions, and then others that were made later."""
         if not len(self):
             return other
-        joined = {}
-        for name in (one.name for one in fields(self) if one.name != "policy"):
-            pair = [getattr(self, name), getattr(other, name)]
-            joined[name] = np.concatenate(pair, axis=1 if name == "simulated" else 0)
+        joined = {
+            one.name: np.concatenate([getattr(self, one.name), getattr(other, one.name)], axis=1 if one.name == "simulated" else 0)
+            for one in fields(self)
+            if one.name != "policy"
+        }
         return Replay(**joined, policy=self.policy)
 
 
 def draw_past(record: Record, until: int, count: int, seed: int) -> list[int]:
-    """So many moments at random up to this one (s from the start of the log) at which jobs wait, ascending."""
+    """Draw `count` random moments until this one (s from the start of the log) at which jobs wait, ascending."""
     return draw_between(record, int(record.submit[0]), until, count, np.random.default_rng([seed, 1]))
 
 
 def draw_between(record: Record, first: int, last: int, count: int, random: np.random.Generator) -> list[int]:
-    """So many moments at random between these (s from the start of the log) at which jobs wait, ascending."""
+    """Draw `count` random moments between these (s from the start of the log) at which jobs wait, ascending."""
     drawn = random.integers(first, max(last, first + 1), 50 * count)
     waited = np.searchsorted(np.sort(record.submit), drawn, side="right") > np.searchsorted(np.sort(record.start), drawn, side="right")
     return sorted(set(drawn[waited][:count].tolist()))
@@ -100,9 +100,9 @@ def replay(
     workers: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Replay:
-    """Simulate what followed at moments of a record, with what was known then; `samples`: how many simulations of each moment.
+    """Predict starts at moments of a record, with only earlier information; `samples`: the number of simulations of each moment.
 
-    Moments at which none of those that wait fits the machine are left out. `progress` is called with the number of moments done.
+    Moments at which no waiting job fits the machine are left out. `progress` is called with the number of moments done.
     """
     place_of = {number: k for k, number in enumerate(record.workload.job_id.tolist())}
     known = QueueFeatures(record)
@@ -113,18 +113,19 @@ def replay(
         try:
             own = Draws(count, seed=seed + done)
             result = start_times(snapshot, record.workload, policy=policy, predictor=predicted, draws=own, workers=workers)
-        except PolicyError:  # none of those that wait fits the machine
+        except PolicyError:  # no waiting job fits the machine
             continue
         finally:
             if progress is not None:
                 progress(done + 1)
         label = result.policy
         places = np.array([place_of[one.job.job] for one in result.jobs], np.int64)
+        own_quantiles, by_limits = simulated_starts(result)
         made.append(np.full(len(places), moment, np.int64))
         jobs.append(places)
-        features.append(known.at(moment, places, *said(result)))
+        features.append(known.at(moment, places, own_quantiles, by_limits))
         simulated.append(result.simulated)
-        limits.append(said(result)[1])
+        limits.append(by_limits)
     if not made:
         return Replay(*(np.zeros(0, np.int64),) * 2, np.zeros(0), np.zeros((0, 0)), np.zeros((3, 0)), np.zeros(0), "")
     when, which = np.concatenate(made), np.concatenate(jobs)
@@ -132,41 +133,41 @@ def replay(
     return Replay(when, which, real, np.concatenate(features), np.concatenate(simulated, axis=1), np.concatenate(limits), label)
 
 
-def said(result: StartTimes) -> tuple[Array, Array]:
-    """The quantiles over the first simulations, and the starts by limits, s after the snapshot."""
+def simulated_starts(result: StartTimes) -> tuple[Array, Array]:
+    """Return the quantiles over the first simulations, and the starts by limits, s after the snapshot."""
     now = result.snapshot.time
     by_limits = np.array([np.inf if one.by_limits is None else one.by_limits - now for one in result.jobs], float)
-    return quantiles_of(result.starts[:SAMPLES]), by_limits
+    return start_quantiles(result.starts[:SAMPLES]), by_limits
 
 
-def learned(past: Replay, progress: Callable[[int], None] | None = None) -> Array:
-    """The intervals of all predictions, each from nothing but what was known when it was made: s after it, shape (3, predictions).
+def learn_intervals(past: Replay, progress: Callable[[int], None] | None = None) -> Array:
+    """Return the intervals of all predictions, each learned only from earlier information: s after it, shape (3, predictions).
 
-    The early end, the median and the late end of the shortest interval that has 90 % of a forest's distribution. In place of its median
-    stands that of the simulations in each class of distance where that was lately nearer in most cases. Both ends are moved by what the
-    starts that became known since have shown, by class of the median's distance. NaN where too few starts were known. `progress` is told
-    after each forest for how many moments there are predictions.
+    An interval is the shortest one with 90 % of a forest's distribution, with the forest's median. In classes of distance in which the
+    simulations' median was lately nearer in most cases, it replaces the forest's. The starts that have become known since move both ends,
+    by class of the median's distance. NaN where too few starts were known. `progress` is called after each forest with the number of
+    moments that have predictions.
     """
     logs = np.full((3, len(past)), np.nan)
     moments = np.unique(past.made)
     for first, last in _turns(len(moments)):
         now = moments[first]
         forest = _forest(past, int(now))
-        asked = np.flatnonzero((past.made >= now) & (past.made <= moments[last - 1]))
+        chosen = np.flatnonzero((past.made >= now) & (past.made <= moments[last - 1]))
         if forest is not None:
-            logs[:, asked] = _shortest(forest.quantiles(past.features[asked]))
+            logs[:, chosen] = _shortest(forest.quantiles(past.features[chosen]))
         if progress is not None:
             progress(last)
     return _adapted(past, pick_point_estimate(past, logs))
 
 
-def little_known(simulated: Array, by_limits: Array) -> Array:
-    """Intervals where nothing could be learned: from now to the latest of the simulations and the limits; s, shape (3, jobs)."""
+def fallback_intervals(simulated: Array, by_limits: Array) -> Array:
+    """Return intervals from now to the latest start by the simulations and the limits; s, shape (3, jobs)."""
     return np.stack([np.zeros(len(by_limits)), simulated[1], np.maximum(simulated[2], by_limits)])
 
 
 def _turns(count: int) -> list[tuple[int, int]]:
-    """From which moment to which (the first after them) each forest predicts.
+    """Return the ranges of moments that each forest predicts.
 
     >>> _turns(14)
     [(10, 11), (11, 12), (12, 13), (13, 14)]
@@ -178,12 +179,12 @@ def _turns(count: int) -> list[tuple[int, int]]:
 
 
 def _forest(past: Replay, now: int) -> Forest | None:
-    """A forest of the predictions before this moment; a start that is not known then is one after it. None where too few are known."""
+    """Return a forest of the predictions before this moment, None if too few starts were known; an unknown start is a later one."""
     mine = np.flatnonzero(past.made < now)
     _, begins, place, counts = np.unique(past.made[mine], return_index=True, return_inverse=True, return_counts=True)
     step = np.maximum(-(-counts // MOST_JOBS), 1)[place]
-    taught = (np.arange(len(mine)) - begins[place]) % step == 0
-    mine, counts = mine[taught], (counts[place] / step)[taught]
+    chosen = (np.arange(len(mine)) - begins[place]) % step == 0
+    mine, counts = mine[chosen], (counts[place] / step)[chosen]
     known = past.made[mine] + past.real[mine] < now
     if known.sum() < FEWEST:
         return None
@@ -192,7 +193,7 @@ def _forest(past: Replay, now: int) -> Forest | None:
 
 
 def _shortest(quantiles: Array) -> Array:
-    """Of quantiles at LEVELS, logarithmic, shape (levels, jobs): the ends of the shortest interval with 90 %, and the median between."""
+    """Return the shortest interval with 90 %, and the median, of logarithmic quantiles at LEVELS, shape (levels, jobs)."""
     times = np.concatenate([np.full((1, quantiles.shape[1]), np.log(SHORT)), quantiles])
     beyond = round(OUTSIDE * (len(LEVELS) + 1))
     most = len(times) - 1
@@ -204,15 +205,15 @@ def _shortest(quantiles: Array) -> Array:
 
 
 def pick_point_estimate(past: Replay, logs: Array) -> Array:
-    """Logarithmic intervals, with the simulations' median as the likely time where it was lately nearer than the forest's in most cases.
+    """Return logarithmic intervals with the simulations' median as the likely time where it was lately nearer in most cases.
 
-    Only medians in the interval count and are taken, of the same class of distance as the forest's: so nothing else changes. Counted are
-    the starts that had become known, by class.
+    Only medians inside the interval and in the same class of distance as the forest's median are counted and used, so that nothing else
+    changes. Only starts that had become known count, by class.
     """
     with np.errstate(invalid="ignore"):
         simulated = np.log(SHORT + past.simulated[1])
-        groups, real = _class_of(logs[1]), np.log(SHORT + past.real)
-        fits = (groups == _class_of(simulated)) & (logs[0] <= simulated) & (simulated <= logs[2])
+        groups, real = _class_places(logs[1]), np.log(SHORT + past.real)
+        fits = (groups == _class_places(simulated)) & (logs[0] <= simulated) & (simulated <= logs[2])
         nearer = abs(np.exp(simulated) - np.exp(real)) < abs(np.exp(logs[1]) - np.exp(real))
     wins, counts = np.zeros(len(CLASSES)), np.zeros(len(CLASSES))
     likely = logs[1].copy()
@@ -231,17 +232,17 @@ def pick_point_estimate(past: Replay, logs: Array) -> Array:
     return np.stack([logs[0], likely, logs[2]])
 
 
-def _class_of(logs: Array) -> Array:
-    """The place of the class of each logarithmic distance; that of the last one where it is unknown."""
+def _class_places(logs: Array) -> Array:
+    """Return the place of the class of each logarithmic distance; the last one where it is unknown."""
     bounds = np.array(list(CLASSES.values()), float)
     return np.searchsorted(bounds, np.exp(logs) - SHORT, side="right").clip(max=len(bounds) - 1)
 
 
 def _adapted(past: Replay, logs: Array) -> Array:
-    """The intervals, moved by what became known of earlier ones; s after each was made.
+    """Return the intervals, s after each prediction, moved by the known outcomes of earlier ones.
 
-    Source: adaptive conformal inference, Gibbs & Candes, NeurIPS 2021. A start outside of its interval is known when it comes, or when the
-    late end has passed.
+    Source: adaptive conformal inference, Gibbs & Candes, NeurIPS 2021. That a start is outside its interval is known when it happens, or
+    when the late end has passed.
     """
     shifts = np.zeros(len(CLASSES))
     ends = np.full(logs.shape, np.nan)
@@ -253,7 +254,7 @@ def _adapted(past: Replay, logs: Array) -> Array:
             _, group, missed = heapq.heappop(waiting)
             shifts[group] = np.clip(shifts[group] + STEP * (missed - OUTSIDE), -MOST_SHIFT, MOST_SHIFT)
         early, median, late = logs[:, first:last]
-        groups = _class_of(median)
+        groups = _class_places(median)
         begin = np.where(early > NOW, np.minimum(early - shifts[groups], median), early)  # now stays now
         moved = np.stack([begin, median, np.maximum(late + shifts[groups], median)])
         ends[:, first:last] = np.maximum(np.exp(moved) - SHORT, 0)

@@ -1,4 +1,4 @@
-"""A ledger of predicted start times: every prediction is entered, and completed from a log with what happened."""
+"""A ledger of predicted start times, completed with the real starts from a log."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from walltime.errors import LogError, OutputError
-from walltime.slurm.starts.scores import DAY, LATEST, Factors, Outcome, Score, factors_of, scores_of, with_factors
+from walltime.slurm.starts.scores import DAY, LATEST, Factors, Outcome, Score, apply_factors, learn_factors, score_outcomes
 from walltime.slurm.starts.start_times import StartTimes
 from walltime.wording import printable
 from walltime.workload import Workload
@@ -21,9 +21,9 @@ from walltime.workload import Workload
 NAME = "start-times.sqlite"
 VERSION = 1
 APPLICATION = 0x77616C6C
-"""What SQLite calls the application id: "wall"."""
+"""SQLite's application id: "wall"."""
 PER_DAY = 500
-"""So many predictions of a day count for the factors."""
+"""The most predictions of a day that count for the factors."""
 _TABLES = """
 CREATE TABLE prediction (
     job INTEGER NOT NULL, label TEXT NOT NULL, submit INTEGER, made INTEGER NOT NULL, early REAL, median REAL, late REAL, by_limits REAL,
@@ -35,10 +35,10 @@ CREATE INDEX waiting ON prediction (job) WHERE real IS NULL;
 
 @dataclass(frozen=True)
 class Scorecard:
-    """What a ledger says: how many predictions it has, how many of them are of jobs that have started, and how good these were.
+    """The numbers of predictions in a ledger and of those with `known` starts, and their scores.
 
-    `completed`: how many were completed just now. `scores`: of the predictions as they were simulated; `calibrated`: of the same, adjusted
-    with `factors`, with which the next ones will be.
+    `completed`: how many were completed just now. `scores`: for the predictions as simulated; `calibrated`: for the same predictions
+    adjusted with `factors`, which the next ones will use.
     """
 
     predictions: int
@@ -49,15 +49,8 @@ class Scorecard:
     factors: Factors
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it, ready for JSON."""
-        return {
-            "predictions": self.predictions,
-            "known": self.known,
-            "completed": self.completed,
-            "scores": [one.as_dict() for one in self.scores],
-            "calibrated": [one.as_dict() for one in self.calibrated],
-            "factors": {name: list(pair) for name, pair in self.factors.items()},
-        }
+        """Return all values for JSON."""
+        return asdict(self) | {"factors": {name: list(pair) for name, pair in self.factors.items()}}
 
 
 class PredictionLedger:
@@ -67,7 +60,7 @@ class PredictionLedger:
         self.path = Path(folder) / NAME
         if not self.path.exists():
             if not create:
-                raise LogError(f"{printable(folder)}: there is no such ledger; walltime slurm start-times makes one", "not_a_ledger")
+                raise LogError(f"{printable(folder)}: no such ledger; walltime slurm start-times makes one", "not_a_ledger")
             try:
                 self.path.parent.mkdir(mode=0o700, exist_ok=True)
                 os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
@@ -80,16 +73,16 @@ class PredictionLedger:
                 database.executescript(f"BEGIN;{_TABLES}PRAGMA application_id={APPLICATION};PRAGMA user_version={VERSION};COMMIT;")
             elif kind != APPLICATION or version != VERSION:
                 raise LogError(
-                    f"{printable(self.path)}: is no ledger of version {VERSION}; name one that walltime slurm start-times made",
+                    f"{printable(self.path)}: not a ledger of version {VERSION}; name one made by walltime slurm start-times",
                     "not_a_ledger",
                 )
 
     def add(self, predictions: StartTimes) -> int:
-        """Enter the predictions, as they were simulated; those of the same snapshot are replaced. Returns how many."""
+        """Enter the predictions as simulated, in place of earlier ones of the same snapshot, and return their number."""
         now = predictions.snapshot.time
         rows = []
-        for one, raw in zip(predictions.jobs, predictions.simulated.T.tolist(), strict=True):
-            times = [_ahead(time) for time in raw]
+        for one, quantiles in zip(predictions.jobs, predictions.simulated.T.tolist(), strict=True):
+            times = [time if np.isfinite(time) else None for time in quantiles]
             others = [None if time is None else float(time - now) for time in (one.by_limits, one.slurm)]
             job = one.job
             rows.append((job.job, job.label, job.submit, now, *times, *others, predictions.policy, predictions.samples))
@@ -102,13 +95,13 @@ class PredictionLedger:
         return len(rows)
 
     def complete(self, history: Workload) -> int:
-        """Enter when jobs started, by their numbers and tasks in a log that records waits; returns how many predictions that completes.
+        """Enter the starts of jobs, by number and task, from a log that records waits; return how many predictions that completes.
 
-        A start before the prediction is of an earlier run of the job, and is left out.
+        A start before the prediction belongs to an earlier run of the job, and is ignored.
         """
         wait = history.columns.get("wait")
         if wait is None:
-            raise LogError(f"{history.origin.name} does not say when jobs started; take a log of the batch system", "missing_starts")
+            raise LogError(f"{history.origin.name}: the log has no starts of jobs; use a log of the batch system", "missing_starts")
         begin = history.submit + (history.origin.unix_start_time or 0) + wait
         task_of = history.columns.get("array_task", np.full(len(history), -1))
         array_of = history.columns.get("array_job", np.full(len(history), -1))
@@ -127,11 +120,11 @@ class PredictionLedger:
         return len(known)
 
     def outcomes(self, longest: int | None = None, per_day: int | None = None) -> list[Outcome]:
-        """The predictions of jobs that have started, in the order in which they were made.
+        """Return the predictions of jobs that have started, in the order in which they were made.
 
-        Of these those of the last `longest` s, and of each day `per_day`, as if at random.
+        Only those of the last `longest` s count, and `per_day` of each day, in a pseudo-random selection.
         """
-        # A large number in place of none; the order within a day is any that has nothing to do with the jobs.
+        # A large number replaces None; the order within a day is unrelated to the jobs.
         with self._open() as database:
             rows = database.execute(
                 "SELECT label, made, early, median, late, by_limits, slurm, real FROM (SELECT *, row_number() OVER "
@@ -147,17 +140,22 @@ class PredictionLedger:
         return outcomes
 
     def factors(self) -> Factors:
-        """What intervals are to be adjusted with, by the last predictions whose jobs have started."""
-        return factors_of(self.outcomes(LATEST, PER_DAY))
+        """Return the factors for the next intervals, from the last predictions whose jobs have started."""
+        return learn_factors(self.outcomes(LATEST, PER_DAY))
 
     def score(self, history: Workload | None = None) -> Scorecard:
-        """How good the predictions were, after completing them from a log."""
+        """Score the predictions, after completing them from a log."""
         completed = 0 if history is None else self.complete(history)
         with self._open() as database:
             count = int(database.execute("SELECT count(*) FROM prediction").fetchone()[0])
         outcomes, factors = self.outcomes(), self.factors()
         return Scorecard(
-            count, len(outcomes), completed, tuple(scores_of(outcomes)), tuple(scores_of(with_factors(outcomes, factors))), dict(factors)
+            count,
+            len(outcomes),
+            completed,
+            tuple(score_outcomes(outcomes)),
+            tuple(score_outcomes(apply_factors(outcomes, factors))),
+            dict(factors),
         )
 
     @contextmanager
@@ -167,10 +165,6 @@ class PredictionLedger:
                 yield database
         except sqlite3.Error as error:
             raise LogError(f"{printable(self.path)}: cannot be used as a ledger ({error}); name another folder", "not_a_ledger") from error
-
-
-def _ahead(time: float) -> float | None:
-    return float(time) if np.isfinite(time) else None
 
 
 def _value(time: float | None, unknown: float) -> float:

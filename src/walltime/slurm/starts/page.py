@@ -1,4 +1,4 @@
-"""Start times of waiting jobs: a page, tables, and metrics for Prometheus."""
+"""The page, tables and Prometheus metrics of predicted start times."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 NEVER, UNKNOWN = "never", "-"
 MOST_BARS = 40
-"""So many jobs are in the figure, those that start first."""
+"""The number of jobs in the figure, the first to start."""
 
 
 def ahead(time: int | None, now: int, unknown: str = NEVER) -> str:
-    """How far ahead a time lies, in words.
+    """Return how far ahead a time is, in words.
 
     >>> ahead(7300, 100), ahead(50, 100), ahead(None, 100)
     ('2 h 00 min', 'now', 'never')
@@ -35,12 +35,12 @@ def ahead(time: int | None, now: int, unknown: str = NEVER) -> str:
 
 
 def clock(time: int | None) -> str:
-    """A Unix time in UTC, to the minute."""
+    """Return a Unix time in UTC, to the minute."""
     return NEVER if time is None else f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d %H:%M}"
 
 
 def start_times_table(jobs: Sequence[StartTime], now: int) -> Table:
-    """The terminal's table of jobs; times are lengths from the snapshot on."""
+    """Return the terminal's table of jobs; times are counted from the snapshot."""
     rows = [
         [
             one.job.label,
@@ -56,13 +56,13 @@ def start_times_table(jobs: Sequence[StartTime], now: int) -> Table:
 
 
 def trials_table(trials: Sequence[StartTrial], now: int) -> Table:
-    """The table of jobs that are tried."""
+    """Return the table of trial jobs."""
     rows = [[sanitize(one.text), *(ahead(time, now) for time in (one.median, one.early, one.late, one.by_limits))] for one in trials]
     return Table(["if submitted now", "starts in", "at the earliest", "at the latest", "by limits"], rows)
 
 
 def scores_table(scores: Sequence[Score], adjusted: Mapping[str, float]) -> Table:
-    """The table of scores; errors are median absolute ones. `adjusted`: the part within intervals that are adjusted, by name."""
+    """Return the table of scores, with median absolute errors; `adjusted`: the parts within adjusted intervals, by name."""
     rows = [
         [
             one.name,
@@ -78,7 +78,7 @@ def scores_table(scores: Sequence[Score], adjusted: Mapping[str, float]) -> Tabl
 
 
 def answer(times: StartTimes) -> str:
-    """The result in one sentence."""
+    """Return the result in one sentence."""
     now, jobs = times.snapshot.time, times.jobs
     soon = sum(one.median is not None and one.median - now < 3600 for one in jobs)
     sentence = f"{len(jobs):,} {'job waits' if len(jobs) == 1 else 'jobs wait'}; {soon:,} will probably start within an hour"
@@ -87,14 +87,14 @@ def answer(times: StartTimes) -> str:
         return f"{sentence}."
     last = max(with_end, key=lambda one: (one.median or 0, one.late is None, one.late or 0))
     latest = max((one.slurm for one in jobs if one.slurm is not None), default=None)
-    slurm = "" if latest is None else f"; Slurm says {ahead(latest, now)} for the last that it has a time for"
-    # an interval, and not the likely time alone, which may be a minute where the interval reaches an hour
+    slurm = "" if latest is None else f"; Slurm's latest estimate is {ahead(latest, now)}"
+    # an interval, because the likely time alone may be a minute when the interval's end is an hour away
     interval = f"with 90 % between {ahead(last.early, now)} and {ahead(last.late, now)}"
     return f"{sentence}, the last in {ahead(last.median, now)} ({interval}){slurm}."
 
 
 def start_times_page(times: StartTimes, history: Workload, settings: Mapping[str, Any] | None = None) -> Page:
-    """The page of predicted start times; `settings`: further entries of the provenance, and as `command` the command line."""
+    """Return the page of predicted start times; `settings`: further entries of the provenance, with the command line as `command`."""
     now, name = times.snapshot.time, sanitize(times.snapshot.machine.name)
     record = provenance(history, policy=times.policy, samples=times.samples, seed=times.seed, arrivals=times.arrivals, **(settings or {}))
     rows: list[Row] = [
@@ -112,7 +112,7 @@ def start_times_page(times: StartTimes, history: Workload, settings: Mapping[str
         bars_figure(times),
         "starts",
         "For each waiting job the interval in which it will probably start.",
-        "Bars: within them 90 % of such jobs should start; dots: likely starts; ticks: Slurm's own estimates.",
+        "Bars: intervals in which 90 % of such jobs should start; dots: likely starts; ticks: Slurm's own estimates.",
     )
     return Page(
         "start times of waiting jobs",
@@ -138,14 +138,13 @@ def start_times_page(times: StartTimes, history: Workload, settings: Mapping[str
 
 
 MEANING = (
-    "A start time is predicted, not promised: jobs are taken to run as long as jobs like them did, others to come as in the past weeks, "
-    "and where the history says when jobs started, to wait as jobs did of which as much was known. Nobody knows of nodes that will fail, "
-    "jobs that will be cancelled, or priorities that will be changed."
+    "A start time is a prediction, not a promise. It assumes that jobs run as long as similar jobs did, and that jobs arrive as in past "
+    "weeks; with a history of starts, it also learns from earlier waits. Node failures, cancellations and changed priorities are unknown."
 )
 
 
 def bars_figure(times: StartTimes) -> Figure:
-    """The intervals of the jobs that start first."""
+    """Draw the intervals of the jobs that start first."""
     from walltime.report.figures import BLUE, rows_figure
 
     now = times.snapshot.time
@@ -166,37 +165,34 @@ def bars_figure(times: StartTimes) -> Figure:
 
 
 def prometheus(times: StartTimes) -> str:
-    """Metrics in the text format of Prometheus, for the textfile collector of its node exporter."""
+    """Return metrics in the text format of Prometheus, for the textfile collector of its node exporter."""
     now = times.snapshot.time
-    lines = [
-        "# HELP walltime_snapshot_time_seconds When the snapshot was taken, Unix time.",
-        "# TYPE walltime_snapshot_time_seconds gauge",
-        f"walltime_snapshot_time_seconds {now}",
-        "# HELP walltime_jobs Jobs of the snapshot, by what they do or why they are left out.",
-        "# TYPE walltime_jobs gauge",
-        *(f'walltime_jobs{{state="{_label(state)}"}} {count}' for state, count in times.snapshot.totals().items()),
-        "# HELP walltime_start_in_seconds How long a waiting job will probably still wait, by quantile.",
-        "# TYPE walltime_start_in_seconds gauge",
-    ]
+    starts, estimates = [], []
     for one in times.jobs:
         labels = f'job="{_label(one.job.label)}",partition="{_label(one.job.partition)}"'
         for quantile, time in (("0.05", one.early), ("0.5", one.median), ("0.95", one.late)):
             value = "+Inf" if time is None else str(max(time - now, 0))
-            lines.append(f'walltime_start_in_seconds{{{labels},quantile="{quantile}"}} {value}')
-    lines += ["# HELP walltime_start_in_seconds_slurm The same by Slurm's own estimate.", "# TYPE walltime_start_in_seconds_slurm gauge"]
-    for one in times.jobs:
+            starts.append(f'{{{labels},quantile="{quantile}"}} {value}')
         if one.slurm is not None:
-            labels = f'job="{_label(one.job.label)}",partition="{_label(one.job.partition)}"'
-            lines.append(f"walltime_start_in_seconds_slurm{{{labels}}} {max(one.slurm - now, 0)}")
+            estimates.append(f"{{{labels}}} {max(one.slurm - now, 0)}")
+    totals = [f'{{state="{_label(state)}"}} {count}' for state, count in times.snapshot.totals().items()]
+    lines = []
+    for name, meaning, values in (
+        ("snapshot_time_seconds", "When the snapshot was taken, Unix time.", [f" {now}"]),
+        ("jobs", "Jobs of the snapshot, by state or reason for leaving them out.", totals),
+        ("start_in_seconds", "The probable further wait of a waiting job, by quantile.", starts),
+        ("start_in_seconds_slurm", "The same by Slurm's own estimate.", estimates),
+    ):
+        lines += [f"# HELP walltime_{name} {meaning}", f"# TYPE walltime_{name} gauge", *(f"walltime_{name}{value}" for value in values)]
     return "\n".join(lines) + "\n"
 
 
 def write_prometheus(path: str | Path, times: StartTimes) -> None:
-    """Write the metrics; the file is there as a whole or not at all. Raises OutputError."""
+    """Write the metrics, as a whole file or not at all. Raises OutputError."""
     with whole_file(path) as file:
         file.write(prometheus(times).encode())
 
 
 def _label(value: str) -> str:
-    """A text as the value of a label."""
+    """Return a text as the value of a label."""
     return sanitize(value).replace("\\", "\\\\").replace('"', '\\"')

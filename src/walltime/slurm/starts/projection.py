@@ -1,4 +1,4 @@
-"""Simulations from a snapshot into the future, as far as all jobs that wait have started."""
+"""Simulate a snapshot's jobs into the future, until all waiting jobs have started."""
 
 from __future__ import annotations
 
@@ -26,12 +26,11 @@ FIRST_NUMBER = 10**12
 
 
 class Projection:
-    """Runs the snapshot's jobs, with jobs to come, under the site's policy."""
+    """Runs the snapshot's jobs, with arriving jobs, under the site's policy."""
 
     def __init__(self, state: InitialState, scheduler: Scheduler):
         self.state, self.scheduler = state, scheduler
         self._slurm = scheduler.policy.settings() is not None
-        self._limited = bool(state.placement.limits)
         if self._slurm:
             self._prepare_slurm()
         else:
@@ -40,34 +39,34 @@ class Projection:
     def run(
         self,
         runtime: Array,
-        coming: Array | None = None,
+        arriving: Array | None = None,
         times: Array | None = None,
         check: Callable[[int], None] | None = None,
         *,
         only: int | None = None,
         without: Sequence[int] = (),
     ) -> Array:
-        """The start of each of the snapshot's jobs, s from the state's zero, float64: inf for those that never start.
+        """Return the start of each of the snapshot's jobs, s from the state's zero, float64; inf for jobs that never start.
 
-        `runtime`: of the snapshot's jobs (int64 s). `coming`: places of recent jobs in the history, which come `times` after now (s).
-        `only`: the place of the one whose start matters; others may be inf. `without`: places of jobs that are left out.
+        `runtime`: of the snapshot's jobs (int64 s). `arriving`: places of recent jobs in the history, which arrive `times` after now (s).
+        `only`: the place of the only job whose start is needed; others may be inf. `without`: places of jobs that are left out.
         """
         state = self.state
         count = len(state.jobs)
-        if coming is None or times is None:
-            coming, times = np.zeros(0, np.int64), np.zeros(0, np.int64)
-        there = np.delete(np.arange(count), list(without))
-        chosen = np.concatenate([there, count + coming])
-        submit = np.concatenate([state.submit[there], state.now + times])
+        if arriving is None or times is None:
+            arriving, times = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        kept = np.delete(np.arange(count), list(without))
+        chosen = np.concatenate([kept, count + arriving])
+        submit = np.concatenate([state.submit[kept], state.now + times])
         order = np.argsort(submit, kind="stable")
         chosen = chosen[order]
-        of_coming = np.minimum(state.workload.runtime, state.workload.requested)[count + coming]
-        all_runtimes = np.concatenate([runtime[there], of_coming])[order]
-        engine = new_engine(self.problem(chosen, submit[order], all_runtimes, starts_only=True), "kernel")
+        arriving_runtimes = np.minimum(state.workload.runtime, state.workload.requested)[count + arriving]
+        runtimes = np.concatenate([runtime[kept], arriving_runtimes])[order]
+        engine = new_engine(self.problem(chosen, submit[order], runtimes, starts_only=True), "kernel")
         mine = np.flatnonzero(chosen < count)
         awaited = mine if only is None else np.flatnonzero(chosen == only)
         try:
-            while len(awaited):  # the last of them in the queue is mostly one of the last to start
+            while len(awaited):  # the last one in the queue is usually one of the last to start
                 engine.await_start(awaited[-1])
                 done = engine.advance()
                 awaited = awaited[engine.start[awaited] < 0]
@@ -83,9 +82,9 @@ class Projection:
         return start
 
     def schedule(self, runtime: Array) -> Schedule:
-        """The schedule of the snapshot's jobs alone, with these runtimes (int64 s). Raises EngineError if some never start.
+        """Return the schedule of the snapshot's jobs alone, with these runtimes (int64 s). Raises EngineError if some never start.
 
-        Jobs are numbered from FIRST_NUMBER on, in their order here: an array and its tasks may share a number, and are queued otherwise.
+        Jobs are numbered from FIRST_NUMBER, in their order here, because an array and its tasks may share a number.
         """
         state = self.state
         chosen = np.argsort(state.submit, kind="stable")
@@ -106,20 +105,20 @@ class Projection:
         return Run(jobs, self.scheduler, PAPERS, "kill", placement, problem).schedule(engine.outcome())
 
     def problem(self, chosen: Array, submit: Array, runtime: Array, starts_only: bool = False) -> Problem:
-        """These jobs, by their places, with these submit times and runtimes (int64 s), on the machine of the snapshot."""
+        """Return these jobs, by their places, with these submit times and runtimes (int64 s), on the snapshot's machine."""
         placed, placement = self.state.workload, self.state.placement
-        held: dict[str, Any] = {"after": Ragged.empty(len(chosen))}
-        held["limits"] = placement.limits_of.take(chosen) if self._limited else held["after"]
-        more: dict[str, Any] = {"submit": submit, "runtime": runtime, "policy": self.scheduler.policy, "starts_only": starts_only}
-        more |= {"believed": placed.requested[chosen], "procs": placed.procs[chosen]}
+        lists: dict[str, Any] = {"after": Ragged.empty(len(chosen))}
+        lists["limits"] = placement.limits_of.take(chosen) if placement.limits else lists["after"]
+        common: dict[str, Any] = {"submit": submit, "runtime": runtime, "policy": self.scheduler.policy, "starts_only": starts_only}
+        common |= {"believed": placed.requested[chosen], "procs": placed.procs[chosen]}
         if self._slurm:
-            columns = [name for name in self._demands._fields if name not in held]
-            demands = self._demands._replace(**{name: getattr(self._demands, name)[chosen] for name in columns}, **held)
-            return Problem(machine=self._nodes, demands=demands, shares=self._shares, settings=self._settings, **more)
+            columns = [name for name in self._demands._fields if name not in lists]
+            demands = self._demands._replace(**{name: getattr(self._demands, name)[chosen] for name in columns}, **lists)
+            return Problem(machine=self._nodes, demands=demands, shares=self._shares, settings=self._settings, **common)
         known = LogView.of(self.scheduler.policy.reads, self._jobs(chosen, submit, runtime), placed.requested[chosen])
-        held["windows"] = placement.windows_of.take(chosen)
-        own = Demands(placement.second[chosen], placement.partition[chosen], placement.since[chosen], **held)
-        return Problem(machine=self._pools, demands=own, known=known, **more)
+        lists["windows"] = placement.windows_of.take(chosen)
+        own = Demands(placement.second[chosen], placement.partition[chosen], placement.since[chosen], **lists)
+        return Problem(machine=self._pools, demands=own, known=known, **common)
 
     def _jobs(self, chosen: Array, submit: Array, runtime: Array) -> Workload:
         placed = self.state.workload
@@ -136,28 +135,28 @@ class Projection:
         )
 
     def _prepare_slurm(self) -> None:
-        """Nodes, settings, and priorities: waiting jobs have Slurm's own, and shares stay as they are at the snapshot."""
+        """Prepare nodes, settings and priorities: waiting jobs have Slurm's own priorities, and shares stay as in the snapshot."""
         from walltime.policy.slurm import SlurmSettings
         from walltime.simulation.nodes import nodes_of, with_priorities
 
         state, machine = self.state, self.state.placement.machine
         settings = self.scheduler.policy.settings(machine.slurm)
         self._nodes = nodes_of(machine, state.placement)
-        demands: Any = state.wants
+        demands = state.demands
         self._shares = Shares(np.zeros(1, np.int64), np.ones(1, np.int64), np.zeros(1, np.int64))
         self._settings = settings
         if settings.multifactor:
             demands = with_priorities(state.workload, machine, settings, demands, self._nodes)[0]
             demands = demands._replace(merit=self._merits(demands.merit, settings), association=np.zeros_like(demands.association))
             self._settings = SlurmSettings({**settings.values, "priority_weight_fairshare": 0}, settings.notes)
-            if not self._settings.multifactor:  # else all would have the same
+            if not self._settings.multifactor:  # else all priorities would be equal
                 self._settings = SlurmSettings({**self._settings.values, "priority_weight_qos": 1}, settings.notes)
         self._demands = demands
 
     def _merits(self, static: Array, settings: Any) -> Array:
-        """What does not change of each priority: of a waiting job what Slurm says; of others what can be known, and the user's share.
+        """Return the constant part of each priority: Slurm's own for waiting jobs, for others the known part plus the user's share.
 
-        The share is what the priorities of the user's waiting jobs have beyond what is known, or those of all.
+        The share is the median excess of the priorities of the user's waiting jobs over their known part, or that of all users' jobs.
         """
         state = self.state
         count, merit = len(state.jobs), static.copy()
@@ -170,27 +169,27 @@ class Projection:
                 rest = job.priority - static[k] - age_weight * min(1.0, waited / longest)
                 share.setdefault(int(user[k]), []).append(rest)
                 merit[k] = job.priority
-        everybody = [rest for values in share.values() for rest in values]
-        usual = float(np.median(everybody)) if everybody else settings["priority_weight_fairshare"] / 2
-        of_user = {one: float(np.median(values)) for one, values in share.items()}
-        unsaid = np.arange(len(static)) >= count
-        unsaid[:count] = [job.start is None and job.priority is None for job in state.jobs]
-        merit[unsaid] += [of_user.get(one, usual) for one in user[unsaid].tolist()]
+        all_shares = [rest for values in share.values() for rest in values]
+        usual = float(np.median(all_shares)) if all_shares else settings["priority_weight_fairshare"] / 2
+        user_share = {one: float(np.median(values)) for one, values in share.items()}
+        unknown = np.arange(len(static)) >= count
+        unknown[:count] = [job.start is None and job.priority is None for job in state.jobs]
+        merit[unknown] += [user_share.get(one, usual) for one in user[unknown].tolist()]
         return merit
 
 
 def misfit(projection: Projection) -> int | None:
-    """The place of a running job for which the machine, as it is described, has no room; None if all fit. Raises WorkloadError."""
+    """Return the place of a running job that has no room on the machine as described; None if all fit. Raises WorkloadError."""
     state = projection.state
-    everybody = np.arange(len(state.jobs))
+    places = np.arange(len(state.jobs))
     try:
-        now = np.full(len(everybody), state.now)
-        engine = new_engine(projection.problem(everybody, now, np.maximum(state.workload.requested[everybody], 1)), "kernel")
+        now = np.full(len(places), state.now)
+        engine = new_engine(projection.problem(places, now, np.maximum(state.workload.requested[places], 1)), "kernel")
         if engine.machine == "nodes":
             engine.advance(1)
     except (WorkloadError, EngineError) as error:
         number = str(error).rpartition(" ")[2]
-        if not number.isdecimal() or not 0 < int(number) <= len(everybody) or state.placement.since[int(number) - 1] == NEVER:
+        if not number.isdecimal() or not 0 < int(number) <= len(places) or state.placement.since[int(number) - 1] == NEVER:
             raise
         return int(number) - 1
     return None

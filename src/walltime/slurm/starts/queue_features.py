@@ -1,4 +1,4 @@
-"""What is known of a waiting job at a moment of a record: itself, its queue, its user, and what became of jobs alike lately."""
+"""Features of a waiting job at a moment of a record: of the job, its queue, its user, and recently started similar jobs."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ Array = np.ndarray
 
 HOUR, DAY = 3600, 86400
 LATEST = 400
-"""So many of the last starts are looked at."""
+"""The number of last starts that are looked at."""
 NEVER = 3e7
-"""What stands for a time without end, s."""
+"""The value for an infinite time, s."""
 ALIKE, OWN = 20, 10
-"""Of so many of the last starts of jobs alike, and of the user's own, the mean counts."""
+"""The numbers of last starts, of similar jobs and of the user's own, whose mean counts."""
 
 
 class QueueFeatures:
-    """Features of waiting jobs, from a record of which only what was known at the moment is read: submissions and starts until then."""
+    """Computes features of waiting jobs from the submissions and starts of a record until a moment."""
 
     def __init__(self, record: Record):
         jobs = record.workload
@@ -26,16 +26,17 @@ class QueueFeatures:
         self.whole = float(record.machine.procs)
         self.procs, self.requested = jobs.procs / self.whole, jobs.requested.astype(float)
         self.partition = record.partition
-        nobody = np.full(len(jobs), -1, np.int64)
-        self.user, self.queue = jobs.columns.get("user", nobody), jobs.columns.get("queue", nobody)
+        unknown = np.full(len(jobs), -1, np.int64)
+        self.user, self.queue = jobs.columns.get("user", unknown), jobs.columns.get("queue", unknown)
         self.zero = jobs.origin.unix_start_time or 0
         self._by_start = np.argsort(self.start, kind="stable")
         self._starts = self.start[self._by_start]
 
     def at(self, time: int, jobs: Array, simulated: Array, by_limits: Array) -> Array:
-        """Features of waiting jobs (their places) at a time, s from the start of the log; float64, shape (jobs, features).
+        """Return the features of waiting jobs (places) at a time, s from the start of the log; float64, shape (jobs, features).
 
-        `simulated`: quantiles of their starts over simulations, shape (3, jobs); `by_limits`: if all run to their limits; s after `time`.
+        `simulated`: quantiles of their starts over simulations, shape (3, jobs); `by_limits`: starts if all jobs run to their limits; both
+        in s after `time`.
         """
         waiting = np.flatnonzero((self.submit <= time) & (self.start > time))
         waiting = waiting[np.argsort(self.submit[waiting], kind="stable")]
@@ -44,17 +45,17 @@ class QueueFeatures:
         last = self._by_start[max(0, started - LATEST) : started]
         likely = np.minimum(simulated, NEVER)
         columns = [
-            *self._of_job(time, jobs),
-            *self._of_queue(time, jobs, waiting, runs),
-            *self._of_user(jobs, waiting, runs),
-            *self._of_last_starts(time, jobs, last),
+            *self._job_features(time, jobs),
+            *self._queue_features(time, jobs, waiting, runs),
+            *self._user_features(jobs, waiting, runs),
+            *self._recent_start_features(time, jobs, last),
             *np.log1p(likely),
             np.log1p(np.minimum(by_limits, NEVER)),
             likely[1] - likely[1].min(),
         ]
         return np.stack([np.broadcast_to(np.asarray(column, float), len(jobs)) for column in columns], axis=1)
 
-    def _of_job(self, time: int, jobs: Array) -> list[Array]:
+    def _job_features(self, time: int, jobs: Array) -> list[Array]:
         clock = time + self.zero
         return [
             np.log1p(time - self.submit[jobs]),
@@ -67,7 +68,7 @@ class QueueFeatures:
             np.asarray(clock // DAY % 7),
         ]
 
-    def _of_queue(self, time: int, jobs: Array, waiting: Array, runs: Array) -> list[Array]:
+    def _queue_features(self, time: int, jobs: Array, waiting: Array, runs: Array) -> list[Array]:
         before = np.searchsorted(self.submit[waiting], self.submit[jobs], side="left")
         ahead = np.concatenate([[0], np.cumsum(self.procs[waiting])])
         work = np.concatenate([[0], np.cumsum(self.procs[waiting] * self.requested[waiting])])
@@ -84,27 +85,27 @@ class QueueFeatures:
             np.asarray(np.log1p(time - self.submit[waiting].min(initial=time))),
         ]
 
-    def _of_user(self, jobs: Array, waiting: Array, runs: Array) -> list[Array]:
-        """How much of the user's own waits and runs."""
+    def _user_features(self, jobs: Array, waiting: Array, runs: Array) -> list[Array]:
+        """Count the user's own waiting and running jobs."""
         waits = self.user[jobs][:, None] == self.user[waiting]
         running = self.user[jobs][:, None] == self.user[runs]
         earlier = self.submit[waiting] < self.submit[jobs][:, None]
         return [waits.sum(1), (waits & earlier).sum(1), running.sum(1), running @ self.procs[runs]]
 
-    def _of_last_starts(self, time: int, jobs: Array, last: Array) -> list[Array]:
-        """How long those waited that started lately, and whether they passed the job over."""
+    def _recent_start_features(self, time: int, jobs: Array, last: Array) -> list[Array]:
+        """Describe recently started jobs: their waits, and whether they overtook the job."""
         waits = np.log1p(self.start[last] - self.submit[last])
         own = self.user[last] == self.user[jobs][:, None]
         as_wide = self.procs[last] >= self.procs[jobs][:, None]
         as_long = self.requested[last] >= self.requested[jobs][:, None]
-        passed = as_wide & (self.submit[last] > self.submit[jobs][:, None])
+        overtook = as_wide & (self.submit[last] > self.submit[jobs][:, None])
         alike = (self.queue[last] == self.queue[jobs][:, None]) & (self.partition[last] == self.partition[jobs][:, None])
         for size in (self.procs, self.requested):
             alike &= np.abs(np.log2(size[last]) - np.log2(size[jobs])[:, None]) <= 1
         room = np.where(as_wide, self.start[last], time - 30 * DAY).max(axis=1, initial=time - 30 * DAY)
         return [
-            passed.sum(1),
-            (passed & own & as_long).sum(1),
+            overtook.sum(1),
+            (overtook & own & as_long).sum(1),
             _mean_of_last(own, waits, OWN),
             _mean_of_last(alike, waits, ALIKE),
             np.asarray(waits[-50:].mean() if len(waits) else -1),
@@ -115,7 +116,7 @@ class QueueFeatures:
 
 
 def _mean_of_last(mine: Array, values: Array, count: int) -> Array:
-    """The mean of the last `count` values that are marked, by row; -1 without any."""
+    """Return the mean of the last `count` marked values, by row; -1 without any."""
     from_the_end = np.cumsum(mine[:, ::-1], axis=1)[:, ::-1]
     counted = mine & (from_the_end <= count)
     return np.where(counted.any(axis=1), counted @ values / np.maximum(counted.sum(axis=1), 1), -1.0)

@@ -1,4 +1,4 @@
-"""Predicted start times against what a log recorded: at moments of the log, with nothing but what was known then."""
+"""Compare predicted start times with those that a log recorded, at moments of the log, with only earlier information."""
 
 from __future__ import annotations
 
@@ -9,43 +9,43 @@ from typing import Any
 import numpy as np
 
 from walltime.errors import WorkloadError
-from walltime.machine import NO_OVERHEAD, Machine, refuse_hindsight
+from walltime.machine import NO_OVERHEAD, Machine, reject_hindsight
 from walltime.predictors import Predictor
 from walltime.provenance import version
 from walltime.slurm.starts.baselines import no_model, qbets
 from walltime.slurm.starts.forecast import Draws
-from walltime.slurm.starts.learned import FALLBACK_NOTE, SAMPLES, draw_between, draw_past, learned, little_known, replay
-from walltime.slurm.starts.predicted import predicted_of_log
+from walltime.slurm.starts.learned import FALLBACK_NOTE, SAMPLES, draw_between, draw_past, fallback_intervals, learn_intervals, replay
+from walltime.slurm.starts.predicted import predict_log_runtimes
 from walltime.slurm.starts.replay import Record
-from walltime.slurm.starts.scores import CLASSES, class_of
-from walltime.slurm.starts.start_times import LEFT_OUT
+from walltime.slurm.starts.scores import CLASSES, distance_class
+from walltime.slurm.starts.start_times import OVERHEAD_NOTE
 from walltime.workload import Workload
 
 Array = np.ndarray
 
 METHODS = {
-    "prediction": "what walltime slurm start-times says: learned from what became of such predictions before, the simulation's among them",
+    "prediction": "the result of walltime slurm start-times, learned from earlier predictions and simulations",
     "simulation": "the simulations alone",
-    "limits": "every job runs to its limit, and none comes: what Slurm knows; from now until then",
+    "limits": "from now to the start if every job runs to its limit and none arrives, which is Slurm's estimate",
     "qbets": "quantile bounds from the waits of the queue and size, cut at change points (Brevik, Nurmi, Wolski)",
     "no_model": "quantiles of the last waits of the queue and size",
 }
-"""What predicts, the one that is judged first, and what it says."""
+"""The methods, the one that is tested first, and their meanings."""
 SIZES = {"under 1 %": 0.01, "1 to 10 %": 0.1, "10 to 50 %": 0.5, "50 % and more": np.inf}
 """Classes of the part of the machine that a job needs, by their upper bounds."""
 REPLAYED = 4
-"""For each moment that is judged so many of the past teach."""
+"""The number of earlier moments that are learned from for each tested moment."""
 FEW = Draws(40)
 FIRST = 0.25
-"""The first moment is so far into the log: what comes before is history."""
+"""The part of the log before the first moment, which is only history."""
 
 
 @dataclass(frozen=True, eq=False)
 class StartPredictions:
     """Predictions of waiting jobs, one entry per job and moment, in order of time.
 
-    `made`: when, s from the start of the log; `job`: its place in the record; `real`: when it started, s after `made`; `ends`: by method
-    the early end, the median and the late end, s after `made` (inf for never), shape (3, predictions).
+    `made`: when, s from the start of the log; `job`: its place in the record; `real`: the start, s after `made`; `ends`: the early end, the
+    median and the late end by method, s after `made` (inf for never), shape (3, predictions).
     """
 
     made: Array
@@ -59,10 +59,7 @@ class StartPredictions:
 
 @dataclass(frozen=True)
 class StartScore:
-    """How good the predictions of a method were in a class: the part that started within the interval, s of median width and error.
-
-    `before`, `after`: the parts that started outside of it.
-    """
+    """The scores of a method in a class: the parts of starts inside, before and after the interval; median width and error, s."""
 
     inside: float
     before: float
@@ -72,7 +69,7 @@ class StartScore:
 
     @classmethod
     def of(cls, ends: Array, real: Array) -> StartScore:
-        """Those of intervals, shape (3, predictions), and of what happened."""
+        """Return the scores of intervals, shape (3, predictions), for these starts."""
         early, median, late = ends
         before, after = real < early, real > late
         with np.errstate(invalid="ignore"):
@@ -82,10 +79,11 @@ class StartScore:
 
 @dataclass(frozen=True, eq=False)
 class RecordedStarts:
-    """How good start times were on a log.
+    """The scores of start times on a log.
 
-    `moments`: at how many they were predicted, `days`: on how many days; `classes`: by how far ahead the predicted start lay, `sizes`: by
-    the part of the machine that the job needs: for `all` and each class that has any predictions their number, and the scores by method.
+    `moments`, `days`: the numbers of moments and days with predictions; `classes`: by distance of the predicted start, `sizes`: by the part
+    of the machine that the job needs: the number of predictions and the scores by method, for `all` and each class with predictions.
+    `predictor`: the label of the runtime predictor.
     """
 
     log: str
@@ -100,25 +98,17 @@ class RecordedStarts:
     caveats: Sequence[str]
     predictions: StartPredictions
     predictor: str | None = None
-    """of runtimes, that somebody brought"""
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it but the single predictions, ready for JSON."""
+        """Return all values except the single predictions for JSON."""
 
         def row(jobs: int, scores: Mapping[str, StartScore]) -> dict[str, Any]:
-            first, *others = ({name: asdict(score)} for name, score in scores.items())
-            baselines = {name: values for other in others for name, values in other.items()}
-            return {"jobs": jobs, **first["prediction"], "baselines": baselines}
+            baselines = {name: asdict(score) for name, score in scores.items()}
+            return {"jobs": jobs, **baselines.pop("prediction"), "baselines": baselines}
 
+        names = ("log", "machine", "policy", "predictor", "samples", "seed", "moments", "days")
         return {
-            "log": self.log,
-            "machine": self.machine,
-            "policy": self.policy,
-            "predictor": self.predictor,
-            "samples": self.samples,
-            "seed": self.seed,
-            "moments": self.moments,
-            "days": self.days,
+            **{name: getattr(self, name) for name in names},
             "predictions": len(self.predictions),
             "starts": {name: row(*scores) for name, scores in self.classes.items()},
             "sizes": {name: row(*scores) for name, scores in self.sizes.items()},
@@ -128,7 +118,7 @@ class RecordedStarts:
 
 
 def draw_moments(record: Record, count: int, seed: int) -> list[int]:
-    """So many moments at random in the last three quarters of the log at which jobs wait, ascending; s from its start."""
+    """Draw `count` random moments in the last three quarters of the log at which jobs wait, ascending; s from its start."""
     first, last = (int(x) for x in (record.submit[0] + FIRST * (record.submit[-1] - record.submit[0]), record.submit[-1]))
     return draw_between(record, first, last, count, np.random.default_rng(seed))
 
@@ -145,32 +135,31 @@ def calibrate_starts(
     progress: Callable[[int], None] | None = None,
     learning: Callable[[int], None] | None = None,
 ) -> RecordedStarts:
-    """Predict the starts of the jobs that waited at moments of a log, with what was known then, and compare with those that were recorded.
+    """Predict the starts of the jobs that waited at moments of a log, with only earlier information, and compare with the recorded starts.
 
-    At each moment the recorded state is simulated (`start_times`), and at four times as many of the past, from whose outcomes the
-    predictions learn (`learned`). `moments`: how many, or which (s from the start of the log). `draws`: of each moment, with jobs to come.
-    `machine`: by default the log's processors as one pool; `policy`: by default the machine's, else EASY. `predictor`: of runtimes, around
-    whose predictions they are drawn (`start_times`).
-    `progress` is called with the number of moments simulated, those of the past among them, and `learning` with the number of those that
-    forests have predicted. Raises WorkloadError for a log without waits.
+    At each moment the recorded state is simulated (`start_times`), and at four times as many past moments, from whose outcomes the
+    predictions learn (`learn_intervals`). `moments`: how many, or which (s from the start of the log). `draws`: the simulations of each
+    moment. `machine`: by default the log's processors as one pool; `policy`: by default the machine's, else EASY. `predictor`: of runtimes,
+    as in `start_times`. `progress` is called with the number of moments simulated, past ones included, and `learning` with the number of
+    moments predicted by forests. Raises WorkloadError for a log without waits.
     """
-    refuse_hindsight(machine, "a prediction of starts")
+    reject_hindsight(machine, "a prediction of starts")
     record, samples, seed = Record.of(workload, machine, policy), draws.samples, draws.seed
     chosen = draw_moments(record, moments, seed) if isinstance(moments, int) else sorted(moments)
     before = draw_past(record, max(chosen, default=0), REPLAYED * len(chosen), seed)
     counts = dict.fromkeys(before, min(SAMPLES, samples)) | dict.fromkeys(chosen, samples)
-    told = None if predictor is None else predicted_of_log(predictor, record.workload)
-    past = replay(record, counts, predicted=told, seed=seed, workers=workers, progress=progress)
-    judged = np.isin(past.made, chosen)
-    if not judged.any():
+    runtimes = None if predictor is None else predict_log_runtimes(predictor, record.workload)
+    past = replay(record, counts, predicted=runtimes, seed=seed, workers=workers, progress=progress)
+    tested = np.isin(past.made, chosen)
+    if not tested.any():
         raise WorkloadError(f"no job of {workload.origin.name} waits at any of the moments", "no_waiting_jobs")
-    when, which, real, by_limits = past.made[judged], past.job[judged], past.real[judged], past.by_limits[judged]
-    simulated, adjusted = past.simulated[:, judged], learned(past, learning)[:, judged]
+    when, which, real, by_limits = past.made[tested], past.job[tested], past.real[tested], past.by_limits[tested]
+    simulated, adjusted = past.simulated[:, tested], learn_intervals(past, learning)[:, tested]
     unknown = np.isnan(adjusted[1])
-    adjusted = np.where(unknown, little_known(simulated, by_limits), adjusted)
+    adjusted = np.where(unknown, fallback_intervals(simulated, by_limits), adjusted)
     caveats = [f"For {int(unknown.sum()):,} predictions too few starts were known to learn from: {FALLBACK_NOTE}"] if unknown.any() else []
-    caveats += [] if told is None else told.remarks
-    caveats += [LEFT_OUT] if record.machine.overhead != NO_OVERHEAD else []
+    caveats += [] if runtimes is None else runtimes.remarks
+    caveats += [OVERHEAD_NOTE] if record.machine.overhead != NO_OVERHEAD else []
     all_ends = {
         "prediction": adjusted,
         "simulation": simulated,
@@ -179,7 +168,7 @@ def calibrate_starts(
         "no_model": no_model(record, when, which),
     }
     predictions = StartPredictions(when, which, real, all_ends)
-    names = np.array([class_of(median) for median in adjusted[1]])
+    names = np.array([distance_class(median) for median in adjusted[1]])
     part = record.workload.procs[which] / record.machine.procs
     size = np.array(list(SIZES))[np.searchsorted(list(SIZES.values()), part, side="right")]
     return RecordedStarts(
@@ -194,12 +183,12 @@ def calibrate_starts(
         sizes=_by_class(predictions, size, SIZES),
         caveats=caveats,
         predictions=predictions,
-        predictor=None if told is None else told.predictor,
+        predictor=None if runtimes is None else runtimes.predictor,
     )
 
 
 def _by_class(predictions: StartPredictions, names: Array, order: Sequence[str] | Mapping[str, Any]) -> dict[str, Any]:
-    """The number of predictions and the scores, of all and by class."""
+    """Return the number of predictions and the scores, of all and by class."""
     rows = {}
     for name in ("all", *order):
         mine = names == name if name != "all" else np.ones(len(names), bool)

@@ -1,13 +1,16 @@
-"""Predicted start times against recorded ones: tables, and a page."""
+"""`walltime calibrate --starts`: the page and tables of predicted and recorded start times."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from walltime.cli.output import PageOutput, caveats, command_line, paragraphs, progress_bar
 from walltime.provenance import provenance
 from walltime.report.page import Drawing, Page, Section, note, workload_facts
-from walltime.slurm.starts.recorded import METHODS, RecordedStarts, StartScore
+from walltime.slurm.starts.forecast import Draws
+from walltime.slurm.starts.recorded import METHODS, REPLAYED, RecordedStarts, StartScore, calibrate_starts
 from walltime.tables import Cell, Row, Table
 from walltime.wording import UNDEFINED, human_percent, human_time, listed
 from walltime.workload import Workload
@@ -15,25 +18,42 @@ from walltime.workload import Workload
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from walltime.machine import Machine
+
 NAMES = {"prediction": "predicted", "simulation": "simulation alone", "limits": "by limits", "qbets": "QBETS", "no_model": "past waits"}
 AT_LEAST = 100
-"""A class of fewer predictions says little."""
+"""Classes with no more predictions are too small for a judgement."""
 GOOD = (0.85, 0.95)
 
 
+def calibrate_starts_command(
+    workload: Workload, machine: Machine | None, policy: str | None, drawn: Mapping[str, Any], output: PageOutput
+) -> None:
+    """Predict start times at moments of the log, and show how many recorded ones lie within their intervals; `drawn`: the options."""
+    moments = drawn["moments"]
+    with progress_bar((REPLAYED + 1) * moments, "simulating", "moments") as progress:
+        learning = partial(progress, description="learning")
+        draws = Draws(drawn["samples"], seed=drawn["seed"])
+        starts = calibrate_starts(
+            workload, machine, policy, predictor=drawn["predictor"], moments=moments, draws=draws, progress=progress, learning=learning
+        )
+    output.write(recorded_starts_page(starts, workload, {"command": command_line(), "moments": moments}))
+    output.show(starts.as_dict(), [*paragraphs(verdict(starts)), "", *tables_of(starts), *caveats(starts.caveats)])
+
+
 def verdict(starts: RecordedStarts) -> list[str]:
-    """What it says, in sentences."""
+    """Return the result in sentences."""
     count, scores = starts.classes["all"]
     own = scores["prediction"]
-    told = {name: one["prediction"].inside for name, (jobs, one) in starts.classes.items() if name != "all" and jobs > AT_LEAST}
-    off = [f"{human_percent(100 * part)} {name}" for name, part in told.items() if not GOOD[0] <= part <= GOOD[1]]
-    holds = f"In each class of over {AT_LEAST} predictions it is 85 to 95 %."
+    large = {name: one["prediction"].inside for name, (jobs, one) in starts.classes.items() if name != "all" and jobs > AT_LEAST}
+    off = [f"{human_percent(100 * part)} {name}" for name, part in large.items() if not GOOD[0] <= part <= GOOD[1]]
+    holds = f"In each class with over {AT_LEAST} predictions it is 85 to 95 %."
     if off:
-        holds = f"By how far ahead the start was predicted, it is {listed(off)}; 85 to 95 % would be right."
-    if not told:
-        holds = f"No class has over {AT_LEAST} predictions, so this says little."
+        holds = f"By the distance of the predicted start, it is {listed(off)}; 85 to 95 % would be right."
+    if not large:
+        holds = f"No class has over {AT_LEAST} predictions, so this is weak evidence."
     better = [NAMES[name] for name, one in scores.items() if name != "prediction" and not own.error < one.error]
-    errors = f"The median error is no smaller than that of: {', '.join(better)}" if better else "No other method has a smaller median error"
+    errors = f"Methods without a larger median error: {', '.join(better)}" if better else "All other methods have larger median errors"
     return [
         f"On {starts.log}, {human_percent(100 * own.inside)} of {count:,} waiting jobs started within the 90 % intervals predicted for "
         f"them, which are {human_time(own.width)} wide at the median; the likely time was off by {human_time(own.error)} at the median.",
@@ -42,7 +62,7 @@ def verdict(starts: RecordedStarts) -> list[str]:
 
 
 def tables_of(starts: RecordedStarts) -> list[Table]:
-    """The scores of all methods, by how far ahead the predicted start lay, and by the part of the machine."""
+    """Return the scores of all methods, by the distance of the predicted start, and by the part of the machine."""
     titles = {"start predicted in": starts.classes, "part of the machine": starts.sizes}
     return [table for head, classes in titles.items() for table in _tables(head, classes)]
 
@@ -65,15 +85,15 @@ def _text(measure: str, value: float) -> str:
 
 
 def recorded_starts_page(starts: RecordedStarts, workload: Workload, settings: Mapping[str, Any] | None = None) -> Page:
-    """The page of `calibrate_starts`; `settings`: further entries of the provenance, and as `command` the command line."""
+    """Return the page of `calibrate_starts`; `settings`: further entries of the provenance, with the command line as `command`."""
     chosen = {"policy": starts.policy, "samples": starts.samples, "seed": starts.seed}
     record = provenance(workload, **chosen, **(settings or {}))
     tables = tables_of(starts)
     drawing = Drawing(
         inside_figure(starts),
         "inside",
-        "The part of the jobs that started within their intervals, by how far ahead the start was predicted.",
-        "Blue: these predictions; grey: the other methods. The line: 90 %. A class of few predictions, or of few days, says little.",
+        "The part of the jobs that started within their intervals, by the distance of the predicted start.",
+        "Blue: these predictions; grey: the other methods. The line: 90 %. Small classes are weak evidence.",
         wide=False,
         pixels=720,
     )
@@ -93,7 +113,7 @@ def recorded_starts_page(starts: RecordedStarts, workload: Workload, settings: M
         starts.caveats,
         numbers=[
             ("started within their interval", human_percent(100 * starts.classes["all"][1]["prediction"].inside)),
-            ("asked", "90 %"),
+            ("expected", "90 %"),
             ("median error", human_time(starts.classes["all"][1]["prediction"].error)),
         ],
         workload=workload,
@@ -102,14 +122,14 @@ def recorded_starts_page(starts: RecordedStarts, workload: Workload, settings: M
 
 
 HOW = (
-    "At moments drawn at random from the last three quarters of the log, each job that waited was predicted with nothing but what was "
-    "known then: the log until then, and what had become of predictions at four times as many moments before. Predictions of one moment "
-    "hold or fail together, so these say less than as many independent ones."
+    "At random moments in the last three quarters of the log, the start of each waiting job was predicted with only earlier information: "
+    "the log until then, and the outcomes of predictions at four times as many earlier moments. Predictions of one moment are correlated, "
+    "so they are weaker evidence than as many independent ones."
 )
 
 
 def inside_figure(starts: RecordedStarts) -> Figure:
-    """The parts inside the intervals, by class and method."""
+    """Draw the parts inside the intervals, by class and method."""
     from walltime.report.figures import BLUE, rows_figure
 
     names = list(starts.classes)

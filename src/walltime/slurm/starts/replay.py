@@ -1,4 +1,4 @@
-"""Predictions of start times that are compared with what happened: snapshots of a schedule that is known to its end."""
+"""Make snapshots of a known schedule, and compare predicted start times with its real ones."""
 
 from __future__ import annotations
 
@@ -23,10 +23,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """When the jobs of a log ran on a machine, as the log says. Times are s from its start, one entry per job: int64.
-
-    `partition`: its number, of each job.
-    """
+    """The recorded schedule of a log on a machine: starts, s from the log's start, and numbers of partitions, one per job, int64."""
 
     workload: Workload
     machine: Machine
@@ -35,13 +32,13 @@ class Record:
 
     @classmethod
     def of(cls, workload: Workload, machine: Machine | None = None, policy: str | None = None) -> Record:
-        """The record of a log; without a machine its processors are one pool, under EASY unless it is said otherwise.
+        """Return the record of a log; without a machine its processors are one pool, under EASY unless there is a policy.
 
-        Jobs whose wait is unknown, and those that do not fit the machine, are left out. Raises WorkloadError for a log without waits.
+        Jobs with an unknown wait, and jobs that do not fit the machine, are left out. Raises WorkloadError for a log without waits.
         """
         wait = workload.recorded_wait
         if wait is None:
-            raise WorkloadError(f"{workload.origin.name} does not say when jobs started; take a log that records waits", "missing_starts")
+            raise WorkloadError(f"{workload.origin.name}: the log has no starts of jobs; use a log with waits", "missing_starts")
         known = workload if (wait >= 0).all() else workload.take(wait >= 0, "whose wait is recorded")
         machine = machine_of(workload, machine)
         placed, placement = place(known, machine if policy is None else replace(machine, policy=policy))
@@ -49,17 +46,17 @@ class Record:
 
     @property
     def submit(self) -> Array:
-        """When the jobs were submitted."""
+        """The submissions of the jobs."""
         return self.workload.submit
 
     @property
     def end(self) -> Array:
-        """When the jobs ended."""
+        """The ends of the jobs."""
         return self.start + self.workload.runtime
 
 
 def snapshot_at(schedule: Schedule | Record, time: int, policy: str = "easy") -> Snapshot:
-    """What a snapshot at this moment (s from the start of the log) would have said; of a simulated schedule the machine is one pool."""
+    """Return the snapshot at this moment (s from the start of the log); a simulated schedule's machine is one pool."""
     w = schedule.workload
     zero = w.origin.unix_start_time or 0
     machine = schedule.machine if isinstance(schedule, Record) else Machine.one_pool(w.machine_procs, w.origin.name, policy)
@@ -85,18 +82,18 @@ def snapshot_at(schedule: Schedule | Record, time: int, policy: str = "easy") ->
 
 
 def _name(w: Workload, column: str, k: int) -> str:
-    """The name that a column has for a job; empty if it is unknown."""
+    """Return the name in a column for a job; empty if it is unknown."""
     number = int(w.columns[column][k]) if column in w.columns else MISSING
     return w.origin.name_of(column, number) if number >= 0 else ""
 
 
-def as_history(schedule: Schedule) -> Workload:
-    """The jobs as a log would have them that recorded this schedule."""
+def to_history(schedule: Schedule) -> Workload:
+    """Return the jobs of a log that records this schedule."""
     w = schedule.workload
     return replace(w, runtime=schedule.runtime, columns={**w.columns, "wait": schedule.start - schedule.submit})
 
 
-def outcomes(
+def replay_outcomes(
     schedule: Schedule,
     moments: Sequence[int],
     *,
@@ -105,20 +102,20 @@ def outcomes(
     workers: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> list[Outcome]:
-    """Predict the starts of all jobs that wait at these moments (s), with nothing but what was known then, and add what happened."""
-    history = as_history(schedule)
+    """Predict the starts of all jobs that wait at these moments (s), with only earlier information, and add the real starts."""
+    history = to_history(schedule)
     started = dict(zip(schedule.workload.job_id.tolist(), schedule.start.tolist(), strict=True))
-    made_outcomes: list[Outcome] = []
+    outcomes: list[Outcome] = []
     for done, moment in enumerate(moments):
         snapshot = snapshot_at(schedule, moment, policy)
         try:
             made = start_times(snapshot, history, draws=replace(draws, seed=draws.seed + done), workers=workers)
-        except PolicyError:  # nobody waits
+        except PolicyError:  # no job waits
             continue
         for one in made.jobs:
             ahead = [np.inf if time is None else float(time - snapshot.time) for time in (one.early, one.median, one.late, one.by_limits)]
             real = float(started[one.job.job] - moment)
-            made_outcomes.append(Outcome(one.job.label, snapshot.time, ahead[0], ahead[1], ahead[2], ahead[3], np.nan, real))
+            outcomes.append(Outcome(one.job.label, snapshot.time, *ahead, np.nan, real))
         if progress is not None:
             progress(done + 1)
-    return made_outcomes
+    return outcomes

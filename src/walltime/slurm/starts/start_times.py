@@ -1,4 +1,4 @@
-"""When the waiting jobs of a snapshot will start: quantiles over many simulations of what may come."""
+"""Predict when the waiting jobs of a snapshot will start, as quantiles over many simulations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from walltime.errors import PolicyError
 from walltime.explanation import MachineExplanation, Obstacles, explain
-from walltime.machine import NO_OVERHEAD, refuse_hindsight
+from walltime.machine import NO_OVERHEAD, reject_hindsight
 from walltime.policy import Policy
 from walltime.predictors import Predictor
 from walltime.simulation.specification import Scheduler
@@ -21,24 +21,23 @@ from walltime.slurm.starts.forecast import USUAL, Draws, Forecast
 from walltime.slurm.starts.predicted import PredictedRuntimes
 from walltime.slurm.starts.projection import FIRST_NUMBER
 from walltime.slurm.starts.sampling import LEVELS
-from walltime.slurm.starts.scores import Factors, adjusted
+from walltime.slurm.starts.scores import Factors, scale_intervals
 from walltime.wording import sanitize
 from walltime.workload import Workload
 
 Array = np.ndarray
-LEFT_OUT = "The overheads of the machine's file are left out: starts may be later by what the scheduler takes."
-"""What is said of a machine with overheads."""
+OVERHEAD_NOTE = "The overheads of the machine's file are left out: starts may be later by the scheduler's delays."
 
 QUANTILES = (0.05, 0.5, 0.95)
 
 
 @dataclass(frozen=True)
 class StartTime:
-    """When a waiting job will start. Unix times; None for never.
+    """The predicted start of a waiting job. Unix times; None for never.
 
-    `early, median, late`: quantiles over the simulations, 5, 50 and 95 %. `slurm`: Slurm's own estimate, where it has one. `by_limits`: if
-    every job ran to its limit and none came. `alike`: the columns in which the jobs agree from whose runtimes its own was drawn, None if
-    there were too few, so that it runs to its limit; `prediction` alone if it was drawn around a prediction.
+    `early, median, late`: quantiles over the simulations, 5, 50 and 95 %. `slurm`: Slurm's own estimate, if there is one. `by_limits`: the
+    start if every job runs to its limit and none arrives. `alike`: the columns by which the similar jobs were chosen from whose runtimes
+    its own was drawn; None if there were too few, so that it runs to its limit; `prediction` alone if it was drawn around a prediction.
     """
 
     job: SnapshotJob
@@ -50,7 +49,7 @@ class StartTime:
     alike: tuple[str, ...] | None
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it, ready for JSON."""
+        """Return all values for JSON."""
         own = {name: getattr(self.job, name) for name in ("user", "account", "partition", "qos", "name", "cpus", "nodes", "gpus", "limit")}
         times = {name: getattr(self, name) for name in ("early", "median", "late", "slurm", "by_limits")}
         return {"job": self.job.label, **own, **times, "alike": None if self.alike is None else list(self.alike)}
@@ -58,12 +57,12 @@ class StartTime:
 
 @dataclass(frozen=True, eq=False)
 class StartTimes:
-    """The start times of all waiting jobs of a snapshot, those that start first being first.
+    """The start times of all waiting jobs of a snapshot, in order of their starts.
 
-    `starts`: s after the snapshot, float64, shape (samples, jobs), inf for never; `simulated`: their quantiles, shape
-    (3, jobs). `factors`: with which the intervals were widened, by
-    classes of CLASSES; empty for none. `caveats`: what is to be known, in sentences. `learned_from`: how many outcomes of predictions at
-    moments of the history the intervals learned from (`learn_from_history`), None for intervals of the simulation.
+    `starts`: s after the snapshot, float64, shape (samples, jobs), inf for never; `simulated`: their quantiles, shape (3, jobs). `factors`:
+    by which the intervals were widened, by class of CLASSES; empty for none. `caveats`: sentences. `learned_from`: the number of outcomes
+    of predictions at moments of the history from which the intervals were learned (`learn_from_history`), None for intervals of the
+    simulation. `predicted`: the runtime predictions that were used.
     """
 
     snapshot: Snapshot
@@ -78,24 +77,20 @@ class StartTimes:
     caveats: Sequence[str]
     learned_from: int | None = None
     predicted: PredictedRuntimes | None = field(default=None, repr=False)
-    """the predictions of runtimes that somebody brought"""
 
     def of(self, label: str) -> StartTime:
-        """That of a job, by its number as Slurm writes it, `27_3`; raises PolicyError."""
+        """Return the start time of a job, by its number in Slurm's form such as `27_3`; raises PolicyError."""
         for one in self.jobs:
             if one.job.label == label:
                 return one
-        raise PolicyError(why_not(self.snapshot, label), "unknown_job")
+        raise PolicyError(missing_reason(self.snapshot, label), "unknown_job")
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it but the single simulations, ready for JSON."""
+        """Return all values except the single simulations for JSON."""
         return {
             "machine": self.snapshot.machine.name,
             "time": self.snapshot.time,
-            "policy": self.policy,
-            "samples": self.samples,
-            "seed": self.seed,
-            "arrivals": self.arrivals,
+            **{name: getattr(self, name) for name in ("policy", "samples", "seed", "arrivals")},
             "factors": {name: list(pair) for name, pair in self.factors.items()},
             "learned_from": self.learned_from,
             "predictor": None if self.predicted is None else self.predicted.predictor,
@@ -105,14 +100,14 @@ class StartTimes:
         }
 
 
-def why_not(snapshot: Snapshot, label: str) -> str:
-    """Why there is no start time of a job, as the message of an error."""
-    for job in snapshot.jobs:
-        if job.label == label and job.left_out:
-            return f"job {sanitize(label)} is not predicted: {SNAPSHOT_RULES[job.left_out]}"
-        if job.label == label:
-            return f"job {sanitize(label)} {'runs already' if job.start is not None else 'does not fit the machine'}"
-    return f"no job {sanitize(label)!r} waits in the snapshot; tasks of arrays are written 27_3"
+def missing_reason(snapshot: Snapshot, label: str) -> str:
+    """Return why a job has no start time, as the message of an error."""
+    job = next((job for job in snapshot.jobs if job.label == label), None)
+    if job is None:
+        return f"no job {sanitize(label)!r} waits in the snapshot; tasks of arrays are written 27_3"
+    if job.left_out:
+        return f"job {sanitize(label)} is not predicted: {SNAPSHOT_RULES[job.left_out]}"
+    return f"job {sanitize(label)} {'runs already' if job.start is not None else 'does not fit the machine'}"
 
 
 def start_times(
@@ -126,17 +121,16 @@ def start_times(
     workers: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> StartTimes:
-    """Simulate what follows a snapshot many times, under the site's own policy, until all its waiting jobs have started.
+    """Simulate the future of a snapshot many times, under the site's policy, until all its waiting jobs have started.
 
-    Runtimes are drawn from those of jobs alike (`sampling.py`), of running jobs from those that ran longer than they have by
-    now; jobs to come from the recent past (`sampling.py`). `history`: a log; of it counts what had ended at the time of the snapshot.
-    `draws`: how many simulations, the seed, and whether jobs come. `policy`: instead of that of the snapshot's machine. `predictor`: of
-    runtimes, as in a simulation, such as `file:predictions.csv`: runtimes are drawn around its predictions, as those of earlier jobs lay
-    around theirs; the scheduler still plans with the limits. `factors`: of a calibration, with which intervals are widened or narrowed.
-    `workers`: threads; `progress` is called with the number of simulations done. Equal arguments give equal results, whatever the number
-    of threads. Raises PolicyError and WorkloadError.
+    Runtimes are drawn from similar jobs, for running jobs from those that ran longer, and arrivals from the recent past (`sampling.py`).
+    `history`: a log; only jobs that had ended at the snapshot's time count. `policy`: by default the one of the snapshot's machine.
+    `predictor`: a runtime predictor such as `file:predictions.csv`: runtimes are drawn around its predictions, by the errors of earlier
+    ones; the scheduler still plans with the limits. `draws`: the number of simulations, the seed, and whether jobs arrive. `factors`: from
+    a calibration, to scale the intervals. `workers`: threads; `progress` is called with the number of simulations done. Equal arguments
+    give equal results with any number of threads. Raises PolicyError and WorkloadError.
     """
-    refuse_hindsight(snapshot.machine, "a prediction of starts")
+    reject_hindsight(snapshot.machine, "a prediction of starts")
     forecast = Forecast(snapshot, history, policy, predictor)
     state, runtimes = forecast.state, forecast.runtimes
     waits = np.flatnonzero(~state.running)
@@ -145,15 +139,15 @@ def start_times(
         return forecast.projection.run(*drawn)[waits]
 
     to_limits, starts = forecast.simulate(run, draws, workers, progress)
-    simulated = quantiles_of(starts)
-    quantiles = adjusted(simulated, factors or {})
+    simulated = start_quantiles(starts)
+    quantiles = scale_intervals(simulated, factors or {})
     order = np.argsort(quantiles[1], kind="stable")
     jobs = []
     for k in order.tolist():
         job, level = state.jobs[waits[k]], int(runtimes.level[waits[k]])
-        early, median, late = (unix(float(time), snapshot.time) for time in quantiles[:, k])
-        by_limits = unix(float(to_limits[k]), snapshot.time)
-        alike = ("prediction",) if runtimes.told[waits[k]] else LEVELS[level] if level < len(LEVELS) else None
+        early, median, late = (to_unix(float(time), snapshot.time) for time in quantiles[:, k])
+        by_limits = to_unix(float(to_limits[k]), snapshot.time)
+        alike = ("prediction",) if runtimes.predicted[waits[k]] else LEVELS[level] if level < len(LEVELS) else None
         jobs.append(StartTime(job, early, median, late, job.expected, by_limits, alike))
     scheduler, caveats = forecast.scheduler, forecast.caveats()
     settings = scheduler.policy.settings(snapshot.machine.slurm)
@@ -161,15 +155,15 @@ def start_times(
         caveats.append(f"Settings of the scheduler that are not modelled: {sanitize(', '.join(settings.notes), 500)}.")
     factors = dict(factors or {})
     if snapshot.machine.overhead != NO_OVERHEAD:
-        caveats.append(LEFT_OUT)
-    made = scheduler.label, draws.samples, draws.seed, draws.arrivals
-    return StartTimes(snapshot, *made, jobs, starts[:, order], simulated[:, order], factors, caveats, predicted=forecast.predicted)
+        caveats.append(OVERHEAD_NOTE)
+    drawn = scheduler.label, draws.samples, draws.seed, draws.arrivals
+    return StartTimes(snapshot, *drawn, jobs, starts[:, order], simulated[:, order], factors, caveats, predicted=forecast.predicted)
 
 
-def quantiles_of(starts: Array) -> Array:
-    """The quantiles of each column: shape (3, jobs).
+def start_quantiles(starts: Array) -> Array:
+    """Return the quantiles of each column: shape (3, jobs).
 
-    The outer ones are so far out that one more simulation would lie within them with a probability of 90 % or more: of n, the
+    One more simulation would lie within the outer ones with a probability of at least 90 %: with n simulations, they are the
     0.05 (n + 1)-th, rounded down, and the 0.95 (n + 1)-th, rounded up.
     """
     ranked, count = np.sort(starts, axis=0), len(starts)
@@ -179,9 +173,9 @@ def quantiles_of(starts: Array) -> Array:
 
 @dataclass(frozen=True)
 class Reasons:
-    """What a waiting job waits for: sentences, and for how long (s from the snapshot on) what held it back.
+    """The reasons of a job's wait: sentences, and for how long (s from the snapshot on) each obstacle held it back.
 
-    It explains the job's wait if all jobs run as long as the median of those like them, and none come.
+    They hold if all jobs run for the median runtime of similar jobs, and none arrive.
     """
 
     job: str
@@ -189,11 +183,11 @@ class Reasons:
     sentences: tuple[str, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it, ready for JSON."""
+        """Return all values for JSON."""
         return asdict(self)
 
 
-def why(
+def explain_wait(
     snapshot: Snapshot,
     history: Workload,
     label: str,
@@ -201,12 +195,12 @@ def why(
     policy: str | Policy | Scheduler | None = None,
     predictor: str | Predictor | PredictedRuntimes | None = None,
 ) -> Reasons:
-    """What a waiting job waits for; `label`: its number as Slurm writes it, `27_3`. Raises PolicyError."""
+    """Explain a waiting job's wait; `label`: its number in Slurm's form such as `27_3`. Raises PolicyError."""
     forecast = Forecast(snapshot, history, policy, predictor)
     state = forecast.state
     places = [k for k, job in enumerate(state.jobs) if job.label == label and job.start is None]
     if not places:
-        raise PolicyError(why_not(snapshot, label), "job_not_waiting")
+        raise PolicyError(missing_reason(snapshot, label), "job_not_waiting")
     schedule = forecast.projection.schedule(forecast.runtimes.typical())
     explanation = explain(schedule, FIRST_NUMBER + places[0], sooner=False)
     assert isinstance(explanation, MachineExplanation), "it has a placement"
@@ -214,10 +208,10 @@ def why(
     def named(sentence: str) -> str:
         return re.sub(r"\b1[0-9]{12}\b", lambda number: state.jobs[int(number[0]) - FIRST_NUMBER].label, sentence)
 
-    condition = "This is if jobs run for the median of those like them, and none come; waits count from the snapshot on."
+    condition = "This holds if jobs run for the median runtime of similar jobs, and none arrive; waits count from the snapshot on."
     return Reasons(label, explanation.held_back, (*map(named, explanation.sentences), condition))
 
 
-def unix(ahead: float, time: int) -> int | None:
-    """The Unix time so many s after another one; None for never."""
+def to_unix(ahead: float, time: int) -> int | None:
+    """Return the Unix time `ahead` s after `time`; None for never."""
     return time + round(ahead) if np.isfinite(ahead) else None

@@ -1,4 +1,4 @@
-"""When a job would start that is not submitted yet: sizes and limits beside each other, in the same simulations."""
+"""Predict when jobs would start if they were submitted now, with different sizes and limits in the same simulations."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from walltime.simulation.specification import Scheduler
 from walltime.slurm.snapshot import Snapshot
 from walltime.slurm.snapshot_jobs import LARGEST_COUNT, WAITING, SnapshotJob
 from walltime.slurm.starts.forecast import USUAL, Draws, Forecast
-from walltime.slurm.starts.predicted import predicted_of_snapshot
-from walltime.slurm.starts.start_times import quantiles_of, unix
+from walltime.slurm.starts.predicted import predict_snapshot_runtimes
+from walltime.slurm.starts.start_times import start_quantiles, to_unix
 from walltime.slurm_values import resource_of
 from walltime.specification import Specification, Variant, read_options
 from walltime.wording import sanitize, shown
@@ -32,10 +32,10 @@ UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 @dataclass(frozen=True)
 class StartTrial:
-    """When a job would start if it were submitted at the time of the snapshot. Unix times; None for never.
+    """The predicted start of a job that is submitted at the time of the snapshot. Unix times; None for never.
 
-    `text`: what was asked. `early, median, late`: quantiles over the simulations, 5, 50 and 95 %. `by_limits`: if every job ran to its
-    limit and none came.
+    `text`: the job's description. `early, median, late`: quantiles over the simulations, 5, 50 and 95 %. `by_limits`: the start if every
+    job runs to its limit and none arrives.
     """
 
     text: str
@@ -46,14 +46,14 @@ class StartTrial:
     by_limits: int | None
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it, ready for JSON."""
+        """Return all values for JSON."""
         times = {name: getattr(self, name) for name in ("early", "median", "late", "by_limits")}
         return {"try": self.text, "job": self.job.as_dict(), **times}
 
 
 @dataclass(frozen=True)
 class Trials:
-    """What came of jobs that were tried: in the order in which they were given; `caveats`, in sentences."""
+    """The results for trial jobs, in their order; `caveats`: sentences."""
 
     policy: str
     trials: Sequence[StartTrial]
@@ -61,7 +61,7 @@ class Trials:
 
 
 def _limit(text: str) -> int:
-    """Seconds of a limit.
+    """Return the seconds of a limit.
 
     >>> _limit("4h"), _limit("90s"), _limit("1-0"), _limit("00:30:00")
     (14400, 90, 86400, 1800)
@@ -77,67 +77,67 @@ def _limit(text: str) -> int:
 
 
 def _memory(text: str) -> int:
-    """MB of an amount such as 64G."""
+    """Return the MB of an amount such as 64G."""
     mb = resource_of(f"mem={text}", "mem")
     if not mb:
-        raise PolicyError(f"is an amount such as 64G, not {shown(text)}")
+        raise PolicyError(f"must be an amount such as 64G, not {shown(text)}")
     return mb
 
 
 @dataclass(frozen=True)
 class TrialJob(Specification):
-    """What is said of a job to be tried, such as `procs=64,limit=4h`."""
+    """The description of a trial job, such as `procs=64,limit=4h`."""
 
     limit: Annotated[int, Key(read=_limit, said="a length of time such as 4h")]
-    """90s, 30m, 4h, 2d, or as Slurm writes it; kept in s"""
+    """90s, 30m, 4h, 2d, or in Slurm's form; stored in s"""
     procs: Annotated[int, Key(least=1, most=LARGEST_COUNT - 1)] = 1
     """processors"""
     nodes: Annotated[int | None, Key(least=1, most=LARGEST_COUNT - 1)] = None
-    """the fewest; without it, as few as have so many processors"""
+    """the fewest; without it, the fewest that have enough processors"""
     gpus: Annotated[int, Key(least=0, most=LARGEST_COUNT - 1)] = 0
     """GPUs"""
     memory: Annotated[int, Key(read=_memory, said="an amount such as 64G")] = 0
-    """of the whole job; kept in MB"""
+    """of the whole job; stored in MB"""
     partition: str = ""
-    """needed where there are several"""
+    """required if there are several"""
     qos: str = ""
     """its quality of service"""
     account: str = ""
-    """who pays"""
+    """the account that is charged"""
     user: str = ""
-    """whose it is"""
+    """its user"""
     name: str = ""
-    """what it is called"""
+    """its name"""
 
 
 def parse_trial(text: str, snapshot: Snapshot) -> SnapshotJob:
-    """The job described by a text such as `procs=64,limit=4h`, submitted at the time of the snapshot; its number is free in the queue.
+    """Return the job described by a text such as `procs=64,limit=4h`, submitted at the time of the snapshot, with an unused number.
 
     Keys are the fields of `TrialJob`. Raises PolicyError.
     """
-    asked = TrialJob(**read_options(Variant(TrialJob), text, f"the job {shown(text)}")[0])
+    trial = TrialJob(**read_options(Variant(TrialJob), text, f"the job {shown(text)}")[0])
     partitions = {one.name: one for one in snapshot.machine.partitions}
-    name = asked.partition or (next(iter(partitions)) if len(partitions) == 1 else "")
+    name = trial.partition or (next(iter(partitions)) if len(partitions) == 1 else "")
     if name not in partitions:
         close = nearest(name, partitions)
         raise PolicyError(
             f"the job {shown(text)} needs a partition{close}; known are {sanitize(', '.join(partitions), 200)}", "unknown_partition"
         )
-    on_node = snapshot.machine.pools[snapshot.machine.place_of(partitions[name].pools[0])].procs
+    node_procs = snapshot.machine.pools[snapshot.machine.place_of(partitions[name].pools[0])].procs
     return SnapshotJob(
         job=max((job.job for job in snapshot.jobs), default=0) + 1,
         state=WAITING,
-        user=asked.user,
-        account=asked.account,
+        user=trial.user,
+        account=trial.account,
         partition=name,
-        qos=asked.qos,
-        name=asked.name,
+        qos=trial.qos,
+        name=trial.name,
         submit=snapshot.time,
-        limit=asked.limit,
-        nodes=-(-asked.procs // on_node) if asked.nodes is None else asked.nodes,
-        cpus=asked.procs,
-        gpus=asked.gpus,
-        memory_mb=asked.memory,
+        limit=trial.limit,
+        nodes=-(-trial.procs // node_procs) if trial.nodes is None else trial.nodes,
+        cpus=trial.procs,
+        gpus=trial.gpus,
+        memory_mb=trial.memory,
     )
 
 
@@ -152,16 +152,16 @@ def try_jobs(
     workers: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Trials:
-    """When jobs would start that are not submitted yet, each alone beside the jobs of the snapshot; `texts`: see `parse_trial`.
+    """Predict when jobs that are not submitted yet would start, each alone with the snapshot's jobs; `texts`: see `parse_trial`.
 
-    In each simulation all of them meet the same runtimes and the same jobs to come, so that their differences are due to what they ask for.
-    A job comes behind all that wait; with Slurm's priorities it has what Slurm would give it, as far as that can be known. The other
-    arguments are those of `start_times`. Raises PolicyError and WorkloadError.
+    In each simulation all of them meet the same runtimes and arrivals, so that differences are due to their requests. A job joins the end
+    of the queue; with Slurm's priorities it gets the one that Slurm would give it, as far as that is known. The other arguments are those
+    of `start_times`. Raises PolicyError and WorkloadError.
     """
     own = [parse_trial(text, snapshot) for text in texts]
     own = [replace(job, job=job.job + k) for k, job in enumerate(own)]
-    told = None if predictor is None else predicted_of_snapshot(predictor, snapshot, history)
-    forecast = Forecast(replace(snapshot, jobs=(*snapshot.jobs, *own)), history, policy, told)
+    runtimes = None if predictor is None else predict_snapshot_runtimes(predictor, snapshot, history)
+    forecast = Forecast(replace(snapshot, jobs=(*snapshot.jobs, *own)), history, policy, runtimes)
     projection = forecast.projection
     numbers = {job.job: k for k, job in enumerate(forecast.state.jobs) if job.start is None}
     for text, job in zip(texts, own, strict=True):
@@ -169,14 +169,10 @@ def try_jobs(
             raise PolicyError(f"{sanitize(text)} does not fit the machine; compare its size with the partition's", "no_job_fits")
     places = [numbers[job.job] for job in own]
 
-    def alone(*arguments: Any) -> Array:
-        return np.array(
-            [projection.run(*arguments, only=place, without=[one for one in places if one != place])[place] for place in places]
-        )
+    def run(*drawn: Any) -> Array:
+        return np.array([projection.run(*drawn, only=place, without=[one for one in places if one != place])[place] for place in places])
 
-    to_limits, starts = forecast.simulate(alone, draws, workers, progress)
-    quantiles = quantiles_of(starts)
-    trials = []
-    for k, (text, job) in enumerate(zip(texts, own, strict=True)):
-        trials.append(StartTrial(text, job, *(unix(float(time), snapshot.time) for time in (*quantiles[:, k], to_limits[k]))))
+    to_limits, starts = forecast.simulate(run, draws, workers, progress)
+    times = np.vstack([start_quantiles(starts), to_limits]).T.tolist()
+    trials = [StartTrial(text, job, *(to_unix(t, snapshot.time) for t in row)) for text, job, row in zip(texts, own, times, strict=True)]
     return Trials(forecast.scheduler.label, trials, forecast.caveats())
