@@ -107,7 +107,7 @@ def test_engine_version__stays_when_comments_and_what_gives_no_result_are_edited
 RESULTS_DEPEND_ON = (
     "engine/kernel/number/loop.py",
     "engine/interface/number.py",
-    *("estimates/fmodel.py", "logs/rules.py", "metrics/summary.py", "policy/orders.py", "campaign/work.py"),
+    *("estimates/fmodel.py", "logs/joblog.py", "metrics/summary.py", "policy/orders.py", "campaign/work.py"),
 )
 
 

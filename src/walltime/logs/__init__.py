@@ -4,8 +4,7 @@ from walltime.logs.anonymous import anonymise
 from walltime.logs.convert import write_log
 from walltime.logs.formats import FORMATS, all_rules, read, read_log
 from walltime.logs.header import STANDARD_KEYS, Header
-from walltime.logs.joblog import BadLine, JobLog, LogFormat, ReadOptions
-from walltime.logs.rules import RULES, Rule
+from walltime.logs.joblog import RULES, BadLine, JobLog, LogFormat, ReadOptions, Rule
 from walltime.logs.swf import SwfLog, read_swf, write_swf
 from walltime.logs.swf_text import Comment
 from walltime.workload.cleaning import CleaningReport, Flurry, clean, find_flurries, published_filters

@@ -1,4 +1,4 @@
-"""From what a batch system's accounting says of jobs, in Unix times, to a log: shared by the formats of batch systems."""
+"""Logs from the accounting records of batch systems, in Unix times: parts that their formats share."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from walltime.lazy import LaterModule
 from walltime.logs import clock
 from walltime.logs.header import Header
 from walltime.logs.input import LogFile, decoded
-from walltime.logs.joblog import BadLines, JobLog
-from walltime.logs.rules import Rule
+from walltime.logs.joblog import BadLines, JobLog, Rule
 from walltime.workload import MISSING
 
 if TYPE_CHECKING:
@@ -31,14 +30,14 @@ ELIGIBLE_LATER = Rule(
     "The job was held, or waited for another job or a time, before it could start: its submission is moved to the time from which it "
     "waited for processors; the column `held` has the seconds in between.",
 )
-ELIGIBLE_AFTER_START = Rule("eligible_after_start", "notice", "The job is said to have become eligible only after its start.")
+ELIGIBLE_AFTER_START = Rule("eligible_after_start", "notice", "In the log, the job became eligible only after its start.")
 START_BEFORE_SUBMIT = Rule(
-    "start_before_submit", "change", "The job is said to have started before it was submitted: its submission is moved to its start."
+    "start_before_submit", "change", "In the log, the job started before it was submitted: its submission is moved to its start."
 )
 UNLIMITED = Rule("unlimited", "change", "The job has no time limit: its request is taken as 365 days, or its runtime if that is longer.")
 NOT_UTF8 = Rule("not_utf8", "change", "The line holds bytes that are not UTF-8: they are read as Latin-1.")
 OTHER_EVENT = Rule(
-    "other_event", "drop", "A record of another event in the life of a job than its end: queued, started, deleted, rerun, a licence."
+    "other_event", "drop", "The record is not of the end of a job, but of another event: queued, started, deleted, rerun, a licence."
 )
 NEWLINE_IN_TEXT = Rule("newline_in_text", "notice", "A text of the job contains line ends, so the record has several lines.")
 STILL_PENDING = Rule("still_pending", "drop", "The job had not started when the log was written; waiting tasks of an array are one record.")
@@ -57,11 +56,11 @@ RULES = (
 )
 """Rules of all formats of batch systems."""
 FIRST_LINES = rb"(?:\s*+\S[^\n]*+\n){0,2}?\s*+"
-"""Before what is looked for at the beginning of the first, second or third line of a file."""
+"""Start of patterns that match at the beginning of the first, second or third line of a file."""
 YEAR = 365 * 86_400
-"""What stands for no limit, s; also what Slurm writes for the limit of a partition without one."""
+"""Request of a job without a limit, s; Slurm writes the same for a partition without a limit."""
 NO_LIMIT = -2
-"""Among requested times: the job has no limit."""
+"""Requested time of a job without a limit, until `make_log` replaces it."""
 
 
 @dataclass
@@ -73,15 +72,14 @@ class Counts:
     noticed: dict[str, int] = field(default_factory=dict)
 
     def add(self, rule: Rule, what: Array | int) -> None:
-        """Count the jobs of a mask, or so many, under a rule."""
-        count = int(np.count_nonzero(what)) if isinstance(what, np.ndarray) else what
+        """Add a number of jobs, or the jobs of a mask, to the count of a rule."""
         counts = {"drop": self.dropped, "change": self.changed, "notice": self.noticed}[rule.effect]
-        if count:
+        if count := int(np.count_nonzero(what)) if isinstance(what, np.ndarray) else what:
             counts[rule.name] = counts.get(rule.name, 0) + count
 
 
 def unknown(records: int) -> Array:
-    """A column of which nothing is known."""
+    """Return a column of unknown values."""
     return np.full(records, MISSING, np.int64)
 
 
@@ -94,12 +92,10 @@ def make_log(
     header: Mapping[str, Any] | None = None,
     absolute: bool = True,
 ) -> Log:
-    """A log of the jobs with these columns, in the order of the file.
+    """Return the log of the jobs with these columns, in the order of the file; it begins with the first submission.
 
-    Among the columns are `submit, start` and perhaps `eligible`: Unix times, int64, -1 if unknown; `runtime`: s; `requested`: s, NO_LIMIT
-    for none. The log begins with the first submission. `absolute`: times are Unix times, else of an unknown beginning.
-
-    Raises LogError if there is no job.
+    The columns include `submit, start` and perhaps `eligible`: Unix times, int64, -1 if unknown; `runtime`: s; `requested`: s, NO_LIMIT
+    for none. `absolute`: False if times count from an unknown start. Raises LogError if there is no job.
     """
     columns = dict(columns)
     submit, eligible, start = columns.pop("submit"), columns.pop("eligible", None), columns.pop("start")
@@ -107,7 +103,17 @@ def make_log(
     records = len(submit)
     if not records:
         raise LogError(nothing_left(bad, counts))
-    submit, held = _wait_from(submit, eligible, start, counts)
+    early = (submit >= 0) & (start >= 0) & (start < submit)
+    counts.add(START_BEFORE_SUBMIT, early)
+    submit = np.where(early, start, submit)
+    if eligible is not None:
+        late = (eligible >= 0) & (start >= 0) & (eligible > start)
+        counts.add(ELIGIBLE_AFTER_START, late)
+        moved = (eligible > submit) & (submit >= 0) & ~late
+        counts.add(ELIGIBLE_LATER, moved)
+        if moved.any():
+            columns["held"] = np.where(moved, eligible - submit, 0)
+            submit = np.where(moved, eligible, submit)
     free = requested == NO_LIMIT
     counts.add(UNLIMITED, free)
     known = submit[submit >= 0]
@@ -119,8 +125,6 @@ def make_log(
         "requested": np.where(free, np.maximum(runtime, YEAR), requested),
         **columns,
     }
-    if held.any():
-        values["held"] = held
     used = {}
     for name, texts in names.items():
         values[name], used[name] = only_used(values[name], texts)
@@ -144,38 +148,24 @@ def make_log(
 
 
 def nothing_left(bad: BadLines, counts: Counts) -> str:
-    """What to say of a file without jobs."""
+    """Return the error message for a file without jobs."""
     if bad.lines and not counts.dropped:
-        worst = f"the first of {len(bad.lines)} bad lines is line {bad.lines[0].line}: {bad.lines[0].reason}"
-        return f"{bad.file.where}: no job record can be read, {worst}; give another log"
-    said = ", ".join(f"{count:,} {rule}" for rule, count in counts.dropped.items())
-    what = f"there is no job in it that has ended ({said})" if said else "there are no job records in it"
+        first = f"the first of {len(bad.lines)} bad lines is line {bad.lines[0].line}: {bad.lines[0].reason}"
+        return f"{bad.file.where}: no job record can be read ({first}); give another log"
+    dropped = ", ".join(f"{count:,} {rule}" for rule, count in counts.dropped.items())
+    what = f"the log has no job that has ended ({dropped})" if dropped else "the log has no job records"
     return f"{bad.file.where}: {what}; give another log"
 
 
-def _wait_from(submit: Array, eligible: Array | None, start: Array, counts: Counts) -> tuple[Array, Array]:
-    """The times from which jobs waited for processors, and for how long they had been held before, s."""
-    early = (submit >= 0) & (start >= 0) & (start < submit)
-    counts.add(START_BEFORE_SUBMIT, early)
-    submit = np.where(early, start, submit)
-    if eligible is None:
-        return submit, np.zeros(len(submit), np.int64)
-    late = (eligible >= 0) & (start >= 0) & (eligible > start)
-    counts.add(ELIGIBLE_AFTER_START, late)
-    moved = (eligible > submit) & (submit >= 0) & ~late
-    counts.add(ELIGIBLE_LATER, moved)
-    return np.where(moved, eligible, submit), np.where(moved, eligible - submit, 0)
-
-
 def text_lines(file: LogFile, counts: Counts) -> Iterator[tuple[int, str]]:
-    """The lines that are not blank, with their numbers; those that are not UTF-8 are counted."""
-    for first, lines in file.line_blocks():
-        yield from lines_in(first, lines, counts)
+    """Yield the lines that are not blank, with their numbers; lines that are not UTF-8 are counted."""
+    for first, text in file.text_blocks():
+        yield from lines_in(first, text, counts)
 
 
-def lines_in(first: int, lines: Sequence[bytes], counts: Counts) -> Iterator[tuple[int, str]]:
-    """The same for some lines, the first of which has this number."""
-    for number, line in enumerate(lines, first):
+def lines_in(first: int, text: bytes, counts: Counts) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a block whose first line has this number, as `text_lines` does."""
+    for number, line in enumerate(text.split(b"\n"), first):
         if line.strip():
             text, is_utf8 = decoded(line)
             counts.add(NOT_UTF8, int(not is_utf8))
@@ -183,7 +173,7 @@ def lines_in(first: int, lines: Sequence[bytes], counts: Counts) -> Iterator[tup
 
 
 class Names:
-    """The numbers of the names in one column, given out block by block.
+    """The names in a column, numbered from 1 block by block.
 
     >>> users = Names()
     >>> users.numbers(["bob", "alice", "", "bob"]).tolist(), users.numbers(["carol", "alice"]).tolist(), users.texts
@@ -195,11 +185,11 @@ class Names:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The names so far: number k is that of the k-th."""
+        """The names so far; the k-th has the number k."""
         return tuple(self._numbers)
 
     def numbers(self, texts: list[str] | pl.Series, rows: Array | None = None) -> Array:
-        """The number of each text, int64; -1 for an empty or missing one. With `rows` (bool), only these get numbers, others -1."""
+        """Return the number of each text, int64; -1 for an empty or missing one, and for all outside of `rows` (bool)."""
         series = pl.Series("", texts, pl.String)
         if not len(series):
             return np.zeros(0, np.int64)
@@ -212,13 +202,13 @@ class Names:
 
 
 def only_used(numbers: Array, texts: Sequence[str]) -> tuple[Array, tuple[str, ...]]:
-    """Numbers and names of a column without the names that no longer occur, numbered again by first occurrence.
+    """Return numbers and names of a column without unused names, numbered again by first occurrence.
 
     >>> only_used(np.array([3, -1, 1, 3]), ("a", "b", "c"))
     (array([ 1, -1,  2,  1]), ('c', 'a'))
     """
     first = np.full(len(texts) + 2, len(numbers))
-    first[numbers[::-1]] = np.arange(len(numbers) - 1, -1, -1)  # of each number the last that is written; -1 writes behind them
+    first[numbers[::-1]] = np.arange(len(numbers) - 1, -1, -1)  # the last write to a number is its first place; -1 is the last entry
     order = np.argsort(first[1:-1], kind="stable")[: np.count_nonzero(first[1:-1] < len(numbers))] + 1
     if len(order) == len(texts) and (order[1:] > order[:-1]).all():
         return numbers, tuple(texts)
@@ -228,7 +218,7 @@ def only_used(numbers: Array, texts: Sequence[str]) -> tuple[Array, tuple[str, .
 
 
 class RecordError(Exception):
-    """A line that is no record; the message says why."""
+    """The line is not a record; the message gives the reason."""
 
 
 class JobRows:
@@ -240,7 +230,7 @@ class JobRows:
         self._rows = 0
 
     def add(self, numbers: Mapping[str, float], texts: Mapping[str, str]) -> None:
-        """One more job; its Unix times are `submit, eligible, start`, and -1 is unknown. All jobs have the same columns."""
+        """Add a job with the same columns as the others; its Unix times are `submit, eligible, start`, and -1 is unknown."""
         for name, number in numbers.items():
             self._columns.setdefault(name, []).append(number)
         for name, text in texts.items():
@@ -248,7 +238,7 @@ class JobRows:
         self._rows += 1
 
     def log(self, kind: type[Log], bad: BadLines, counts: Counts) -> Log:
-        """The log of these jobs. Raises LogError if there are none."""
+        """Return the log of these jobs. Raises LogError if there are none."""
         if not self._rows:
             raise LogError(nothing_left(bad, counts))
         columns = {name: np.array(values) for name, values in self._columns.items()}
@@ -260,9 +250,9 @@ class JobRows:
 
 
 def whole(text: str | None, name: str) -> int:
-    """A whole number; -1 if missing. Raises Odd for anything else."""
-    if text is None or text == "":
+    """Return a whole number; -1 if missing. Raises RecordError for other texts."""
+    if not text:
         return MISSING
     if not (text.isascii() and text.isdecimal()) or len(text) > 15:
-        raise RecordError(f"{name} is {text[:30]!r}, it must be a whole number")
+        raise RecordError(f"{name} is {text[:30]!r}; it must be a whole number")
     return int(text)

@@ -1,10 +1,11 @@
-"""The logs of the Parallel Workloads Archive that the papers and this project use, and where to get them."""
+"""The logs of the Parallel Workloads Archive that the papers and this project use, with their addresses; the shipped mappings."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
@@ -25,7 +26,7 @@ ACKNOWLEDGE = (
 
 @dataclass(frozen=True)
 class CatalogueEntry:
-    """One log: its short name, its newest recommended file, its machine, and how the papers used it."""
+    """A log: its short name, its newest recommended file, its machine, and its use in the papers."""
 
     name: str
     file: str
@@ -33,10 +34,10 @@ class CatalogueEntry:
     procs: int
     used: str
     sha256: str | None = None
-    """of the file as stored by the archive; if None (unknown), that of the first download is recorded"""
+    """Checksum of the file in the archive; if None (unknown), the checksum of the first download is recorded."""
 
     def address(self, archive: str = ARCHIVE) -> str:
-        """The address of the file."""
+        """Return the address of the file."""
         return f"{archive.rstrip('/')}/{self.folder}/{self.file}"
 
 
@@ -77,7 +78,7 @@ CATALOGUE = (
 
 
 def catalogue_entry(name: str) -> CatalogueEntry:
-    """The entry with this name or file; raises PolicyError listing the known ones.
+    """Return the entry with this name or file; raises PolicyError that lists the valid names.
 
     >>> catalogue_entry("kth-sp2").procs
     100
@@ -85,30 +86,24 @@ def catalogue_entry(name: str) -> CatalogueEntry:
     for entry in CATALOGUE:
         if name.lower() in (entry.name.lower(), entry.file.lower()):
             return entry
-    raise PolicyError(f"no log {name!r} in the catalogue; known are {', '.join(entry.name for entry in CATALOGUE)}", "unknown_log")
+    raise PolicyError(f"no log {name!r} in the catalogue; valid names: {', '.join(entry.name for entry in CATALOGUE)}", "unknown_log")
 
 
 def log_folder() -> Path:
-    """Where downloaded logs are kept: `WALLTIME_LOGS`, else the per-user cache folder."""
-    own = os.environ.get("WALLTIME_LOGS")
-    if own:
-        return Path(own)
+    """Return the folder of downloaded logs: `WALLTIME_LOGS`, else in the per-user cache folder."""
+    folder = os.environ.get("WALLTIME_LOGS")
+    if folder:
+        return Path(folder)
     import pooch
 
     return Path(pooch.os_cache("walltime")) / "logs"
 
 
-def log_folders() -> list[Path]:
-    """Where logs of the catalogue are searched: the download folder, then the folder `WALLTIME_TRACES`, if set."""
-    traces = os.environ.get("WALLTIME_TRACES")
-    return [log_folder(), *([Path(traces)] if traces else [])]
-
-
 def find_log(trace: str | os.PathLike[str]) -> Path:
-    """The file that a name refers to: a path, or the name of a log of the catalogue that is on this machine.
+    """Return the file for a path, or for the name of a log of the catalogue that is on this machine.
 
-    A file of that name takes precedence over the catalogue. Raises LogError for a catalogue log that is not on this machine,
-    and for anything that is not a path.
+    A file of that name takes precedence over the catalogue, whose logs are searched in the download folder and in `WALLTIME_TRACES`.
+    Raises LogError for a log of the catalogue that is not on this machine, and for anything that is not a path.
     """
     name = path_of(trace)
     path = Path(name)
@@ -116,41 +111,34 @@ def find_log(trace: str | os.PathLike[str]) -> Path:
     if name.lower() not in known or path.exists():
         return path
     entry = catalogue_entry(name)
-    for folder in log_folders():
+    traces = os.environ.get("WALLTIME_TRACES")
+    for folder in [log_folder(), *([Path(traces)] if traces else [])]:
         if (folder / entry.file).is_file():
             return folder / entry.file
     raise LogError(f"{entry.name} is not on this machine yet; get it with: walltime fetch {entry.name}", "missing_download")
 
 
-_LINES = 20
-
-
 @cache
 def shipped() -> Mapping[str, TableMapping]:
-    """The mappings by name, such as `f-data`; each has `about`."""
+    """Return the shipped mappings by name, such as `f-data`; each has `about`."""
     folder = files("walltime.logs") / "mappings"
     texts = {file.name.removesuffix(".toml"): file.read_text(encoding="utf-8") for file in folder.iterdir() if file.name.endswith(".toml")}
     return {name: MAPPING_FILE.value(MAPPING_FILE.content(texts[name], name), name) for name in sorted(texts)}
 
 
 def known_by_titles(titles: Collection[str]) -> tuple[str, TableMapping] | None:
-    """The shipped mapping of a table with these titles: the one with most marks, all of which are there; None if there is none."""
-    fitting = []
-    there = {plain_title(title) for title in titles}
-    for name, mapping in shipped().items():
-        marks = mapping.about.marks if mapping.about is not None else ()
-        if marks and {plain_title(mark) for mark in marks} <= there:
-            fitting.append((len(marks), name))
+    """Return the shipped mapping with most marks, all of them among the titles of a table, and its name; None if there is none."""
+    plain = {plain_title(title) for title in titles}
+    marks = {name: mapping.about.marks for name, mapping in shipped().items() if mapping.about is not None and mapping.about.marks}
+    fitting = [(len(marks[name]), name) for name in marks if {plain_title(mark) for mark in marks[name]} <= plain]
     for _, name in sorted(fitting, reverse=True):
-        try:
+        with suppress(LogError):  # an essential column is missing
             return name, replace(shipped()[name], titles=()).restricted(titles)
-        except LogError:  # what is needed is not there
-            continue
     return None
 
 
 def known_by_lines(head: bytes) -> tuple[str, TableMapping] | None:
-    """The shipped mapping of a file without a heading that begins so; None if there is none."""
+    """Return the shipped mapping of a file without a heading by its first bytes, and its name; None if there is none."""
     head = head.removeprefix(b"\xef\xbb\xbf")
     lines = head[: 1 << 16].decode("utf-8", errors="replace").splitlines()[:-1] or [head[:4096].decode("utf-8", errors="replace")]
     for name, mapping in shipped().items():
@@ -161,7 +149,7 @@ def known_by_lines(head: bytes) -> tuple[str, TableMapping] | None:
             line.replace('"', "") for line in lines if line.strip() and not (mapping.comment and line.lstrip().startswith(mapping.comment))
         ]
         for sign in dict.fromkeys((mapping.delimiter, ",", ";", "|")):
-            plain = [line.replace(sign, mapping.delimiter) for line in records[:_LINES]]
+            plain = [line.replace(sign, mapping.delimiter) for line in records[:20]]
             if plain and all(pattern.match(line) for line in plain):
                 return name, replace(mapping, delimiter=sign)
     return None

@@ -1,4 +1,4 @@
-"""The cells of tables that other programs wrote: what is blank, times, lengths of time, numbers."""
+"""Cells of tables that other programs wrote: blank cells, times, durations, numbers."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from walltime.lazy import LaterModule
+from walltime.logs.clock import ABBREVIATIONS, ZONE_WORD, offset_of
 from walltime.logs.slurm.fields import durations
-from walltime.logs.zones import ABBREVIATIONS, ZONE_WORD, offset_of
 from walltime.workload import MISSING
 
 if TYPE_CHECKING:
@@ -18,69 +18,46 @@ else:
     pl = LaterModule("polars")
 
 Array = np.ndarray
-BLANK: tuple[str, ...] = (
-    "",
-    "NULL",
-    "null",
-    "NA",
-    "N/A",
-    "n/a",
-    "NaN",
-    "nan",
-    "NaT",
-    "<NA>",
-    "None",
-    "none",
-    "NONE",
-    "Unknown",
-    "unknown",
-    "\\N",
-    "-",
-    "--",
-)
-BLANK += ("(null)", "INVALID", "Partition_Limit", "0000-00-00 00:00:00", "0000-00-00T00:00:00")
-"""What stands for nothing."""
+_BLANK_WORDS = "NULL null NA N/A n/a NaN nan NaT <NA> None none NONE Unknown unknown \\N - -- (null) INVALID Partition_Limit"
+BLANK = ("", *_BLANK_WORDS.split(), "0000-00-00 00:00:00", "0000-00-00T00:00:00")
+"""Texts that stand for an unknown value."""
 NO_LIMITS = ("unlimited", "infinite", "infinity", "inf", "no limit", "nolimit", "4294967295", "4294967294")
-"""What stands for a request without a limit, in small letters; the last two are Slurm's INFINITE and NO_VAL."""
+"""Texts that stand for a request without a limit, in lower case; the last two are Slurm's INFINITE and NO_VAL."""
 STAMP = re.compile(
     r"([0-9]{4}-[0-9][0-9]-[0-9][0-9])[T ]([0-9][0-9]:[0-9][0-9])(:[0-9][0-9])?(?:[.,][0-9]{1,9})?\s?("
     rf"Z|z|UTC|GMT|{ZONE_WORD}|[+-][0-9][0-9](?::?[0-9][0-9])?)?"
 )
-"""A time as ISO 8601 has it: the day, hour and minute, the second, the zone."""
-SAID_ZONE = rf"\b(UTC|GMT|{ZONE_WORD})\b"
-"""The zone in a time of another form."""
+"""A time in ISO 8601: the day, hour and minute, second, zone."""
+ZONE_IN_TEXT = rf"\b(UTC|GMT|{ZONE_WORD})\b"
+"""The zone in a time of another format."""
 NUMBER = re.compile(r"\+?[0-9]{1,19}(?:\.[0-9]*)?(?:[eE]\+?[0-9]{1,2})?")
 JOB_NUMBER = r"([0-9]{1,15})(?:[\[_.(:+].*)?"
-"""A job's number, with or without that of a part or the name of a server behind it."""
+"""A job's number, perhaps followed by the number of a part or the name of a server."""
 _DAYS = r"^([0-9]{1,6}) days?,? \+?([0-9]{1,2}:[0-9][0-9]:[0-9][0-9])(?:\.[0-9]+)?$"
 _UNITS = (
     r"(?i)^(?:([0-9]{1,9}(?:\.[0-9]+)?)\s*d(?:ays?)?)?\s*(?:([0-9]{1,9}(?:\.[0-9]+)?)\s*h(?:ours?|rs?)?)?"
     r"\s*(?:([0-9]{1,9}(?:\.[0-9]+)?)\s*m(?:in(?:ute)?s?)?)?\s*(?:([0-9]{1,12}(?:\.[0-9]+)?)\s*s(?:ec(?:ond)?s?(?:\(s\))?)?)?$"
 )
-
-
-_OF_HOST = r"^([0-9]{1,9}(?:\.[0-9]+)?)/[A-Za-z][\w.-]*$"
-"""A limit as `bjobs` prints it: minutes, and the host or model by whose speed they count."""
+_MINUTES_OF_HOST = r"^([0-9]{1,9}(?:\.[0-9]+)?)/[A-Za-z][\w.-]*$"
+"""A limit as `bjobs` prints it: minutes, and the host or model whose speed they refer to."""
 
 
 def blank(texts: pl.Series) -> Array:
-    """Which cells say that nothing is known."""
+    """Return which cells stand for an unknown value."""
     return texts.is_in((*BLANK, str(MISSING), f"{MISSING}.0")).to_numpy()
 
 
 def spans(texts: pl.Series) -> tuple[Array, Array]:
-    """Lengths of time with their own units, s, float64, -1 where blank; and which of the cells are none.
+    """Return durations with their own units, s, float64, -1 where blank; and which of the cells are not durations.
 
-    They are read as 1-02:03:04, 02:03, `1 day, 2:03:04`, `0 days 00:10:27`, `PT1H2M`, `1h 30m`, `90 min`, and, in
-    minutes, `60.0/host`.
+    Formats: 1-02:03:04, 02:03, `1 day, 2:03:04`, `0 days 00:10:27`, `PT1H2M`, `1h 30m`, `90 min`, and, in minutes, `60.0/host`.
     """
     parts = texts.str.extract_groups(_DAYS).struct.unnest()
-    said = texts.str.contains(_DAYS)
-    usual = (parts.to_series(0).fill_null("0") + "-" + parts.to_series(1).fill_null("0:00:00")).zip_with(said, texts)
+    usual = (parts.to_series(0) + "-" + parts.to_series(1)).zip_with(texts.str.contains(_DAYS), texts)
     values, odd = durations(usual)
     values = values.astype(np.float64)
     if odd.any():
-        worded = texts.str.replace(r"^P(?:T|([0-9]+D)T?)", "$1").str.replace(_OF_HOST, "$1 min")
+        worded = texts.str.replace(r"^P(?:T|([0-9]+D)T?)", "$1").str.replace(_MINUTES_OF_HOST, "$1 min")
         fits = (worded.str.contains(_UNITS) & worded.str.contains(r"[0-9]")).to_numpy()
         pieces = worded.str.extract_groups(_UNITS).struct.unnest()
         total = np.zeros(len(texts))
@@ -92,15 +69,15 @@ def spans(texts: pl.Series) -> tuple[Array, Array]:
 
 
 def without_limit(texts: pl.Series) -> Array:
-    """Which requests say that there is no limit."""
+    """Return which requests have no limit."""
     free: Array = texts.str.to_lowercase().str.strip_suffix(".0").is_in(NO_LIMITS).to_numpy() & ~blank(texts)
     return free
 
 
 def zone_offsets(zones: pl.Series, site: str | None = None) -> Array:
-    """The offsets from UTC, s, of zones such as `Z`, `+01`, `+01:00` and `MST`; 0 where there is none.
+    """Return the offsets from UTC, s, of zones such as `Z`, `+01`, `+01:00` and `MST`; 0 where there is none.
 
-    `site`: its zone, which tells what an abbreviation with several meanings means. Raises LogError, a question, where that is unknown.
+    `site`: its zone, which decides between several meanings of an abbreviation. Raises LogError where it does not.
     """
     parts = zones.str.extract_groups(r"^([+-])([0-9][0-9])(?::?([0-9][0-9]))?$").struct.unnest()
     size = parts.to_series(1).cast(pl.Int64) * 3600 + parts.to_series(2).cast(pl.Int64).fill_null(0) * 60
@@ -113,10 +90,10 @@ def zone_offsets(zones: pl.Series, site: str | None = None) -> Array:
 
 
 def plain_numbers(texts: pl.Series, delimiter: str) -> pl.Series:
-    """Numbers as programs write them, without what stands between thousands: blanks, apostrophes, commas, or points before a comma.
+    """Return numbers without separators of thousands (blanks, apostrophes, commas, points) and with a decimal point.
 
-    Where columns are separated by something else than commas, a comma may be a point. It stands between thousands if all of the column's
-    commas may, and no number of four digits is written without; and so do points where one number has two, or smaller ones have none.
+    Where columns are not separated by commas, a comma may be a decimal point. It separates thousands if all commas of the column may, and
+    no number of four digits is written without one; points do if a number has two of them, or smaller numbers have none.
 
     >>> import polars as pl
     >>> [plain_numbers(pl.Series(one), ";").to_list() for one in (["3,600", "59"], ["3,600", "5999"], ["1.234.567", "3.600"], ["1.234,5"])]
@@ -142,7 +119,7 @@ def plain_numbers(texts: pl.Series, delimiter: str) -> pl.Series:
 
 
 def plain_texts(series: pl.Series) -> pl.Series:
-    """A column as texts, empty where there is nothing; times as ISO 8601, lengths of time in s."""
+    """Return a column as texts, empty where unknown; times in ISO 8601, durations in s."""
     kind = series.dtype
     if kind == pl.Date:
         series = series.cast(pl.Datetime("us"))

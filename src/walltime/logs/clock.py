@@ -1,18 +1,20 @@
-"""Local times in logs as Unix times, across daylight saving time."""
+"""Local times in logs as Unix times, across daylight saving time; abbreviations of time zones, such as MST."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
-from walltime.errors import PolicyError
+from walltime.errors import LogError, PolicyError
 from walltime.lazy import LaterModule
-from walltime.logs.rules import Rule
+from walltime.logs.joblog import Rule
 from walltime.wording import shown
 from walltime.workload import MISSING
 
@@ -26,23 +28,34 @@ Array = np.ndarray
 ZONE_UNKNOWN = Rule(
     "zone_unknown",
     "notice",
-    "The log has local times and does not say of which zone: they are taken as UTC. Name the zone with `--time-zone`, such as "
-    "Europe/Stockholm.",
+    "The log has local times without a time zone: they are read as UTC. Give the zone with `--time-zone`, such as Europe/Stockholm.",
 )
 AMBIGUOUS = Rule(
     "ambiguous_time",
     "change",
-    "A local time occurs twice, in the hour before clocks are set back, and the job's other times do not tell which is meant: the first "
-    "is taken.",
+    "A local time occurs twice, in the hour before clocks are set back, and the job's other times do not decide which one is meant: the "
+    "first is taken.",
 )
-SKIPPED = Rule("skipped_time", "change", "A local time does not exist, as clocks were set forward over it: it is moved forward by an hour.")
+SKIPPED = Rule("skipped_time", "change", "A local time does not exist, because clocks were set forward: it is moved forward by an hour.")
 RULES = (ZONE_UNKNOWN, AMBIGUOUS, SKIPPED)
 _OFFSET = re.compile(r"(?:UTC|GMT)?([+-])([0-9]{1,2}):?([0-9]{2})?", re.IGNORECASE)
 _HOUR = 3600
+_YEARS = range(2000, 2027)
+ABBREVIATIONS: Mapping[str, tuple[float, ...]] = {
+    **{"ACDT": (10.5,), "ACST": (9.5,), "ADT": (-3,), "AEDT": (11,), "AEST": (10,), "AKDT": (-8,), "AKST": (-9,), "AST": (-4,)},
+    **{"AWDT": (9,), "AWST": (8,), "BST": (1,), "CAT": (2,), "CDT": (-5, -4), "CEST": (2,), "CET": (1,), "CST": (-6, 8, -5)},
+    **{"EAT": (3,), "EDT": (-4,), "EEST": (3,), "EET": (2,), "EST": (-5,), "HDT": (-9,), "HKT": (8,), "HST": (-10,), "IDT": (3,)},
+    **{"IST": (5.5, 2, 1), "JST": (9,), "KST": (9, 8.5), "MDT": (-6,), "MEST": (2,), "MET": (1,), "MSD": (4,), "MSK": (3, 4)},
+    **{"MST": (-7,), "NDT": (-2.5,), "NST": (-3.5,), "NZDT": (13,), "NZST": (12,), "PDT": (-7,), "PKST": (6,), "PKT": (5,)},
+    **{"PST": (-8, 8), "SAST": (2,), "SST": (-11,), "WAT": (1,), "WEST": (1,), "WET": (0,), "WIB": (7,), "WIT": (9,), "WITA": (8,)},
+}
+"""Abbreviations of time zones with their hours from UTC, the most common first, from the IANA data of 2000 to 2026."""
+ZONE_WORD = "|".join(sorted(ABBREVIATIONS, key=len, reverse=True))
+"""A regular expression that matches any of them."""
 
 
 def parse_zone(text: str) -> str:
-    """A time zone as the header of a log has it: a name, or an offset from UTC in seconds. Raises PolicyError for anything else.
+    """Return a time zone as in the header of a log: a name, or an offset from UTC in seconds. Raises PolicyError for anything else.
 
     >>> parse_zone("Europe/Stockholm"), parse_zone("+05:30"), parse_zone("UTC")
     ('Europe/Stockholm', '19800', 'UTC')
@@ -55,36 +68,31 @@ def parse_zone(text: str) -> str:
         ZoneInfo(text)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise PolicyError(
-            f"{shown(text)} is no time zone; name one such as Europe/Stockholm, or an offset such as +01:00", "unknown_time_zone"
+            f"{shown(text)} is not a time zone; give one such as Europe/Stockholm, or an offset such as +01:00", "unknown_time_zone"
         ) from None
     return text
 
 
 @dataclass
 class Local:
-    """Times in local clock time, as Unix times, int64 s, -1 where unknown.
+    """Local times as Unix times, int64 s, -1 where unknown.
 
-    `first, last`: the two times that an hour which occurs twice can mean, elsewhere the same. `skipped`: bool, those that the clock
-    never showed.
+    `first, last`: both possible times in an hour that occurs twice, elsewhere the same. `skipped`: bool, times that do not exist because
+    the clock was set forward.
     """
 
     first: Array
     last: Array
     skipped: Array
 
-    @property
-    def ambiguous(self) -> Array:
-        """Which times can mean two."""
-        return self.first != self.last
-
     @classmethod
     def exact(cls, times: Array) -> Local:
-        """Times that are Unix times already."""
+        """Return Unix times as unambiguous local times."""
         return cls(times, times, np.zeros(len(times), bool))
 
 
 def to_unix(clock: pl.Series, zone: str | None) -> Local:
-    """Unix times of local ones (a series of datetimes without zone, null if unknown) in a zone as from `parse_zone`; None is UTC."""
+    """Convert local times (datetimes without a zone, null if unknown) in a zone from `parse_zone` (None: UTC) to Unix times."""
     naive = clock.dt.epoch("s").fill_null(MISSING).to_numpy().copy()
     known = clock.is_not_null().to_numpy()
     none = np.zeros(len(naive), bool)
@@ -96,56 +104,65 @@ def to_unix(clock: pl.Series, zone: str | None) -> Local:
     try:
         first = clock.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
         last = clock.dt.replace_time_zone(zone, ambiguous="latest", non_existent="null")
-    except pl.exceptions.PolarsError:  # such as a link of this machine's own, localtime
-        raise PolicyError(f"{shown(zone)} is no time zone that is known everywhere; name one such as Europe/Stockholm") from None
+    except pl.exceptions.PolarsError:  # such as localtime, a link that this machine has
+        raise PolicyError(f"{shown(zone)} is not a standard time zone; use an IANA name such as Europe/Stockholm") from None
     skipped = known & first.is_null().to_numpy()
     early, late = (times.dt.epoch("s").fill_null(MISSING).to_numpy().copy() for times in (first, last))
-    if skipped.any():  # as if the clock had not been set forward: the offset of an earlier day
-        moved = naive[skipped] - _offsets(naive[skipped], ZoneInfo(zone))
-        early[skipped] = late[skipped] = moved
+    if skipped.any():  # with the offset that was in force before the clock was set forward
+        local = (datetime.fromtimestamp(seconds, UTC).replace(tzinfo=ZoneInfo(zone)) for seconds in naive[skipped].tolist())
+        offsets = np.array([int((time.utcoffset() or timedelta(0)).total_seconds()) for time in local], np.int64)
+        early[skipped] = late[skipped] = naive[skipped] - offsets
     return Local(early, late, skipped)
 
 
-def _offsets(naive: Array, zone: ZoneInfo) -> Array:
-    """The offset from UTC, s, that was in force before a clock was set forward over each of these times."""
-    offsets = []
-    for seconds in naive.tolist():
-        local = datetime.fromtimestamp(seconds, UTC).replace(tzinfo=zone, fold=0)
-        offset = local.utcoffset() or timedelta(0)
-        offsets.append(int(offset.total_seconds()))
-    return np.array(offsets, np.int64)
-
-
 def settle(submit: Local, eligible: Local, start: Local, end: Local, elapsed: Array) -> tuple[dict[str, Array], Array]:
-    """Which of two possible times is meant, from the order submit <= eligible <= start <= end and from the time elapsed.
+    """Choose between the two possible times, by the order submit <= eligible <= start <= end and by the elapsed time.
 
-    `elapsed`: int64 s, -1 if unknown. Returns the times by name, and a mask of the jobs for which it remains open (the first is taken).
+    `elapsed`: int64 s, -1 if unknown. Returns the times by name, and a mask of the jobs that remain ambiguous (the first time is taken).
     """
-    times = {"submit": submit.first, "eligible": eligible.first, "start": start.first, "end": end.first}
-    ambiguous = submit.ambiguous | eligible.ambiguous | start.ambiguous | end.ambiguous
-    rows = np.flatnonzero(ambiguous)
+    clocks = {"submit": submit, "eligible": eligible, "start": start, "end": end}
+    times = {name: local.first for name, local in clocks.items()}
+    unclear = np.logical_or.reduce([local.first != local.last for local in clocks.values()])
+    rows = np.flatnonzero(unclear)
     if not len(rows):
-        return times, ambiguous
-    ways = np.array([[(k >> bit) & 1 for bit in range(4)] for k in range(16)], bool)
-    choices = [(local.first[rows], local.last[rows]) for local in (submit, eligible, start, end)]
-    penalty = np.zeros((len(ways), len(rows)))
-    candidates = []
-    for k, way in enumerate(ways):
-        s, el, st, e = (pair[int(late)] for pair, late in zip(choices, way, strict=True))
-        candidates.append((s, el, st, e))
+        return times, unclear
+    candidates, penalties = [], []
+    for choice in product((False, True), repeat=len(clocks)):
+        chosen = [(local.last if last else local.first)[rows] for local, last in zip(clocks.values(), reversed(choice), strict=True)]
+        candidates.append(chosen)
+        s, el, st, e = chosen
+        penalty = np.where((st >= 0) & (e >= 0) & (elapsed[rows] >= 0), np.abs(e - st - elapsed[rows]), 0).astype(np.float64)
         for before, after in ((s, el), (el, st), (s, st), (st, e), (s, e)):
-            penalty[k] += 1e6 * ((before >= 0) & (after >= 0) & (before > after))
-        known = (st >= 0) & (e >= 0) & (elapsed[rows] >= 0)
-        penalty[k] += np.where(known, np.abs(e - st - elapsed[rows]), 0)
-    best = penalty.min(axis=0)
-    chosen = np.argmin(penalty, axis=0)
-    several = np.zeros(len(rows), bool)
-    for k in range(len(ways)):
-        differs = np.logical_or.reduce([candidates[k][column] != np.choose(chosen, [f[column] for f in candidates]) for column in range(4)])
-        several |= (penalty[k] == best) & differs
-    for column, name in enumerate(times):
+            penalty += 1e6 * ((before >= 0) & (after >= 0) & (before > after))
+        penalties.append(penalty)
+    best = np.argmin(penalties, axis=0)
+    settled = np.take_along_axis(np.array(candidates), best[None, None], axis=0)[0]
+    others = (np.array(candidates) != settled).any(axis=1)
+    several = (others & (np.array(penalties) == np.min(penalties, axis=0))).any(axis=0)
+    for name, values in zip(times, settled, strict=True):
         times[name] = times[name].copy()
-        times[name][rows] = np.choose(chosen, [f[column] for f in candidates])
-    is_open = np.zeros(len(ambiguous), bool)
-    is_open[rows] = several
-    return times, is_open
+        times[name][rows] = values
+    unclear[rows] = several
+    return times, unclear
+
+
+def offset_of(word: str, zone: str | None) -> int:
+    """Return the offset from UTC, s, of an abbreviation of a time zone.
+
+    `zone`: time zone of the site, from `parse_zone`, which decides between several meanings. Raises LogError where it does not.
+
+    >>> offset_of("MST", None), offset_of("IST", "Asia/Kolkata")
+    (-25200, 19800)
+    """
+    hours = ABBREVIATIONS[word]
+    if len(hours) > 1 and zone is not None:
+        fixed = re.fullmatch(r"[+-]?[0-9]+", zone)
+        months = (datetime(year, month, 15, 12, tzinfo=UTC) for year in _YEARS for month in range(1, 13) if not fixed)
+        local = (time.astimezone(ZoneInfo(zone)) for time in months)
+        known = {(time.utcoffset() or timedelta(0)).total_seconds() / 3600 for time in local if time.tzname() == word}
+        known |= {int(zone) / 3600} if fixed else set()
+        hours = tuple(one for one in hours if one in known) or hours
+    if len(hours) > 1:
+        *others, last = (f"{'-' if one < 0 else '+'}{int(abs(one)):02d}:{round(abs(one) % 1 * 60):02d}" for one in hours)
+        raise LogError(f"{word} may be {', '.join(others)} or {last}; give the time zone of the site with time_zone=ZONE")
+    return round(hours[0] * 3600)

@@ -1,12 +1,11 @@
-"""The job tables that the Argonne Leadership Computing Facility publishes (DIM_JOB_COMPOSITE), of Cobalt and of PBS.
+"""The job tables that the Argonne Leadership Computing Facility publishes (DIM_JOB_COMPOSITE), from Cobalt and PBS.
 
-Their columns are described at https://reports.alcf.anl.gov/data/ .
+Source: description of the columns at https://reports.alcf.anl.gov/data/ .
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import ClassVar
 
 from walltime.logs.csv_rows import heading_of
@@ -37,26 +36,21 @@ _HEAD = re.compile(
 
 
 class CobaltLog(JobLog):
-    """A log from a job table of ALCF; its processors are nodes, as these machines give away whole ones."""
+    """A log from a job table of ALCF; its processors are nodes, because these machines allocate whole nodes."""
 
     format: ClassVar[str] = "cobalt"
     endings: ClassVar[tuple[str, ...]] = (".csv",)
 
 
-def cobalt_mapping(titles: Sequence[str]) -> TableMapping:
-    """What the columns of such a table mean, for those that it has."""
-    spelled = {title.upper(): title for title in titles}
-    columns = {name: Source(spelled[title], text=name in _TEXTS) for name, title in _COLUMNS.items() if title in spelled}
-    for title in ("COBALT_JOBID", "JOB_NAME"):  # the latter is as 123456.theta
-        if title in spelled:
-            columns["job_id"] = Source(spelled[title], pattern=r"^([0-9]{1,15})(?:[.\[].*)?$")
-            break
-    status = next((spelled[title] for title in ("EXIT_STATUS", "EXIT_CODE") if title in spelled), None)
-    return TableMapping(columns, None if status is None else Status(status, completed=("0", "0.0"), other="failed"))
-
-
 def _read(file: LogFile, options: ReadOptions) -> JobLog:
-    return read_table(CobaltLog, file, options, cobalt_mapping(heading_of(file)), "a job table of ALCF")
+    titles = {title.upper(): title for title in heading_of(file)}
+    columns = {name: Source(titles[title], text=name in _TEXTS) for name, title in _COLUMNS.items() if title in titles}
+    job_id = next((titles[title] for title in ("COBALT_JOBID", "JOB_NAME") if title in titles), None)  # the latter is such as 123456.theta
+    if job_id is not None:
+        columns["job_id"] = Source(job_id, pattern=r"^([0-9]{1,15})(?:[.\[].*)?$")
+    status = next((titles[title] for title in ("EXIT_STATUS", "EXIT_CODE") if title in titles), None)
+    mapping = TableMapping(columns, None if status is None else Status(status, completed=("0", "0.0"), other="failed"))
+    return read_table(CobaltLog, file, options, mapping, "a job table of ALCF")
 
 
 COBALT = LogFormat("cobalt", "ALCF job table", (), _HEAD, _read)

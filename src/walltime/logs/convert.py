@@ -1,4 +1,4 @@
-"""Writing a log of any format as another one."""
+"""Conversion of logs of any format into another one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from walltime.errors import OutputError
-from walltime.logs.header import Header
+from walltime.logs.header import Header, with_max_procs
 from walltime.logs.joblog import JobLog, is_further_name
 from walltime.logs.swf import SwfLog, swf_of
 from walltime.logs.swf_text import DERIVED, FIELDS, MOST_FIELDS, Comment
@@ -19,15 +19,14 @@ from walltime.wording import printable
 from walltime.workload import SWF_BY_NAME, Workload
 
 ENDINGS = (".swf", ".swf.gz", ".swf.zst", ".parquet", ".csv", ".csv.gz", ".csv.zst")
-"""What a log can be written as."""
+"""File extensions of the formats in which a log can be written."""
 
 
 def write_log(path: str | os.PathLike[str], log: JobLog) -> None:
-    """Write all records of a log, as its file's extension says.
+    """Write all records of a log, in the format of the file's extension.
 
-    As SWF, also into a device or a pipe, with the further columns as fields 19, 20, ..., declared in the header, and numbers in
-    place of names; as Parquet with names and counts; as CSV with names, without the header. Raises OutputError for another
-    extension, and if it cannot be written.
+    In SWF, also to a device or a pipe, further columns are fields 19, 20, ..., declared in the header, and numbers replace names;
+    Parquet has names and counts; CSV has names, but no header. Raises OutputError for another extension, and if writing fails.
     """
     name = Path(path).name.lower()
     if _is_swf(path):
@@ -37,13 +36,13 @@ def write_log(path: str | os.PathLike[str], log: JobLog) -> None:
     elif name.endswith((".csv", ".csv.gz", ".csv.zst")):
         write_csv(path, log)
     else:
-        raise OutputError(f"{printable(path)}: a log can be written as {', '.join(ENDINGS)}; name a file with one of these extensions")
+        raise OutputError(f"{printable(path)}: unknown extension of a log; valid extensions: {', '.join(ENDINGS)}")
 
 
 def write_workload(path: str | os.PathLike[str], workload: Workload, *, extra_header: Sequence[str] = ()) -> None:
-    """Write a workload as a log, as the file's extension says, see `write_log`; `extra_header` lines follow those of its header.
+    """Write a workload as a log, in the format of the file's extension, see `write_log`; `extra_header` lines follow its header.
 
-    All further columns of the workload are kept; in SWF as fields beyond the 18th, but for those that its descriptors say anyway.
+    All further columns of the workload are kept; in SWF as fields beyond the 18th, except those that its descriptors contain.
     """
     derived = DERIVED if "descriptor" in workload.columns else ()
     others = [name for name in workload.columns if is_further_name(name) and name not in derived]
@@ -52,14 +51,14 @@ def write_workload(path: str | os.PathLike[str], workload: Workload, *, extra_he
     if _is_swf(path):
         write_log(path, replace(log, names={name: known[name] for name in log.further if _are_words(known.get(name))}))
         return
-    order = np.lexsort((workload.job_id, workload.submit))  # that of the log
+    order = np.lexsort((workload.job_id, workload.submit))  # as in the log
     columns = dict(log.columns) | {name: workload.columns[name][order] for name in derived if name in workload.columns}
     names = {name: texts for name, texts in known.items() if name in columns}
     write_log(path, WalltimeLog(log.records, columns, lines=log.header_lines, header=log.header, names=names, path=log.path))
 
 
 def _are_words(texts: Sequence[str] | None) -> bool:
-    """Whether texts can be fields of a line: there are some, none has a blank, and not all are numbers, which would be read as such."""
+    """Whether texts can be fields of a line: there are some, none has a blank, and not all are numbers, which would be read as numbers."""
     return texts is not None and all(len(text.split()) == 1 for text in texts) and not all(text.isdecimal() for text in texts)
 
 
@@ -70,30 +69,19 @@ def _is_swf(path: str | os.PathLike[str]) -> bool:
 
 
 def as_swf(log: JobLog) -> SwfLog:
-    """The log as one in the Standard Workload Format."""
+    """Return the log in the Standard Workload Format; notes in the header list the counts of the reader."""
     if isinstance(log, SwfLog):
         return log
     further = tuple(name for name in log.columns if name not in SWF_BY_NAME)[: MOST_FIELDS - FIELDS]
-    lines = [*log.header_lines, *_notes(log), *(f"; Field {number}: {name}" for number, name in enumerate(further, FIELDS + 1))]
+    counts = {"dropped": log.all_dropped(), "changed": log.changed, "noticed": log.noticed}
+    notes = [f"; Note: {did}: {', '.join(f'{count} {rule}' for rule, count in of.items())}" for did, of in counts.items() if of]
+    lines = [*log.header_lines, *notes, *(f"; Field {number}: {name}" for number, name in enumerate(further, FIELDS + 1))]
     columns = {name: values for name, values in log.columns.items() if name in SWF_BY_NAME or name in further}
     return SwfLog(log.records, columns, tuple(Comment(0, line) for line in lines), further, path=log.path)
 
 
-def _notes(log: JobLog) -> list[str]:
-    """What reading did to the records, which the format has no other place for."""
-    counts = {"dropped": log.all_dropped(), "changed": log.changed, "noticed": log.noticed}
-    return [f"; Note: {did}: {', '.join(f'{count} {rule}' for rule, count in of.items())}" for did, of in counts.items() if of]
-
-
 def with_procs(log: JobLog, procs: int) -> JobLog:
-    """The log of a machine of this size."""
+    """Return the log with this size of the machine in its header."""
     if isinstance(log, SwfLog):
-        lines = [f"; Note: the log had {line.strip(' ;')}" if "MaxProcs" in Header.parse([line]) else line for line in log.header_lines]
-        body = [comment for comment in log.comments if comment.record]
-        header = [Comment(0, line) for line in [*lines, f"; MaxProcs: {procs}"]]
-        return replace(log, comments=(*header, *body))
-    if isinstance(log, WalltimeLog):
-        kept = (*(line for line in log.lines if "MaxProcs" not in Header.parse([line])), f"; MaxProcs: {procs}")
-        return replace(log, lines=kept, header=Header.parse(kept))
-    values = {key: list(value) for key, value in log.header.items()} | {"MaxProcs": [str(procs)]}
-    return replace(log, header=Header(values))
+        return log.with_header(with_max_procs(log.header_lines, procs))
+    return log.with_header([*(line for line in log.header_lines if "MaxProcs" not in Header.parse([line])), f"; MaxProcs: {procs}"])

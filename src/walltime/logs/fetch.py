@@ -1,4 +1,4 @@
-"""Downloads of archive logs, and of files of other data sets, into a user folder: verified, resumable, and recorded."""
+"""Downloads of archive logs, and of files of other data sets, to a user folder: verified, resumable, and recorded."""
 
 from __future__ import annotations
 
@@ -27,41 +27,37 @@ Progress = Callable[[int, int | None], None]
 
 @dataclass(frozen=True)
 class FetchedLog:
-    """A log on this machine, its checksum, and what it was verified against."""
+    """A log on this machine, its checksum, and the reference against which it was verified."""
 
     entry: CatalogueEntry
     path: Path
     sha256: str
     verified: str
-    """`catalogue`, `earlier download`, or `first download` if there was nothing to verify it against"""
+    """`catalogue`, `earlier download`, or `first download` if there was no reference."""
 
 
 def archive_address() -> str:
-    """The address to download from: `WALLTIME_ARCHIVE` (a mirror with the archive's folders), else the archive itself."""
+    """Return the address to download from: `WALLTIME_ARCHIVE` (a mirror with the archive's folders), else the archive itself."""
     return os.environ.get("WALLTIME_ARCHIVE", ARCHIVE)
 
 
 def fetch(name: str, *, progress: Progress | None = None) -> FetchedLog:
     """Download a log of the catalogue, unless it is already present, and verify it.
 
-    The checksum is that of the catalogue if known, else that of the first download on this machine, which is recorded beside
+    The checksum comes from the catalogue if known, else from the first download on this machine, which is recorded next to
     the logs. An interrupted download is resumed if the server confirms that the file is unchanged. `progress` is called with
     the bytes so far and in total. Raises PolicyError for an unknown name, LogError, in one line, for a wrong checksum and
     network failures.
     """
     entry = catalogue_entry(name)
-    folder = log_folder()
-    known, source = _known_checksum(entry, folder)
-    path = _retrieved(entry.address(archive_address()), folder / entry.file, known and f"sha256:{known}", source, progress)
-    checksum = hashlib.sha256(path.read_bytes()).hexdigest()
-    if known is None:
-        _record(entry.file, checksum, folder)
-    return FetchedLog(entry, path, checksum, source)
+    checksum = entry.sha256 and f"sha256:{entry.sha256}"
+    path, source = _retrieved(entry.address(archive_address()), log_folder() / entry.file, checksum, "catalogue", progress)
+    return FetchedLog(entry, path, _sha256(path), source)
 
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file of a data set; `size`, bytes, and `checksum`, such as `md5:...`, are what the place says where it is, if that says it."""
+    """A file of a data set; `size`, bytes, and `checksum`, such as `md5:...`, come from its publisher, if given."""
 
     name: str
     address: str
@@ -69,25 +65,20 @@ class DataFile:
     checksum: str | None = None
 
 
-def zenodo_address() -> str:
-    """Where records of Zenodo are: `WALLTIME_ZENODO` (a mirror), else Zenodo itself."""
-    return os.environ.get("WALLTIME_ZENODO", "https://zenodo.org").rstrip("/")
-
-
 def files_of(about: About) -> tuple[list[DataFile], str]:
-    """The files of a data set, and its licence: as the record of Zenodo says it today, or as its mapping does.
+    """Return the files of a data set and its licence, from its current record at Zenodo (or at the mirror `WALLTIME_ZENODO`).
 
-    There are none where nobody knows addresses of single files. Raises LogError, in one line, where the record cannot be read.
+    Without a record they come from its mapping, which may list no files. Raises LogError, in one line, if the record cannot be read.
     """
     if about.zenodo is None:
         return [DataFile(address.rsplit("/", 1)[1], address) for address in about.files], about.licence
     import requests
 
-    address = f"{zenodo_address()}/api/records/{about.zenodo}"
+    address = f"{os.environ.get('WALLTIME_ZENODO', 'https://zenodo.org').rstrip('/')}/api/records/{about.zenodo}"
     try:
         answer = requests.get(address, timeout=TIMEOUT)
     except requests.exceptions.RequestException as error:
-        raise LogError(f"{address}: cannot be reached; is there a network?") from error
+        raise LogError(f"{address}: cannot be reached; check the network") from error
     _Resuming.check(address, answer)
     try:
         record = answer.json()
@@ -97,25 +88,18 @@ def files_of(about: About) -> tuple[list[DataFile], str]:
         ]
         licence = str((record.get("metadata", {}).get("license") or {}).get("id") or about.licence)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise LogError(f"{address}: the answer is no record of Zenodo; look at {about.page}") from error
+        raise LogError(f"{address}: the answer is not a record of Zenodo; see {about.page}") from error
     return files, licence
 
 
 def fetch_file(data_set: str, file: DataFile, *, progress: Progress | None = None) -> tuple[Path, str]:
-    """Download a file of a data set into a folder of that name, unless it is already there; and what it was verified against.
+    """Download a file of a data set to a folder of that name, unless it is already there; return it, and the reference it agrees with.
 
-    As `fetch` does with logs. Raises LogError, in one line, for a wrong checksum and network failures.
+    Like `fetch` for logs. Raises LogError, in one line, for a wrong checksum and network failures.
     """
-    folder = log_folder() / data_set
     if not file.name or Path(file.name).name != file.name or file.name.startswith("."):
-        raise LogError(f"{file.address}: {printable(file.name)} is no name for a file; download it yourself", "wrong_file_name")
-    recorded = _recorded(folder).get(file.name)
-    known = file.checksum or (recorded and f"sha256:{recorded}") or None
-    source = "data set's page" if file.checksum else "earlier download" if recorded else "first download"
-    path = _retrieved(file.address, folder / file.name, known, source, progress)
-    if known is None:
-        _record(file.name, _sha256(path), folder)
-    return path, source
+        raise LogError(f"{file.address}: {printable(file.name)} is not a valid file name; download it yourself", "wrong_file_name")
+    return _retrieved(file.address, log_folder() / data_set / file.name, file.checksum, "data set's page", progress)
 
 
 def _sha256(path: Path) -> str:
@@ -123,33 +107,35 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _retrieved(address: str, path: Path, known: str | None, source: str, progress: Progress | None) -> Path:
-    """The file, downloaded unless it is there with this checksum, such as `sha256:...` (None: any)."""
+def _retrieved(address: str, path: Path, checksum: str | None, source: str, progress: Progress | None) -> tuple[Path, str]:
+    """The file, downloaded unless it is there, and the source of the checksum against which it was verified.
+
+    `checksum`: such as `sha256:...`, from `source`; if None, the checksum of the first download serves, and is recorded.
+    """
     import pooch
 
     pooch.get_logger().setLevel("WARNING")
     folder = path.parent
     part = folder / f"{path.name}.part"
+    if not checksum:
+        recorded = _recorded(folder).get(path.name)
+        checksum, source = (f"sha256:{recorded}", "earlier download") if recorded else (None, "first download")
     try:
-        return Path(pooch.retrieve(address, known_hash=known, fname=path.name, path=folder, downloader=_Resuming(part, progress)))
+        path = Path(pooch.retrieve(address, known_hash=checksum, fname=path.name, path=folder, downloader=_Resuming(part, progress)))
     except ValueError as error:
         if "hash" not in str(error).lower():
             raise
         part.unlink(missing_ok=True)
-        said = (known or "").rpartition(":")[2]
         raise LogError(
-            f"{address}: the checksum is not that of the {source} ({said}); nothing was kept, try again later or another mirror",
+            f"{address}: the checksum differs from the {source} ({(checksum or '').rpartition(':')[2]}); nothing was kept,"
+            " try again later or another mirror",
             "wrong_checksum",
         ) from error
     except OSError as error:
         raise OutputError(f"{folder}: cannot be written ({error.strerror or error}); name another folder with WALLTIME_LOGS") from error
-
-
-def _known_checksum(entry: CatalogueEntry, folder: Path) -> tuple[str | None, str]:
-    if entry.sha256:
-        return entry.sha256, "catalogue"
-    recorded = _recorded(folder).get(entry.file)
-    return (recorded, "earlier download") if recorded else (None, "first download")
+    if not checksum:
+        _record(path.name, _sha256(path), folder)
+    return path, source
 
 
 def _recorded(folder: Path) -> dict[str, str]:
@@ -159,10 +145,9 @@ def _recorded(folder: Path) -> dict[str, str]:
             raise ValueError("it is not a table of names and checksums")
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, RecursionError) as error:  # not a cache: the checksums of first downloads are known from here alone
+    except (OSError, ValueError, RecursionError) as error:  # the only copy of the checksums of first downloads
         raise LogError(f"{folder / RECORD}: cannot be read ({error}); remove it, and the next downloads are recorded again") from error
-    known: dict[str, str] = record
-    return known
+    return dict(record)
 
 
 def _record(name: str, checksum: str, folder: Path) -> None:
@@ -174,7 +159,7 @@ def _record(name: str, checksum: str, folder: Path) -> None:
 class _Resuming:
     """A downloader for pooch that keeps partial files when the connection breaks, and requests the rest the next time.
 
-    The tag of a partial file, the ETag or date with which the server identifies this version, is stored beside it. A partial
+    The tag of a partial file, the ETag or date by which the server identifies this version, is stored next to it. A partial
     file without a tag, or of another version, is discarded: two versions are never mixed.
     """
 
@@ -199,7 +184,7 @@ class _Resuming:
         self._forget()
 
     def _download(self, url: str) -> int | None:
-        """Request the rest of the partial file, or the whole file; returns the expected size of the file."""
+        """Request the rest of the partial file, or the whole file; return the expected size of the file."""
         import requests
 
         have = self.part.stat().st_size if self.part.exists() else 0
@@ -239,11 +224,11 @@ class _Resuming:
 
     @staticmethod
     def check(url: str, answer: Any) -> None:
-        """Raise LogError for an answer that is none."""
+        """Raise LogError for an error of the server."""
         if answer.status_code == 404:
-            raise LogError(f"{url}: there is no such file (404); the archive may have a newer version, see its page", "missing_download")
+            raise LogError(f"{url}: the file does not exist (404); the archive may have a newer version, see its page", "missing_download")
         if answer.status_code >= 400:
-            raise LogError(f"{url}: the server refuses ({answer.status_code} {answer.reason}); try again later", "server_refusal")
+            raise LogError(f"{url}: the server rejects it ({answer.status_code} {answer.reason}); try again later", "server_refusal")
 
     def _explain(self, url: str, error: Exception) -> None:
         import requests
@@ -255,10 +240,10 @@ class _Resuming:
             ) from error
         if isinstance(error, requests.exceptions.Timeout):
             raise LogError(f"{url}: no answer in {TIMEOUT} s; try again later") from error
-        raise LogError(f"{url}: cannot be reached; is there a network?", "unreachable_server") from error
+        raise LogError(f"{url}: cannot be reached; check the network", "unreachable_server") from error
 
 
 def _tag(answer: Any) -> str:
-    """What identifies this version of the file on the server: a strong ETag, else the date of its last change, else nothing."""
+    """The identifier of this version of the file on the server: a strong ETag, else the date of its last change, else empty."""
     etag: str = answer.headers.get("ETag", "")
     return etag if etag and not etag.startswith("W/") else answer.headers.get("Last-Modified", "")

@@ -9,41 +9,31 @@ from pathlib import Path
 
 from walltime.errors import LogError
 from walltime.logs import batch_systems
-from walltime.logs.anonymous import anonymise as hidden
+from walltime.logs.anonymous import anonymise as replace_names
 from walltime.logs.anonymous import read_key
 from walltime.logs.catalogue import find_log, known_by_lines, known_by_titles, shipped
 from walltime.logs.clock import parse_zone
 from walltime.logs.cobalt import COBALT
-from walltime.logs.guess import Guess, fitted, guessed
+from walltime.logs.guess import Guess, Guessing, fitted
 from walltime.logs.input import LogFile, Progress, unpacked_name
-from walltime.logs.joblog import JobLog, LogFormat, Partial, ReadOptions, TooWide
+from walltime.logs.joblog import RULES, JobLog, LogFormat, Partial, ReadOptions, Rule, TooWide
 from walltime.logs.joined import joined_tables
 from walltime.logs.lsf import LSF
 from walltime.logs.mapped import MappedLog, read_table
 from walltime.logs.mapping import MAPPING_FILE, TableMapping, plain_title
 from walltime.logs.pbs import PBS
-from walltime.logs.rules import RULES, Rule
 from walltime.logs.sample import sample_of
 from walltime.logs.sge import SGE
 from walltime.logs.slurm.document import SLURM_JSON
 from walltime.logs.slurm.table import SLURM
 from walltime.logs.swf import SWF
 from walltime.logs.table_file import PARQUET, TABLE, is_own_parquet
-from walltime.logs.untitled import guessed_by_values, guessed_untitled
+from walltime.logs.untitled import GuessingByValues
 from walltime.wording import printable
 from walltime.workload import Workload
 
-FORMATS: list[LogFormat] = [
-    SWF,
-    SLURM,
-    SLURM_JSON,
-    PBS,
-    LSF,
-    SGE,
-    COBALT,
-    TABLE,
-]
-"""Every format, in the order in which they are tried."""
+FORMATS: list[LogFormat] = [SWF, SLURM, SLURM_JSON, PBS, LSF, SGE, COBALT, TABLE]
+"""All formats, in the order in which they are tried."""
 _SHOWN = 40
 _FOREIGN: tuple[tuple[bytes, str], ...] = (
     (rb"PK\x03\x04", "a zip archive, or a spreadsheet; unpack it, or save its table as CSV"),
@@ -51,13 +41,13 @@ _FOREIGN: tuple[tuple[bytes, str], ...] = (
     (rb"7z\xbc\xaf", "a 7-Zip archive; unpack it, and give the log in it"),
     (rb"Rar!", "an RAR archive; unpack it, and give the log in it"),
     (rb"\xd0\xcf\x11\xe0", "a spreadsheet; save its table as CSV"),
-    (rb"SQLite format 3", "a database of SQLite; write its table of jobs as CSV"),
-    (rb"ARROW1|FEA1", "a file of Apache Arrow; write it as Parquet"),
+    (rb"SQLite format 3", "an SQLite database; write its table of jobs as CSV"),
+    (rb"ARROW1|FEA1", "an Apache Arrow file; write it as Parquet"),
     (rb"ORC", "an ORC file; write it as Parquet"),
     (rb"\x89HDF", "an HDF5 file; write its table of jobs as Parquet or CSV"),
-    (rb"(?i)\s*<(?:!doctype )?html", "a web page, perhaps of a download that failed; fetch the log again"),
+    (rb"(?i)\s*<(?:!doctype )?html", "a web page, perhaps from a failed download; fetch the log again"),
 )
-"""How files begin that are no logs, and what to do with them."""
+"""First bytes of files that are not logs, and what to do with them."""
 
 
 def read_log(
@@ -72,25 +62,24 @@ def read_log(
     """Read a job log unchanged, in any of the known formats, plain or packed with gzip, bzip2, xz or Zstandard.
 
     `path`: a file, or the name of a log of the catalogue that is on this machine, such as `KTH-SP2`. The format is recognized
-    by the content, else by the file extension. `skip_bad_lines` skips invalid lines and lists them in `bad_lines`. `time_zone`: that
-    of the site, such as Europe/Stockholm, for logs that do not say it. `mapping`: what the columns of a CSV, Parquet or
-    JSON file mean: a TOML file, or the name of a mapping that is shipped, such as `f-data`; without it they are recognised, if nothing
-    that is needed is doubtful. `anonymise`: a key; users, accounts, job names and reservations become numbers that depend on it, see
-    `walltime.logs.anonymous`. `progress` is called with how much has been read, of how much (None if unknown), and what is counted:
-    bytes, columns or rows.
+    by the content, else by the file extension. `skip_bad_lines` skips invalid lines and lists them in `bad_lines`. `time_zone`: time zone
+    of the site, such as Europe/Stockholm, for logs that do not give it. `mapping`: the meaning of the columns of a CSV, Parquet or
+    JSON file: a TOML file, or the name of a shipped mapping, such as `f-data`; without it they are recognised, unless an
+    essential one is doubtful. `anonymise`: a key; users, accounts, job names and reservations become numbers that depend on it, see
+    `walltime.logs.anonymous`. `progress` is called with the amount read, the total (None if unknown), and the unit: bytes, columns or
+    rows.
 
     Raises LogError, in one line, for a file that cannot be read or has a bad line, and for an unknown format.
     """
     key = None if anonymise is None else read_key(anonymise)
-    zone = None if time_zone is None else parse_zone(time_zone)
-    options = ReadOptions(skip_bad_lines, zone)
+    options = ReadOptions(skip_bad_lines, None if time_zone is None else parse_zone(time_zone))
     if mapping is None:
         log = _read(_log_file(find_log(path), progress=progress), options)
     else:
-        named = os.fspath(mapping)
-        chosen = shipped()[named] if named in shipped() else MAPPING_FILE.read(named)
-        log = _read_mapped(_log_file(find_log(path), chosen, progress), options, chosen, named)
-    return log if key is None else hidden(log, key)
+        name = os.fspath(mapping)
+        chosen = shipped().get(name) or MAPPING_FILE.read(name)
+        log = _read_mapped(_log_file(find_log(path), chosen, progress), options, chosen, name)
+    return log if key is None else replace_names(log, key)
 
 
 def read(
@@ -110,12 +99,12 @@ def read(
     `path`: a file, or the name of a log of the catalogue that is on this machine, such as `KTH-SP2`.
     `procs`: size of the machine, if the header lacks it or is wrong.
     `skip_bad_lines`: leave out lines that cannot be read, rather than raise LogError.
-    `time_zone`: that of the site, such as Europe/Stockholm, for logs that do not say it.
-    `mapping`: what the columns of a table mean: a TOML file, or the name of a mapping that is shipped, such as `f-data`.
+    `time_zone`: time zone of the site, such as Europe/Stockholm, for logs that do not give it.
+    `mapping`: the meaning of a table's columns: a TOML file, or the name of a shipped mapping, such as `f-data`.
     `anonymise`: a key; users, accounts, job names and reservations become numbers that depend on it.
     `partial`: whether an interrupted job is one job, by its `summary` line, or several, its `parts`.
-    `too_wide`: whether a job with more processors than the machine is left out (`drop`), gets them all (`clip`), or is an `error`.
-    `requested_first`: whether the requested number of processors is taken, where the log has the allocated one, too.
+    `too_wide`: whether a job with more processors than the machine is left out (`drop`), gets all of them (`clip`), or is an `error`.
+    `requested_first`: whether requested processors take precedence over allocated ones.
 
     Raises LogError if the file is not a log, WorkloadError if its jobs cannot be simulated.
     """
@@ -124,7 +113,7 @@ def read(
 
 
 def _log_file(path: Path, mapping: TableMapping | None = None, progress: Progress | None = None) -> LogFile:
-    """The file of a log; of a folder the tables that a mapping joins."""
+    """The file of a log, or the joined tables of a folder."""
     is_folder = os.path.isdir(path)  # noqa: PTH112 (Path.is_dir raises for names that are too long)
     return (joined_tables(path, mapping, progress) if is_folder else None) or LogFile(path, progress=progress)
 
@@ -135,19 +124,19 @@ def _read(file: LogFile, options: ReadOptions) -> JobLog:
         return format_of(file).read(file, options)
     if described.doubts:
         raise LogError(
-            f"{file.where}: {described.doubts[0]}; let walltime mapping write what is known as a file,"
+            f"{file.where}: {described.doubts[0]}; write the mapping to a file with walltime mapping,"
             " correct it, and give it with mapping=FILE",
             "ambiguous_columns",
         )
-    log = read_table(MappedLog, file, options, described.mapping, "what was recognised")
+    log = read_table(MappedLog, file, options, described.mapping, "the recognised mapping")
     assert isinstance(log, MappedLog)
     return replace(log, reading=described.reading)
 
 
 def description_of(file: LogFile) -> Guess | None:
-    """What a table means that is in no format: a shipped mapping that fits, else what its titles and values tell; None for other files.
+    """Return the meaning of a table, by a shipped mapping or guessed from titles and values; None for files in one of the formats.
 
-    Raises LogError for a table that lacks what is needed.
+    Raises LogError for a table that lacks an essential column.
     """
     known = known_by_lines(file.head)
     if known is None and (is_own_parquet(file) if file.head.startswith(PARQUET) else _claimed(file)):
@@ -155,11 +144,9 @@ def description_of(file: LogFile) -> Guess | None:
     sample = sample_of(file) if known is None else sample_of(file, known[1].titles, known[1].delimiter)
     known = known_by_titles(sample.columns) if known is None and sample is not None else known
     if known is None:
-        if sample is None:
-            return None
-        if sample.untitled:
-            return guessed_untitled(file.where, sample)
-        return guessed(file.where, sample) or guessed_by_values(file.where, sample)
+        if sample is None or sample.untitled:
+            return sample and GuessingByValues(file.where, sample).guess()
+        return Guessing(file.where, sample).guess() or GuessingByValues(file.where, sample).complete()
     name, mapping = known
     about = f"the layout is known: {name}, {mapping.about.title if mapping.about else ''}"
     guess = Guess(mapping, ()) if sample is None else fitted(mapping, sample, file.where)
@@ -167,7 +154,7 @@ def description_of(file: LogFile) -> Guess | None:
 
 
 def _read_mapped(file: LogFile, options: ReadOptions, chosen: TableMapping, mapping: str) -> JobLog:
-    """The log in a table of which a mapping says what the columns mean. `mapping`: the name of one that is shipped, or a file."""
+    """Read a table with a mapping. `mapping`: its name if it is a shipped one, else its file."""
     if mapping not in shipped():
         return read_table(MappedLog, file, options, chosen, f"the mapping {mapping}")
     if chosen.titles and chosen.about is not None and chosen.about.marks:
@@ -185,17 +172,17 @@ def _read_mapped(file: LogFile, options: ReadOptions, chosen: TableMapping, mapp
 
 
 def _claimed(file: LogFile) -> bool:
-    """Whether a text file is in a format, or says by its name that it is; any JSON may end so."""
+    """Whether a text file has the content or the extension of a format; `.json` is not specific enough."""
     name = unpacked_name(file.path.lower())
     return bool(_by_content(file)) or any(name.endswith(one.endings) for one in FORMATS if not one.needs_head and one is not SLURM_JSON)
 
 
 def mapping_for(path: str | os.PathLike[str]) -> Guess:
-    """What the columns of a table mean, as far as they are recognised. Raises LogError for a file that is no such table."""
+    """Return the meaning of a table's columns, as far as they are recognised. Raises LogError for other files."""
     file = _log_file(find_log(path))
     described = description_of(file)
     if described is None:
-        raise LogError(f"{file.where}: this is no table that needs a mapping, or none of its columns was recognised; try walltime info")
+        raise LogError(f"{file.where}: either not a table that needs a mapping, or no column was recognised; try walltime info")
     return described
 
 
@@ -205,42 +192,36 @@ def _by_content(file: LogFile) -> list[LogFormat]:
 
 
 def format_of(file: LogFile) -> LogFormat:
-    """The format of a file: one that recognizes the content (the extension decides between several), else by extension alone.
+    """Return the format of a file: one that recognizes the content (the extension decides between several), else by extension alone.
 
     Raises LogError, listing the known formats, if there is none.
     """
     name = unpacked_name(file.path.lower())
     by_name = [known for known in FORMATS if name.endswith(known.endings)]
-    of_that_name = [known for known in by_name if not known.needs_head]
     by_content = _by_content(file)
-    for fitting in ([known for known in by_content if known in by_name], by_content, of_that_name):
+    for fitting in ([known for known in by_content if known in by_name], by_content, [one for one in by_name if not one.needs_head]):
         if fitting:
             return fitting[0]
     foreign = next((what for begins, what in _FOREIGN if re.match(begins, file.head, re.DOTALL)), None)
     if foreign is not None:
         raise LogError(f"{file.where}: this is {foreign}")
-    titles = _unknown_titles(file)
-    if titles:
+    sample = sample_of(file)
+    titles = [] if sample is None or sample.untitled else list(sample.columns)[:_SHOWN]
+    if titles and all(title.isprintable() and title.strip() and len(title) <= _SHOWN for title in titles):
         raise LogError(
-            f"{file.where}: a table of which the columns were not recognised; say what they mean with mapping=FILE;"
+            f"{file.where}: the columns of the table were not recognised; describe them with mapping=FILE;"
             f" they are {', '.join(map(printable, titles))}"
         )
     first = next((line for line in file.head.split(b"\n") if line.strip()), b"").decode(errors="replace").strip()
     shown = first if len(first) <= _SHOWN else f"{first[: _SHOWN - 3]}..."
     known = ", ".join(known.name for known in FORMATS)
-    others = "other tables need mapping=FILE"
     raise LogError(
-        f"{file.where}:1: no known format of job logs (the file begins with {shown!r}); known are {known}; {others}", "unknown_format"
+        f"{file.where}:1: unknown format of job logs (the file begins with {shown!r}); known formats: {known}; other tables need"
+        " mapping=FILE",
+        "unknown_format",
     )
 
 
-def _unknown_titles(file: LogFile) -> list[str]:
-    """The titles of a table without any that is known; empty for other files."""
-    sample = sample_of(file)
-    titles = [] if sample is None or sample.untitled else list(sample.columns)[:_SHOWN]
-    return titles if all(title.isprintable() and title.strip() and len(title) <= _SHOWN for title in titles) else []
-
-
 def all_rules() -> tuple[Rule, ...]:
-    """The rules for all logs, those of all batch systems, then those of single formats."""
+    """Return the rules for all logs, then those of batch systems, then those of single formats."""
     return (*RULES, *batch_systems.RULES, *(rule for known in FORMATS for rule in known.rules))

@@ -1,4 +1,4 @@
-"""What the columns of an unknown table mean, from their titles and from what is in them."""
+"""Guesses of the meaning of a table's columns, from their titles and values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from walltime.errors import LogError
 from walltime.lazy import LaterModule
-from walltime.logs.cells import BLANK, JOB_NUMBER, NO_LIMITS, NUMBER, SAID_ZONE, STAMP, spans, without_limit
+from walltime.logs.cells import BLANK, JOB_NUMBER, NO_LIMITS, NUMBER, STAMP, ZONE_IN_TEXT, spans, without_limit
 from walltime.logs.mapping import SPANS, TEXTS, TIMES, UNITS, Source, Status, TableMapping, plain_title
 from walltime.logs.sample import Sample
 from walltime.logs.titles import SYNONYMS, candidates, is_of_utc, times_by_words
@@ -24,11 +24,11 @@ else:
     pl = LaterModule("polars")
 
 MAY_BE_WAITS = ("queued", "queuetime", "qtime")
-"""Titles of a time of day, or of a length of time if the numbers are small."""
+"""Titles of times, or of durations if the numbers are small."""
 MAY_BE_RUNTIMES = ("walltime", "walltimelimit", "limit")
-"""Titles of a request, or of the runtime if it is from start to end."""
+"""Titles of requests, or of runtimes if the values are the time from start to end."""
 WITHIN_REQUESTS = ("soft_walltime", "time_min", "predicted")
-"""Lengths of time that are at most the request, mostly in its unit."""
+"""Durations that are at most the request, usually in its unit."""
 EXITS = ("exitstatus", "exitcode")
 COUNTS = ("allocated_procs", "requested_procs", "nodes", "requested_nodes", "gpus")
 FORMATS: tuple[str, ...] = (
@@ -62,33 +62,29 @@ _SHOWN = 5
 _FAILURES = r"fail|error|incomplete|unfinished|timeout|memory|preempt|evict|revoked|deadline"
 _FIRST_YEAR = 1970
 _FIRST = 50
-"""A form of which none of so many texts is, is not that of a column."""
+"""Number of texts by which most formats of times are excluded."""
 _CALENDAR = re.compile(r"(?:19[7-9][0-9]|20[0-9][0-9])(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])(?:[01][0-9]|2[0-3])[0-5][0-9][0-5][0-9]")
-"""A time as 20261120213345, which is no time in milliseconds before the 26th century."""
+"""A time such as 20261120213345; as a time in milliseconds it would be after the year 2500."""
 EARLIEST = 10**8
 _LONGEST = 10**9
 _EPOCHS = {"s": 1e11, "ms": 1e14, "us": 1e17, "ns": float("inf")}
-"""Times of these decades in a unit are below so much."""
+"""Upper bounds of Unix times of these decades, by unit."""
+Relation = Literal["exact", "limit"]
 
 
 @dataclass(frozen=True)
 class Guess:
-    """What a table means: the mapping, how it was read (a line for each column), and what is doubtful (a question for each)."""
+    """The meaning of a table: the mapping, a line about each column (`reading`), and a question about each doubtful one (`doubts`)."""
 
     mapping: TableMapping
     reading: tuple[str, ...]
     doubts: tuple[str, ...] = ()
 
 
-def guessed(where: str, sample: Sample) -> Guess | None:
-    """What the columns of a table mean; None if nothing is known of it. Raises LogError where a table lacks what is needed."""
-    return Guessing(where, sample).guess()
-
-
 def fitted(mapping: TableMapping, sample: Sample, where: str) -> Guess:
-    """A shipped mapping for a table as it was found: other separators, and times written in another way than its source describes.
+    """Adapt a shipped mapping to a table with other separators or formats of times than its source describes.
 
-    Raises LogError if the table lacks what is needed.
+    Raises LogError if the table lacks an essential column.
     """
     looks = Guessing(where, sample)
     if not mapping.titles:
@@ -105,7 +101,7 @@ def fitted(mapping: TableMapping, sample: Sample, where: str) -> Guess:
     looks.compare()
     status = looks.status_of(mapping.status) if mapping.status is not None else None
     if looks.relative and not mapping.relative_times:
-        looks.reading.append("times count from an unknown beginning")
+        looks.reading.append("times count from an unknown start")
     mapping = replace(mapping, columns=looks.sources, status=status, relative_times=mapping.relative_times or looks.relative)
     if not mapping.titles:
         mapping = replace(mapping, delimiter=sample.delimiter, comment=sample.comment)
@@ -113,7 +109,7 @@ def fitted(mapping: TableMapping, sample: Sample, where: str) -> Guess:
 
 
 class Guessing:
-    """One table that is being recognised."""
+    """The guesses about one table so far."""
 
     def __init__(self, where: str, sample: Sample) -> None:
         self.where, self.sample = where, sample
@@ -125,7 +121,7 @@ class Guessing:
         self.status: Status | None = None
 
     def guess(self) -> Guess | None:
-        """What the table means; None if nothing is known of it. Raises LogError where it lacks what is needed."""
+        """Return the meaning of the table; None if nothing is recognised. Raises LogError if it lacks an essential column."""
         for name, words in SYNONYMS.items():
             for unit, title in candidates(words.split(), self.known) + times_by_words(name, self.known):
                 if self._fits(name, unit, title, self.known[title]):
@@ -136,21 +132,19 @@ class Guessing:
         return self.described()
 
     def described(self) -> Guess | None:
-        """What was recognised; None if that is no log. Raises LogError where something is missing."""
+        """Return what was recognised; None if that is not a log. Raises LogError if an essential column is missing."""
         columns = dict(self.sources)
         if not {"allocated_procs", "requested_procs"} & columns.keys():
-            for nodes in ("nodes", "requested_nodes"):
-                if nodes in columns:
-                    columns["allocated_procs" if nodes == "nodes" else "requested_procs"] = columns[nodes]
-                    self.reading.append(f"processors are nodes ({columns[nodes].column}): the table has no column of processors")
-                    break
-        if not {"allocated_procs", "requested_procs"} & columns.keys() and "gpus" in columns:
-            columns["allocated_procs"] = columns["gpus"]
-            self.reading.append(f"processors are GPUs ({columns['gpus'].column}): the table has no column of processors or nodes")
+            stand_ins = (("nodes", "allocated_procs"), ("requested_nodes", "requested_procs"), ("gpus", "allocated_procs"))
+            found = next(((name, procs) for name, procs in stand_ins if name in columns), None)
+            if found is not None:
+                source = columns[found[1]] = columns[found[0]]
+                unit, lacks = ("GPUs", "processors or nodes") if found[0] == "gpus" else ("nodes", "processors")
+                self.reading.append(f"processors are {unit} ({source.column}): the table has no column of {lacks}")
         if len({"submit", "start", "runtime", "end", "wait"} & columns.keys()) < 2:
             return None
-        of_day = [source.column or "" for name, source in columns.items() if name in TIMES]
-        zone = "UTC" if of_day and all(map(is_of_utc, of_day)) else None
+        time_titles = [source.column or "" for name, source in columns.items() if name in TIMES]
+        zone = "UTC" if time_titles and all(map(is_of_utc, time_titles)) else None
         try:
             mapping = TableMapping(
                 columns, self.status, zone, relative_times=self.relative, delimiter=self.sample.delimiter, comment=self.sample.comment
@@ -158,13 +152,13 @@ class Guessing:
         except LogError as error:
             titles = ", ".join(map(printable, list(self.sample.columns)[:40]))
             raise LogError(
-                f"{self.where}: the columns were not recognised ({error}); say what they mean with mapping=FILE; they are {titles}",
+                f"{self.where}: the columns were not recognised ({error}); describe them with mapping=FILE; they are {titles}",
                 "unknown_columns",
             ) from None
         return Guess(mapping, tuple(self.reading), tuple(self.doubts))
 
     def _second_meanings(self) -> None:
-        """Take a walltime for the runtime, or a duration for the request, where another column is the usual."""
+        """Take a walltime as the runtime, or a duration as the request, where the usual columns are missing."""
         if "runtime" not in self.sources and "requested" in self.sources:
             for unit, title in candidates(("walltime",), self.known):
                 if self._fits("runtime", unit, title, self.known[title]):
@@ -177,13 +171,13 @@ class Guessing:
                     return
 
     def _number_rows(self) -> None:
-        """Take the first column without a title, as tools write that number the rows, for the job's number where nothing else is it."""
+        """Take a first column without a title, in which some tools number the rows, as the job's number if there is no other."""
         texts = self.known.get("", [])
         if "job_id" not in self.sources and len(texts) > 1 and len(set(texts)) == len(texts) and next(iter(self.known)) == "":
             self._fits("job_id", "", "", texts)
 
     def _fits(self, name: str, unit: str, title: str, texts: list[str]) -> bool:
-        """Whether what is in a column is what its title says; if so, it is taken."""
+        """Take a column if its values agree with its title, and return whether they do."""
         if not texts or any(source.column == title for source in self.sources.values()):
             return False
         if name in TIMES:
@@ -194,33 +188,30 @@ class Guessing:
         elif name in COUNTS:
             source = Source(title, text=False) if share(texts, re.compile(r"[0-9]{1,12}(\.0*)?")) >= _MOSTLY else None
         elif name == "job_id":
-            source = self._job_id(title, texts)
+            source = Source(title, text=False) if share(texts, re.compile(JOB_NUMBER)) >= _MOSTLY else None
         elif name == "memory":
             source = Source(title, text=False) if share(texts, NUMBER) >= _MOSTLY else Source(title, text=True)
         elif name == "status":
             return self.take_status(title, texts)
         else:  # a column of numbers with the title "queue" is the time in the queue
-            source = Source(title, text=name in TEXTS) if name not in ("queue",) or share(texts, NUMBER) < _MOSTLY else None
+            source = Source(title, text=name in TEXTS) if name != "queue" or share(texts, NUMBER) < _MOSTLY else None
         if source is None:
             return False
         self.sources[name] = source
-        how = "; ".join(filter(None, [source.format and f"times such as {source.format}", _unit_said(name, source)]))
-        called = repr(printable(title)) if title else "the first column, which has no title"
-        self.reading.append(f"{name} is {called}{f' ({how})' if how else ''}")
+        how = "; ".join(filter(None, [source.format and f"times such as {source.format}", _unit_note(name, source)]))
+        label = repr(printable(title)) if title else "the first column, which has no title"
+        self.reading.append(f"{name} is {label}{f' ({how})' if how else ''}")
         return True
 
-    def _job_id(self, title: str, texts: list[str]) -> Source | None:
-        return Source(title, text=False) if share(texts, re.compile(JOB_NUMBER)) >= _MOSTLY else None
-
     def time(self, title: str, texts: list[str]) -> Source | None:
-        """How times are written; None if these are none."""
+        """Return the source of a column of times, with their format or unit; None if these are not times."""
         if share(texts, STAMP) >= _MOSTLY:
             return Source(title, text=False)
         if share(texts, NUMBER) >= _MOSTLY and share(texts, _CALENDAR) < _MOSTLY:
             middle = middle_of(texts)
             self.relative |= middle < EARLIEST
             return Source(title, unit=next(unit for unit, most in _EPOCHS.items() if middle < most), text=False)
-        series = pl.Series(texts).str.replace(SAID_ZONE, "UTC")
+        series = pl.Series(texts).str.replace(ZONE_IN_TEXT, "UTC")
         with_zone = "UTC" in series[0]
         forms = [form if "%Z" in form else f"{form} %Z" for form in FORMATS] if with_zone else FORMATS
         likely = [form for form in forms if _times_as(series.head(_FIRST), form)]
@@ -237,13 +228,13 @@ class Guessing:
         limited = series.filter(~pl.Series(without_limit(series)))
         if not len(limited):
             return None
-        if share(limited.to_list(), NUMBER) >= _MOSTLY:  # times since 1970 are no lengths of time
+        if share(limited.to_list(), NUMBER) >= _MOSTLY:  # times since 1970 are not durations
             return Source(title, unit=unit or "s", text=False) if middle_of(limited.to_list()) < _LONGEST else None
         odd = spans(limited)[1] & ~limited.str.contains(f"^{NUMBER.pattern}$").to_numpy()
         return Source(title, text=False) if odd.mean() <= 1 - _MOSTLY else None
 
     def take_status(self, title: str, texts: list[str]) -> bool:
-        """Take a column of states, if it is one."""
+        """Take a column if it holds states, and return whether it does."""
         if plain_title(title) in EXITS and share(texts, re.compile(r"-?[0-9]+(\.0)?")) == 1:
             self.status = Status(title, completed=("0", "0.0"), other="failed")
             self.reading.append(f"status is {printable(title)!r} (completed: 0; all others failed)")
@@ -256,26 +247,25 @@ class Guessing:
             return False
         kinds = {kind: tuple(texts) for kind, texts in words.items() if kind != "failed"}
         self.status = Status(title, other="failed", **kinds)
-        said = ", ".join(f"{kind}: {'/'.join(map(printable, texts[:3]))}" for kind, texts in kinds.items())
-        self.reading.append(f"status is {printable(title)!r} ({said}; all others failed)")
+        words_of_kinds = ", ".join(f"{kind}: {'/'.join(map(printable, texts[:3]))}" for kind, texts in kinds.items())
+        self.reading.append(f"status is {printable(title)!r} ({words_of_kinds}; all others failed)")
         return True
 
     def status_of(self, status: Status) -> Status | None:
-        """The states of a shipped mapping, or those of the table where they are other words; None where these say nothing."""
+        """Return the states of a shipped mapping, or of the table if it has other words; None if these are unknown."""
         texts = self.known.get(status.column, [])
         if not texts or any(status.kind_of(text) is not None for text in texts) or self.take_status(status.column, texts):
             return self.status or status
         if all(re.search(_FAILURES, text.lower()) for text in texts):
             return status
         words = ", ".join(printable(text) for text in list(dict.fromkeys(texts))[:_SHOWN])
-        self.reading.append(f"the states in {printable(status.column)!r} are not known ({words}), and left out")
+        self.reading.append(f"the states in {printable(status.column)!r} are unknown ({words}), and ignored")
         return None
 
     def compare(self) -> None:
-        """Correct units of a shipped mapping where other columns of the table show that they are others: those of runtimes and requests."""
-        start, end, runtime = self.clock("start"), self.clock("end"), self.seconds("runtime")
-        spent = None if start is None or end is None else np.where((start > 0) & (end >= start), end - start, np.nan)
-        kinds: tuple[tuple[str, np.ndarray | None, np.ndarray | None, Literal["exact", "limit"]], ...] = (
+        """Correct the units of runtimes and requests in a shipped mapping where other columns of the table contradict them."""
+        runtime, spent = self.seconds("runtime"), self.between("start", "end")
+        kinds: tuple[tuple[str, np.ndarray | None, np.ndarray | None, Relation], ...] = (
             ("runtime", runtime, spent, "exact"),
             ("requested", self.seconds("requested"), runtime if spent is None else spent, "limit"),
         )
@@ -290,18 +280,16 @@ class Guessing:
             if how == "limit" and source.unit == "s":
                 best = next((unit for unit in ("min", "h") if shares.get(unit, 0) >= _CLEARLY), "s")
             elif how == "limit":
-                best = source.unit  # of a longer one nothing tells whether it is right
+                best = source.unit  # a longer unit cannot be refuted
             if shares and shares.get(source.unit, 0) < 0.6 and shares[best] >= _CLEARLY:
                 self.sources[name] = replace(source, unit=best)
                 self.reading.append(f"{name} is written in {WORDS[best]}, by comparison")
 
     def _check_units(self) -> None:
-        """Compare lengths of time that say no unit with others: a runtime with start and end, a request with the runtime."""
-        runtime = self.seconds("runtime")
-        start, end = self.clock("start"), self.clock("end")
-        if start is not None and end is not None:
-            spent = np.where((start > 0) & (end >= start), end - start, np.nan)
-            if runtime is not None and self._unsaid("runtime"):
+        """Find the units of durations without one: compare a runtime with start and end, a request with the runtime."""
+        runtime, spent = self.seconds("runtime"), self.between("start", "end")
+        if spent is not None:
+            if runtime is not None and self._lacks_unit("runtime"):
                 self._settle("runtime", runtime, spent, "exact")
             runtime = spent if np.isfinite(spent).any() else runtime
         requested = self.seconds("requested")
@@ -310,16 +298,12 @@ class Guessing:
             if there.any() and (np.abs(runtime - requested)[there] <= 1).mean() >= _MOSTLY:
                 source, requested = self.sources.pop("requested"), None
                 self.reading = [line for line in self.reading if not line.startswith("requested is ")]
-                self.reading.append(f"{printable(source.column or '')!r} is the runtime once more, and no request")
-        if runtime is not None and requested is not None and self._unsaid("requested"):
+                self.reading.append(f"{printable(source.column or '')!r} is the runtime again, not a request")
+        if runtime is not None and requested is not None and self._lacks_unit("requested"):
             self._settle("requested", requested, runtime, "limit")
-        self._check_within_requests()
-
-    def _check_within_requests(self) -> None:
-        """Read soft limits and predictions that say no unit in that of the requests, if they are at most these in it."""
         requested = self.seconds("requested")
-        for name in WITHIN_REQUESTS:
-            if requested is None or name not in self.sources or not self._unsaid(name):
+        for name in WITHIN_REQUESTS:  # in the unit of the requests, if they are at most as long in it
+            if requested is None or name not in self.sources or not self._lacks_unit(name):
                 continue
             unit = self.sources["requested"].unit
             values = self.seconds_of(replace(self.sources[name], unit=unit))
@@ -327,8 +311,8 @@ class Guessing:
             if unit != "s" and there.any() and (values <= requested)[there].mean() >= _MOSTLY:
                 self._unit(name, unit)
 
-    def _settle(self, name: str, values: np.ndarray, others: np.ndarray, how: Literal["exact", "limit"]) -> None:
-        """Which unit makes a column fit to the other one; a doubt where none clearly does."""
+    def _settle(self, name: str, values: np.ndarray, others: np.ndarray, how: Relation) -> None:
+        """Choose the unit in which a column agrees with another one; add a doubt if no unit clearly does."""
         fits = agreeing(values, others, how)
         if not fits:
             return
@@ -339,19 +323,14 @@ class Guessing:
                 self._unit(name, best)
             else:
                 self.doubt(title, f"{name} in seconds, or another time than from start to end", self.sample.columns[title])
-            return
-        if fits["s"] >= 0.9:
-            return  # in seconds few jobs run longer than their limit; in minutes the limits would be 60 times that
-        if fits["min"] >= 0.9 and fits["s"] < 0.6:
-            self._unit(name, "min")
-        elif fits["h"] >= 0.9 and fits["min"] < 0.6:
-            self._unit(name, "h")
-        else:
-            over = [
-                f"{100 * (1 - fits[unit]):.0f} % of the jobs ran longer than in {word}"
-                for unit, word in (("s", "seconds"), ("min", "minutes"))
-            ]
-            self.doubt(title, f"seconds or minutes ({', '.join(over)})", self.sample.columns[title])
+        elif fits["s"] < _CLEARLY:  # else few jobs ran longer than their limit in seconds; longer units would fit, too
+            if fits["min"] >= _CLEARLY and fits["s"] < 0.6:
+                self._unit(name, "min")
+            elif fits["h"] >= _CLEARLY and fits["min"] < 0.6:
+                self._unit(name, "h")
+            else:
+                over = [f"{100 * (1 - fits[unit]):.0f} % of the jobs ran longer than in {WORDS[unit]}" for unit in ("s", "min")]
+                self.doubt(title, f"seconds or minutes ({', '.join(over)})", self.sample.columns[title])
 
     def _unit(self, name: str, unit: str) -> None:
         if unit == self.sources[name].unit:
@@ -359,18 +338,25 @@ class Guessing:
         source = self.sources[name]
         self.sources[name] = Source(source.column, unit=unit, text=False)
         self.reading = [line for line in self.reading if not line.startswith(f"{name} is ")]
-        self.reading.append(f"{name} is {printable(source.column or '')!r} ({_unit_said(name, self.sources[name])}, by comparison)")
+        self.reading.append(f"{name} is {printable(source.column or '')!r} ({_unit_note(name, self.sources[name])}, by comparison)")
 
-    def _unsaid(self, name: str) -> bool:
+    def _lacks_unit(self, name: str) -> bool:
         source = self.sources[name]
         return source.unit == "s" and share(self.known[source.column or ""], NUMBER) >= _MOSTLY
 
+    def between(self, first: str, last: str) -> np.ndarray | None:
+        """Return the time between two recognised times, s, NaN where unknown; None if one was not recognised."""
+        if not {first, last} <= self.sources.keys():
+            return None
+        start, end = self.clock_of(self.sources[first]), self.clock_of(self.sources[last])
+        return np.where((start > 0) & (end >= start), end - start, np.nan)
+
     def seconds(self, name: str) -> np.ndarray | None:
-        """The lengths of time in a column that was taken, s, NaN where unknown; None if none was."""
+        """Return the durations in a recognised column, s, NaN where unknown; None if it was not recognised."""
         return self.seconds_of(self.sources[name]) if name in self.sources else None
 
     def seconds_of(self, source: Source) -> np.ndarray:
-        """The lengths of time in a column, s, NaN where unknown."""
+        """Return the durations in a column, s, NaN where unknown."""
         texts = self.sample.columns[source.column or ""]
         series = pl.Series(texts, dtype=pl.String)
         values, _ = spans(series)
@@ -378,61 +364,54 @@ class Guessing:
         numbers = np.array([float(text) if NUMBER.fullmatch(text) and text not in NO_LIMITS else np.nan for text in texts])
         return np.where(np.isnan(numbers), np.where(values >= 0, values, np.nan), numbers * UNITS[source.unit])
 
-    def clock(self, name: str) -> np.ndarray | None:
-        """The times of day in a column that was taken, Unix times in s, NaN where unknown; None if none was."""
-        return self.clock_of(self.sources[name]) if name in self.sources else None
-
     def clock_of(self, source: Source) -> np.ndarray:
-        """The times of day in a column, Unix times in s, NaN where unknown."""
-        texts = self.sample.columns[source.column or ""]
-        if (form := source.format) is not None:
-            plain = pl.Series(texts, dtype=pl.String).str.replace(SAID_ZONE, "UTC")
-            parsed = plain.str.to_datetime(form.replace("%Z", "UTC"), strict=False)
-            return parsed.dt.epoch("s").cast(pl.Float64).fill_null(float("nan")).to_numpy()
-        numbers = [float(text) * UNITS[source.unit] if NUMBER.fullmatch(text) else np.nan for text in texts]
-        stamps = (
-            pl.Series(texts, dtype=pl.String)
-            .str.extract(r"^([0-9]{4}(?:-[0-9]{2}){2}[T ][0-9]{2}(?::[0-9]{2}){1,2})")
-            .str.replace("T", " ")
-        )
-        times = stamps.str.to_datetime("%Y-%m-%d %H:%M:%S", strict=False).dt.epoch("s").cast(pl.Float64).fill_null(float("nan")).to_numpy()
-        return np.where(np.isnan(numbers), times, numbers)
+        """Return the times in a column, Unix times in s, NaN where unknown."""
+        texts = pl.Series(self.sample.columns[source.column or ""], dtype=pl.String)
+        form = source.format
+        if form is not None:
+            texts = texts.str.replace(ZONE_IN_TEXT, "UTC")
+        else:
+            numbers = [float(text) * UNITS[source.unit] if NUMBER.fullmatch(text) else np.nan for text in texts]
+            texts = texts.str.extract(r"^([0-9]{4}(?:-[0-9]{2}){2}[T ][0-9]{2}(?::[0-9]{2}){1,2})").str.replace("T", " ")
+        parsed = texts.str.to_datetime((form or "%Y-%m-%d %H:%M:%S").replace("%Z", "UTC"), strict=False)
+        times = parsed.dt.epoch("s").cast(pl.Float64).fill_null(float("nan")).to_numpy()
+        return times if form is not None else np.where(np.isnan(numbers), times, numbers)
 
-    def doubt(self, title: str, readings: str, texts: Sequence[str]) -> None:
-        """Ask which of two readings of a column is right, with its first values."""
+    def doubt(self, title: str, meanings: str, texts: Sequence[str]) -> None:
+        """Add the question which of two meanings of a column is right, with its first values."""
         rows = ", ".join(printable(text) for text in [text for text in texts if text not in BLANK][:_SHOWN])
-        self.doubts.append(f"is {printable(title)!r} {readings}? It begins {rows}")
+        self.doubts.append(f"is {printable(title)!r} {meanings}? Its first values are {rows}")
 
 
 def _times_as(texts: pl.Series, form: str) -> int:
-    """How many texts are times of this form."""
+    """The number of texts that are times in this format."""
     return int((texts.str.to_datetime(form.replace("%Z", "UTC"), strict=False).dt.year() >= _FIRST_YEAR).sum())
 
 
-def agreeing(values: np.ndarray, others: np.ndarray, how: Literal["exact", "limit"]) -> dict[str, float]:
-    """The share of lengths of time that are as long as others (s), or limits of them, by the unit in which they are read."""
+def agreeing(values: np.ndarray, others: np.ndarray, how: Relation) -> dict[str, float]:
+    """Return the share of durations that equal others (s), or are limits of them, by the unit of the former."""
     there = np.isfinite(values) & np.isfinite(others) & (values > 0) & (others > 0)
     if not there.any():
         return {}
     values, others = values[there], others[there]
     if how == "limit":
         return {unit: float((others <= 1.05 * values * UNITS[unit] + 60).mean()) for unit in ("s", "min", "h")}
-    coarse = 60.0 if (others % 60 == 0).all() else 0.0  # of times without seconds
+    coarse = 60.0 if (others % 60 == 0).all() else 0.0  # if times are given without seconds
     middle = 0.01 * float(np.median(others))
     return {
         unit: float((np.abs(values * UNITS[unit] - others) <= max(UNITS[unit], coarse, middle)).mean()) for unit in ("s", "ms", "min", "h")
     }
 
 
-def _unit_said(name: str, source: Source) -> str:
+def _unit_note(name: str, source: Source) -> str:
     return f"numbers are {WORDS[source.unit]}" if name in SPANS or source.unit != "s" else ""
 
 
 def middle_of(texts: Sequence[str]) -> float:
-    """The median of the numbers among texts."""
+    """Return the median of the numbers among texts."""
     return median(float(text) for text in texts if NUMBER.fullmatch(text))
 
 
 def share(texts: Sequence[str], pattern: re.Pattern[str]) -> float:
-    """The share of texts that are as a pattern says."""
+    """Return the share of texts that match a pattern."""
     return sum(pattern.fullmatch(text) is not None for text in texts) / len(texts)

@@ -1,38 +1,15 @@
-"""The header of a Standard Workload Format file: its keys, and the machine, start and time zone that they give."""
+"""The header of a Standard Workload Format file: its keys, and the machine, start and time zone from them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-STANDARD_KEYS = (
-    "Version",
-    "Computer",
-    "Installation",
-    "Acknowledge",
-    "Information",
-    "Conversion",
-    "MaxJobs",
-    "MaxRecords",
-    "Preemption",
-    "UnixStartTime",
-    "TimeZone",
-    "TimeZoneString",
-    "StartTime",
-    "EndTime",
-    "MaxNodes",
-    "MaxProcs",
-    "MaxRuntime",
-    "MaxMemory",
-    "AllowOveruse",
-    "MaxQueues",
-    "Queues",
-    "Queue",
-    "MaxPartitions",
-    "Partitions",
-    "Partition",
-    "Note",
+_KEYS = (
+    "Version Computer Installation Acknowledge Information Conversion MaxJobs MaxRecords Preemption UnixStartTime TimeZone TimeZoneString"
+    " StartTime EndTime MaxNodes MaxProcs MaxRuntime MaxMemory AllowOveruse MaxQueues Queues Queue MaxPartitions Partitions Partition Note"
 )
+STANDARD_KEYS = tuple(_KEYS.split())
 """The header keys of the Standard Workload Format 2.2, in their usual order."""
 
 _SPELLING = {key.casefold(): key for key in STANDARD_KEYS}
@@ -41,6 +18,7 @@ _WHOLE = re.compile(r"[+-]?[0-9]+")
 _DAY = 86_400
 _FIELD = re.compile(r"[\s;]*field\s*([0-9]{1,3})\s*:\s*(\w+).*", re.IGNORECASE | re.DOTALL)
 _FIELDS = re.compile(r"[\s;]*fields\s*:(.*)", re.IGNORECASE | re.DOTALL)
+_BLANKS = " \t\r\x0b\x0c"
 
 
 class Header(Mapping[str, tuple[str, ...]]):
@@ -59,7 +37,7 @@ class Header(Mapping[str, tuple[str, ...]]):
 
     @classmethod
     def parse(cls, lines: Iterable[str]) -> Header:
-        """Collect the keys of header lines (each starts with `;`); text that belongs to no standard key is ignored."""
+        """Return the header in lines that start with `;`; text that does not belong to a standard key is ignored."""
         entries: dict[str, list[list[str]]] = {}
         value: list[str] | None = None
         indent = 0
@@ -74,7 +52,7 @@ class Header(Mapping[str, tuple[str, ...]]):
                 indent = column
                 entries.setdefault(_SPELLING[match[1].casefold()], []).append(value)
             elif match and column <= indent:
-                value = None  # a non-standard key; further to the right it would be prose with a colon
+                value = None  # a non-standard key; an indented one would be prose with a colon
             elif value is not None:
                 value.append(text)
         return cls({key: ["\n".join(parts).strip() for parts in values] for key, values in entries.items()})
@@ -92,25 +70,19 @@ class Header(Mapping[str, tuple[str, ...]]):
         return f"Header({self._values!r})"
 
     def whole_number(self, key: str) -> int | None:
-        """The first whole number at the start of a value of this key; None if there is none."""
-        for value in self.get(key, ()):
-            words = value.split()
-            if words and _WHOLE.fullmatch(words[0]):
-                return int(words[0])
-        return None
+        """Return the first whole number at the start of a value of this key; None if there is none."""
+        firsts = (value.split()[0] for value in self.get(key, ()) if value.strip())
+        return next((int(word) for word in firsts if _WHOLE.fullmatch(word)), None)
 
     @property
     def machine_procs(self) -> int | None:
-        """Processors of the machine: MaxProcs, else MaxNodes, whichever is positive first; None if neither is."""
-        for key in ("MaxProcs", "MaxNodes"):
-            size = self.whole_number(key)
-            if size is not None and size > 0:
-                return size
-        return None
+        """Processors of the machine: MaxProcs, else MaxNodes, if positive; None if neither is."""
+        sizes = (self.whole_number(key) or 0 for key in ("MaxProcs", "MaxNodes"))
+        return next((size for size in sizes if size > 0), None)
 
     @property
     def unix_start_time(self) -> int | None:
-        """Unix time of the log's time 0, in seconds, negative before 1970; None if the header lacks it, or says -1: unknown."""
+        """Unix time of the log's time 0, in seconds, negative before 1970; None if missing or -1 (unknown)."""
         start = self.whole_number("UnixStartTime")
         return start if start != -1 else None
 
@@ -129,7 +101,7 @@ class Header(Mapping[str, tuple[str, ...]]):
 
 
 def declared_fields(lines: Iterable[str]) -> dict[int, str]:
-    """Field names declared in header lines, by number from 1, in lower case; two forms are known.
+    """Return the field names declared in header lines, by number from 1, in lower case; both forms are accepted.
 
     >>> declared_fields(["; Field 19: Nodes (allocated)", "; Field20: energy"])
     {19: 'nodes', 20: 'energy'}
@@ -143,3 +115,9 @@ def declared_fields(lines: Iterable[str]) -> dict[int, str]:
         elif several := _FIELDS.fullmatch(line):
             names |= dict(enumerate((name.lower() for name in re.split(r"[\s,;|]+", several[1].strip()) if name), 1))
     return names
+
+
+def with_max_procs(lines: Iterable[str], procs: int) -> list[str]:
+    """Return header lines with this size of the machine; a note keeps another size."""
+    kept = [f"; Note: the log had {line.strip(_BLANKS + ';')}" if "MaxProcs" in Header.parse([line]) else line for line in lines]
+    return [*kept, f"; MaxProcs: {procs}"]

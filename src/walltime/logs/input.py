@@ -1,4 +1,4 @@
-"""Input files: read once, from beginning to end, plain or compressed; every failure is a one-line error."""
+"""Input files: read once, from start to end, plain or compressed; every failure is a one-line error."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from walltime.errors import LogError
 from walltime.files import note_input
@@ -28,9 +28,9 @@ from walltime.wording import printable, shown
 
 _CHUNK = 2**19
 _LATER_CHUNKS = 2**22
-"""Bytes of the pieces after the first, which alone is looked at to recognise the format."""
+"""Bytes of the pieces after the first one, by which the format is recognised."""
 _AHEAD = 3
-"""So many pieces are unpacked before they are asked for."""
+"""Number of pieces that are unpacked in advance."""
 _LONGEST_LINE = 2**20
 _OPEN: dict[bytes, tuple[str, Callable[[Any], Any]]] = {
     b"\x1f\x8b": ("gzip", lambda raw: gzip.GzipFile(fileobj=raw)),
@@ -38,30 +38,28 @@ _OPEN: dict[bytes, tuple[str, Callable[[Any], Any]]] = {
     b"\xfd7zXZ\0": ("xz", lzma.LZMAFile),
     b"\x28\xb5\x2f\xfd": ("Zstandard", lambda raw: _zstandard(raw)),
 }
-"""By the first bytes of a file: what its compression is called, and what unpacks it."""
+"""Compression formats by the first bytes of a file: the name, and a function that unpacks it."""
 PACKED = (".gz", ".bz2", ".xz", ".zst")
-"""What compressed files end in."""
+"""Extensions of compressed files."""
 _FRAMED = re.compile(rb"\A(?:\xef\xbb\xbf)?\s*\|[^\n]*\|[ \t\r]*\n[ \t]*\|(?:[ \t]*:?-+:?[ \t]*\|)+[ \t\r]*(?:\n|\Z)")
-"""How a table of Markdown begins that has signs at both ends of its lines: titles, and a line below them."""
-_SIGNS = re.compile(rb"(?m)^[ \t]*\|[ \t]*|[ \t]*\|[ \t\r]*$|[ \t]*(\|)[ \t]*")
+"""The first lines of a Markdown table with bars at both ends: the titles, and the rule below them."""
+_BARS = re.compile(rb"(?m)^[ \t]*\|[ \t]*|[ \t]*\|[ \t\r]*$|[ \t]*(\|)[ \t]*")
 Progress = Callable[[int, int | None, str], None]
-"""Is called with how much has been read, of how much, and what is counted: bytes, columns or rows."""
+"""A function that is called with the amount read, the total (None if unknown), and the unit: bytes, columns or rows."""
 LOG_FACTS = "walltime-log"
-"""Where the metadata of a Parquet file has what a table cannot hold."""
+"""Key of the metadata of a Parquet file for the facts of a log that a table cannot hold."""
 PARTS = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson")
-"""What the parts of a log in a folder end in, besides PACKED."""
+"""Extensions of the parts of a log in a folder, perhaps followed by one of PACKED."""
 
 
 class LogFile:
     """An input file, plain or packed with gzip, bzip2, xz or Zstandard, by content; it is read only once, so it may be a pipe.
 
-    A folder is read as the files in it, in the order of their names, if all are Parquet, all are CSV, or all are JSON lines.
+    A folder is read as the concatenation of its files, sorted by name, if all are Parquet, all are CSV, or all are JSON lines.
 
-    `read`: gives its bytes in another way: from the path, its name in messages and the checksum. `progress`: told of the bytes that
-    have been read, as they are stored.
-
-    `head`: its first bytes (up to 512 KiB, decompressed), available at once. Raises LogError if the file is missing, a
-    directory, unreadable, empty or damaged, and for anything that is not a path.
+    `read`: reads the bytes in another way, from the path, its name in messages and the checksum. `progress`: called with the number of
+    stored bytes that have been read. `head`: the first bytes (up to 512 KiB, decompressed), available at once. `where`: the path in
+    messages. Raises LogError if the file is missing, a directory, unreadable, empty or damaged, and for anything that is not a path.
     """
 
     def __init__(
@@ -73,11 +71,12 @@ class LogFile:
         self.path = path_of(path)
         self.progress = progress
         self.where = printable(self.path)
-        """The path as messages name it."""
-        self._digest = _Counted()
+        self._digest = Digest()
         self._content: bytes | None = None
         is_folder = os.path.isdir(self.path)  # noqa: PTH112 (Path.is_dir raises for names that are too long)
-        self._stored = None if is_folder else _length(self.path)
+        self._stored: int | None = None  # bytes; unknown for folders and pipes
+        with contextlib.suppress(OSError, ValueError):
+            self._stored = None if is_folder else os.path.getsize(self.path) or None  # noqa: PTH202 (a name may have a NUL)
         self._rest = (read or (_parts if is_folder else chunks_of))(self.path, self.where, self._digest)
         self.head = next(self._rest, b"")
         self._returns = b"\r" in self.head and not any(other in self.head for other in (b"\n", b"\0"))
@@ -89,10 +88,10 @@ class LogFile:
     @property
     def sha256(self) -> str:
         """Checksum of the file as stored, after it has been read completely."""
-        return self._digest.hexdigest()
+        return self._digest.sha256.hexdigest()
 
     def chunks(self) -> Iterator[bytes]:
-        """The decompressed bytes, in pieces; with the usual line ends, if all of the first piece are carriage returns."""
+        """Yield the decompressed bytes in pieces; if the first piece ends its lines with carriage returns, as line feeds."""
         yield self.head
         for chunk in self._rest:
             if self.progress is not None:
@@ -100,18 +99,13 @@ class LogFile:
             yield chunk.replace(b"\r", b"\n") if self._returns else chunk
 
     def content(self) -> bytes:
-        """All decompressed bytes, which are kept; nothing of the file may have been asked for by another method before."""
+        """Return all decompressed bytes, which are kept; only before `chunks` or `text_blocks` has been called."""
         if self._content is None:
             self._content = b"".join(self.chunks())
         return self._content
 
-    def line_blocks(self) -> Iterator[tuple[int, list[bytes]]]:
-        """Whole lines without line ends, in blocks, with the number of the first line of each block, counted from 1."""
-        for first, text in self.text_blocks():
-            yield first, text.split(b"\n")
-
     def text_blocks(self) -> Iterator[tuple[int, bytes]]:
-        """Whole lines in blocks, without the last line end, with the number of the first line of each block, counted from 1."""
+        """Yield blocks of whole lines, without the last line end, with the number of the first line of each, from 1."""
         first = 1
         rest = b""
         for chunk in self.chunks():
@@ -121,14 +115,12 @@ class LogFile:
             zero = text.find(b"\0")
             if zero >= 0:
                 line = first + text.count(b"\n", 0, zero)
-                raise LogError(f"{self.where}:{line}: a NUL byte, so this is not a text log; give a text file, plain or gzip")
+                raise LogError(f"{self.where}:{line}: not a text log (it has a NUL byte); give a text file, plain or packed")
             end = text.rfind(b"\n")
             rest = text[end + 1 :]
             if len(rest) > _LONGEST_LINE:
                 line = first + text.count(b"\n")
-                raise LogError(
-                    f"{self.where}:{line}: a line of more than {_LONGEST_LINE:,} bytes, so this is not a text log; give another file"
-                )
+                raise LogError(f"{self.where}:{line}: not a text log (it has a line of over {_LONGEST_LINE:,} bytes); give another file")
             if end >= 0:
                 whole = text[:end]
                 yield first, whole
@@ -139,7 +131,7 @@ class LogFile:
 
 @contextmanager
 def reading_parquet(where: str) -> Iterator[None]:
-    """Within this context a Parquet file that polars cannot read is a LogError, in one line, and nothing is printed."""
+    """Raise a LogError, in one line, for a Parquet file that polars cannot read in this context, and print nothing."""
     import polars as pl
 
     try:
@@ -154,10 +146,10 @@ def reading_parquet(where: str) -> Iterator[None]:
 
 @contextmanager
 def without_panics() -> Iterator[None]:
-    """Polars prints the panics that damaged files cause past Python, so standard error is closed to everybody meanwhile."""
+    """Close standard error in this context, because polars writes the panics that damaged files cause directly to it."""
     try:
         kept = os.dup(2)
-    except OSError:  # it is closed anyway
+    except OSError:  # standard error is closed already
         yield
         return
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -171,47 +163,28 @@ def without_panics() -> Iterator[None]:
 
 
 def path_of(path: str | os.PathLike[str]) -> str:
-    """A path as text; raises LogError for anything else."""
+    """Return a path as text; raises LogError for anything else."""
     try:
         return os.fsdecode(path)
     except TypeError as error:
-        raise LogError(f"{shown(path)} is not a path; a log is given by its path, or by its name in the catalogue", "wrong_type") from error
+        raise LogError(f"{shown(path)} is not a path; give the path of a log, or its name in the catalogue", "wrong_type") from error
 
 
-class Digest(Protocol):
-    """A checksum that grows."""
-
-    def update(self, data: Any, /) -> None:
-        """Add bytes."""
-
-
-class _Counted:
-    """A checksum that knows how many bytes it has been given."""
+class Digest:
+    """The checksum and the number of the bytes that have been read."""
 
     def __init__(self) -> None:
         self.length = 0
-        self._sum = hashlib.sha256()
+        self.sha256 = hashlib.sha256()
 
     def update(self, data: Any, /) -> None:
         """Add bytes."""
-        self._sum.update(data)
+        self.sha256.update(data)
         self.length += len(data)
 
-    def hexdigest(self) -> str:
-        """The checksum so far."""
-        return self._sum.hexdigest()
 
-
-def _length(path: str) -> int | None:
-    """The bytes of a file; None for a pipe, and what cannot be looked at."""
-    try:
-        return os.path.getsize(path) or None  # noqa: PTH202 (a name may have a NUL)
-    except (OSError, ValueError):
-        return None
-
-
-def _ahead(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """The same pieces; those after the first are made in a thread while others are worked on."""
+def _in_advance(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the same pieces; a thread makes those after the first while the caller works on others."""
     yield from (piece for piece in [next(pieces, b"")] if piece)
     made: queue.Queue[bytes | BaseException | None] = queue.Queue(_AHEAD)
     unwanted = threading.Event()
@@ -230,7 +203,7 @@ def _ahead(pieces: Iterator[bytes]) -> Iterator[bytes]:
                 if unwanted.is_set():
                     return
             put(None)
-        except BaseException as error:  # it belongs to whoever asks for the pieces
+        except BaseException as error:  # the caller gets it with the next piece
             put(error)
 
     thread = threading.Thread(target=make, daemon=True)
@@ -242,7 +215,7 @@ def _ahead(pieces: Iterator[bytes]) -> Iterator[bytes]:
             yield one
     finally:
         unwanted.set()
-        if thread is not threading.current_thread():  # where the collector of garbage happens to run
+        if thread is not threading.current_thread():  # the garbage collector may run this in the thread itself
             thread.join()
 
 
@@ -263,28 +236,26 @@ class _Hashed(io.RawIOBase):
 
 
 def chunks_of(path: str, where: str, digest: Digest) -> Iterator[bytes]:
-    """The decompressed bytes of a file, in pieces; `digest` gets those that are stored. Raises LogError; `where` names the file."""
+    """Yield the decompressed bytes of a file in pieces; `digest` gets the stored bytes. Raises LogError that names the file `where`."""
     packed = ""
     try:
         with Path(path).open("rb", buffering=0) as file:
             note_input(file.fileno(), where)
             raw = io.BufferedReader(_Hashed(file, digest), _CHUNK)
             start = raw.peek(6)
-            packed, unpack = next((way for first, way in _OPEN.items() if start.startswith(first)), (packed, None))
-            makes = _ahead if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else iter  # who interrupts a pipe must not wait for its end
-            if unpack is None:
-                yield from makes(_without_frame(_as_utf8(raw)))
-            else:
-                with unpack(raw) as unpacked:
-                    yield from makes(_without_frame(_as_utf8(unpacked)))
-                while raw.read(_CHUNK):  # what lies behind the packed data belongs to the checksum
-                    pass
+            packed, unpack = next((way for first, way in _OPEN.items() if start.startswith(first)), (packed, contextlib.nullcontext))
+            # Not in advance from a pipe: interrupting the program would wait for more input.
+            arrange = _in_advance if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else iter
+            with unpack(raw) as unpacked:
+                yield from arrange(_without_frame(_as_utf8(unpacked)))
+            while packed and raw.read(_CHUNK):  # bytes behind the packed data count in the checksum
+                pass
     except EOFError as error:
         raise LogError(f"{where}: the {packed} file is truncated; fetch it again", "damaged_archive") from error
     except (gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
         raise LogError(f"{where}: the {packed} file is damaged ({printable(str(error))}); fetch it again", "damaged_archive") from error
     except FileNotFoundError as error:
-        raise LogError(f"{where}: there is no such file; check its name", "missing_file") from error
+        raise LogError(f"{where}: the file does not exist; check its name", "missing_file") from error
     except IsADirectoryError as error:
         raise LogError(f"{where}: this is a directory; name a file in it") from error
     except PermissionError as error:
@@ -300,18 +271,14 @@ def chunks_of(path: str, where: str, digest: Digest) -> Iterator[bytes]:
 
 
 def _parts(path: str, where: str, digest: Digest) -> Iterator[bytes]:
-    """The bytes of the files in a folder, one after the other; of Parquet files those of one file with all their rows."""
+    """Yield the bytes of the files in a folder, one after the other; Parquet files become one file with all their rows."""
     files = sorted(file for file in Path(path).rglob("*") if unpacked_name(file.name.lower()).endswith(PARTS) and file.is_file())
     kinds = {Path(unpacked_name(file.name.lower())).suffix for file in files}
-    if not kinds and (logs := sorted(file.name for file in Path(path).rglob("*") if unpacked_name(file.name.lower()).endswith(".swf"))):
-        named = ", ".join([*map(printable, logs[:3]), *(["..."] if len(logs) > 3 else [])])
-        many = f"{len(logs):,} logs" if len(logs) > 1 else "a log"
-        raise LogError(
-            f"{where}: which log? This is a directory with {many} ({named}); name one, or the file into which you join its parts"
-        )
     if len(kinds) != 1:
-        why = f" with files of several kinds ({', '.join(sorted(kinds))})" if kinds else ""
-        raise LogError(f"{where}: this is a directory{why}; name a file in it")
+        logs = sorted(file.name for file in Path(path).rglob("*") if unpacked_name(file.name.lower()).endswith(".swf"))
+        named = ", ".join([*map(printable, logs[:3]), *(["..."] if len(logs) > 3 else [])])
+        holds = f"files of several kinds ({', '.join(sorted(kinds))})" if kinds else f"{len(logs):,} logs ({named})" if logs else ""
+        raise LogError(f"{where}: this is a directory{f' with {holds}' if holds else ''}; name a file in it")
     if kinds == {".parquet"}:
         yield _joined(files, where, digest)
         return
@@ -341,7 +308,7 @@ def _joined(files: Sequence[Path], where: str, digest: Digest) -> bytes:
 
 
 def _facts_together(parts: Sequence[dict[str, Any]], where: str) -> dict[str, Any]:
-    """Return what the parts of a log hold besides their rows, as for one file: counts are added, lines of the header are in every part.
+    """Return the facts of a log from those of its parts: counts are added, and only header lines of all parts are kept.
 
     Raises LogError for parts whose times count from different starts.
     """
@@ -349,7 +316,7 @@ def _facts_together(parts: Sequence[dict[str, Any]], where: str) -> dict[str, An
     starts = {line for header in headers for line in header if "UnixStartTime" in line}
     if len(starts) > 1:
         raise LogError(
-            f"{where}: the parts begin at different times ({', '.join(sorted(starts))}); read them one by one", "different_headers"
+            f"{where}: the parts start at different times ({', '.join(sorted(starts))}); read them one by one", "different_headers"
         )
     together: dict[str, Any] = {
         **parts[0],
@@ -357,15 +324,12 @@ def _facts_together(parts: Sequence[dict[str, Any]], where: str) -> dict[str, An
         "header": [line for line in headers[0] if all(line in header for header in headers)],
     }
     for name in ("dropped", "changed", "noticed"):
-        counts = Counter[str]()
-        for part in parts:
-            counts.update(part.get(name, {}))
-        together[name] = dict(counts)
+        together[name] = dict(sum((Counter(part.get(name, {})) for part in parts), Counter[str]()))
     return together
 
 
 def _as_utf8(file: Any) -> Iterator[bytes]:
-    """The bytes of a file in pieces; those of texts in UTF-16, as spreadsheets write them, as UTF-8."""
+    """Yield the bytes of a file in pieces; texts in UTF-16, as spreadsheets write them, become UTF-8."""
     chunk = file.read(_CHUNK)
     if not chunk.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         while chunk:
@@ -381,7 +345,7 @@ def _as_utf8(file: Any) -> Iterator[bytes]:
 
 
 def _without_frame(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """The pieces of a file; those of a table of Markdown with signs only between cells, and an empty line below the titles."""
+    """Yield the pieces of a file; a Markdown table loses its outer bars, and has an empty line below the titles."""
     first = next(pieces, b"")
     if not first.startswith((b"|", b" ", b"\xef\xbb\xbf", b"\n", b"\r")) or not _FRAMED.match(first):
         yield from filter(None, (first,))
@@ -392,20 +356,20 @@ def _without_frame(pieces: Iterator[bytes]) -> Iterator[bytes]:
     for piece in pieces:
         lines, _, further = (rest + piece).rpartition(b"\n")
         if lines:
-            yield _SIGNS.sub(rb"\1", lines) + b"\n"
+            yield _BARS.sub(rb"\1", lines) + b"\n"
         rest = further
-    yield _SIGNS.sub(rb"\1", rest)
+    yield _BARS.sub(rb"\1", rest)
 
 
 def _zstandard(raw: Any) -> Any:
-    """What unpacks Zstandard: of Python 3.14, else of polars, which reads all lines at once."""
+    """Return an unpacked Zstandard file: by Python 3.14, else by polars, which reads all lines at once."""
     try:
         from compression import zstd  # type: ignore[import-not-found,unused-ignore]
     except ImportError:
         import polars as pl
 
         if not hasattr(pl, "read_lines"):
-            raise OSError("this version of polars cannot unpack it, unpack it with zstd -d") from None
+            raise OSError("this version of polars cannot unpack it; use zstd -d") from None
         try:
             with without_panics():
                 lines = pl.read_lines(io.BytesIO(raw.read()))
@@ -416,7 +380,7 @@ def _zstandard(raw: Any) -> Any:
 
 
 def unpacked_name(name: str) -> str:
-    """The name of a file without the ending that says how it is packed.
+    """Return the name of a file without the extension of its compression.
 
     >>> unpacked_name("log.swf.xz"), unpacked_name("log.csv")
     ('log.swf', 'log.csv')
@@ -425,7 +389,7 @@ def unpacked_name(name: str) -> str:
 
 
 def decoded(line: bytes) -> tuple[str, bool]:
-    """A line as text, and whether it was UTF-8; else it is read as Latin-1."""
+    """Return a line as text, and whether it was UTF-8; else it is read as Latin-1."""
     try:
         return line.decode(), True
     except UnicodeDecodeError:

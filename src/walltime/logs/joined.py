@@ -1,4 +1,4 @@
-"""Folders of tables that belong together: one has a row for each job, others are joined to it."""
+"""Folders of tables that belong together: one table has a row for each job, others are joined to it."""
 
 from __future__ import annotations
 
@@ -23,26 +23,21 @@ else:
 
 
 def joined_tables(folder: Path, mapping: TableMapping | None, progress: Progress | None) -> LogFile | None:
-    """The tables of a folder that this mapping, or one that is shipped, joins, as one CSV file; None if they are not there.
+    """Return the tables of a folder, joined by this mapping or a shipped one, as one CSV file; None if they are missing.
 
     Raises LogError where they cannot be joined.
     """
+    files = sorted(file for file in folder.rglob("*") if file.is_file())
     for one in shipped().values() if mapping is None else (mapping,):
-        if one.table is not None and (tables := _tables(folder, one)):
+        patterns = [str(one.table), *(join.file for join in one.joins)]
+        tables = {pattern: file for pattern in patterns for file in files if fnmatch(file.name, pattern)}
+        if one.table in tables:
             return LogFile(folder, read=partial(_joined, one, tables), progress=progress)
     return None
 
 
-def _tables(folder: Path, mapping: TableMapping) -> dict[str, Path]:
-    """The files of a folder by the pattern that names each; nothing if the table of the jobs is not there."""
-    there = sorted(file for file in folder.rglob("*") if file.is_file())
-    patterns = [str(mapping.table), *(join.file for join in mapping.joins)]
-    matched = {pattern: file for pattern in patterns for file in there if fnmatch(file.name, pattern)}
-    return matched if mapping.table in matched else {}
-
-
 def _joined(mapping: TableMapping, tables: dict[str, Path], path: str, where: str, digest: Digest) -> Iterator[bytes]:
-    """The table of the jobs with what others say of each job, as CSV."""
+    """The table of the jobs, with the columns from the joined tables, as CSV; `tables`: the files by pattern."""
     main = _texts(tables[str(mapping.table)], digest)
     for join in mapping.joins:
         if join.file not in tables:
@@ -51,29 +46,25 @@ def _joined(mapping: TableMapping, tables: dict[str, Path], path: str, where: st
         missing = next((name for name in (join.key, *join.sums, *join.most) if name not in other.columns), None)
         if missing is not None or join.key not in main.columns:
             raise LogError(
-                f"{printable(str(tables[join.file]))}: there is no column {missing or join.key!r} to join it by; name the file alone"
+                f"{printable(str(tables[join.file]))}: the column {missing or join.key!r}, by which it is joined, is missing;"
+                " give the table of the jobs alone"
             )
-        single = [_known(name).sum().alias(f"{join.name}.{name}") for name in join.sums]
-        single += [_known(name).max().alias(f"{join.name}.{name}") for name in join.most]
-        counts = [_known(name).count().alias(f"{join.name}.{name}.known") for name in join.sums]
-        grouped = other.group_by(join.key).agg(*single, *counts)
-        summed = [f"{join.name}.{name}" for name in join.sums]
-        grouped = grouped.with_columns(pl.when(pl.col(f"{name}.known") > 0).then(pl.col(name)).alias(name) for name in summed)
-        grouped = grouped.drop(f"{name}.known" for name in summed)
-        main = main.join(grouped, on=join.key, how="left", maintain_order="left")
+        sums = [pl.when(_known(name).count() > 0).then(_known(name).sum()).alias(f"{join.name}.{name}") for name in join.sums]
+        most = [_known(name).max().alias(f"{join.name}.{name}") for name in join.most]
+        main = main.join(other.group_by(join.key).agg(*sums, *most), on=join.key, how="left", maintain_order="left")
     whole = io.BytesIO()
     main.write_csv(whole)
     yield whole.getvalue()
 
 
 def _known(name: str) -> pl.Expr:
-    """The numbers of a column of texts, null where they are negative or none."""
+    """The numbers in a column of texts, null where they are negative or unknown."""
     number = pl.col(name).cast(pl.Float64, strict=False)
     return pl.when(number >= 0).then(number).otherwise(None)
 
 
 def _texts(file: Path, digest: Digest, columns: list[str] | None = None) -> pl.DataFrame:
-    """The columns of a CSV file, or these of them, as texts."""
+    """All or some columns of a CSV file, as texts."""
     content = b"".join(chunks_of(str(file), printable(str(file)), digest))
     try:
         table = pl.read_csv(io.BytesIO(content), infer_schema=False)

@@ -1,6 +1,6 @@
-"""LSF's `lsb.acct`: a line for each job that has finished, of fields in a fixed order.
+"""LSF's `lsb.acct`: a line for each finished job, with fields in a fixed order.
 
-Source: IBM Spectrum LSF, reference of `lsb.acct`, the record JOB_FINISH. Fields that not all versions have are not read.
+Source: IBM Spectrum LSF, reference of `lsb.acct`, the record JOB_FINISH. Fields that only some versions have are not read.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ _NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _DONE, _EXIT = 64, 32
 _KILLED = (8, 9, 14, 15)
 """exitInfo: killed by the owner or an administrator."""
-_USAGE = 19
-"""Fields of resource usage."""
+_USAGE_FIELDS = 19
 
 
 class LsfLog(JobLog):
@@ -31,7 +30,7 @@ class LsfLog(JobLog):
 
 
 class _Fields:
-    """The fields of a record, taken one by one; a field of the wrong kind is Odd, so that none is taken for another."""
+    """The fields of a record, read one by one; a field of the wrong kind raises RecordError, so that fields are not confused."""
 
     def __init__(self, line: str) -> None:
         self.tokens: list[tuple[str, bool]] = []
@@ -41,7 +40,7 @@ class _Fields:
             if match is None:
                 if not line[place:].strip():
                     break
-                raise RecordError(f"field {len(self.tokens) + 1} is no number and no text in quotes")
+                raise RecordError(f"field {len(self.tokens) + 1} must be a number or a text in quotes")
             self.tokens.append((match[1].replace('""', '"'), True) if match[1] is not None else (match[2], False))
             place = match.end()
         self.next = 0
@@ -55,8 +54,12 @@ class _Fields:
         text, quoted = self.tokens[self.next]
         self.next += 1
         if quoted != is_text:
-            raise RecordError(f"field {self.next} ({name}) is {text[:30]!r}, it must be {'a text in quotes' if is_text else 'a number'}")
+            raise RecordError(f"field {self.next} ({name}) is {text[:30]!r}; it must be {'a text in quotes' if is_text else 'a number'}")
         return text
+
+    def skip(self, *names: str) -> None:
+        for name in names:
+            self.text(name)
 
     def text(self, name: str) -> str:
         return self._take(name, True)
@@ -68,22 +71,20 @@ class _Fields:
     def number(self, name: str) -> float:
         text = self._take(name, False)
         if not _NUMBER.fullmatch(text) or len(text) > 24:
-            raise RecordError(f"field {self.next} ({name}) is {text[:30]!r}, it must be a number")
+            raise RecordError(f"field {self.next} ({name}) is {text[:30]!r}; it must be a number")
         return float(text)
 
 
-def _job(fields: _Fields) -> tuple[dict[str, float], dict[str, str]]:
-    """A record JOB_FINISH from its third field on."""
-    f = fields
+def _job(f: _Fields) -> tuple[dict[str, float], dict[str, str]]:
+    """The numbers and texts of a record JOB_FINISH, from its third field on."""
     end, job = f.whole("event time"), f.whole("jobId")
-    for name in ("userId", "options"):
-        f.number(name)
+    f.number("userId")
+    f.number("options")
     processors, submit, begin = f.whole("numProcessors"), f.whole("submitTime"), f.whole("beginTime")
     f.whole("termTime")
     start = f.whole("startTime")
     user, queue = f.text("userName"), f.text("queue")
-    for name in ("resReq", "dependCond", "preExecCmd", "fromHost", "cwd", "inFile", "outFile", "errFile", "jobFile"):
-        f.text(name)
+    f.skip("resReq", "dependCond", "preExecCmd", "fromHost", "cwd", "inFile", "outFile", "errFile", "jobFile")
     for _ in range(f.whole("numAskedHosts")):
         f.text("askedHosts")
     hosts = [f.text("execHosts") for _ in range(f.whole("numExHosts"))]
@@ -91,15 +92,15 @@ def _job(fields: _Fields) -> tuple[dict[str, float], dict[str, str]]:
     f.number("hostFactor")
     jobname = f.text("jobName")
     f.text("command")
-    usage = [f.number("resource usage") for _ in range(_USAGE)]
+    usage = [f.number("resource usage") for _ in range(_USAGE_FIELDS)]
     f.text("mailUser")
     project = f.text("projectName")
     code = f.whole("exitStatus")
     if status not in (_DONE, _EXIT):
-        raise RecordError(f"jStatus is {status}, it must be {_DONE} (done) or {_EXIT} (exit)")
+        raise RecordError(f"jStatus is {status}; it must be {_DONE} (done) or {_EXIT} (exit)")
     if not (0 < submit <= end) or (start and start > end):
-        raise RecordError(f"the times of submission, start and end are {submit}, {start} and {end}")
-    index, info, estimate = _rest(f)
+        raise RecordError(f"submission, start and end must be in this order; they are {submit}, {start} and {end}")
+    index, info, estimate = _optional_fields(f)
     slots = sum(int(match[1]) if (match := re.match(r"([0-9]{1,9})\*", host)) else 1 for host in hosts)
     used = usage[0] + usage[1] if min(usage[:2]) >= 0 else float(MISSING)
     ran = start > 0
@@ -117,35 +118,32 @@ def _job(fields: _Fields) -> tuple[dict[str, float], dict[str, str]]:
         "status": 1 if status == _DONE else 5 if killed else 0,
         "array_job": job if index > 0 else MISSING,
         "array_task": index if index > 0 else MISSING,
-        "exit_code": code >> 8 if ran and code >= 0 else MISSING,  # exitStatus is what wait() gives
+        "exit_code": code >> 8 if ran and code >= 0 else MISSING,  # exitStatus is the value from wait()
         "exit_signal": code & 0x7F if ran and code >= 0 else MISSING,
         "nodes": len({re.sub(r"^[0-9]+\*", "", host) for host in hosts}) if ran and hosts else MISSING,
     }
     return numbers, {"user": user, "group": project, "queue": queue, "executable": jobname}
 
 
-def _rest(f: _Fields) -> tuple[int, int, int]:
+def _optional_fields(f: _Fields) -> tuple[int, int, int]:
     """The index in a job array, the reason of the exit, and the estimated runtime, s, of versions that log them; else 0, 0, -1."""
     index, info, estimate = 0, 0, MISSING
     try:
         f.whole("maxNumProcessors")
-        f.text("loginShell")
-        f.text("timeEvent")
+        f.skip("loginShell", "timeEvent")
         index = max(f.whole("idx"), 0)
-        for name in ("maxRMem", "maxRSwap"):
-            f.number(name)
-        for name in ("inFileSpool", "commandSpool", "rsvId", "sla"):
-            f.text(name)
+        f.number("maxRMem")
+        f.number("maxRSwap")
+        f.skip("inFileSpool", "commandSpool", "rsvId", "sla")
         f.number("exceptMask")
-        f.text("additionalInfo")
+        f.skip("additionalInfo")
         info = f.whole("exitInfo")
-        f.text("warningAction")
+        f.skip("warningAction")
         f.number("warningTimePeriod")
-        for name in ("chargedSAAP", "licenseProject", "app", "postExecCmd"):
-            f.text(name)
+        f.skip("chargedSAAP", "licenseProject", "app", "postExecCmd")
         estimate = f.whole("runtimeEstimation")
     except RecordError:
-        if f.more():  # not a shorter record of an older version, but a damaged one
+        if f.more():  # a damaged record, not a shorter one of an older version
             raise
     return index, info, estimate
 
@@ -155,7 +153,7 @@ def _read(file: LogFile, options: ReadOptions) -> LsfLog:
     for number, text in text_lines(file, counts):
         try:
             if _EVENT.match(text) is None:
-                raise RecordError('it is no record such as "JOB_FINISH" "10.1" 1772445600 ...')
+                raise RecordError('not a record such as "JOB_FINISH" "10.1" 1772445600 ...')
             if not text.startswith('"JOB_FINISH"'):
                 counts.add(OTHER_EVENT, 1)
                 continue

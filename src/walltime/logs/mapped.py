@@ -1,8 +1,9 @@
-"""Tables, CSV or Parquet, of which a mapping says what the columns mean."""
+"""Logs from tables (CSV, Parquet, JSON) whose columns a mapping describes."""
 
 from __future__ import annotations
 
 import io
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,8 +28,8 @@ from walltime.logs.cells import (
     JOB_NUMBER,
     NO_LIMITS,
     NUMBER,
-    SAID_ZONE,
     STAMP,
+    ZONE_IN_TEXT,
     blank,
     plain_numbers,
     plain_texts,
@@ -59,12 +60,12 @@ _STEP = r"^(.+)\.(?:batch|extern|interactive|[0-9]{1,10})$"
 """The number of a step of a job, and of its job."""
 _NO_LIMITS = [float(text) for text in NO_LIMITS if NUMBER.fullmatch(text)] + [float("inf")]
 _NEVER = 2 * 86_400
-"""Times of day up to so many s since 1970 are those of what did not happen."""
+"""Times up to this many s since 1970 stand for events that did not happen."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MappedLog(JobLog):
-    """A log from a table with a mapping; `reading`: how its columns were recognised, if nobody said it."""
+    """A log from a table with a mapping; `reading`: how its columns were recognised, if no mapping was given."""
 
     format: ClassVar[str] = "mapped"
     endings: ClassVar[tuple[str, ...]] = (".csv", ".tsv", ".txt", ".parquet", ".json", ".jsonl", ".ndjson")
@@ -73,55 +74,45 @@ class MappedLog(JobLog):
 
 
 def read_table(kind: type[JobLog], file: LogFile, options: ReadOptions, mapping: TableMapping, name: str = "the mapping") -> JobLog:
-    """The log in a table. `name`: what messages call the mapping."""
+    """Return the log in a table. `name`: the mapping, in messages."""
     counts = Counts()
     is_parquet, is_json = file.head.startswith(PARQUET), holds_objects(file.head)
     zone = options.time_zone or mapping.time_zone
     bad = BadLines(file, replace(options, time_zone=zone), "record" if is_parquet or is_json else "line")
-    wanted = list(dict.fromkeys(source.column for source in mapping.columns.values() if source.column is not None))
-    if mapping.status is not None and mapping.status.column not in wanted:
-        wanted.append(mapping.status.column)
+    sources = mapping.columns.values()
+    status = [] if mapping.status is None else [mapping.status.column]
+    wanted = list(dict.fromkeys([*(source.column for source in sources if source.column is not None), *status]))
     if is_parquet or is_json:
-        tables = (_parquet if is_parquet else _json)(file, wanted, name)
+        tables = _tables_of(file, wanted, name, is_parquet)
     else:
-        tables = csv_tables(file, wanted, mapping, name, bad, counts, _whole_numbers(mapping))
-        if mapping.delimiter != ",":  # what commas and points in numbers mean is told by all rows of a column
-            tables = _all_at_once(tables)
+        texts = {*status, *(source.column for source in sources if source.text or source.pattern or source.format)}
+        tables = csv_tables(file, wanted, mapping, name, bad, counts, [column for column in wanted if column not in texts])
+        if mapping.delimiter != ",":  # all rows of a column decide the meaning of commas and points in numbers
+            tables = iter((_joined(list(tables)),))
     reader = _Reader(mapping, zone)
     for table in tables:
         try:
             bad_rows = reader.add(table)
-        except LogError as error:  # a question about all rows
+        except LogError as error:  # it concerns all rows
             raise LogError(f"{file.where}: {error}") from None
         for row, reason in bad_rows.items():
             bad.add(int(table.places[row]), reason, "")
-    good = reader.good(bad)
-    if not good.any():
-        raise LogError(nothing_left(bad, counts))
-    return reader.log(kind, bad, good, counts)
+    return reader.log(kind, bad, counts)
 
 
-def _whole_numbers(mapping: TableMapping) -> list[str]:
-    """Titles of columns that are read as numbers only."""
-    texts = {source.column for source in mapping.columns.values() if source.text or source.pattern or source.format}
-    texts |= set() if mapping.status is None else {mapping.status.column}
-    return [source.column for source in mapping.columns.values() if source.column is not None and source.column not in texts]
-
-
-def _all_at_once(tables: Iterator[CsvTable]) -> Iterator[CsvTable]:
-    """All rows in one table."""
-    parts = list(tables)
+def _joined(parts: Sequence[CsvTable]) -> CsvTable:
+    """The rows of all parts in one table."""
     columns = {}
     for name in parts[0].columns:
         several = [part.columns[name] for part in parts]
         if len({one.dtype for one in several}) > 1:
             several = [plain_texts(one) for one in several]
         columns[name] = pl.concat(several)
-    yield CsvTable(columns, np.concatenate([part.places for part in parts]))
+    return CsvTable(columns, np.concatenate([part.places for part in parts]))
 
 
 class _Column:
-    """A column that grows; whole numbers take as little memory as they need."""
+    """A column that grows; whole numbers take as little memory as possible."""
 
     def __init__(self) -> None:
         self.parts: list[Array] = []
@@ -133,13 +124,13 @@ class _Column:
         self.parts.append(values)
 
     def whole(self) -> Array:
-        """All values, of which the parts are given up."""
+        """Return all values, and release the parts."""
         parts, self.parts = self.parts, []
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 class _Part:
-    """Reads some rows of a table as a mapping says; `names`: the numbers that names have got so far."""
+    """Reads some rows of a table according to a mapping; `names`: the names so far. `ids`: the numbers of the jobs, as written."""
 
     def __init__(self, table: CsvTable, mapping: TableMapping, zone: str | None, names: Mapping[str, Names]) -> None:
         self.table, self.mapping, self.zone = table, mapping, zone
@@ -150,34 +141,29 @@ class _Part:
         self.local = np.zeros(self.rows, bool)
         self.status = unknown(self.rows)
         self.ids: pl.Series | None = None
-        """the numbers of the jobs as they are written"""
-        self._read(names)
-
-    def _read(self, names: Mapping[str, Names]) -> None:
         texts = {}
-        for name, source in self.mapping.columns.items():
+        for name, source in mapping.columns.items():
             if source.text:
                 texts[name] = self._texts(source)
             elif name in TIMES:
                 self.times[name] = self._times(name, source)
             else:
                 self.values[name] = self._numbers(name, source)
-        if self.mapping.status is not None:
-            self._read_status(self.mapping.status)
-        good = np.ones(self.rows, bool)
-        good[list(self.reasons)] = False
+        if mapping.status is not None:
+            self._read_status(mapping.status)
+        self.good = np.ones(self.rows, bool)
+        self.good[list(self.reasons)] = False
         for name, column in texts.items():
-            self.values[name] = names[name].numbers(column, good)
+            self.values[name] = names[name].numbers(column, self.good)
 
     def _bad(self, source: Source, texts: pl.Series, mask: Array, what: str) -> None:
         for row in np.flatnonzero(mask).tolist():
-            self.reasons.setdefault(row, f"{source.column} is {quoted(str(texts[row]))}, {what}")
+            self.reasons.setdefault(row, f"{source.column} is {quoted(str(texts[row]))}; {what}")
 
     def _texts(self, source: Source) -> pl.Series:
         if source.column is None:
             return pl.repeat(str(source.constant), self.rows, dtype=pl.String, eager=True)
-        column = self.table.columns[source.column]
-        texts = plain_texts(column)
+        texts = plain_texts(self.table.columns[source.column])
         if source.pattern is not None:
             texts = texts.str.extract(source.pattern).fill_null("")
         elif not source.text:
@@ -185,7 +171,7 @@ class _Part:
         return texts.set(texts.is_in(BLANK), "")
 
     def _numbers(self, name: str, source: Source) -> Array:
-        """Numbers with unit and factor, float64; -1 unknown."""
+        """Numbers with unit and factor, float64; -1 if unknown."""
         column = None if source.column is None else self.table.columns[source.column]
         scale = source.factor * (UNITS[source.unit] if name in SPANS else 1.0)
         if column is not None and column.dtype.is_numeric() and source.pattern is None:
@@ -200,19 +186,19 @@ class _Part:
         free = without_limit(texts) if name == "requested" else np.zeros(self.rows, bool)
         if name == "job_id":
             self.ids = texts
-            if bad.any():  # 17[3], 17_3 and 17.server are 17; of other names, such as 0x1f and 2026-17, nothing is known
+            if bad.any():  # 17[3], 17_3 and 17.server are 17; other names, such as 0x1f and 2026-17, are unknown
                 numbers = texts.str.extract(f"^{JOB_NUMBER}$").cast(pl.Float64, strict=False).fill_null(float(MISSING)).to_numpy()
                 values = np.where(bad, numbers, values)
                 bad[:] = False
         values[values >= 0] *= scale
         if name in SPANS and bad.any():
-            said, odd = spans(texts)
-            values = np.where(bad & ~odd, said, values)
+            durations, odd = spans(texts)
+            values = np.where(bad & ~odd, durations, values)
             bad &= odd
         return self._checked(name, source, texts, values, bad & ~free, free)
 
     def _checked(self, name: str, source: Source, texts: pl.Series, values: Array, bad: Array, free: Array) -> Array:
-        """The numbers (float64; which cells are none, and which say that there is no limit), of which those that cannot be are bad."""
+        """The numbers (float64) after checks. `bad`: cells that are not numbers, `free`: requests without a limit."""
         values[free] = NO_LIMIT
         known = SWF_BY_NAME.get(name)
         whole = known is not None and known.dtype == "int64" and known.unit != "s"
@@ -220,7 +206,7 @@ class _Part:
             values = np.where(np.abs(values - np.round(values)) < 1e-6, np.round(values), values)
         huge = values >= 2.0**53
         values[huge] = MISSING
-        self._bad(source, texts, bad | huge, f"it must be {'a length of time' if name in SPANS else 'a number'}")
+        self._bad(source, texts, bad | huge, f"it must be {'a duration' if name in SPANS else 'a number'}")
         if whole:
             self._bad(source, texts, (values != np.floor(values)) & ~bad, "it must be a whole number")
         return values
@@ -229,36 +215,24 @@ class _Part:
         column = self.table.columns[source.column] if source.column is not None else None
         if column is not None and column.dtype == pl.Datetime:
             return self._from_datetimes(column)
-        if column is not None and column.dtype.is_numeric() and source.pattern is None and source.format is None:
-            return Local.exact(self._epochs(source, column, *_read_numbers(name, column)[:2]))
         if column is not None and source.pattern is None and source.format is None:
+            if column.dtype.is_numeric():
+                return Local.exact(self._epochs(source, column, *_read_numbers(name, column)[:2]))
             usual = _usual_stamps(plain_texts(column))
             if usual is not None:
                 return self._from_datetimes(usual)
         texts = self._texts(source)
         if source.format is not None:
-            none = blank(texts)
-            written = texts.set(pl.Series(none), None)
-            has_zone = "%Z" in source.format
-            plain, form = (
-                (written.str.replace(SAID_ZONE, "UTC"), source.format.replace("%Z", "UTC")) if has_zone else (written, source.format)
-            )
-            parsed = plain.str.to_datetime(form, strict=False)
-            self._bad(source, texts, parsed.is_null().to_numpy() & ~none, f"it must be a time such as {source.format}")
-            if not has_zone:
-                return self._from_datetimes(parsed)
-            seconds = parsed.dt.epoch("s").fill_null(MISSING).to_numpy()
-            offsets = zone_offsets(written.str.extract(SAID_ZONE), self.zone)
-            return Local.exact(np.where(parsed.is_null().to_numpy(), MISSING, seconds - offsets))
+            return self._formatted_times(source, source.format, texts)
         parts = texts.str.extract_groups(_STAMP).struct.unnest()
         joined = parts.to_series(0) + "T" + parts.to_series(1) + parts.to_series(2).fill_null(":00")
         clock = joined.str.to_datetime("%Y-%m-%dT%H:%M:%S", strict=False)
-        said = parts.to_series(3)
-        own_zone = said.is_not_null().to_numpy()
+        zones = parts.to_series(3)
+        own_zone = zones.is_not_null().to_numpy()
         local = to_unix(clock, self.zone)
         seconds = clock.dt.epoch("s").fill_null(MISSING).to_numpy()
         read = clock.is_not_null().to_numpy()
-        exact = seconds - zone_offsets(said, self.zone)
+        exact = seconds - zone_offsets(zones, self.zone)
         numbers = texts.set(~texts.str.contains(_NUMBER), None).cast(pl.Float64, strict=False)
         numeric = numbers.is_not_null().to_numpy()
         unix = self._epochs(source, texts, numbers.fill_null(float(MISSING)).to_numpy(), ~(read | numeric | blank(texts)))
@@ -266,11 +240,24 @@ class _Part:
         first, last = (np.where(numeric, unix, np.where(own_zone & read, exact, times)) for times in (local.first, local.last))
         return Local(first, last, local.skipped & ~own_zone)
 
+    def _formatted_times(self, source: Source, form: str, texts: pl.Series) -> Local:
+        empty = blank(texts)
+        written = texts.set(pl.Series(empty), None)
+        has_zone = "%Z" in form
+        plain = written.str.replace(ZONE_IN_TEXT, "UTC") if has_zone else written
+        parsed = plain.str.to_datetime(form.replace("%Z", "UTC"), strict=False)
+        self._bad(source, texts, parsed.is_null().to_numpy() & ~empty, f"it must be a time such as {form}")
+        if not has_zone:
+            return self._from_datetimes(parsed)
+        seconds = parsed.dt.epoch("s").fill_null(MISSING).to_numpy()
+        offsets = zone_offsets(written.str.extract(ZONE_IN_TEXT), self.zone)
+        return Local.exact(np.where(parsed.is_null().to_numpy(), MISSING, seconds - offsets))
+
     def _epochs(self, source: Source, texts: pl.Series, numbers: Array, bad: Array) -> Array:
-        """Unix times in a unit (float64, -1 unknown), s, int64; `bad`: what is neither a number nor another time."""
+        """Unix times in s, int64, from numbers in the source's unit (float64, -1 unknown); `bad`: cells that are not times."""
         unix = np.where(numbers >= 0, np.floor(numbers * UNITS[source.unit] + 1e-6), MISSING)
         huge = unix >= 2.0**53
-        self._bad(source, texts, bad | huge, "it must be a time such as 2026-11-20 21:33:45 or seconds since 1970; or give its format")
+        self._bad(source, texts, bad | huge, "it must be a time such as 2026-11-20 21:33:45, or seconds since 1970; else give its format")
         return np.where(huge, MISSING, unix).astype(np.int64)
 
     def _from_datetimes(self, column: pl.Series) -> Local:
@@ -287,16 +274,15 @@ class _Part:
         known = [(text, status.kind_of(text)) for text in words_in_table]
         kinds = [kind if kind is not None else MISSING if text in BLANK else other for text, kind in known]
         self.status = texts.replace_strict(words_in_table, kinds, return_dtype=pl.Int64).to_numpy().copy()
-        unnamed = "which the mapping does not name; name it, or the kind of all others with status.other"
+        unnamed = "the mapping must name this state, or the kind of all other states with status.other"
         self._bad(Source(status.column), texts, self.status == -99, unnamed)
 
     def columns(self) -> tuple[dict[str, Array], Array]:
-        """The columns of a log, with `submit, eligible, start` as Unix times and `runtime, requested` in s; and whose times remain open."""
+        """Return the columns, with `submit, eligible, start` as Unix times and `runtime, requested` in s, and a mask of ambiguous times."""
         values, status = self.values, self.status
         nothing = Local.exact(unknown(self.rows))
-        spent = np.floor(values.get("runtime", unknown(self.rows))).astype(np.int64)
-        local = {name: self.times.get(name, nothing) for name in TIMES}
-        times, is_open = settle(local["submit"], local["eligible"], local["start"], local["end"], spent)
+        elapsed = np.floor(values.get("runtime", unknown(self.rows))).astype(np.int64)
+        times, is_open = settle(*(self.times.get(name, nothing) for name in TIMES), elapsed)
         if not self.mapping.relative_times and times["submit"].max(initial=MISSING) > _NEVER:
             times = {name: np.where(clock <= _NEVER, MISSING, clock) for name, clock in times.items()}
         submit, eligible, start, end = times.values()
@@ -313,7 +299,7 @@ class _Part:
 
 
 class _Reader:
-    """Reads the tables of a file as a mapping says, and makes a log of them."""
+    """Reads the tables of a file according to a mapping, and makes a log of them."""
 
     def __init__(self, mapping: TableMapping, zone: str | None) -> None:
         self.mapping, self.zone = mapping, zone
@@ -323,12 +309,11 @@ class _Reader:
         self._status, self._good = _Column(), _Column()
         self._local, self._open, self._skipped = _Column(), _Column(), _Column()
         self._ids: list[pl.Series | None] = []
-        self._steps = np.zeros(0, bool)
         self._later: dict[int, tuple[int, str]] = {}
         """Rows that are bad unless they are steps of jobs: their line or record, and the reason."""
 
     def add(self, table: CsvTable) -> dict[int, str]:
-        """Read further rows; the bad ones among them with the reasons, in order, but for those that may be steps of jobs."""
+        """Read further rows; return the reasons of bad ones by row, in order, except for those that may be steps of jobs."""
         part = _Part(table, self.mapping, self.zone, self._names)
         columns, is_open = part.columns()
         for name, values in columns.items():
@@ -337,45 +322,32 @@ class _Reader:
         self._local.add(part.local)
         self._open.add(is_open)
         self._skipped.add(np.logical_or.reduce([times.skipped for times in part.times.values()]))
-        good = np.ones(part.rows, bool)
-        good[list(part.reasons)] = False
-        self._good.add(good)
+        self._good.add(part.good)
         self._ids.append(part.ids)
-        has_texts = part.ids is not None and part.ids.dtype == pl.String
-        maybe = part.ids.str.contains(_STEP) if part.ids is not None and has_texts and part.reasons else None
         bad = {}
-        for row in sorted(part.reasons):
-            if maybe is not None and maybe[row]:
-                self._later[self.rows + row] = int(table.places[row]), part.reasons[row]
+        for row, reason in sorted(part.reasons.items()):
+            if part.ids is not None and part.ids.dtype == pl.String and re.match(_STEP, part.ids[row] or ""):
+                self._later[self.rows + row] = int(table.places[row]), reason
             else:
-                bad[row] = part.reasons[row]
+                bad[row] = reason
         self.rows += part.rows
         return bad
 
-    def good(self, bad: BadLines) -> Array:
-        """Which rows are good, after the last has been added; those that were no steps of jobs after all are added to `bad`."""
-        self._steps = _steps(self._ids, self.rows)
+    def log(self, kind: type[JobLog], bad: BadLines, counts: Counts) -> JobLog:
+        """Return the log of the good rows; rows that may have been steps of jobs, but are not, are added to `bad`."""
+        steps = _steps(self._ids, self.rows)
         self._ids = []
         for row, (place, reason) in self._later.items():
-            if not self._steps[row]:
+            if not steps[row]:
                 bad.add(place, reason, "")
-        good: Array = self._good.whole() | self._steps
-        return good
-
-    def log(self, kind: type[JobLog], bad: BadLines, good: Array, counts: Counts) -> JobLog:
-        """The log of the good rows."""
-        names = {name: numbers.texts for name, numbers in self._names.items()}
-        columns = self._chosen(bad, good, counts)
-        return make_log(kind, bad, counts, columns, names, self.mapping.header, not self.mapping.relative_times)
-
-    def _chosen(self, bad: BadLines, good: Array, counts: Counts) -> dict[str, Array]:
-        """The columns of the jobs among the good rows, counting the others and what is odd about them."""
-        kept = good & ~self._steps
-        counts.add(STEP, self._steps)
+        kept = self._good.whole() & ~steps
+        if not (kept | steps).any():
+            raise LogError(nothing_left(bad, counts))
+        counts.add(STEP, steps)
         status = self._status.whole()
-        for rule, kind_of_job in ((STILL_PENDING, STATUS["pending"]), (STILL_RUNNING, STATUS["running"])):
-            counts.add(rule, kept & (status == kind_of_job))
-            kept &= status != kind_of_job
+        for rule, number in ((STILL_PENDING, STATUS["pending"]), (STILL_RUNNING, STATUS["running"])):
+            counts.add(rule, kept & (status == number))
+            kept &= status != number
         if not kept.any():
             raise LogError(nothing_left(bad, counts))
         counts.add(AMBIGUOUS, self._open.whole() & kept)
@@ -384,11 +356,13 @@ class _Reader:
             counts.add(ZONE_UNKNOWN, self._local.whole() & kept)
         self._columns["status"].add(np.where(status >= 0, status, MISSING))
         whole = bool(kept.all())
-        return {name: column.whole() if whole else column.whole()[kept] for name, column in self._columns.items()}
+        columns = {name: column.whole() if whole else column.whole()[kept] for name, column in self._columns.items()}
+        names = {name: numbers.texts for name, numbers in self._names.items()}
+        return make_log(kind, bad, counts, columns, names, self.mapping.header, not self.mapping.relative_times)
 
 
 def _steps(numbers: Sequence[pl.Series | None], rows: int) -> Array:
-    """Which records are steps of jobs: their number is `12.batch` or `12.0`, and there is a record of 12."""
+    """Records that are steps of jobs: their number is `12.batch` or `12.0`, and there is a record of 12."""
     known = [part for part in numbers if part is not None]
     if not any(part.dtype == pl.String and part.str.contains(_STEP).any() for part in known):
         return np.zeros(rows, bool)
@@ -398,7 +372,7 @@ def _steps(numbers: Sequence[pl.Series | None], rows: int) -> Array:
 
 
 def _read_numbers(name: str, column: pl.Series) -> tuple[Array, Array, Array]:
-    """A column of numbers: its values (float64, -1 where unknown), which of them are none that a log may have, and which are no limit."""
+    """The values of a column of numbers (float64, -1 where unknown), and masks of the invalid ones and of requests without a limit."""
     values = column.cast(pl.Float64).fill_null(float(MISSING)).to_numpy().copy()
     values[np.isnan(values)] = MISSING
     free = np.isin(values, _NO_LIMITS) if name == "requested" else np.zeros(len(values), bool)
@@ -408,32 +382,25 @@ def _read_numbers(name: str, column: pl.Series) -> tuple[Array, Array, Array]:
 
 
 def _usual_stamps(texts: pl.Series) -> pl.Series | None:
-    """The times where all are such as 2026-11-20 21:33:45, or empty; None for others."""
-    none = texts == ""
-    for form, sign in (("%Y-%m-%d %H:%M:%S", " "), ("%Y-%m-%dT%H:%M:%S", "T")):
-        if (none | texts.str.contains(rf"^[0-9]{{4}}-[0-9][0-9]-[0-9][0-9]{sign}[0-9][0-9]:[0-9][0-9]:[0-9][0-9]$")).all():
-            times = texts.set(none, None).str.to_datetime(form, strict=False)
-            return times if times.null_count() == none.sum() else None
+    """The times, if all are such as 2026-11-20 21:33:45 or empty; else None."""
+    empty = texts == ""
+    for sign in (" ", "T"):
+        if (empty | texts.str.contains(rf"^[0-9]{{4}}-[0-9][0-9]-[0-9][0-9]{sign}[0-9][0-9]:[0-9][0-9]:[0-9][0-9]$")).all():
+            times = texts.set(empty, None).str.to_datetime(f"%Y-%m-%d{sign}%H:%M:%S", strict=False)
+            return times if times.null_count() == empty.sum() else None
     return None
 
 
-def _parquet(file: LogFile, wanted: Sequence[str], name: str) -> Iterator[CsvTable]:
-    content = file.content()
-    with reading_parquet(file.where):
-        titles = list(pl.read_parquet_schema(io.BytesIO(content)))
-        places_of(file, titles, wanted, name)
-        table = pl.read_parquet(io.BytesIO(content), columns=list(wanted))
-    return _tables_of(file, table)
-
-
-def _json(file: LogFile, wanted: Sequence[str], name: str) -> Iterator[CsvTable]:
-    table = frame_of(file)
-    places_of(file, table.columns, wanted, name)
-    return _tables_of(file, table.select(wanted))
-
-
-def _tables_of(file: LogFile, frame: pl.DataFrame) -> Iterator[CsvTable]:
-    """The rows in tables of `ROWS_AT_ONCE`, one at least; with numbers and times as they are, all else as texts."""
+def _tables_of(file: LogFile, wanted: list[str], name: str, is_parquet: bool) -> Iterator[CsvTable]:
+    """The rows of a Parquet or JSON file in tables of `ROWS_AT_ONCE`, at least one; numbers and times unchanged, others as texts."""
+    if is_parquet:
+        with reading_parquet(file.where):
+            places_of(file, list(pl.read_parquet_schema(io.BytesIO(file.content()))), wanted, name)
+            frame = pl.read_parquet(io.BytesIO(file.content()), columns=wanted)
+    else:
+        frame = frame_of(file)
+        places_of(file, frame.columns, wanted, name)
+        frame = frame.select(wanted)
     for series in frame:
         if not isinstance(series.dtype, pl.Datetime) and (series.dtype.is_nested() or series.dtype == pl.Binary):
             raise LogError(f"{file.where}: {series.name} holds {series.dtype}; it must hold numbers, texts or times")

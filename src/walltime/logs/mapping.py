@@ -1,4 +1,4 @@
-"""What the columns of a table mean: a mapping, from TOML or of a known format."""
+"""Mappings: the meaning of a table's columns, from a TOML file or of a known format."""
 
 from __future__ import annotations
 
@@ -16,32 +16,28 @@ from walltime.toml_file import TomlFile, to_toml
 from walltime.workload import SWF_BY_NAME
 
 TIMES = ("submit", "eligible", "start", "end")
-"""Columns that are times of day."""
+"""Columns of times."""
 SPANS = ("wait", "runtime", "requested", "cpu_time", "think_time", "soft_walltime", "time_min", "predicted")
-"""Columns that are lengths of time."""
+"""Columns of durations."""
 TEXTS = ("user", "group", "executable", "queue", "partition")
-"""Columns that are names."""
+"""Columns of names."""
 UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 STATUS = {"completed": 1, "failed": 0, "cancelled": 5, "pending": -10, "running": -11}
-"""Kinds of status: the numbers of the Standard Workload Format, and those of jobs that have not ended."""
+"""Kinds of status: the numbers of the Standard Workload Format, and two for jobs that have not ended."""
 Words = tuple[str | int, ...]
-
-
-def _pattern(text: str) -> str:
-    try:
-        groups = re.compile(text).groups
-    except re.error as error:
-        raise LogError(f"is no regular expression ({error})") from None
-    if groups != 1:
-        raise LogError("must have one group, in parentheses")
-    return text
 
 
 def _expression(text: str) -> str:
     try:
         re.compile(text)
     except (re.error, RecursionError) as error:
-        raise LogError(f"is no regular expression ({error})") from None
+        raise LogError(f"is not a regular expression ({error})") from None
+    return text
+
+
+def _pattern(text: str) -> str:
+    if re.compile(_expression(text)).groups != 1:
+        raise LogError("must have one group, in parentheses")
     return text
 
 
@@ -53,77 +49,73 @@ def _factor(number: float) -> float:
 
 @dataclass(frozen=True)
 class Source:
-    """Where the values of a column come from."""
+    """The source of a column's values."""
 
     column: str | None = None
     """its title in the table"""
     unit: Annotated[str, Key(known=tuple(UNITS))] = "s"
-    """of a length of time, or of a time in numbers"""
+    """unit of a duration, or of a time in numbers"""
     format: str | None = None
-    """of a time, as Python spells it; without it such as 2026-11-20 21:33:45, or seconds since 1970"""
+    """format of a time, as in Python; by default such as 2026-11-20 21:33:45, or seconds since 1970"""
     factor: Annotated[float, Key("times", read=_factor)] = 1.0
-    """numbers are multiplied by it"""
+    """factor by which numbers are multiplied"""
     pattern: Annotated[str | None, Key(read=_pattern)] = None
-    """the first group of this regular expression is the value"""
+    """regular expression whose first group is the value"""
     text: bool | None = None
-    """whether the values are names, as those of user, group, executable, queue and partition are without it"""
+    """whether the values are names; by default those of user, group, executable, queue and partition are"""
     constant: int | float | str | None = None
-    """in place of a column: the value of all jobs"""
+    """value of all jobs, in place of a column"""
 
     def __post_init__(self) -> None:
         if (self.column is None) == (self.constant is None):
             raise LogError("needs either a column or a constant")
 
 
-INSTEAD = {
+REPLACEMENTS = {
     "procs": "allocated_procs or requested_procs (the size of the machine is a key procs above [columns])",
     "believed": "requested",
     "job": "job_id",
 }
-"""Of names that mean something else in workloads and filters, what is meant."""
+"""The correct names of columns for names that have other meanings in workloads and filters."""
+KNOWN = (*SWF_BY_NAME, *TIMES)
 
 
-def _right_name(name: str) -> str:
+def _hint_for_name(name: str) -> str:
     lower = re.sub(r"\W+", "_", name).strip("_").lower()
-    if lower in INSTEAD:
-        return f", did you mean {INSTEAD[lower]}?"
-    known = [*SWF_BY_NAME, *TIMES]
-    near = [lower] if is_further_name(lower) or lower in known else difflib.get_close_matches(lower, known, n=1, cutoff=0.5)
-    return f", did you mean {near[0]!r}?" if near else ""
+    if lower in REPLACEMENTS:
+        return f". Did you mean {REPLACEMENTS[lower]}?"
+    near = [lower] if is_further_name(lower) or lower in KNOWN else difflib.get_close_matches(lower, KNOWN, n=1, cutoff=0.5)
+    return f". Did you mean {near[0]!r}?" if near else "; use lower case letters, digits and underscores"
 
 
-def _meant(there: Collection[str], *lacking: str) -> str:
-    """The question whether a further column was to be one of those that are lacking; empty if none is called alike.
+def _hint_for_missing(columns: Collection[str], *missing: str) -> str:
+    """A question if another column has a similar name to a missing one, else empty.
 
-    >>> _meant(["submit", "allocated_proc"], "allocated_procs", "requested_procs")
-    "; did you mean allocated_procs by 'allocated_proc'?"
+    >>> _hint_for_missing(["submit", "allocated_proc"], "allocated_procs", "requested_procs")
+    ". Did you mean allocated_procs by 'allocated_proc'?"
     """
-    for name in sorted(there):
-        near = difflib.get_close_matches(name, lacking, n=1, cutoff=0.7) if name not in SWF_BY_NAME and name not in TIMES else []
-        if near:
-            return f"; did you mean {near[0]} by {name!r}?"
-    return ""
+    near = ((name, difflib.get_close_matches(name, missing, n=1, cutoff=0.7)) for name in sorted(set(columns) - set(KNOWN)))
+    return next((f". Did you mean {match[0]} by {name!r}?" for name, match in near if match), "")
 
 
 def _sources(given: Mapping[str, str | Source]) -> dict[str, Source]:
-    """The source of each column, of which a title alone is one."""
+    """The source of each column; a title alone is a source, too."""
     sources = {}
     for name, one in given.items():
         if name == "status":
-            raise LogError("status goes into a table [status]")
-        if not (name in SWF_BY_NAME or name in TIMES or is_further_name(name)):
-            right = _right_name(name) or "; use lower case letters, digits and underscores"
-            raise LogError(f"{name!r} is no name for a column{right}", "unknown_column")
+            raise LogError("status must be a table [status]")
+        if not (name in KNOWN or is_further_name(name)):
+            raise LogError(f"{name!r} is not a valid name for a column{_hint_for_name(name)}", "unknown_column")
         source = Source(one) if isinstance(one, str) else one
         sources[name] = replace(source, text=name in TEXTS if source.text is None else source.text)
         if sources[name].text and name in (*TIMES, *SPANS):
-            raise LogError(f"{name} is a time, so it has no text = true")
+            raise LogError(f"{name} is a time; it cannot have text = true")
     return sources
 
 
 @dataclass(frozen=True)
 class Status:
-    """How jobs ended: which words of a column mean what."""
+    """How jobs ended: the words of a column by their meaning."""
 
     column: str
     """its title in the table"""
@@ -134,21 +126,16 @@ class Status:
     """not jobs yet"""
     running: Words = ()
     other: Literal["completed", "failed", "cancelled", "pending", "running"] | None = None
-    """what all other words mean; without it they are bad lines"""
-
-    @property
-    def kinds(self) -> dict[str, int]:
-        """The number of each word, as in `STATUS`."""
-        return {str(word): number for kind, number in STATUS.items() for word in getattr(self, kind)}
+    """meaning of all other words, which are bad lines without it"""
 
     def kind_of(self, text: str) -> int | None:
-        """The number of a text: by the word, else without regard to capitals, else by its first word, as in CANCELLED by 1000, CANCELLED+.
+        """Return the number (in `STATUS`) of a text: by the word, else ignoring case, else by its first word, as in CANCELLED by 1000.
 
         >>> status = Status("state", completed=("COMPLETED",), cancelled=("CANCELLED",))
         >>> status.kind_of("Completed"), status.kind_of("CANCELLED by 1000"), status.kind_of("lost")
         (1, 5, None)
         """
-        words = self.kinds
+        words = {str(word): number for kind, number in STATUS.items() for word in getattr(self, kind)}
         loose = {word.lower(): number for word, number in words.items()}
         first = re.split(r"[ +]", text.lower(), maxsplit=1)[0]
         return words.get(text, loose.get(text.lower(), loose.get(first)))
@@ -156,91 +143,88 @@ class Status:
 
 @dataclass(frozen=True)
 class About:
-    """Which published data set a mapping is for, and how a file of it is known."""
+    """The published data set that a mapping is for, and how a file of it is recognised."""
 
     title: str
     page: str
-    """where the data set is"""
+    """address of the data set"""
     source: str
-    """where its columns are described"""
+    """address of a description of its columns"""
     note: str = ""
-    """what was assumed, and what is missing"""
+    """assumptions, and missing data"""
     power: str = ""
-    """the column that has power"""
+    """the column of power"""
     size: str = ""
-    """of the files, as the source says"""
+    """size of the files, according to the source"""
     licence: str = ""
-    """or what the source asks of those who use it"""
+    """licence, or conditions of the source"""
     zenodo: int | None = None
-    """the number of its record at Zenodo, which says what its files and its licence are"""
+    """number of its record at Zenodo, which lists the files and the licence"""
     files: tuple[str, ...] = ()
-    """where its files are, if it is nowhere at Zenodo"""
+    """addresses of its files, if it is not at Zenodo"""
     marks: tuple[str, ...] = ()
-    """columns by which a table is known to be of this data set"""
+    """columns by which a table of this data set is recognised"""
     line: Annotated[str | None, Key(read=_expression)] = None
-    """in place of marks, for files without a heading: what all lines look like, a regular expression"""
+    """for files without a heading, in place of marks: a regular expression that matches all lines"""
 
 
 @dataclass(frozen=True)
 class Join:
-    """Another table of a folder that says more of the jobs, in several rows for each."""
+    """A further table of a folder, with several rows for each job."""
 
     name: str
-    """what its columns are called: `nodes.energy` is the column energy of the join nodes"""
+    """name of the join: its column energy is called `nodes.energy` if the name is nodes"""
     file: str
-    """of the folder; `*` stands for anything"""
+    """file in the folder; `*` stands for any text"""
     key: str
-    """the column by which the rows of a job are found, in both tables"""
+    """the column by which rows are matched to jobs, in both tables"""
     sums: Annotated[tuple[str, ...], Key("sum")] = ()
-    """columns of which a job gets the sum of what is known"""
+    """columns whose known values are added up for each job"""
     most: tuple[str, ...] = ()
-    """columns of which a job gets the largest value"""
+    """columns whose largest value each job gets"""
 
 
 @dataclass(frozen=True)
 class TableMapping:
-    """What the columns of a table mean; raises LogError where they do not suffice for a log."""
+    """The meaning of a table's columns; raises LogError where they do not suffice for a log."""
 
     columns: Annotated[Mapping[str, Source], Key(takes=Mapping[str, str | Source], read=_sources)]
-    """of each column of a log where it comes from: a title, or a table"""
+    """the source of each column of a log: a title, or a table"""
     status: Status | None = None
     time_zone: Annotated[str | None, Key(read=parse_zone)] = None
-    """of times without one, such as Europe/Stockholm"""
+    """time zone of times without one, such as Europe/Stockholm"""
     relative_times: bool = False
-    """whether times count from an unknown beginning"""
+    """whether times count from an unknown start"""
     procs: Annotated[int | None, Key(least=1)] = None
     """processors of the machine"""
     computer: str | None = None
-    """its name"""
+    """name of the machine"""
     delimiter: Annotated[str, Key(least=1, most=1)] = ","
-    """between the columns of CSV; a blank stands for any number of blanks"""
+    """separator of the columns of CSV; a blank stands for any number of blanks"""
     titles: tuple[str, ...] = ()
-    """of the columns, if the file has no line with them"""
+    """titles of the columns, if the file has no line with them"""
     comment: str | None = None
-    """lines that begin with it are left out"""
+    """start of lines to ignore"""
     table: str | None = None
-    """of a folder of several tables: the file with a row for each job; `*` stands for anything"""
+    """in a folder of several tables, the file with a row for each job; `*` stands for any text"""
     joins: Annotated[tuple[Join, ...], Key("join")] = ()
     """further tables of that folder"""
     about: About | None = None
 
     def __post_init__(self) -> None:
-        there = set(self.columns)
-        if "submit" not in there and not {"start", "wait"} <= there:
-            lacks = (
-                f"there is no submit (nor start and wait); a log needs the times of submission{_meant(there, 'submit', 'start', 'wait')}"
-            )
-            raise LogError(f"columns: {lacks}")
-        if "runtime" not in there and not {"start", "end"} <= there:
-            raise LogError(f"columns: there is no runtime (nor start and end){_meant(there, 'runtime', 'start', 'end')}")
-        if not {"allocated_procs", "requested_procs"} & there:
-            size = "allocated_procs", "requested_procs"
-            raise LogError(f"columns: there is neither {' nor '.join(size)}{_meant(there, *size)}")
+        needs = (
+            (("submit",), ("start", "wait"), "submit (or start and wait)"),
+            (("runtime",), ("start", "end"), "runtime (or start and end)"),
+            (("allocated_procs",), ("requested_procs",), "allocated_procs (or requested_procs)"),
+        )
+        for one, other, names in needs:
+            if not (set(one) <= self.columns.keys() or set(other) <= self.columns.keys()):
+                raise LogError(f"columns: a log needs {names}{_hint_for_missing(self.columns, *one, *other)}")
 
     def restricted(self, titles: Collection[str]) -> TableMapping:
-        """The mapping without the columns that a table with these titles does not have; raises LogError if it does not suffice.
+        """Return the mapping without the columns that a table with these titles lacks; raises LogError if the rest does not suffice.
 
-        A title may have other capital letters and signs than the mapping's.
+        Case and punctuation of titles are ignored.
         """
         by_plain = {plain_title(title): title for title in reversed(list(titles))} | {title: title for title in titles}
 
@@ -257,13 +241,13 @@ class TableMapping:
 
     @property
     def header(self) -> dict[str, str]:
-        """What it says of the machine, under the keys of a header."""
-        said = {"MaxProcs": self.procs, "Computer": self.computer and " ".join(self.computer.split())}
-        return {key: str(value) for key, value in said.items() if value}
+        """The machine's size and name, under the keys of a header."""
+        facts = {"MaxProcs": self.procs, "Computer": self.computer and " ".join(self.computer.split())}
+        return {key: str(value) for key, value in facts.items() if value}
 
 
 def plain_title(title: str) -> str:
-    """A title without capital letters and signs.
+    """Return a title in lower case, letters and digits only.
 
     >>> plain_title("Job ID")
     'jobid'
@@ -272,7 +256,7 @@ def plain_title(title: str) -> str:
 
 
 def as_text(mapping: TableMapping) -> str:
-    """The mapping as a TOML file."""
+    """Return the mapping as a TOML file."""
     plain = {
         name: replace(source, text=None if source.text == (name in TEXTS) else source.text) for name, source in mapping.columns.items()
     }

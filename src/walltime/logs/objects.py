@@ -1,4 +1,4 @@
-"""Tables of objects, and Parquet: JSON, HTCondor's class ads, lines such as `JobId=17 JobState=FAILED`; what is nested becomes columns."""
+"""Tables from Parquet, JSON, HTCondor's class ads, and lines such as `JobId=17 JobState=FAILED`; nested values become columns."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 else:
     pl = LaterModule("polars")
 
-_BESIDE = 3
-"""With so many words beside a list of objects, an object is a job and no file of jobs."""
+_JOB_FIELDS = 3
+"""Least number of simple values by which an object is a job, rather than a file of jobs."""
 _DEEPEST = 6
-"""How deep objects and lists in JSON are looked into."""
+"""Greatest depth of nested objects and lists in JSON that become columns."""
 _NAMED_OBJECTS = re.compile(rb'\A\s*+\{\s*+"[^"\n]{1,100}+"\s*+:\s*+\{')
 _CLASS_ADS = re.compile(rb"\A(?:\s*+\*\*\*[^\n]*+\n)?+\s*+(?:[A-Za-z]\w*+ = [^\n]*+\r?\n){5}")
 _FIRST_PAIR = re.compile(rb"[A-Za-z]\w*+=\S")
@@ -30,7 +30,7 @@ _PAIR = re.compile(r"(?:^|(?<=\s))([A-Za-z][\w:/.@-]*)=(.*?)(?=\s[A-Za-z][\w:/.@
 
 
 def holds_objects(head: bytes) -> bool:
-    """Whether this is the beginning of JSON lines, an array of objects, HTCondor's class ads, or pairs as of `scontrol show job`."""
+    """Return whether a file starts with JSON lines, an array of objects, HTCondor's class ads, or pairs as from `scontrol show job`."""
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if _CLASS_ADS.match(start):
         return True
@@ -41,7 +41,7 @@ def holds_objects(head: bytes) -> bool:
 
 
 def frame_of(file: LogFile, rows: int | None = None) -> pl.DataFrame:
-    """The table in a Parquet or JSON file, or its first rows. Raises LogError."""
+    """Return the table in a Parquet or JSON file, or its first rows. Raises LogError."""
     if file.head.startswith(PARQUET):
         with reading_parquet(file.where):
             return pl.read_parquet(io.BytesIO(file.content()), n_rows=rows)
@@ -56,9 +56,9 @@ def frame_of(file: LogFile, rows: int | None = None) -> pl.DataFrame:
 
 
 def _flat(table: pl.DataFrame) -> pl.DataFrame:
-    """The table with columns in place of objects and lists.
+    """The table with columns for the parts of objects and lists.
 
-    `a.b` is the entry b of an object, `a.first`, `a.last` and `a.count` are of a list, `a.b.count` counts lists b in a list of objects.
+    `a.b` is the entry b of an object; `a.first`, `a.last` and `a.count` describe a list; `a.b.count` counts lists b in a list of objects.
     """
     for _ in range(_DEEPEST):
         if not any(isinstance(series.dtype, pl.Struct | pl.List) for series in table):
@@ -93,16 +93,16 @@ def _table_of_objects(content: bytes) -> pl.DataFrame:
         if content[:1] == b"[":
             return pl.read_json(io.BytesIO(content), infer_schema_length=None)
         table = pl.read_ndjson(io.BytesIO(content), infer_schema_length=None)
-    except pl.exceptions.ComputeError:  # values of several kinds in one column, or one object of many lines
+    except pl.exceptions.ComputeError:  # values of several kinds in a column, or an object on several lines
         rows = json.loads(content) if content[:1] == b"[" else _document(content)
         if not rows or not all(isinstance(row, dict) for row in rows):
             raise
         return _of_rows(rows)
-    return _within(table, content) if len(table) == 1 else table
+    return _table_in_object(table, content) if len(table) == 1 else table
 
 
 def _document(content: bytes) -> list[Any]:
-    """The jobs in JSON lines, or in one object, which may be written in many lines."""
+    """The jobs in JSON lines, or in one object, which may span several lines."""
     try:
         whole = json.loads(content)
     except ValueError:
@@ -111,19 +111,19 @@ def _document(content: bytes) -> list[Any]:
 
 
 def _jobs_in(whole: Any) -> list[dict[str, Any]]:
-    """The jobs that an object holds as a list of objects, or as objects under their names as `qstat -f -F json` does; empty if none is."""
+    """The jobs in an object: in a list of objects, or in an object with their names as keys, as from `qstat -f -F json`; else empty."""
     if not isinstance(whole, dict):
         return []
     lists = []
     for value in whole.values():
         if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
             lists.append(value)
-        elif isinstance(value, dict) and value and all(isinstance(one, dict) and len(one) >= _BESIDE for one in value.values()):
+        elif isinstance(value, dict) and value and all(isinstance(one, dict) and len(one) >= _JOB_FIELDS for one in value.values()):
             lists.append([{"job_id": name, **one} for name, one in value.items()])
     if len(lists) != 1:
         return []
     profiles = whole.get("profiles")
-    if isinstance(profiles, dict):  # of Batsim's workloads: those that last a given time
+    if isinstance(profiles, dict):  # Batsim's workloads: profiles of a fixed duration
         for job in lists[0]:
             profile = profiles.get(str(job.get("profile")))
             job["runtime"] = profile.get("delay") if isinstance(profile, dict) else None
@@ -131,7 +131,7 @@ def _jobs_in(whole: Any) -> list[dict[str, Any]]:
 
 
 def _of_rows(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
-    """The table of these objects; a column of values of several kinds holds them as texts."""
+    """The table of these objects; values of several kinds in a column become texts."""
     columns = []
     for name in dict.fromkeys(name for row in rows for name in row):
         values = [row.get(name) for row in rows]
@@ -139,14 +139,14 @@ def _of_rows(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
             column = pl.Series(name, values, strict=False)
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException, TypeError, ValueError, OverflowError):
             column = None
-        if column is None or column.dtype == pl.Object:  # which polars takes where it knows no kind for all values
+        if column is None or column.dtype == pl.Object:  # the type that polars uses if it has none for all values
             column = pl.Series(name, [None if one is None else json.dumps(one) for one in values], pl.String)
         columns.append(column)
     return pl.DataFrame(columns)
 
 
 def _class_ads(content: bytes) -> pl.DataFrame:
-    """The class ads that `condor_history -long` prints, or that HTCondor's file of its history holds: lines such as `Owner = "ann"`."""
+    """The class ads from `condor_history -long`, or from HTCondor's history file: lines such as `Owner = "ann"`."""
     rows: list[dict[str, str]] = [{}]
     for line in content.decode("utf-8", "replace").splitlines():
         name, sign, value = line.partition(" = ")
@@ -158,7 +158,7 @@ def _class_ads(content: bytes) -> pl.DataFrame:
 
 
 def _pairs(content: bytes) -> pl.DataFrame:
-    """The records of Slurm's file of completed jobs, or of `scontrol show job`, on one or several lines: `JobId=17 UserId=ann(1001)`."""
+    """The records of Slurm's file of completed jobs, or from `scontrol show job`, on one or several lines: `JobId=17 UserId=ann(1001)`."""
     rows: list[dict[str, str]] = []
     first = None
     for line in content.decode("utf-8", "replace").splitlines():
@@ -171,7 +171,7 @@ def _pairs(content: bytes) -> pl.DataFrame:
 
 
 def _named_objects(content: bytes) -> pl.DataFrame | None:
-    """The table in an object of objects: those of jobs under their numbers, or of columns under their titles; None for JSON lines."""
+    """The table in an object of objects, which are jobs with their numbers as keys, or columns with their titles; None for JSON lines."""
     try:
         whole = json.loads(content)
     except ValueError:
@@ -185,11 +185,11 @@ def _named_objects(content: bytes) -> pl.DataFrame | None:
     return pl.DataFrame(rows, strict=False) if len({tuple(one) for one in whole.values()}) == 1 else None
 
 
-def _within(table: pl.DataFrame, content: bytes) -> pl.DataFrame:
-    """The table that a single object holds: as a list of objects beside a few words, or as a list of each column."""
+def _table_in_object(table: pl.DataFrame, content: bytes) -> pl.DataFrame:
+    """The table in a single object: a list of objects and few other values, or a list for each column."""
     kinds = table.schema
     lists = [name for name, kind in kinds.items() if isinstance(kind, pl.List) and isinstance(kind.inner, pl.Struct)]
-    if len(lists) == 1 and sum(not kind.is_nested() for kind in kinds.values()) < _BESIDE:
+    if len(lists) == 1 and sum(not kind.is_nested() for kind in kinds.values()) < _JOB_FIELDS:
         return table.select(pl.col(lists[0]).explode()).unnest(lists[0]) if "profiles" not in kinds else _of_rows(_document(content))
     if all(isinstance(kind, pl.List) for kind in kinds.values()) and len({len(one[0]) for one in table}) == 1:
         return table.explode(table.columns)

@@ -1,4 +1,4 @@
-"""Accounting files of OpenPBS, PBS Professional and Torque: a line for each event in the life of a job, of which the end says it all.
+"""Accounting files of OpenPBS, PBS Professional and Torque: a line for each event of a job; the line of its end describes the job.
 
 Sources: OpenPBS Administrator's Guide, Accounting Log; Torque Administrator's Guide, Accounting Records.
 """
@@ -7,23 +7,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import ClassVar
 
 from walltime.logs.batch_systems import FIRST_LINES, OTHER_EVENT, Counts, JobRows, RecordError, text_lines, whole
 from walltime.logs.input import LogFile
-from walltime.logs.joblog import BadLines, JobLog, LogFormat, ReadOptions
-from walltime.logs.rules import Rule
+from walltime.logs.joblog import BadLines, JobLog, LogFormat, ReadOptions, Rule
 from walltime.workload import MISSING
 
-ARRAY_SUMMARY = Rule("array_summary", "drop", "The record of a job array as a whole, such as 12[]; its jobs have their own.")
+ARRAY_SUMMARY = Rule("array_summary", "drop", "The record is of a job array as a whole, such as 12[]; its jobs have their own.")
 USED_DIFFERS = Rule(
-    "walltime_differs", "notice", "The wall-clock time that was charged differs by over a minute from that from start to end, the runtime."
+    "walltime_differs", "notice", "The charged wall-clock time differs by over a minute from the runtime, the time from start to end."
 )
 _LINE = re.compile(r"((?:[0-9]{2}/){2}[0-9]{4} (?:[0-9]{2}:){2}[0-9]{2}(?:\.[0-9]+)?);([A-Za-z]{1,2});([^;]*);(.*)", re.DOTALL)
 _HEAD = re.compile(rb"\A" + FIRST_LINES + rb"(?:[0-9]{2}/){2}[0-9]{4} (?:[0-9]{2}:){2}[0-9]{2}(?:\.[0-9]+)?;[A-Za-z]{1,2};[^;\n]*;")
 _ITEM = re.compile(r"""(?:^|\s)([A-Za-z_][\w.]*)=("[^"]*"(?=\s|$)|'[^']*'(?=\s|$)|.*?)(?=\s+[A-Za-z_][\w.]*=|\s*$)""", re.DOTALL)
 _KEY = re.compile(r"[A-Za-z_][\w.]*")
-_MOST_KEYS = 1000
 _ID = re.compile(r"([0-9]{1,15})(?:\[([0-9]{0,9})\])?(?:\.\S*)?")
 _SPENT = re.compile(r"(?:(?:([0-9]{1,6}):)?([0-9]{1,9}):)?([0-9]{1,9}):([0-9]{1,2})(?:\.[0-9]+)?")
 _SIZE = re.compile(r"([0-9]{1,18})([kmgtp]?)[bw]?", re.IGNORECASE)
@@ -40,13 +39,13 @@ class PbsLog(JobLog):
 
 
 def _items(text: str) -> dict[str, str]:
-    """The items `key=value`; a value may contain blanks. Raises Odd if one that matters occurs twice, as it may then be part of a text."""
+    """The items `key=value`; a value may contain blanks. Raises RecordError if an essential one occurs twice: it may be part of a text."""
     if '"' not in text and "'" not in text:
         parts = [part.split("=", 1) for part in text.split(" ")]
         if all(len(part) == 2 for part in parts):
             plain: dict[str, str] = dict(parts)
-            if len(plain) == len(parts) and (plain.keys() <= _SEEN or _are_keys(plain)):
-                return plain  # by far most records: no value has a blank in it
+            if len(plain) == len(parts) and all(map(_is_key, plain)):
+                return plain  # the most frequent case: no value has a blank in it
     items: dict[str, str] = {}
     for match in _ITEM.finditer(text):
         key, value = match[1], match[2]
@@ -56,23 +55,14 @@ def _items(text: str) -> dict[str, str]:
     return items
 
 
-_SEEN: set[str] = set()
-"""Keys that were seen to be ones, so that they need not be looked at again."""
-
-
-def _are_keys(items: Mapping[str, str]) -> bool:
-    if not all(map(_KEY.fullmatch, items)):
-        return False
-    if len(_SEEN) < _MOST_KEYS:
-        _SEEN.update(items)
-    return True
+@lru_cache(1000)
+def _is_key(text: str) -> bool:
+    return _KEY.fullmatch(text) is not None
 
 
 def _spent(text: str | None, name: str) -> int:
-    """A time such as 26:00:00 or 90, in s; -1 if missing."""
-    if text is None or text == "":
-        return MISSING
-    match = _SPENT.fullmatch(text)
+    """A duration such as 26:00:00 or 90, in s; -1 if missing."""
+    match = _SPENT.fullmatch(text or "")
     if match is None:
         return whole(text, name)
     days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
@@ -85,7 +75,7 @@ def _kilobytes(text: str | None) -> float:
 
 
 def chunks(text: str, resource: str) -> int:
-    """The number of a resource in a selection such as `2:ncpus=4+1:ncpus=1`, or in nodes of Torque such as `2:ppn=4+n7`; -1 if none.
+    """Return the amount of a resource in a selection such as `2:ncpus=4+1:ncpus=1`, or in Torque's nodes, `2:ppn=4+n7`; -1 if none.
 
     >>> chunks("2:ncpus=4+1:ncpus=1:mem=1gb", "ncpus"), chunks("2:ppn=4+n7", "ppn"), chunks("3", "ppn"), chunks("3", "ngpus")
     (9, 9, 3, -1)
@@ -99,12 +89,12 @@ def chunks(text: str, resource: str) -> int:
         if value.isascii() and value.isdecimal() and len(value) < 10:
             total, named = total + count * int(value), True
         elif resource in ("ncpus", "ppn"):
-            total += count  # one each where nothing is said
+            total += count  # one each by default
     return total if named or (total and resource in ("ncpus", "ppn")) else MISSING
 
 
 def _allocated(items: Mapping[str, str]) -> int:
-    """Processors of the nodes that the job had: of exec_vnode, else resources_used.ncpus, else the places in exec_host."""
+    """Allocated processors: from exec_vnode, else from resources_used.ncpus, else the slots in exec_host."""
     vnodes = re.findall(r"ncpus=([0-9]{1,9})", items.get("exec_vnode", ""))
     if vnodes:
         return sum(map(int, vnodes))
@@ -139,14 +129,14 @@ def _job(identity: str, items: Mapping[str, str], cancelled: bool) -> tuple[dict
     """The numbers and texts of a job that has ended, and whether its charged time differs from its runtime."""
     match = _ID.fullmatch(identity)
     if match is None:
-        raise RecordError(f"{identity[:30]!r} is no number of a job")
+        raise RecordError(f"{identity[:30]!r} is not a job number")
     base, index = int(match[1]), match[2]
     times = {name: whole(items.get(name), name) for name in ("ctime", "qtime", "etime", "start", "end")}
     start, end = times["start"], times["end"]
     if start < 0 or end < 0:
-        raise RecordError(f"there is no {'start' if start < 0 else 'end'}")
+        raise RecordError(f"{'start' if start < 0 else 'end'} is missing")
     if end < start:
-        raise RecordError(f"end is {end}, before the start {start}")
+        raise RecordError(f"end is {end}; it must not be before the start, {start}")
     allocated, requested = _allocated(items), _requested(items)
     processors = max(allocated if allocated > 0 else requested, 1)
     used = _spent(items.get("resources_used.walltime"), "resources_used.walltime")
@@ -155,7 +145,7 @@ def _job(identity: str, items: Mapping[str, str], cancelled: bool) -> tuple[dict
     code = items.get("Exit_status", "")
     known = re.fullmatch(r"-?[0-9]{1,6}", code) is not None
     if code and not known:
-        raise RecordError(f"Exit_status is {code[:30]!r}, it must be a whole number")
+        raise RecordError(f"Exit_status is {code[:30]!r}; it must be a whole number")
     numbers = {
         "job_id": base if index is None else MISSING,
         "submit": times["ctime"] if times["ctime"] >= 0 else times["qtime"],
@@ -170,7 +160,9 @@ def _job(identity: str, items: Mapping[str, str], cancelled: bool) -> tuple[dict
         "requested_memory": asked / max(requested, 1) if asked >= 0 else MISSING,
         "status": MISSING if not known else 1 if int(code) == 0 else 5 if cancelled else 0,
         "nodes": whole(items.get("Resource_List.nodect"), "Resource_List.nodect"),
-        "gpus": _gpus(items),
+        "gpus": whole(items["Resource_List.ngpus"], "Resource_List.ngpus")
+        if "Resource_List.ngpus" in items
+        else chunks(items.get("Resource_List.select", ""), "ngpus"),
         "array_job": base if index is not None else MISSING,
         "array_task": int(index) if index else MISSING,
         "exit_code": int(code) if known and int(code) >= 0 else MISSING,
@@ -186,12 +178,6 @@ def _job(identity: str, items: Mapping[str, str], cancelled: bool) -> tuple[dict
     return numbers, texts, used >= 0 and abs(used - (end - start)) > 60
 
 
-def _gpus(items: Mapping[str, str]) -> int:
-    if "Resource_List.ngpus" in items:
-        return whole(items["Resource_List.ngpus"], "Resource_List.ngpus")
-    return chunks(items.get("Resource_List.select", ""), "ngpus")
-
-
 def _read(file: LogFile, options: ReadOptions) -> PbsLog:
     counts, bad, rows = Counts(), BadLines(file, options), JobRows()
     deleted: set[str] = set()
@@ -199,7 +185,7 @@ def _read(file: LogFile, options: ReadOptions) -> PbsLog:
         text = line.strip()
         match = _LINE.fullmatch(text)
         if match is None:
-            bad.add(number, "it is no record such as 03/02/2026 10:00:00;E;12.server;user=...", text)
+            bad.add(number, "not a record such as 03/02/2026 10:00:00;E;12.server;user=...", text)
             continue
         event, identity = match[2].upper(), match[3]
         if event != "E":

@@ -1,6 +1,6 @@
 """The accounting file of Grid Engine: Sun's, Son of, Univa's, Altair's.
 
-Its fields are described by the manual page accounting(5), such as that at https://gridscheduler.sourceforge.net/htmlman/htmlman5/accounting.html
+Source: manual page accounting(5), such as https://gridscheduler.sourceforge.net/htmlman/htmlman5/accounting.html
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from walltime.logs.joblog import JobLog, LogFormat, ReadOptions
 from walltime.logs.mapped import read_table
 from walltime.logs.mapping import Source, Status, TableMapping
 
-NAMES = (
+FIELDS = (
     "qname hostname group owner job_name job_number account priority submission_time start_time end_time failed exit_status ru_wallclock"
     " ru_utime ru_stime ru_maxrss ru_ixrss ru_ismrss ru_idrss ru_isrss ru_minflt ru_majflt ru_nswap ru_inblock ru_oublock ru_msgsnd"
     " ru_msgrcv ru_nsignals ru_nvcsw ru_nivcsw project department granted_pe slots task_number cpu mem io category iow pe_taskid maxvmem"
     " arid ar_submission_time"
 )
-"""Of the fields, as the manual page has them; later versions have more behind these, earlier ones fewer."""
+"""The fields according to the manual page; later versions append fields, earlier ones have fewer."""
 _RECORD = re.compile(
     rb"^[\w.@-]+:[^:\n]*(?::[^:\n]*){3}:[0-9]{1,10}:[^:\n]*:-?[0-9]{1,6}(?::[0-9]{1,13}){3}(?::[0-9]{1,4}){2}(?::[^:\n]*){26,}\r?$",
     re.MULTILINE,
@@ -33,11 +33,10 @@ class SgeLog(JobLog):
     endings: ClassVar[tuple[str, ...]] = ()
 
 
-def sge_mapping(head: bytes) -> TableMapping:
-    """What the fields mean of an accounting file that begins so: how many a record has, and whether its times are in milliseconds."""
-    record = _RECORD.search(head)
+def _read(file: LogFile, options: ReadOptions) -> JobLog:
+    record = _RECORD.search(file.head)
     fields = [] if record is None else record[0].decode("utf-8", "replace").split(":")
-    names = NAMES.split()
+    names = FIELDS.split()
     titles = (*names[: len(fields)], *(f"field{number}" for number in range(len(names) + 1, len(fields) + 1)))
     unit = "ms" if any(len(text) > 11 for text in fields[8:11]) else "s"
     columns = {
@@ -54,12 +53,9 @@ def sge_mapping(head: bytes) -> TableMapping:
         "queue": Source("qname", text=True),
         "parallel_environment": Source("granted_pe", text=True),
     }
-    return TableMapping(columns, Status("exit_status", completed=("0",), other="failed"), delimiter=":", titles=titles, comment="#")
-
-
-def _read(file: LogFile, options: ReadOptions) -> JobLog:
-    return read_table(SgeLog, file, options, sge_mapping(file.head), "the accounting file of Grid Engine")
+    mapping = TableMapping(columns, Status("exit_status", completed=("0",), other="failed"), delimiter=":", titles=titles, comment="#")
+    return read_table(SgeLog, file, options, mapping, "the accounting file of Grid Engine")
 
 
 SGE = LogFormat("sge", "Grid Engine's accounting", (), _RECORD, _read)
-"""The accounting file of Grid Engine, recognised by its records."""
+"""The accounting file of Grid Engine."""

@@ -1,21 +1,20 @@
-"""Logs in the Standard Workload Format 2.2: read with all fields and comments, converted to a workload, written back."""
+"""Logs in the Standard Workload Format 2.2: read with all fields and comments, and written."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
 
 from walltime.errors import LogError, WorkloadError
 from walltime.files import whole_file
-from walltime.logs.header import Header, declared_fields
+from walltime.logs.header import Header, declared_fields, with_max_procs
 from walltime.logs.input import LogFile
-from walltime.logs.joblog import JobLog, LogFormat, ReadOptions, is_further_name
-from walltime.logs.rules import Rule
+from walltime.logs.joblog import JobLog, LogFormat, ReadOptions, Rule, is_further_name
 from walltime.logs.swf_text import (
     BY_VALUES,
     DERIVED,
@@ -38,8 +37,8 @@ from walltime.workload import MISSING, SWF_BY_NAME, Workload
 Array = np.ndarray
 ENDINGS = (".swf",)
 _ROWS_AT_ONCE = 8192
-_LOOKED_AT = 200
-"""Lines at the beginning of a file by which it is known not to be in this format."""
+_TESTED_LINES = 200
+"""Number of lines by which files of other formats are recognised."""
 _NUMBERED = re.compile(r"field[0-9]{1,3}")
 _BLANKS = " \t\r\x0b\x0c"
 
@@ -50,14 +49,14 @@ MORE_FIELDS = Rule(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SwfLog(JobLog):
-    """A log as in its file; two logs are equal if their comments and all fields are.
+    """A log in the Standard Workload Format; two logs are equal if their comments and all fields are.
 
     `columns`: the fields by name (see `walltime.workload.SWF_COLUMNS`), one entry per record in the order of the file,
     read-only; int64, or float64 if a value is fractional. A field that is -1 (unknown) everywhere is not stored, but `column`
-    returns it. `comments`: every line that starts with `;`, including the header. `further`: the names of the fields beyond the
-    18th, in order, if the lines have more; a field that has texts is a column of names. `layout`: the known layout of these fields, such
-    as `MetaCentrum/CERIT`, or nothing. `fields`: what each of these fields is, and how that is known. `bad_lines`: the skipped lines.
-    `sha256`: checksum of the file as stored, compressed or not.
+    returns it. `comments`: all lines that start with `;`, including the header. `further`: the names of the fields beyond the
+    18th, in order, if there are any; a field with texts is a column of names. `layout`: the known layout of these fields, such
+    as `MetaCentrum/CERIT`, or empty. `fields`: a sentence on each of these fields, with the source of its name. `bad_lines`: the skipped
+    lines. `sha256`: checksum of the file as stored, compressed or not.
 
     Raises LogError if the columns differ in length or contain invalid values.
     Source: https://www.cs.huji.ac.il/labs/parallel/workload/swf.html
@@ -106,13 +105,18 @@ class SwfLog(JobLog):
         """The comment lines before the first record, as in the file."""
         return tuple(comment.text for comment in self.comments if comment.record == 0)
 
+    def with_header(self, lines: Sequence[str]) -> SwfLog:
+        """Return the log with these lines before its first record."""
+        body = (comment for comment in self.comments if comment.record)
+        return replace(self, comments=(*(Comment(0, line) for line in lines), *body))
+
     @property
     def further_columns(self) -> tuple[str, ...]:
-        """Names of the fields beyond the 18th, and of what their texts say."""
+        """Names of the fields beyond the 18th, and of the columns derived from them."""
         return tuple(dict.fromkeys([*self.further, *super().further_columns]))
 
     def may_have(self, name: str) -> bool:
-        """Whether a column may have this name."""
+        """Return whether a column may have this name."""
         further = name in self.further or (bool(self.layout) and name in DERIVED)
         return name in SWF_BY_NAME or (further and super().may_have(name))
 
@@ -121,33 +125,25 @@ class SwfLog(JobLog):
 
         The file appears when it is complete, and the same log always gives the same bytes. Raises OutputError.
         """
-        with whole_file(path) as file:
-            for piece in self._pieces():
-                file.write(piece.encode())
-
-    def _pieces(self) -> Iterator[str]:
         done = 0
-        for comment in self.comments:
-            yield from self._rows(done, comment.record)
-            yield f"{comment.text}\n"
-            done = comment.record
-        yield from self._rows(done, self.records)
-
-    def _rows(self, first: int, last: int) -> Iterator[str]:
-        for start in range(first, last, _ROWS_AT_ONCE):
-            stop = min(start + _ROWS_AT_ONCE, last)
-            fields = [_tokens(self.columns.get(name), start, stop, self.names.get(name)) for name in (*SWF_BY_NAME, *self.further)]
-            yield "\n".join(map(" ".join, zip(*fields, strict=True))) + "\n"
+        with whole_file(path) as file:
+            for comment in (*self.comments, Comment(self.records, "")):
+                for start in range(done, comment.record, _ROWS_AT_ONCE):
+                    stop = min(start + _ROWS_AT_ONCE, comment.record)
+                    fields = [_tokens(self.columns.get(name), start, stop, self.names.get(name)) for name in (*SWF_BY_NAME, *self.further)]
+                    file.write(("\n".join(map(" ".join, zip(*fields, strict=True))) + "\n").encode())
+                done = comment.record
+                file.write(f"{comment.text}\n".encode() if comment.text else b"")
 
 
 def read_swf(path: str | os.PathLike[str], *, skip_bad_lines: bool = False) -> SwfLog:
-    r"""Read a log in the Standard Workload Format, plain or gzip, whatever its name.
+    r"""Read a log in the Standard Workload Format, plain or gzip, with any file name.
 
     `skip_bad_lines` skips invalid lines and lists them in `bad_lines`.
 
     Fields beyond the 18th, as in newer logs, are columns named in the header (`; Field 19: nodes`, or `; Fields:` with all
-    names), or else `field19`, `field20`, ...; a line without them has -1 there. They may be texts; those of the known layouts
-    (`walltime.logs.swf_text`) are also read: how many nodes a job has, and how many processors on each.
+    names), or else `field19`, `field20`, ...; a line without them has -1 there. They may be texts. The known layouts
+    (`walltime.logs.swf_text`) also give the number of nodes of a job and of processors on each.
 
     Raises LogError, one line that starts with `FILE:LINE:`, if a line has fewer than 18 fields, a field is not a finite number
     (or not whole, if the field is a count), or a submit time, runtime or requested time is negative but not -1; and if the file
@@ -172,88 +168,69 @@ def _read(file: LogFile, options: ReadOptions) -> SwfLog:
     numbered = {field_column(number).name: name for number, name in enumerate(further, FIELDS + 1)}
     layout = layout_of(text.names)
     for field_name, texts in text.names.items():
-        own = None
+        found = None
         if layout is not None:
-            own = "descriptor" if field_name == layout[1] else name_by_content(texts)
-        if numbered[field_name] == field_name and own is not None and own not in numbered.values():
-            numbered[field_name] = own
-    columns = {numbered.get(name, name): values for name, values in text.columns.items()}
-    names = {numbered[name]: texts for name, texts in text.names.items()}
-    declared = set(further)
-    noticed: dict[str, int] = {}
-    said: dict[str, Array] = {}
+            found = "descriptor" if field_name == layout[1] else name_by_content(texts)
+        if numbered[field_name] == field_name and found is not None and found not in numbered.values():
+            numbered[field_name] = found
+    columns = dict(text.columns)
+    derived: dict[str, Array] = {}
+    counts: dict[str, int] = {}
     if layout is not None:
-        said = layout[0].columns_of(text.columns[layout[1]], text.names[layout[1]])
+        derived = layout[0].columns_of(text.columns[layout[1]], text.names[layout[1]])
+        unknown = np.full(text.records, MISSING)
         if layout[0].numbers:
-            columns, numbered = _named_by_values(columns, numbered, said["nodes"])
-        counts = {DESCRIPTOR_DIFFERS.name: _differ(columns, said["nodes"] * said["procs_per_node"])}
-        if "node_list" in names:
-            listed = nodes_listed(columns["node_list"], names["node_list"])
-            counts[NODE_LIST_DIFFERS.name] = int(np.count_nonzero((listed >= 0) & (said["nodes"] >= 0) & (listed != said["nodes"])))
-        noticed = {name: count for name, count in counts.items() if count}
-        columns |= {name: values for name, values in said.items() if name not in columns}
+            for field_name in [field_name for field_name, name in numbered.items() if field_name == name and name in columns]:
+                found = name_by_values(columns[field_name], derived["nodes"], columns.get("requested", unknown))
+                if found is not None and found not in numbered.values():
+                    numbered[field_name] = found
+        requested, allocated = columns.get("requested_procs", unknown), columns.get("allocated_procs", unknown)
+        procs = np.where(requested > 0, requested, allocated)
+        of_descriptors = derived["nodes"] * derived["procs_per_node"]
+        counts[DESCRIPTOR_DIFFERS.name] = int(np.count_nonzero((procs > 0) & (of_descriptors > 0) & (procs != of_descriptors)))
+    columns = {numbered.get(name, name): values for name, values in columns.items()}
+    names = {numbered[name]: texts for name, texts in text.names.items()}
+    if derived and "node_list" in names:
+        listed = nodes_listed(columns["node_list"], names["node_list"])
+        counts[NODE_LIST_DIFFERS.name] = int(np.count_nonzero((listed >= 0) & (derived["nodes"] >= 0) & (listed != derived["nodes"])))
+    columns |= {name: values for name, values in derived.items() if name not in columns}
     return SwfLog(
         text.records,
         columns,
         tuple(text.comments),
         tuple(numbered.values()),
         "" if layout is None else layout[0].name,
-        tuple(_fields_said(numbered, declared, columns, names, said)),
+        tuple(_field_notes(numbered, set(further), columns, names, derived)),
         names=names,
         bad_lines=tuple(text.bad_lines),
         path=file.path,
         sha256=file.sha256,
-        noticed=noticed,
+        noticed={name: count for name, count in counts.items() if count},
     )
 
 
-def _named_by_values(columns: dict[str, Array], numbered: dict[str, str], nodes: Array) -> tuple[dict[str, Array], dict[str, str]]:
-    """The columns, and the names of the further fields, after those of numbers without a name got one, if their values tell it."""
-    requested = columns.get("requested", np.full(len(nodes), MISSING))
-    own: dict[str, str] = {}
-    for field_name, name in numbered.items():
-        meaning = name_by_values(columns[name], nodes, requested) if field_name == name and name in columns else None
-        if meaning is not None and meaning not in (*numbered.values(), *own.values()):
-            own[name] = meaning
-    return {own.get(name, name): values for name, values in columns.items()}, {at: own.get(name, name) for at, name in numbered.items()}
-
-
-def _fields_said(
+def _field_notes(
     numbered: Mapping[str, str],
     declared: set[str],
     columns: Mapping[str, Array],
     names: Mapping[str, Sequence[str]],
-    said: Mapping[str, Array],
+    derived: Mapping[str, Array],
 ) -> Iterator[str]:
-    """What each further field is, and how that is known."""
+    """Notes on each further field, with the source of its name."""
     for field_name, name in numbered.items():
         example = f", such as {printable(names[name][0])}" if names.get(name) else ""
-        if name in declared and name != field_name:
-            how = "named in the header"
-        else:
-            how = "nothing says what it is" if name == field_name else "by its values"
-        if name not in columns:
-            how += ", always unknown"
+        how = "unknown meaning" if name == field_name else "named in the header" if name in declared else "by its values"
+        how += "" if name in columns else ", always unknown"
         yield f"{field_name.replace('field', 'field ')} is {name} ({how}{example})"
-    if said:
-        modes = (
-            [f"{int((said['exclusive'] == 1).sum()):,} exclusive, {int((said['exclusive'] == 0).sum()):,} shared"]
-            if "exclusive" in said
-            else []
-        )
-        yield "; ".join([f"descriptors are read as nodes and processors on each, {int((said['nodes'] >= 0).sum()):,} of them", *modes])
-
-
-def _differ(columns: Mapping[str, Array], said: Array) -> int:
-    """How many jobs have another number of processors in their field than in their descriptor; where both are known."""
-    unknown = np.full(len(said), MISSING)
-    asked, allocated = columns.get("requested_procs", unknown), columns.get("allocated_procs", unknown)
-    field_says = np.where(asked > 0, asked, allocated)
-    return int(np.count_nonzero((field_says > 0) & (said > 0) & (field_says != said)))
+    if derived:
+        note = f"{int((derived['nodes'] >= 0).sum()):,} descriptors are read as nodes and processors on each"
+        if "exclusive" in derived:
+            note += f"; {int((derived['exclusive'] == 1).sum()):,} exclusive, {int((derived['exclusive'] == 0).sum()):,} shared"
+        yield note
 
 
 def further_fields(fields: int, header: Iterable[str]) -> tuple[str, ...]:
-    """Names of the fields 19, 20, ... up to this one: those declared in the header, if they are valid column names."""
+    """Return the names of the fields from 19 to `fields`: those declared in the header, if they are valid names of columns."""
     declared = declared_fields(header)
     names: list[str] = []
     for number in range(FIELDS + 1, fields + 1):
@@ -264,8 +241,8 @@ def further_fields(fields: int, header: Iterable[str]) -> tuple[str, ...]:
 
 
 def _may_be(head: bytes) -> bool:
-    """Whether the first records have about as many fields as this format; other files may begin with a semicolon, too."""
-    lines = (line.strip() for line in head.split(b"\n")[:_LOOKED_AT])
+    """Whether the first records have about as many fields as this format; other files may start with a semicolon, too."""
+    lines = (line.strip() for line in head.split(b"\n")[:_TESTED_LINES])
     records = [line for line in lines if line and not line.startswith(b";")]
     return len(records) < 2 or any(len(record.split()) >= FIELDS - 3 for record in records)
 
@@ -287,12 +264,12 @@ def write_swf(
 ) -> None:
     """Write a workload as a log; reading it with default options gives the same jobs on the same machine.
 
-    `wait, submit, runtime`: int64 seconds, one per job, replace fields 3, 2 and 4 by those of a simulated schedule; the records
-    are then in order of that submission. The header is that of the original log, with MaxProcs of the workload's machine, or a
-    minimal one; `extra_header` lines follow it.
+    `wait, submit, runtime`: int64 seconds, one per job, replace fields 3, 2 and 4 with those of a simulated schedule; the records
+    are then in order of that submission. The header comes from the original log, with MaxProcs of the workload's machine, or is
+    minimal; `extra_header` lines follow it.
 
     Fields that would be read differently are adapted to the job: allocated processors are those of the job if the log's numbers
-    differ, and the status is -1 if it says part of a job, or cancelled with runtime 0.
+    differ, and the status is -1 if it means a part of a job, or a cancelled job with runtime 0.
 
     Raises WorkloadError if an array does not fit the jobs, LogError if a header line is not a line of text, OutputError if the
     file cannot be written.
@@ -309,7 +286,7 @@ def swf_of(
     extra_header: Sequence[str] = (),
     others: Sequence[str] = BY_VALUES,
 ) -> SwfLog:
-    """The log that `write_swf` writes; `others`: further columns of the workload that become fields, named in the header."""
+    """Return the log that `write_swf` writes; `others`: further columns of the workload that become fields, named in the header."""
     columns = dict(workload.columns)
     columns |= {"job_id": workload.job_id, "submit": workload.submit, "runtime": workload.runtime, "requested": workload.requested}
     for name, values in (("wait", wait), ("submit", submit), ("runtime", runtime)):
@@ -321,19 +298,19 @@ def swf_of(
                 f"{name} has shape {columns[name].shape}; it must have one entry for each of the {len(workload)} jobs", "wrong_length"
             )
     unknown = np.full(len(workload), MISSING, np.int64)
-    allocated, asked = columns.get("allocated_procs", unknown), columns.get("requested_procs", workload.procs)
-    taken = np.where(allocated > 0, allocated, asked)
-    columns["allocated_procs"] = np.where(taken == workload.procs, columns.get("allocated_procs", workload.procs), workload.procs)
-    columns["requested_procs"] = asked
+    allocated, requested = columns.get("allocated_procs", unknown), columns.get("requested_procs", workload.procs)
+    procs = np.where(allocated > 0, allocated, requested)
+    columns["allocated_procs"] = np.where(procs == workload.procs, columns.get("allocated_procs", workload.procs), workload.procs)
+    columns["requested_procs"] = requested
     status = columns.get("status", unknown)
     columns["status"] = np.where(np.isin(status, (2, 3, 4)) | ((status == 5) & (columns["runtime"] == 0)), MISSING, status)
     header = [*_header(workload), *extra_header]
     comments = tuple(Comment(0, line if line.lstrip(_BLANKS).startswith(";") else f"; {line}") for line in header)
     order = np.lexsort((columns["job_id"], columns["submit"]))
     further = _further_fields_of(workload, [comment.text for comment in comments])
-    told = [name for name in others if name in workload.columns and name not in further][: MOST_FIELDS - FIELDS - len(further)]
-    named = [Comment(0, f"; Field {number}: {name}") for number, name in enumerate(told, FIELDS + 1 + len(further))]
-    comments, further = (*comments, *named), (*further, *told)
+    added = [name for name in others if name in workload.columns and name not in further][: MOST_FIELDS - FIELDS - len(further)]
+    named = [Comment(0, f"; Field {number}: {name}") for number, name in enumerate(added, FIELDS + 1 + len(further))]
+    comments, further = (*comments, *named), (*further, *added)
     swf_columns = {name: np.asarray(values)[order] for name, values in columns.items() if name in SWF_BY_NAME or name in further}
     return SwfLog(len(workload), swf_columns, comments, further)
 
@@ -347,7 +324,7 @@ def _further_fields_of(workload: Workload, header: Sequence[str]) -> tuple[str, 
 
 
 def _header(workload: Workload) -> list[str]:
-    """Header lines for a workload: those of its origin, or a minimal header; both with the size of the machine."""
+    """Header lines of the workload's origin, or a minimal header; both with the size of the machine."""
     origin, size = workload.origin, workload.machine_procs
     if not origin.header:
         lines = [
@@ -361,22 +338,19 @@ def _header(workload: Workload) -> list[str]:
         offset = origin.time_zone.lstrip("+-").isdecimal()
         lines.append(f"; {'TimeZone' if offset else 'TimeZoneString'}: {origin.time_zone}")
         return [*lines, f"; MaxNodes: {size}", f"; MaxProcs: {size}"]
-    if Header.parse(origin.header).machine_procs == size:
-        return list(origin.header)
-    lines = [f"; Note: the log had {line.strip(_BLANKS + ';')}" if "MaxProcs" in Header.parse([line]) else line for line in origin.header]
-    return [*lines, f"; MaxProcs: {size}"]
+    return list(origin.header) if Header.parse(origin.header).machine_procs == size else with_max_procs(origin.header, size)
 
 
 def _check_comment(comment: Comment, records: int) -> None:
     if not 0 <= comment.record <= records:
-        raise LogError(f"a comment stands after {comment.record} records, the log has {records}", "wrong_comment")
+        raise LogError(f"a comment comes after {comment.record} records, but the log has {records}", "wrong_comment")
     text = comment.text
     if not text.lstrip(_BLANKS).startswith(";") or "\n" in text or "\0" in text or text.endswith("\r"):
-        raise LogError(f"{text!r} is no comment; it must be one line of text that starts with a semicolon", "wrong_comment")
+        raise LogError(f"{text!r} is not a comment; it must be one line of text that starts with a semicolon", "wrong_comment")
 
 
 def _tokens(values: Array | None, start: int, stop: int, texts: Sequence[str] | None) -> list[str]:
-    """The fields of some rows as text: the shortest that restores the same value. `texts`: what the numbers stand for."""
+    """The fields of some rows as text: the shortest that restores the same value. `texts`: the names of the numbers 1, 2, ..."""
     if values is None:
         return [str(MISSING)] * (stop - start)
     numbers = values[start:stop].tolist()

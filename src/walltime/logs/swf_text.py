@@ -14,8 +14,7 @@ from walltime.errors import LogError
 from walltime.lazy import LaterModule
 from walltime.logs.batch_systems import Counts, Names, nothing_left
 from walltime.logs.input import LogFile, decoded
-from walltime.logs.joblog import BadLine, BadLines, ReadOptions, faults, narrowed
-from walltime.logs.rules import Rule
+from walltime.logs.joblog import BadLine, BadLines, ReadOptions, Rule, faults, narrowed
 from walltime.wording import quoted
 from walltime.workload import MISSING, SWF_COLUMNS, Column
 
@@ -30,20 +29,20 @@ FIELDS = len(SWF_COLUMNS)
 MOST_FIELDS = 100
 """A line with more fields is not a record."""
 MANY = 5_000
-"""Records of a block from which another reader is worth its import."""
+"""Least number of records in a block that are parsed by polars; below it, its import takes longer."""
 _PLAIN = b"0123456789+-.eE \t\r"
 _NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _NUMBER_AT_ONCE = rb"[+-]?(?:[0-9]++\.?+[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?+"
 HEAD = re.compile(
     rb"\A\s*+;|^[ \t]*%(n)s(?:[ \t\r\x0b\x0c]++%(n)s){17}+(?:[ \t]++\S++){0,82}+\s*?$" % {b"n": _NUMBER_AT_ONCE}, re.MULTILINE
 )
-"""The first line is a comment, or there is a line of 18 numbers, and at most 82 numbers or texts."""
+"""The first line is a comment, or some line has 18 numbers, and at most 82 further numbers or texts."""
 _NOT_FINITE = re.compile(rb"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Comment:
-    """A line that starts with `;`, as in the file without its line end, and the number of records before it."""
+    """A line that starts with `;`, without its line end, and the number of records before it."""
 
     record: int
     text: str
@@ -53,8 +52,8 @@ class Comment:
 class SwfText:
     """The content of a file: number of records, columns with at least one known value (int64, or float64), comments, bad lines.
 
-    `fields`: the number in the longest record. A column beyond the 18th is named by its number, such as `field19`; if it has a text
-    anywhere, it is a column of names, and `names` has what its numbers stand for.
+    `fields`: the number of fields in the longest record. A column beyond the 18th is named by its number, such as `field19`; if it has any
+    text, it is a column of names, which are in `names`.
     """
 
     records: int
@@ -101,16 +100,16 @@ def parse_swf(file: LogFile, options: ReadOptions) -> SwfText:
 
 
 def field_column(number: int) -> Column:
-    """The column of a field, counted from 1; beyond the 18th it has only a number."""
+    """Return the column of a field, counted from 1; beyond the 18th it has only a number."""
     return SWF_COLUMNS[number - 1] if number <= FIELDS else Column(f"field{number}", "float64", "", "", number)
 
 
 Texts = dict[int, list[str]]
-"""Fields beyond the 18th in which a block of records has texts, by number: the field of each record, empty if it lacks it."""
+"""Fields beyond the 18th in which a block of records has texts, by number: the texts of all records, empty where missing."""
 
 
 class _Parts:
-    """Columns that grow block by block; if a block has no known value of a column, nothing is stored."""
+    """Columns that grow block by block; parts without a known value are not stored."""
 
     def __init__(self) -> None:
         self.records = 0
@@ -119,7 +118,7 @@ class _Parts:
         self._texts: dict[str, list[tuple[int, list[str]]]] = {}
 
     def add(self, values: Sequence[Array], texts: Texts) -> None:
-        """Add a block: the values of each field, and the texts of those that have any."""
+        """Add a block: the values of each field, and the texts of fields that have any."""
         self.fields = max([self.fields, len(values), *texts])
         for number, block in enumerate(values, 1):
             if (block != MISSING).any():
@@ -129,7 +128,7 @@ class _Parts:
         self.records += len(values[0])
 
     def columns(self) -> tuple[dict[str, Array], dict[str, tuple[str, ...]]]:
-        """The joined columns, and names; the blocks are released one column at a time, to save memory."""
+        """Return the joined columns, and names; blocks are released column by column, to save memory."""
         joined, names = {}, {}
         for name, blocks in self._texts.items():
             texts = [""] * self.records
@@ -150,14 +149,14 @@ class _Parts:
 
 
 def _values(records: list[bytes]) -> tuple[Array, Texts, dict[int, str]]:
-    """The values of the good records (float64, one row each), their texts, and the rows of the bad ones with the reasons, in order."""
+    """The values of the good records (float64, one row each), their texts, and the reasons of the bad ones by row, in order."""
     if not records:
         return np.empty((0, FIELDS)), {}, {}
     if not b"".join(records).translate(None, _PLAIN):
         try:
             values = np.loadtxt([record.decode("ascii") for record in records], dtype=np.float64, comments=None, ndmin=2)
         except ValueError:
-            pass  # some line is bad, or has more fields than others: the search below finds it
+            pass  # a line is bad, or has more fields than others
         else:
             right = len(values) == len(records) and FIELDS <= values.shape[1] <= MOST_FIELDS
             if right and not _any_fault(list(values.T)):
@@ -166,7 +165,7 @@ def _values(records: list[bytes]) -> tuple[Array, Texts, dict[int, str]]:
 
 
 def _plain_numbers(block: bytes) -> list[Array] | None:
-    """The values of each field in a block of records without a fault alone, of numbers separated by single blanks; None for others."""
+    """The values of each field in a block of valid records only, with numbers separated by single blanks; None for other blocks."""
     records = block.count(b"\n") + 1
     if records < MANY or any(other in block for other in (b"  ", b"\t", b"\r", b";", b"\n\n")) or block.translate(None, _PLAIN + b"\n"):
         return None
@@ -210,45 +209,36 @@ def _values_line_by_line(records: list[bytes]) -> tuple[Array, Texts, dict[int, 
         there = numeric if len(tokens) == most else [place for place in numeric if place < len(tokens)]
         values[index, there] = [float(tokens[place]) for place in there]
     usable = np.ones(len(good), bool)
-    for field, (column, block) in enumerate(_columns(values)):
+    for number, block in enumerate(values.T, 1):
+        column = field_column(number)
         for mask, what in faults(column, block):
             for index in np.flatnonzero(mask & usable).tolist():
-                bad[rows[index]] = f"{_field(column)} is {quoted(decoded(good[index][field])[0])}, it {what}"
+                bad[rows[index]] = f"{_field(column)} is {quoted(decoded(good[index][number - 1])[0])}; it {what}"
             usable &= ~mask
-    kept = np.flatnonzero(usable).tolist()
-    texts = {place + 1: [_text(good[index][place]) if place < len(good[index]) else "" for index in kept] for place in sorted(textual)}
-    widest = max((len(good[index]) for index in kept), default=FIELDS)
-    return values[usable, :widest], {place: words for place, words in texts.items() if place <= widest}, dict(sorted(bad.items()))
-
-
-def _text(token: bytes) -> str:
-    """A text, empty for the number of what is unknown."""
-    return "" if token == b"-1" else token.decode()
-
-
-def _columns(values: Array) -> list[tuple[Column, Array]]:
-    """The columns of a block of records, with their descriptions."""
-    return [(field_column(number), block) for number, block in enumerate(values.T, 1)]
+    kept = [good[index] for index in np.flatnonzero(usable).tolist()]
+    widest = max(map(len, kept), default=FIELDS)
+    texts = {
+        place + 1: ["" if place >= len(tokens) or tokens[place] == b"-1" else tokens[place].decode() for tokens in kept]
+        for place in sorted(textual)
+        if place < widest
+    }
+    return values[usable, :widest], texts, dict(sorted(bad.items()))
 
 
 def _bad_tokens(record: bytes, tokens: list[bytes]) -> str | None:
     try:
         record.decode()
     except UnicodeDecodeError as error:
-        return f"byte 0x{record[error.start]:02x} is not text, so this is not a text log or the line is damaged"
+        return f"byte 0x{record[error.start]:02x} is not text; the line is damaged, or this is not a text log"
     if not FIELDS <= len(tokens) <= MOST_FIELDS:
         return f"{len(tokens)} {'field' if len(tokens) == 1 else 'fields'} instead of {FIELDS}"
     for number, token in enumerate(tokens, 1):
         if _NUMBER.fullmatch(token):
             continue
-        column = field_column(number)
-        if _NOT_FINITE.fullmatch(token):
-            return f"{_field(column)} is {quoted(decoded(token)[0])}, it must be finite, -1 if unknown"
-        if number > FIELDS:  # it may be a text
-            continue
-        if b"_" in token:
-            return f"{_field(column)} is {quoted(decoded(token)[0])}, a number has no underscores"
-        return f"{_field(column)} is {quoted(decoded(token)[0])}, it must be a number"
+        not_finite = _NOT_FINITE.fullmatch(token)
+        if not_finite or number <= FIELDS:  # further fields may be texts
+            what = "finite, or -1 if unknown" if not_finite else "a number without underscores" if b"_" in token else "a number"
+            return f"{_field(field_column(number))} is {quoted(decoded(token)[0])}; it must be {what}"
     return None
 
 
@@ -259,53 +249,53 @@ def _field(column: Column) -> str:
 DESCRIPTOR_DIFFERS = Rule(
     "descriptor_differs",
     "notice",
-    "The nodes times processors of the job's descriptor are not the processors that its field says; the field is taken.",
+    "The job's descriptor and its field give different numbers of processors; the field is used.",
 )
 NODE_LIST_DIFFERS = Rule(
-    "node_list_differs", "notice", "The job's list of nodes names another number of nodes than its descriptor; the descriptor is taken."
+    "node_list_differs", "notice", "The job's list of nodes and its descriptor give different numbers of nodes; the descriptor is used."
 )
 DERIVED = ("nodes", "procs_per_node", "exclusive")
-"""Columns that descriptors are read into."""
+"""Columns from descriptors."""
 BY_VALUES = ("node_list", "queue_name", "descriptor", "used_gpus", "soft_walltime")
-"""Further fields that are known by their values, where the header does not name them."""
+"""Further fields that are recognised by their values, where the header does not name them."""
 EXCLUSIVE = {"excl": 1, "exclusive": 1, "shared": 0, "share": 0}
 _META = re.compile(r"(?P<nodes>[0-9]{1,9}):ppn=(?P<procs>[0-9]{1,9})(?::.*)?")
 _FRONTIER = re.compile(r"(?P<machine>[\w.-]+):(?P<mode>excl|exclusive|share|shared):(?P<nodes>[0-9]{1,9})x(?P<procs>[0-9]{1,9})")
 _NODE_LIST = re.compile(r"\{[\w.-]+(?:,[\w.-]+)*,?\}|\{\}")
 _MOST_GPUS = 16
-"""of a node"""
+"""Greatest plausible number of GPUs of a node."""
 _SAMPLE = 1000
 _MOSTLY = 0.9
 
 
 @dataclass(frozen=True)
 class Layout:
-    """A layout of further fields: its name, and what the descriptor of a job looks like, with groups `nodes` and `procs` (and `mode`)."""
+    """A layout of further fields: its name, and the pattern of a job's descriptor, with groups `nodes` and `procs` (and `mode`)."""
 
     name: str
     descriptor: re.Pattern[str]
     numbers: bool = False
-    """whether there are fields of numbers that are known by their values: used GPUs, soft walltimes"""
+    """Whether there are fields of numbers that are recognised by their values: used GPUs, soft walltimes."""
 
     def columns_of(self, numbers: Array, texts: Sequence[str]) -> dict[str, Array]:
-        """What the descriptors say: `nodes`, `procs_per_node`, and `exclusive` (1 or 0) if they say it; -1 where there is none."""
-        said = [self.descriptor.fullmatch(text) for text in texts]
+        """Return the columns in the descriptors: `nodes`, `procs_per_node`, and perhaps `exclusive` (1 or 0); -1 where unknown."""
+        matches = [self.descriptor.fullmatch(text) for text in texts]
         tables = {
-            "nodes": [int(match["nodes"]) if match else MISSING for match in said],
-            "procs_per_node": [int(match["procs"]) if match else MISSING for match in said],
+            "nodes": [int(match["nodes"]) if match else MISSING for match in matches],
+            "procs_per_node": [int(match["procs"]) if match else MISSING for match in matches],
         }
         if "mode" in self.descriptor.groupindex:
-            tables["exclusive"] = [EXCLUSIVE[match["mode"]] if match else MISSING for match in said]
+            tables["exclusive"] = [EXCLUSIVE[match["mode"]] if match else MISSING for match in matches]
         place = np.maximum(numbers, 0)
         return {name: np.array([MISSING, *values], np.int64)[place] for name, values in tables.items()}
 
 
 LAYOUTS = (Layout("MetaCentrum/CERIT", _META), Layout("Frontier", _FRONTIER, numbers=True))
-"""The layouts that are known, by their descriptors."""
+"""The known layouts."""
 
 
 def layout_of(names: Mapping[str, tuple[str, ...]]) -> tuple[Layout, str] | None:
-    """The layout of a log with these columns of texts, and the column of its descriptors; None if it is none of the known."""
+    """Return the layout of a log with these columns of texts, and the column of its descriptors; None if unknown."""
     for layout in LAYOUTS:
         for column, texts in names.items():
             if _most_are(layout.descriptor, texts):
@@ -314,14 +304,14 @@ def layout_of(names: Mapping[str, tuple[str, ...]]) -> tuple[Layout, str] | None
 
 
 def name_by_content(texts: Sequence[str]) -> str | None:
-    """What a column of texts without a name in the header is called, if its texts tell."""
+    """Return the name of a column of texts that the header does not name, from its texts; None if unknown."""
     if _most_are(_NODE_LIST, texts):
         return "node_list"
     return "queue_name" if len(texts) <= _SAMPLE and _most_are(re.compile(r"[A-Za-z][\w.@-]*"), texts) else None
 
 
 def name_by_values(values: Array, nodes: Array, requested: Array) -> str | None:
-    """What a field of numbers without a name in the header is called, if its values tell: GPUs of nodes, or times within the requests.
+    """Return the name of a field of numbers that the header does not name: GPUs of nodes, or times within the requests; None if unknown.
 
     >>> nodes, requested = np.array([2, 1]), np.array([7200, 3600])
     >>> [name_by_values(np.array(values), nodes, requested) for values in ([16, 8], [3600, -1], [9e9, 1.0])]
@@ -337,7 +327,7 @@ def name_by_values(values: Array, nodes: Array, requested: Array) -> str | None:
 
 
 def nodes_listed(numbers: Array, texts: Sequence[str]) -> Array:
-    """How many nodes lists such as `{1241,1242}` have; -1 where there is none."""
+    """Return the number of nodes in lists such as `{1241,1242}`; -1 where unknown."""
     counts = [len([one for one in text.strip("{}").split(",") if one]) for text in texts]
     return np.array([MISSING, *counts], np.int64)[np.maximum(numbers, 0)]
 

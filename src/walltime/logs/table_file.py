@@ -1,4 +1,4 @@
-"""Logs as tables of this program: Parquet, with everything that is known of the log, or CSV for spreadsheets, with its columns alone."""
+"""Logs as tables of this program: Parquet, with all facts of the log, or CSV for spreadsheets, with its columns alone."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import io
 import json
 import os
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -41,12 +42,12 @@ _NUMERIC = ("submit", "runtime", "requested", "allocated_procs", "requested_proc
 _IS_NUMBER = re.compile(r"-?[0-9]*(\.[0-9]+)?")
 _CELL = re.compile(r'(?:"(?:[^"]|"")*"|[^,]*)(?:,|$)')
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
-"""A text that begins so is taken for a formula by spreadsheets (the last one, so that the mark can be taken off again)."""
+"""First characters of texts that spreadsheets take as formulas; the apostrophe, which marks them, is marked as well."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class WalltimeLog(JobLog):
-    """A log from a table that this program wrote; `lines`: its header."""
+    """A log from a table that this program wrote; `lines`: its header, as in the log that was converted."""
 
     format: ClassVar[str] = "walltime"
     endings: ClassVar[tuple[str, ...]] = (".parquet", ".csv")
@@ -55,12 +56,16 @@ class WalltimeLog(JobLog):
 
     @property
     def header_lines(self) -> tuple[str, ...]:
-        """The header as lines of the Standard Workload Format, as the log had it that was converted."""
+        """The header as lines of the Standard Workload Format."""
         return self.lines
+
+    def with_header(self, lines: Sequence[str]) -> WalltimeLog:
+        """Return the log with these lines as its header."""
+        return replace(self, lines=tuple(lines), header=Header.parse(lines))
 
 
 def table_of(log: JobLog) -> pl.DataFrame:
-    """The columns of a log; names where it has names, null where nothing is known."""
+    """Return the columns of a log; with names where it has them, null where unknown."""
     columns = {}
     for name, values in log.columns.items():
         if texts := log.names.get(name):
@@ -89,16 +94,15 @@ def write_parquet(path: str | os.PathLike[str], log: JobLog) -> None:
 def write_csv(path: str | os.PathLike[str], log: JobLog) -> None:
     """Write the columns of a log as CSV; raises OutputError.
 
-    A name that a spreadsheet would take for a formula gets an apostrophe before it, and control characters are written as escapes.
+    An apostrophe precedes names that a spreadsheet would take as formulas, and control characters are written as escapes.
     """
     table = table_of(log)
-    texts = [name for name, kind in table.schema.items() if kind == pl.String]
     safe = {}
-    for name in texts:
-        distinct = table[name].unique().drop_nulls().to_list()
-        safe[name] = table[name].replace_strict(distinct, [_escaped(text) for text in distinct], default=None, return_dtype=pl.String)
+    for series in (series for series in table if series.dtype == pl.String):
+        distinct = series.unique().drop_nulls().to_list()
+        safe[series.name] = series.replace_strict(distinct, [_escaped(text) for text in distinct], default=None, return_dtype=pl.String)
     with whole_file(path) as file:
-        table.with_columns(**safe).write_csv(file, quote_style="non_numeric")  # so that a name such as 12 stays one
+        table.with_columns(**safe).write_csv(file, quote_style="non_numeric")  # so that a name such as 12 is read as a name
 
 
 def _escaped(text: str) -> str:
@@ -108,21 +112,25 @@ def _escaped(text: str) -> str:
 
 def _read(file: LogFile, options: ReadOptions) -> WalltimeLog:
     content = file.content()
-    facts: dict[str, Any] = {}
+    facts: dict[str, Any] | None = {}
     if content.startswith(PARQUET):
-        table, facts = _parquet(file, content)
+        with reading_parquet(file.where):
+            facts = json.loads(pl.read_parquet_metadata(io.BytesIO(content)).get(LOG_FACTS, "null"))
+            table = pl.read_parquet(io.BytesIO(content)) if isinstance(facts, dict) else None
+        if table is None or facts is None:
+            raise LogError(f"{file.where}: the table was not written by walltime; describe its columns with mapping=FILE")
     else:
         table = _csv(file, content)
     columns: dict[str, Array] = {}
     names: dict[str, tuple[str, ...]] = {}
     records = len(table)
     for name in table.columns:
-        series = table.drop_in_place(name)  # so that its memory is given back
+        series = table.drop_in_place(name)  # releases its memory
         if not (name in SWF_BY_NAME or is_further_name(name)):
-            raise LogError(f"{file.where}: {name!r} is no column of a log; say what the columns mean with mapping=FILE")
+            raise LogError(f"{file.where}: a log cannot have a column {name!r}; describe the columns with mapping=FILE")
         if series.dtype == pl.String and name in SWF_BY_NAME and name not in TEXTS:
-            if len(texts_in := series.drop_nulls()):
-                raise LogError(f"{file.where}: {name} holds texts such as {quoted(texts_in[0])}; it must hold numbers")
+            if len(texts := series.drop_nulls()):
+                raise LogError(f"{file.where}: {name} holds texts such as {quoted(texts[0])}; it must hold numbers")
             series = series.cast(pl.Int64)
         if series.dtype == pl.String:
             numbers = Names()
@@ -133,40 +141,20 @@ def _read(file: LogFile, options: ReadOptions) -> WalltimeLog:
         else:
             raise LogError(f"{file.where}: {name} holds {series.dtype}; it must hold numbers or names")
     if not records:
-        raise LogError(f"{file.where}: there are no job records in it; give another log")
+        raise LogError(f"{file.where}: the log has no job records; give another log")
     lines = tuple(map(str, facts.get("header", ())))
-    dropped, changed, noticed = (
-        {str(rule): int(count) for rule, count in facts.get(name, {}).items()} for name in ("dropped", "changed", "noticed")
-    )
+    counts: dict[str, Any] = {
+        name: {str(rule): int(count) for rule, count in facts.get(name, {}).items()} for name in ("dropped", "changed", "noticed")
+    }
+    header = Header.parse(lines)
     try:
-        return WalltimeLog(
-            records,
-            columns,
-            lines=lines,
-            header=Header.parse(lines),
-            names=names,
-            path=file.path,
-            sha256=file.sha256,
-            dropped=dropped,
-            changed=changed,
-            noticed=noticed,
-        )
+        return WalltimeLog(records, columns, lines=lines, header=header, names=names, path=file.path, sha256=file.sha256, **counts)
     except LogError as error:
         raise LogError(f"{file.where}: {error}") from None
 
 
-def _parquet(file: LogFile, content: bytes) -> tuple[pl.DataFrame, dict[str, Any]]:
-    with reading_parquet(file.where):
-        known = pl.read_parquet_metadata(io.BytesIO(content)).get(LOG_FACTS)
-        facts = None if known is None else json.loads(known)
-        table = pl.read_parquet(io.BytesIO(content)) if isinstance(facts, dict) else None
-    if table is None or facts is None:
-        raise LogError(f"{file.where}: a table of unknown columns; say what they mean with mapping=FILE")
-    return table, facts
-
-
 def is_own_parquet(file: LogFile) -> bool:
-    """Whether a Parquet file was written by this program."""
+    """Return whether this program wrote a Parquet file."""
     with reading_parquet(file.where):
         return LOG_FACTS in pl.read_parquet_metadata(io.BytesIO(file.content()))
 
@@ -187,7 +175,7 @@ def _csv(file: LogFile, content: bytes) -> pl.DataFrame:
 
 
 def _is_own(head: bytes) -> bool:
-    """Whether there are numbers where this program writes numbers, in one of the first rows at least."""
+    """Whether at least one of the first rows has numbers where this program writes numbers."""
     if head.startswith(PARQUET):
         return True
     titles, *rows = head.decode(errors="replace").splitlines()[:50]

@@ -1,4 +1,4 @@
-"""What the titles of a table's columns say: the names under which batch systems and studies print what a log has."""
+"""Titles of a table's columns: the names that batch systems and studies use for the columns of a log."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SYNONYMS: Mapping[str, str] = {
     "memory": "memory mem memreq memoryreq reqmem memrequested",
     "status": "state status jobstate jobstatus exitstate finalstate stat exitstatus exitcode",
 }
-"""What columns of a log are called in tables, without capital letters and signs, the likeliest first."""
+"""Titles for columns of a log, in lower case, letters and digits only, the most likely first."""
 ENDINGS: Mapping[str, str] = {
     "milliseconds": "ms",
     "microseconds": "us",
@@ -66,25 +66,23 @@ ENDINGS: Mapping[str, str] = {
     "h": "h",
 }
 """Units that a title may end with."""
-HAPPENED: Mapping[str, str] = {
+EVENT_WORDS: Mapping[str, str] = {
     "submit": "submit submitted submission arrival arrived queued queue enqueued enqueue created creation entered",
     "eligible": "eligible",
     "start": "start started begin began dispatch dispatched launch launched scheduled",
     "end": "end ended finish finished complete completed completion done stop stopped terminated termination deleted deletion",
 }
-"""Words for what happened to a job at a time of day."""
-OF_TIMES = (
+"""Words for the event that a time belongs to."""
+TIME_WORDS = (
     "time times timestamp tstamp stamp ts t date datetime dt day at on of job jobs the epoch unix utc gmt local iso s sec seconds ms us ns"
 )
-"""Words that a title of a time of day may have besides."""
+"""Further words in titles of times."""
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 
 def candidates(words: Iterable[str], titles: Iterable[str]) -> list[tuple[str, str]]:
-    """The unit (empty: none is said) and the title of columns that are called one of these words, those of earlier words first."""
-    rank_of: dict[str, int] = {}
-    for word in words:
-        rank_of.setdefault(word, len(rank_of))
+    """Return unit (empty: none given) and title of columns that are called one of these words, in the order of the words."""
+    rank_of = {word: rank for rank, word in enumerate(dict.fromkeys(words))}
     ranked = []
     for title in titles:
         plain = plain_title(title)
@@ -97,7 +95,7 @@ def candidates(words: Iterable[str], titles: Iterable[str]) -> list[tuple[str, s
 
 
 def times_by_words(name: str, titles: Iterable[str]) -> list[tuple[str, str]]:
-    """The same of a time of day, for titles that only say in more words what happened: `JobSubmitDateTime (UTC)`.
+    """Return unit and title as `candidates` does, for titles that name the event of a time in more words: `JobSubmitDateTime (UTC)`.
 
     >>> times_by_words("submit", ["JobSubmitDateTime (UTC)", "submit_host", "SUBMIT_TIMESTAMP_UNIX"])
     [('', 'JobSubmitDateTime (UTC)'), ('', 'SUBMIT_TIMESTAMP_UNIX')]
@@ -106,12 +104,12 @@ def times_by_words(name: str, titles: Iterable[str]) -> list[tuple[str, str]]:
         return []
     suitable = []
     for title in titles:
-        said = [word for word in map(str.lower, _WORD.findall(title)) if word not in OF_TIMES.split()]
-        if len(said) == 1 and said[0] in HAPPENED[name].split():
+        events = [word for word in map(str.lower, _WORD.findall(title)) if word not in TIME_WORDS.split()]
+        if len(events) == 1 and events[0] in EVENT_WORDS[name].split():
             suitable.append(("", title))
     return suitable
 
 
 def is_of_utc(title: str) -> bool:
-    """Whether a title says that its times are those of UTC."""
+    """Return whether a title contains that its times are in UTC."""
     return bool({"utc", "gmt"} & {word.lower() for word in _WORD.findall(title)})

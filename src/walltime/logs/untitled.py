@@ -1,11 +1,10 @@
-"""What the columns of a table mean from their values alone: one without titles (`sacct --noheader`), or with titles that say nothing."""
+"""Guesses of the meaning of a table's columns from their values alone: without titles (`sacct --noheader`), or with meaningless ones."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 import numpy as np
 
@@ -13,7 +12,6 @@ from walltime.errors import LogError
 from walltime.logs.cells import JOB_NUMBER, NUMBER
 from walltime.logs.guess import EARLIEST, Guess, Guessing, agreeing, middle_of, share
 from walltime.logs.mapping import TIMES, Source
-from walltime.logs.sample import Sample
 from walltime.wording import listed, printable
 
 Array = np.ndarray
@@ -32,26 +30,16 @@ _LONGEST = 366 * 86_400
 _ROWS = 5
 
 
-def guessed_untitled(where: str, sample: Sample) -> Guess | None:
-    """What the columns of a table mean that has no titles, or None; these columns are called column1, column2, ..."""
-    return _Untitled(where, sample).guess()
+class GuessingByValues(Guessing):
+    """The guesses about a table whose titles are missing (they are column1, column2, ... then) or mean little."""
 
+    def complete(self) -> Guess | None:
+        """Return guesses from titles, with the times guessed from values; None if they cannot be, or if titles contradict them.
 
-def guessed_by_values(where: str, sample: Sample) -> Guess | None:
-    """The same of a table of which the titles do not tell the times, or None if values do not tell either.
-
-    It always has a doubt: whether these are the times of jobs.
-    """
-    titled = Guessing(where, sample)
-    titled.guess()
-    return _Untitled(where, sample).complete(titled)
-
-
-class _Untitled(Guessing):
-    """One table of which the titles say little or nothing."""
-
-    def complete(self, titled: Guessing) -> Guess | None:
-        """What values tell beside what is known by titles, but for times; None if both say something of times, and not the same."""
+        It always has a doubt: whether these are the times of jobs.
+        """
+        titled = Guessing(self.where, self.sample)
+        titled.guess()
         self.sources = {name: source for name, source in titled.sources.items() if name not in TIMES}
         self.reading = [line for line in titled.reading if line.split(" is ")[0] in self.sources or line.startswith("status is ")]
         self.status = titled.status
@@ -62,32 +50,34 @@ class _Untitled(Guessing):
         taken = {name: source.column or "" for name, source in self.sources.items() if name in TIMES}
         if described is None or any(taken.get(name, "") != source.column for name, source in titled.sources.items() if name in TIMES):
             return None
-        said = listed([repr(printable(title)) for title in taken.values()])
+        titles = listed([repr(printable(title)) for title in taken.values()])
         rows = list(zip(*(self.sample.columns[title] for title in taken.values()), strict=True))[:_ROWS]
-        begin = "; ".join(", ".join(map(printable, row)) for row in rows)
+        values = "; ".join(", ".join(map(printable, row)) for row in rows)
         what = f"the times at which jobs {listed([_HAPPENED[name] for name in taken])}"
-        question = f"are {said} {what}, in this order, or other times? Their titles say nothing; they begin {begin}"
+        question = f"are {titles} {what}, in this order, or other times? Their titles are ambiguous; the first rows are {values}"
         return replace(described, doubts=(question, *described.doubts))
 
     def guess(self) -> Guess | None:
+        """Return the meaning of the table from its values; None if it has fewer than two times."""
         if not self._times():
             return None
         self._spans()
         if self.status is None:
-            self._statuses()
+            states = (title for title in self._free() if share(self.known[title], _STATES) >= _MOSTLY)
+            any(self.take_status(title, self.known[title]) for title in states)
         if "job_id" not in self.sources:
             self._job_ids()
         if not {"allocated_procs", "requested_procs"} & self.sources.keys():
             self._sizes()
         if "user" not in self.sources:
-            self._words()
+            self._users()
         described = self.described()
         if described is None or not self.sample.untitled:
             return described
         return replace(described, mapping=replace(described.mapping, titles=tuple(self.sample.columns)))
 
     def _free(self) -> list[str]:
-        """The columns that have something in them and were not taken yet."""
+        """The columns with values that were not taken yet."""
         taken = {source.column for source in self.sources.values()} | ({self.status.column} if self.status else set())
         return [title for title, texts in self.known.items() if texts and title not in taken]
 
@@ -96,7 +86,7 @@ class _Untitled(Guessing):
         self.reading.append(f"{name} is {printable(source.column or '')!r} ({how})")
 
     def _times(self) -> bool:
-        """Take the times of day, which come in the order in which they happen; False if there are fewer than two."""
+        """Take the times, by their order; return False if there are fewer than two."""
         by_title: dict[str, tuple[Source, Array]] = {}
         for title in self._free():
             texts = self.known[title]
@@ -128,13 +118,9 @@ class _Untitled(Guessing):
         return True
 
     def _spans(self) -> None:
-        """Take the runtime and the wait, which the times tell, and the request, if one column alone looks like it."""
-        times = {name: self.clock(name) for name in ("submit", "start", "end")}
-        submit, start, end = times["submit"], times["start"], times["end"]
-        spent = None if start is None or end is None else np.where((start > 0) & (end >= start), end - start, np.nan)
-        waited = (
-            None if start is None or submit is None else np.where((start > 0) & (submit > 0) & (start >= submit), start - submit, np.nan)
-        )
+        """Take the runtime and the wait, which agree with the times, and the request, if exactly one column looks like it."""
+        spent = self.between("start", "end")
+        waited = self.between("submit", "start")
         for name, others, what in (("runtime", spent, "from start to end"), ("wait", waited, "from submission to start")):
             if name in self.sources or others is None or not np.isfinite(others).any() or np.nanmax(others) <= 0:
                 continue
@@ -144,26 +130,17 @@ class _Untitled(Guessing):
                 if fits and fits[unit] >= _MOSTLY:
                     self._take(name, Source(title, unit=unit, text=False), what)
                     break
-        if spent is None and (runtime := self.seconds("runtime")) is not None:
-            spent = runtime
+        spent = self.seconds("runtime") if spent is None else spent
         if spent is not None and "requested" not in self.sources:
-            self._request(spent)
-
-    def _request(self, spent: Array) -> None:
-        likely = [title for title in self._free() if share(self.known[title], _CLOCK_LIKE) >= _MOSTLY and self._limits(title, spent)]
-        how = "what jobs may take"
-        if not likely:
-            round_ones = [title for title in self._free() if self._is_round(title)]
-            likely = [title for title in round_ones if self._limits(title, spent)]
-            how = "what jobs may take, numbers are seconds"
-        if len(likely) == 1:
-            self._take("requested", Source(likely[0], text=False), how)
-
-    def _limits(self, title: str, spent: Array) -> bool:
-        return agreeing(self._values(title), spent, "limit").get("s", 0) >= 0.9
+            limits = [title for title in self._free() if agreeing(self._values(title), spent, "limit").get("s", 0) >= 0.9]
+            likely = [title for title in limits if share(self.known[title], _CLOCK_LIKE) >= _MOSTLY]
+            how = "limits of the runtimes" if likely else "limits of the runtimes, in seconds"
+            likely = likely or [title for title in limits if self._is_round(title)]
+            if len(likely) == 1:
+                self._take("requested", Source(likely[0], text=False), how)
 
     def _is_round(self, title: str) -> bool:
-        """Whether these are numbers of seconds that people write: whole minutes, few different ones."""
+        """Whether these look like numbers of seconds that people choose: whole minutes, few different ones."""
         texts = self.known[title]
         if share(texts, NUMBER) < _MOSTLY:
             return False
@@ -174,11 +151,6 @@ class _Untitled(Guessing):
     def _values(self, title: str) -> Array:
         return self.seconds_of(Source(title, text=False))
 
-    def _statuses(self) -> None:
-        for title in self._free():
-            if share(self.known[title], _STATES) >= _MOSTLY and self.take_status(title, self.known[title]):
-                return
-
     def _job_ids(self) -> None:
         for title in self._free():
             texts = self.known[title]
@@ -187,34 +159,30 @@ class _Untitled(Guessing):
                 return
 
     def _sizes(self) -> None:
-        """Take the processors, and the nodes where one column is a multiple of another; more than these are doubtful."""
+        """Take the processors, and the nodes if one column is a multiple of another; further columns of counts make them doubtful."""
         counts = [title for title in self._free() if share(self.known[title], _COUNT) >= _MOSTLY]
         counts = [title for title in counts if len(set(self.known[title])) < max(len(self.known[title]), 2)]
         values = {title: self._values(title) for title in counts}
-        for nodes in counts:
-            for procs in counts:
-                small, large = values[nodes], values[procs]
-                there = np.isfinite(small) & np.isfinite(large) & (small > 0)
-                multiple = there.any() and ((large % np.maximum(small, 1) == 0) & (large >= small))[there].mean() >= _MOSTLY
-                if nodes != procs and multiple and (large > small)[there].any() and len(np.unique(small[there])) > 1:
-                    self._take("allocated_procs", Source(procs, text=False), f"whole numbers, multiples of {nodes!r}")
-                    self._take("nodes", Source(nodes, text=False), "whole numbers")
-                    counts = [title for title in counts if title not in (nodes, procs)]
-                    if counts:
-                        self.doubt(procs, f"the processors, or is {counts[0]!r} the processors", self.sample.columns[procs])
-                    return
-        if counts:
-            self._take("allocated_procs", Source(counts[0], text=False), "whole numbers")
-            if len(counts) > 1:
-                self.doubt(counts[0], f"the processors, or is {counts[1]!r} the processors", self.sample.columns[counts[0]])
+        taken = counts[:1]
+        for nodes, procs in permutations(counts, 2):
+            small, large = values[nodes], values[procs]
+            there = np.isfinite(small) & np.isfinite(large) & (small > 0)
+            multiple = there.any() and ((large % np.maximum(small, 1) == 0) & (large >= small))[there].mean() >= _MOSTLY
+            if multiple and (large > small)[there].any() and len(np.unique(small[there])) > 1:
+                taken = [procs, nodes]
+                break
+        how = f"whole numbers, multiples of {taken[1]!r}" if len(taken) > 1 else "whole numbers"
+        for name, title in zip(("allocated_procs", "nodes"), taken, strict=False):
+            self._take(name, Source(title, text=False), how if name == "allocated_procs" else "whole numbers")
+        others = [title for title in counts if title not in taken]
+        if others:
+            self.doubt(taken[0], f"the processors, or is {others[0]!r} the processors", self.sample.columns[taken[0]])
 
-    def _words(self) -> None:
-        """Take the column of names with most different ones for the users, if they repeat."""
-        words = {title: len(set(self.known[title])) for title in self._free() if self._are_names(self.known[title])}
+    def _users(self) -> None:
+        """Take the column of repeated names with the most different ones as the users."""
+        names = [title for title in self._free() if any(share(self.known[title], pattern) >= _MOSTLY for pattern in (_WORD, _HASH))]
+        words = {title: len(set(self.known[title])) for title in names}
         likely = [title for title, count in words.items() if 1 < count <= len(self.known[title]) // 2]
         if likely:
             title = max(likely, key=lambda one: words[one])
             self._take("user", Source(title, text=True), f"names, {words[title]:,} different ones in the first rows")
-
-    def _are_names(self, texts: Sequence[str]) -> bool:
-        return share(texts, _WORD) >= _MOSTLY or share(texts, _HASH) >= _MOSTLY

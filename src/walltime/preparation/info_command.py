@@ -35,7 +35,7 @@ def info(trace: o.TraceArgument, *, reading: LogOptions, part: RecordedWindow, r
     log = read_shown(trace, **reading.of_file)
     estimate = None
     if reading.procs is None and log.header.machine_procs is None:
-        from walltime.logs.size import estimated_size
+        from walltime.logs.joblog import estimated_size
 
         estimate = estimated_size(log)
     workload = log.to_workload(**(reading.of_jobs | ({} if estimate is None else {"procs": estimate.procs})))

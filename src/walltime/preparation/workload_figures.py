@@ -1,8 +1,9 @@
-"""A figure that compares workloads: sizes, runtimes, interarrival times, and the daily cycle."""
+"""A figure that compares workloads: sizes, runtimes, interarrival times, and daily cycles."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 
 import numpy as np
@@ -22,35 +23,35 @@ CYCLE = DAY // CYCLE_SECONDS
 
 
 def compare_workloads(workloads: Sequence[Workload], names: Sequence[str] | None = None, height: float = 6.4) -> Figure:
-    """Distributions of job size, runtime and interarrival time, and arrivals by time of day, a line for each workload.
+    """Draw distributions of job size, runtime and interarrival time, and arrivals by time of day, with a line for each workload.
 
     `names`: names in the legend, by default `origin.name`; `height`: inches. Hours are in the site's local time if a log records
-    its start and time zone; otherwise they are counted from its start, and the axis says so. Raises WorkloadError without workloads, or for
-    one with fewer than two jobs.
+    its start and time zone; otherwise they count from its start, and the label of the axis is different. Raises WorkloadError without
+    workloads, or for one with fewer than two jobs.
     """
     if not workloads:
-        raise WorkloadError("there is no workload to draw", "no_workload")
+        raise WorkloadError("no workload to draw; give at least one", "no_workload")
     for workload in workloads:
         if len(workload) < 2:
-            raise WorkloadError(f"{workload.origin.name} has {len(workload)} jobs, too few to draw distributions of", "too_few_jobs")
-    called = list(names) if names is not None else [w.origin.name for w in workloads]
-    gaps = [np.diff(w.submit) for w in workloads]
+            raise WorkloadError(f"{workload.origin.name} has {len(workload)} jobs, too few to draw distributions", "too_few_jobs")
+    labels = list(names) if names is not None else [w.origin.name for w in workloads]
     with style():
         figure = Figure(figsize=(9.2, height), layout="constrained")
         (size, runtime), (gap, day) = figure.subplots(2, 2)
-        _shares(size, [w.procs for w in workloads], called, steps=True)
+        _shares(size, [w.procs for w in workloads], labels, steps=True)
         size.set_title("processors of a job at most")
-        _power_axis(size, max(int(w.procs.max()) for w in workloads))
-        _shares(runtime, [w.runtime for w in workloads], called)
+        powers = [2**k for k in range(max(int(w.procs.max()) for w in workloads).bit_length())]
+        size.xaxis.set_major_locator(FixedLocator(powers[:: -(-len(powers) // 9)]))  # at most nine ticks
+        size.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
+        _shares(runtime, [w.runtime for w in workloads], labels)
         runtime.set_title("runtime at most")
-        _shares(gap, gaps, called)
+        _shares(gap, [np.diff(w.submit) for w in workloads], labels)
         gap.set_title("time between arrivals at most")
         for axes in (runtime, gap):
             time_ticks(axes)
-        unknown = [name for name, w in zip(called, workloads, strict=True) if w.origin.unix_start_time is None]
+        unknown = [name for name, w in zip(labels, workloads, strict=True) if w.origin.unix_start_time is None]
         for k, w in enumerate(workloads):
-            share = daily_cycle(w)
-            day.stairs(100 * share, np.arange(CYCLE + 1) * 24 / CYCLE, baseline=None, **(look(k) | {"linewidth": 1.6}))
+            day.stairs(100 * daily_cycle(w), np.arange(CYCLE + 1) * 24 / CYCLE, baseline=None, **(look(k) | {"linewidth": 1.6}))
         day.set_title("arrivals by hour of the day")
         day.set_xlim(0, 24)
         day.set_ylim(bottom=0)
@@ -67,31 +68,23 @@ def compare_workloads(workloads: Sequence[Workload], names: Sequence[str] | None
 
 
 def daily_cycle(workload: Workload) -> Array:
-    """Share of the jobs that arrive in each half hour of the day, local time if known; float64, shape (48,)."""
-    origin = workload.origin
+    """Return the share of the jobs that arrive in each half hour of the day, local time if known; float64, shape (48,)."""
+    start = workload.origin.unix_start_time
     seconds = workload.submit
-    if origin.unix_start_time is not None:
-        seconds = seconds + origin.unix_start_time + _offsets(workload)
+    if start is not None:
+        days, index = np.unique((seconds + start) // DAY, return_inverse=True)
+        zone = workload.origin.tzinfo()
+        offsets = np.zeros(len(days), np.int64)  # from UTC, s
+        for k, day in enumerate(days.tolist()):
+            with suppress(OverflowError, ValueError, OSError):
+                offset = datetime.fromtimestamp(day * DAY + DAY // 2, UTC).astimezone(zone).utcoffset()
+                offsets[k] = offset.total_seconds() if offset is not None else 0
+        seconds = seconds + start + offsets[index]
     return np.bincount(seconds % DAY // CYCLE_SECONDS, minlength=CYCLE) / len(workload)
 
 
-def _offsets(workload: Workload) -> Array:
-    """The site's offset from UTC at each submission, in s; looked up once for each day."""
-    origin = workload.origin
-    zone = origin.tzinfo()
-    days, where = np.unique((workload.submit + (origin.unix_start_time or 0)) // DAY, return_inverse=True)
-    known = np.empty(len(days), np.int64)
-    for k, day in enumerate(days.tolist()):
-        try:
-            offset = datetime.fromtimestamp(day * DAY + DAY // 2, UTC).astimezone(zone).utcoffset()
-        except (OverflowError, ValueError, OSError):
-            offset = None
-        known[k] = offset.total_seconds() if offset is not None else 0
-    return known[where]
-
-
 def _shares(axes: Axes, values: Sequence[Array], names: Sequence[str], steps: bool = False) -> None:
-    """Distribution functions over a logarithmic axis from 1; the left end is the share below 1."""
+    """Draw distribution functions over a logarithmic axis from 1; the left end is the share below 1."""
     end = max(2.0, *(float(v.max()) for v in values))
     grid = np.unique(np.concatenate([np.unique(v) for v in values])) if steps else np.geomspace(1, end, POINTS)
     draw: Callable[..., object] = axes.step if steps else axes.plot
@@ -100,11 +93,3 @@ def _shares(axes: Axes, values: Sequence[Array], names: Sequence[str], steps: bo
         kind = {"where": "post"} if steps else {}
         draw(grid, 100 * share, label=name, clip_on=False, **kind, **look(k))
     share_axes(axes, end)
-
-
-def _power_axis(axes: Axes, widest: int) -> None:
-    """Ticks at powers of two, at most nine of them."""
-    powers = [2**k for k in range(widest.bit_length())]
-    every = -(-len(powers) // 9)
-    axes.xaxis.set_major_locator(FixedLocator(powers[::every]))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))

@@ -1,4 +1,4 @@
-"""Cleaning a log: filters that remove jobs, those published by the archive, and detection of flurries."""
+"""Cleaning of logs: filters that remove jobs, including those published by the archive, and detection of flurries."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ class Flurry:
     first_job: int
     last_job: int
     begin: int
-    """s, submission of the first job"""
+    """Submission of the first job, s."""
     end: int
-    """s, submission of the last job"""
+    """Submission of the last job, s."""
     jobs: int
     share: float
-    """of all jobs submitted in these weeks"""
+    """Share of all jobs submitted in these weeks."""
 
     @property
     def filter(self) -> str:
-        """The filter that removes it."""
+        """A filter that selects its jobs."""
         return f"user={self.user} and {self.begin}<=submit<={self.end}"
 
 
@@ -69,15 +69,15 @@ class CleaningReport:
     after: Workload
 
     def rows(self) -> list[tuple[str, float, float]]:
-        """Properties of the log before and after: jobs, users, load, largest weekly share of one user."""
-        return [(name, of(self.before), of(self.after)) for name, of in FACTS.items()]
+        """Return the properties in `FACTS` of the log before and after."""
+        return [(name, measure(self.before), measure(self.after)) for name, measure in FACTS.items()]
 
 
 def clean(workload: Workload, filters: Sequence[str]) -> CleaningReport:
     """Remove the jobs selected by any of the filters; the remaining ones keep their numbers.
 
-    The counts go into `origin.dropped`, each job under the first filter that selects it; a filter of several lines is listed
-    there, and in the report, on one line. Raises PolicyError for invalid filters, WorkloadError if no job would remain.
+    `origin.dropped` counts each job under the first filter that selects it; there, and in the report, a filter of several lines is on
+    one line. Raises PolicyError for invalid filters, WorkloadError if no job would remain.
 
     >>> jobs = Workload.from_arrays(submit=[0, 5, 9], runtime=[60, 7200, 10], procs=[1, 2, 4], machine_procs=4)
     >>> clean(jobs, ["job<=1", "procs=4"]).after.job_id.tolist()
@@ -91,39 +91,35 @@ def clean(workload: Workload, filters: Sequence[str]) -> CleaningReport:
         removed[text] = removed.get(text, 0) + int(picked.sum())
         keep &= ~picked
     if not keep.any():
-        raise WorkloadError(f"the filters remove all {len(workload)} jobs of {workload.origin.name}", "no_jobs_left")
+        raise WorkloadError(f"the filters remove all {len(workload)} jobs of {workload.origin.name}; use others", "no_jobs_left")
     after = workload.take(keep, "cleaned: " + "; ".join(f"{count} jobs removed by {text}" for text, count in removed.items()))
-    already = workload.origin.dropped
-    dropped = dict(already) | {(rule := f"filter {text}"): already.get(rule, 0) + count for text, count in removed.items()}
+    earlier = workload.origin.dropped
+    dropped = dict(earlier) | {(rule := f"filter {text}"): earlier.get(rule, 0) + count for text, count in removed.items()}
     return CleaningReport(removed, workload, replace(after, origin=replace(after.origin, dropped=dropped)))
 
 
 def published_filters(name: str) -> tuple[str, ...]:
-    """The archive's filters for the log with this name, such as `SDSC-SP2-1998-4`; raises PolicyError listing the known ones."""
+    """Return the archive's filters for the log with this name, such as `SDSC-SP2-1998-4`; raises PolicyError that lists valid names."""
     for log, filters in PUBLISHED.items():
         if name.lower().startswith(log.lower()):
             return filters
-    raise PolicyError(f"no filters are published here for {name!r}; known are {', '.join(PUBLISHED)}", "unknown_log")
+    raise PolicyError(f"no published filters for {name!r}; logs with filters: {', '.join(PUBLISHED)}", "unknown_log")
 
 
 def find_flurries(workload: Workload, *, times: float = TIMES, share: float = SHARE) -> list[Flurry]:
-    """Flurries: weeks in which one user submitted more than `times` the jobs of a median week and over `share` of that week's.
+    """Return flurries, by time: weeks in which one user submitted over `times` the jobs of a median week and over `share` of that week's.
 
-    Weeks are counted from the first submission; consecutive ones are merged. Returns flurries in order of time. Raises
-    WorkloadError for a log without users. Source: the Parallel Workloads Archive describes flurries; the thresholds are an
-    interpretation.
+    Weeks are counted from the first submission; consecutive ones are merged. Raises WorkloadError for a log without users.
+    Source: the Parallel Workloads Archive describes flurries; the thresholds are an interpretation.
     """
     if "user" not in workload.columns:
         raise WorkloadError(f"{workload.origin.name} does not record users, so no flurry can be found", "missing_column")
-    user = workload.columns["user"]
-    week = (workload.submit - workload.submit[0]) // WEEK
-    weekly = np.bincount(week)
-    usual = float(np.median(weekly[weekly > 0]))
-    pairs, whose, count = np.unique(np.stack([user, week]), axis=1, return_inverse=True, return_counts=True)
-    hot = (pairs[0] >= 0) & (count > times * usual) & (count > share * weekly[pairs[1]])
+    weekly, pairs, index, count = _weekly_counts(workload)
+    hot = np.flatnonzero((pairs[0] >= 0) & (count > times * np.median(weekly[weekly > 0])) & (count > share * weekly[pairs[1]]))
+    continues = (np.diff(pairs[0][hot]) == 0) & (np.diff(pairs[1][hot]) == 1)  # the next week of the same user
     flurries = []
-    for group in _runs(pairs, np.flatnonzero(hot)):
-        mine = np.flatnonzero(np.isin(whose.ravel(), group))
+    for group in np.split(hot, np.flatnonzero(~continues) + 1) if len(hot) else ():
+        mine = np.flatnonzero(np.isin(index, group))
         flurries.append(
             Flurry(
                 user=int(pairs[0][group[0]]),
@@ -138,24 +134,18 @@ def find_flurries(workload: Workload, *, times: float = TIMES, share: float = SH
     return sorted(flurries, key=lambda flurry: flurry.begin)
 
 
-def _runs(pairs: Array, hot: Array) -> list[Array]:
-    """Indices of the hot (user, week) pairs, grouped by user and consecutive weeks."""
-    if not len(hot):
-        return []
-    same = (np.diff(pairs[0][hot]) == 0) & (np.diff(pairs[1][hot]) == 1)
-    return np.split(hot, np.flatnonzero(~same) + 1)
+def _weekly_counts(workload: Workload) -> tuple[Array, Array, Array, Array]:
+    """Jobs in each week; pairs of a user and a week; the index of each job's pair; jobs of each pair. All int64."""
+    week = (workload.submit - workload.submit[0]) // WEEK
+    pairs, index, count = np.unique(np.stack([workload.columns["user"], week]), axis=1, return_inverse=True, return_counts=True)
+    return np.bincount(week), pairs, index.ravel(), count
 
 
 def _largest_weekly_share(workload: Workload) -> float:
-    if "user" not in workload.columns:
+    if "user" not in workload.columns or not (workload.columns["user"] >= 0).any():
         return float("nan")
-    week = (workload.submit - workload.submit[0]) // WEEK
-    weekly = np.bincount(week)
-    known = workload.columns["user"] >= 0
-    if not known.any():
-        return float("nan")
-    _, count = np.unique(np.stack([workload.columns["user"], week])[:, known], axis=1, return_counts=True)
-    return float(count.max() / np.median(weekly[weekly > 0]))
+    weekly, pairs, _, count = _weekly_counts(workload)
+    return float(count[pairs[0] >= 0].max() / np.median(weekly[weekly > 0]))
 
 
 FACTS = {
@@ -166,4 +156,4 @@ FACTS = {
     "mean processors": lambda w: float(w.procs.mean()),
     "busiest week of one user, in median weeks": _largest_weekly_share,
 }
-"""The properties of a workload shown in a before/after report."""
+"""The properties of a workload in reports of a cleaning."""

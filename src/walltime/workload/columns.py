@@ -1,4 +1,4 @@
-"""Every column that a job can have, declared once for the readers, the Parquet schema and the documentation."""
+"""All columns that a job can have, declared once for the readers, the Parquet schema and the documentation."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -9,7 +9,7 @@ MISSING = -1
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its name, its content, and its position in a Standard Workload Format record."""
+    """A column: its name, its content, and its position in a Standard Workload Format record."""
 
     name: str
     dtype: Literal["int64", "float64", "uint8"]
@@ -43,30 +43,30 @@ SWF_COLUMNS = (
 
 BATCH_COLUMNS = (
     Column("held", "int64", "s", "time between the submission and the time from which the job waited for processors"),
-    Column("held_by_hindsight", "int64", "s", "the part of that time which the machine's file says (`eligible`)"),
+    Column("held_by_hindsight", "int64", "s", "the part of that time from the machine file (`eligible`)"),
     Column("nodes", "int64", "nodes", "nodes allocated, or requested where the job did not start"),
     Column("gpus", "int64", "GPUs", "GPUs allocated, or requested where none are"),
     Column("mem_mb", "float64", "MB", "memory allocated to the whole job, or requested"),
-    Column("array_job", "int64", "", "number of the job array of which the job is a task"),
+    Column("array_job", "int64", "", "number of the task's job array"),
     Column("array_task", "int64", "", "index of the task in its array"),
-    Column("het_job", "int64", "", "number of the heterogeneous job of which the job is a component"),
-    Column("priority", "int64", "", "priority at the end, as the batch system has it"),
+    Column("het_job", "int64", "", "number of the component's heterogeneous job"),
+    Column("priority", "int64", "", "last priority in the batch system"),
     Column("time_min", "int64", "s", "least runtime that the user accepts (`--time-min`), for which Slurm may start the job"),
-    Column("exclusive", "int64", "", "1: the job asked for whole nodes (`--exclusive`)"),
-    Column("restarts", "int64", "", "how often the job was put back into the queue"),
-    Column("run_count", "int64", "", "how often PBS started the job"),
+    Column("exclusive", "int64", "", "1 if the job requested whole nodes (`--exclusive`)"),
+    Column("restarts", "int64", "", "number of times that the job was put back into the queue"),
+    Column("run_count", "int64", "", "number of times that PBS started the job"),
     Column("exit_code", "int64", "", "exit code of the job's script"),
     Column("exit_signal", "int64", "", "signal that ended it"),
     Column("sched_backfill", "int64", "", "1 started by Slurm's backfill scheduler, 0 by its main one"),
     Column("state", "int64", "", "last state of the job, such as TIMEOUT (named)"),
-    Column("reason", "int64", "", "why the job waited last, such as Priority (named)"),
+    Column("reason", "int64", "", "last reason for which the job waited, such as Priority (named)"),
     Column("reservation", "int64", "", "reservation in which it ran (named)"),
     Column("cluster", "int64", "", "cluster, in logs of several (named)"),
     Column("machine", "int64", "", "machine of a job table of ALCF (named)"),
     Column("cores", "int64", "cores", "cores of the allocated nodes, in a job table of ALCF"),
     Column("eligible_wait", "int64", "s", "time for which the job was eligible to run, in a job table of ALCF"),
 )
-"""Columns that logs of batch systems have besides, as far as they say; -1 is unknown."""
+"""Further columns of batch systems' logs; -1 is unknown."""
 
 PROCS = Column("procs", "int64", "processors", "processors that the simulated job occupies: allocated if known, else requested")
 BELIEVED = Column(
@@ -90,6 +90,6 @@ SCHEDULE_COLUMNS = (
 """The columns of a schedule file, in order; a file from another simulator needs only the first four."""
 
 GROUPED_COLUMNS = ("partition", "queue")
-"""The columns by which jobs are grouped: `--by` takes their names, and every page that compares groups shows them."""
+"""The columns by which jobs can be grouped, with `--by` and on all pages that compare groups."""
 
 SWF_BY_NAME = {column.name: column for column in SWF_COLUMNS}

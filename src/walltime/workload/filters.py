@@ -5,9 +5,9 @@
     procs > 64 and submit < 30d
     user = 'alice' and partition != 'debug'
 
-Comparisons are =, !=, <, <=, >, >= and may be chained; they are joined by `and`, `or`, `not` and parentheses. Values are
-whole numbers of up to 18 digits, times with a unit: s, m, h, d, w, or names in quotes, if the log has names. Columns are those
-of the workload; `job` is `job_id`.
+Comparisons are =, !=, <, <=, >, >= and may be chained; they are combined with `and`, `or`, `not` and parentheses. Values are
+whole numbers of up to 18 digits, times with a unit (s, m, h, d, w), or names in quotes, if the log has names. All columns
+of the workload can be used; `job` is `job_id`.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from walltime.workload import Workload
 Array = np.ndarray
 
 MOST_DIGITS = 18
-"""of a number, so that it fits an int64"""
+"""Most digits of a number, so that it fits an int64."""
 MOST_DEPTH = 100
-"""parentheses and `not` around a comparison"""
+"""Most parentheses and `not` around a comparison."""
 SHOWN = 200
-"""characters of a filter quoted in an error"""
+"""Most characters of a filter in an error message."""
 OWN = ("job_id", "submit", "runtime", "requested", "procs", "believed")
 COMPARE: dict[str, Callable[[Array | int, Array | int], Array]] = {
     "=": operator.eq,
@@ -51,7 +51,7 @@ TOKEN = re.compile(
 
 
 def select(workload: Workload, text: str) -> Array:
-    """Which jobs a filter selects: bool, one per job in order of arrival.
+    """Return the jobs that a filter selects: bool, one per job in order of arrival.
 
     Raises PolicyError with the position of a syntax error, and for a column that the workload does not have.
 
@@ -81,7 +81,7 @@ class _Parser:
         self.depth = 0
 
     def parse(self) -> Array:
-        mask = self._either()
+        mask = self._disjunction()
         if self.next < len(self.tokens):
             raise self._error("missing_conjunction", "and or or", self.tokens[self.next])
         return mask
@@ -93,15 +93,13 @@ class _Parser:
             match = TOKEN.match(text, place)
             if match is None:
                 rest = text[place:].strip()
-                raise PolicyError(f"{self._name()} has {rest[0]!r} where a column, a number or a comparison belongs", "filter_syntax")
+                raise PolicyError(f"{self._name()} has {rest[0]!r} where a column, a number or a comparison is expected", "filter_syntax")
             start = match.start() + len(match.group()) - len(match.group().lstrip())
             if match["number"] is not None:
                 digits = len(match["number"].lstrip("-"))
                 if digits > MOST_DIGITS:
-                    raise PolicyError(
-                        f"{self._name()} has a number of {digits} digits (character {start + 1}); the most is {MOST_DIGITS}",
-                        "filter_syntax",
-                    )
+                    what = f"a number of {digits} digits (character {start + 1}); at most {MOST_DIGITS} are allowed"
+                    raise PolicyError(f"{self._name()} has {what}", "filter_syntax")
                 tokens.append(_Token(match.group().strip(), start, int(match["number"]) * UNITS[match["unit"]]))
             elif match["name"] is not None:
                 tokens.append(_Token(match["name"], start, name=match["name"][1:-1]))
@@ -127,67 +125,57 @@ class _Parser:
             return True
         return False
 
-    def _either(self) -> Array:
-        mask = self._both()
+    def _disjunction(self) -> Array:
+        mask = self._conjunction()
         while self._take("or"):
-            mask = mask | self._both()
+            mask = mask | self._conjunction()
         return mask
 
-    def _both(self) -> Array:
-        mask = self._one()
+    def _conjunction(self) -> Array:
+        mask = self._term()
         while self._take("and"):
-            mask = mask & self._one()
+            mask = mask & self._term()
         return mask
 
-    def _one(self) -> Array:
-        if self._take("not"):
-            self._enter()
-            mask = ~self._one()
-        elif self._take("("):
-            self._enter()
-            mask = self._either()
-            if not self._take(")"):
-                raise self._error("missing_parenthesis", "a closing parenthesis", self._peek())
-        else:
+    def _term(self) -> Array:
+        is_negated = self._take("not")
+        if not is_negated and not self._take("("):
             return self._comparison()
+        self.depth += 1
+        if self.depth > MOST_DEPTH:
+            raise PolicyError(f"{self._name()} has over {MOST_DEPTH} nested parentheses or nots", "filter_syntax")
+        mask = ~self._term() if is_negated else self._disjunction()
+        if not is_negated and not self._take(")"):
+            raise self._error("missing_parenthesis", "a closing parenthesis", self._peek())
         self.depth -= 1
         return mask
 
-    def _enter(self) -> None:
-        self.depth += 1
-        if self.depth > MOST_DEPTH:
-            raise PolicyError(f"{self._name()} has over {MOST_DEPTH} parentheses or nots inside each other", "filter_syntax")
-
     def _comparison(self) -> Array:
-        left = self._peek()
+        left = self._operand()
         mask: Array | None = None
-        self._check_operand(left)
-        while (token := self._peek()) is not None and token.text in COMPARE:
+        while (sign := self._peek()) is not None and sign.text in COMPARE:
             self.next += 1
-            right = self._peek()
-            self._check_operand(right)
-            part = np.broadcast_to(COMPARE[token.text](*self._values(left, right, token)), (len(self.workload),))
+            right = self._operand()
+            values = self._value(left, right, sign), self._value(right, left, sign)
+            part = np.broadcast_to(COMPARE[sign.text](*values), (len(self.workload),))
             mask = part if mask is None else mask & part
             left = right
         if mask is None:
             raise self._error("missing_comparison", "a comparison such as = or <", self._peek())
         return mask
 
-    def _check_operand(self, token: _Token | None) -> None:
-        """Go past a column, a number or a name; raises PolicyError for anything else."""
+    def _operand(self) -> _Token:
+        """The next token, a column, a number or a name; raises PolicyError for others."""
+        token = self._peek()
         if token is None or token.text in COMPARE or token.text in ("and", "or", "not", "(", ")"):
             raise self._error("missing_operand", "a column or a number", token)
         self.next += 1
         if token.value is None and token.name is None:
             self._column(token.text)
-
-    def _values(self, left: _Token | None, right: _Token | None, sign: _Token) -> list[Array | int]:
-        """The values on both sides of a comparison; a name is one of the column on the other side."""
-        assert left is not None, "it was checked"
-        assert right is not None, "it was checked"
-        return [self._value(one, other, sign) for one, other in ((left, right), (right, left))]
+        return token
 
     def _value(self, token: _Token, other: _Token, sign: _Token) -> Array | int:
+        """The value of an operand; a name is looked up in the column on the other side."""
         if token.value is not None:
             return token.value
         if token.name is None:
@@ -197,23 +185,21 @@ class _Parser:
         number = self.workload.origin.number_of(other.text, token.name)
         if number < 0:
             log = self.workload.origin.name
-            raise PolicyError(f"{self._name()} asks for the {other.text} {shown(token.name)}, which {log} does not have", "unknown_name")
+            raise PolicyError(f"{self._name()}: {log} does not have the {other.text} {shown(token.name)}", "unknown_name")
         return number
 
     def _column(self, name: str) -> Array:
         name = "job_id" if name == "job" else name
         known = [*OWN, *self.workload.columns]
         if name not in known:
-            close = nearest(name[:SHOWN], known)
-            raise PolicyError(
-                f"{self._name()} asks for {name[:SHOWN]!r}{close}; {self.workload.origin.name} has {', '.join(known)}", "unknown_column"
-            )
+            hint = f"{nearest(name[:SHOWN], known)}; valid columns: {', '.join(known)}"
+            raise PolicyError(f"{self._name()}: {self.workload.origin.name} has no column {name[:SHOWN]!r}{hint}", "unknown_column")
         column: Array = getattr(self.workload, name) if name in OWN else self.workload.columns[name]
         return column
 
 
 def parse_seconds(text: str) -> int:
-    """Seconds of a time such as 3600, 90m or 1h, at least 1; raises PolicyError.
+    """Return the seconds of a duration such as 3600, 90m or 1h, at least 1; raises PolicyError.
 
     >>> parse_seconds("90m")
     5400
@@ -221,12 +207,12 @@ def parse_seconds(text: str) -> int:
     match = re.fullmatch(r"([0-9]{1,12})([smhdw]?)", text.strip())
     seconds = int(match[1]) * UNITS[match[2]] if match else 0
     if seconds < 1:
-        raise PolicyError(f"{text!r} is no length of time; write seconds, or a number with m, h, d or w, such as 1h", "wrong_duration")
+        raise PolicyError(f"{text!r} is not a duration; give seconds, or a number with m, h, d or w, such as 1h", "wrong_duration")
     return seconds
 
 
 def parse_span(text: str) -> tuple[int, int]:
-    """Begin and end in seconds of a span such as 30d:60d; raises PolicyError.
+    """Return begin and end in seconds of a span such as 30d:60d; raises PolicyError.
 
     >>> parse_span("30d:60d")
     (2592000, 5184000)
@@ -238,10 +224,9 @@ def parse_span(text: str) -> tuple[int, int]:
 
 
 def span_of(workload: Workload, text: str) -> tuple[int, int]:
-    """Begin and end of a span in seconds from the start of a log: as `parse_span` reads it, or two dates of the log's time zone.
+    """Return begin and end of a span in seconds from the start of a log, as `parse_span`, or from two dates in the log's time zone.
 
-    Such as 1997-05-01:1997-08-01; the second one is not in it. Raises PolicyError, and WorkloadError where the log does not say when it
-    starts.
+    The span 1997-05-01:1997-08-01 ends before the second date. Raises PolicyError, and WorkloadError if the start of the log is unknown.
     """
     match = re.fullmatch(r"([0-9]{4}-[0-9][0-9]-[0-9][0-9]):([0-9]{4}-[0-9][0-9]-[0-9][0-9])", text.strip())
     if match is None:
@@ -249,11 +234,11 @@ def span_of(workload: Workload, text: str) -> tuple[int, int]:
     start = workload.origin.unix_start_time
     if start is None:
         raise WorkloadError(
-            f"the window {text} has dates, but {workload.origin.name} does not say when it starts; take days, as in 30d:60d",
+            f"the window {text} has dates, but the start of {workload.origin.name} is unknown; use days, as in 30d:60d",
             "unknown_start_time",
         )
     try:
         begin, end = (datetime.fromisoformat(date).replace(tzinfo=workload.origin.tzinfo()) for date in match.groups())
     except ValueError as fault:
-        raise PolicyError(f"the window {text!r} has a date that there is not", "wrong_date") from fault
+        raise PolicyError(f"the window {text!r} has a date that does not exist; correct it", "wrong_date") from fault
     return int(begin.timestamp()) - start, int(end.timestamp()) - start

@@ -1,4 +1,4 @@
-"""Weeks of a log resampled, with users who submit when their jobs have ended: other logs that might have been."""
+"""Resampled weeks of a log, and users' feedback: variants of a log that are as plausible as the original."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ STREAM_WEEKS = 106
 SESSION = 20 * 60
 """Longest think time within a session, s (Feitelson 2021; as reported, not checked against the paper)."""
 LINKS = ("depends_on", "depends_on_success")
-"""Columns that name other jobs, besides `preceding_job`."""
+"""Columns of other jobs' ids, besides `preceding_job`."""
 
 
 def with_sessions(workload: Workload, within: int = SESSION) -> Workload:
-    """The same jobs with feedback: one that was submitted soon after the end of an earlier one of its user waits for that end.
+    """Return the same jobs with feedback: a job submitted soon after the end of a job of the same user waits for that end.
 
-    `within`: the longest such think time, s. The job follows the last of its user's earlier jobs that had ended in the log; its think time
-    is what was between. Raises WorkloadError if the log does not say users, or waits.
+    `within`: the longest such think time, s. The job follows the last of its user's earlier jobs that had ended in the log; the think time
+    is the time since that end. Raises WorkloadError if the log does not record users, or waits.
     Source: Zakay & Feitelson, Preserving User Behavior Characteristics in Trace-Based Simulation of Parallel Job Scheduling, MASCOTS 2014,
-    pp. 51-60, doi:10.1109/MASCOTS.2014.15 (sessions by think time). That jobs which begin a session come when they did is ours.
+    pp. 51-60, doi:10.1109/MASCOTS.2014.15 (sessions by think time). Fixed submit times for the first jobs of sessions are our choice.
 
     >>> jobs = Workload.from_arrays(submit=[0, 50, 900], runtime=[100, 10, 10], procs=[1, 1, 1], machine_procs=4,
     ...                             columns={"user": np.array([1, 1, 1]), "wait": np.array([0, 0, 0])})
@@ -39,9 +39,7 @@ def with_sessions(workload: Workload, within: int = SESSION) -> Workload:
     user, wait = (workload.columns.get(name) for name in ("user", "wait"))
     if user is None or wait is None or not ((user >= 0) & (wait >= 0)).any():
         what = "users" if user is None or not (user >= 0).any() else "waits"
-        raise WorkloadError(
-            f"{workload.origin.name} does not record {what}, so it is not known who submitted what after which end", "missing_column"
-        )
+        raise WorkloadError(f"{workload.origin.name} does not record {what}, which sessions need; give another log", "missing_column")
     end = np.where(wait >= 0, workload.submit + wait + workload.runtime, np.iinfo(np.int64).max)
     preceding = np.full(len(workload), MISSING, np.int64)
     think = np.full(len(workload), MISSING, np.int64)
@@ -52,7 +50,7 @@ def with_sessions(workload: Workload, within: int = SESSION) -> Workload:
         by_end = mine[np.argsort(end[mine], kind="stable")]
         last = np.searchsorted(end[by_end], workload.submit[mine], side="right") - 1
         while (later := (last >= 0) & (by_end[np.maximum(last, 0)] >= mine)).any():
-            last -= later  # a job of no length ends when it is submitted
+            last -= later  # a job of 0 s may end when it is submitted
         followed = by_end[np.maximum(last, 0)]
         gap = workload.submit[mine] - end[followed]
         follows = (last >= 0) & (gap < within)
@@ -64,10 +62,10 @@ def with_sessions(workload: Workload, within: int = SESSION) -> Workload:
 
 
 def resample_weeks(workload: Workload, seed: int = 0) -> Workload:
-    """As many weeks as the log has, drawn from them with replacement; a job keeps its weekday and its time of day.
+    """Return a log of as many weeks, drawn with replacement from the weeks of this one; jobs keep their weekday and time of day.
 
-    Jobs get new numbers. What names another job (feedback, dependencies) holds within a week; nobody runs at the beginning. The number of
-    jobs, and so the load, differs from draw to draw, as it does from week to week.
+    Jobs get new numbers. Links between jobs (feedback, dependencies) are kept within a week; the machine is empty at the start. The number
+    of jobs, and so the load, differs between draws, as it does between weeks.
     Source: after Feitelson, Resampling with feedback (2021), by weeks instead of users.
 
     >>> jobs = Workload.from_arrays(submit=[0, WEEK + 5], runtime=[1, 2], procs=[1, 1], machine_procs=4)
@@ -96,7 +94,7 @@ def resample_weeks(workload: Workload, seed: int = 0) -> Workload:
         begun += len(mine)
     place = np.concatenate(places)
     if not len(place):
-        raise WorkloadError(f"the weeks drawn from {workload.origin.name} with seed {seed} have no jobs; take another seed")
+        raise WorkloadError(f"the weeks drawn from {workload.origin.name} with seed {seed} have no jobs; use another seed")
     columns = {name: np.full_like(values, MISSING) if name == "running_since" else values for name, values in workload.columns.items()}
     origin = replace(workload.origin, steps=(*workload.origin.steps, f"{weeks} weeks resampled with seed {seed}"))
     return copied(

@@ -1,4 +1,4 @@
-"""Varying a workload: its load, its period, its machine, and small random shakes."""
+"""Variations of a workload: its load, its period, its machine, and small random shakes."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ LOWEST_LOAD, HIGHEST_LOAD = 1e-6, 1.5
 WAYS = ("interarrival", "runtime", "machine", "size", "thin", "users")
 """The ways to change the load: see `scale_load`."""
 
-NEAR = {"interarrival": 0.01, "runtime": 0.01, "machine": 0.1, "size": 0.1, "thin": 0.1, "users": 0.1}
-"""Largest deviation of the achieved from the requested load, as a fraction."""
+TOLERANCES = {"interarrival": 0.01, "runtime": 0.01, "machine": 0.1, "size": 0.1, "thin": 0.1, "users": 0.1}
+"""Largest relative deviation of the achieved from the requested load."""
 MOST_COPIES = 100
-"""of the jobs, when they are repeated"""
+"""Most repetitions of the jobs."""
 LONGEST_SHAKE = 10**9
 
 HOUR, WEEK = 3600, 7 * 86_400
 STREAM_SHAKE, STREAM_THIN, STREAM_USERS = 101, 102, 103
 STREAM_COPIES = 10_000
-"""The further copy k of a job draws from this stream plus k."""
+"""Copy k of a job draws from this stream plus k."""
 
 
 def scale_load(workload: Workload, load: float, by: str = "interarrival", seed: int = 0) -> Workload:
-    """The workload at another offered load; the achieved load is recorded in `origin.steps`.
+    """Return the workload at another offered load; the achieved load is recorded in `origin.steps`.
 
     `by` is one of `interarrival`: all interarrival times times (current load / wanted load); exact, but stretches the daily
     cycle (mualem01, section 3.1; tsafrir06, section III); `runtime`: runtimes and requests times (wanted load / current load);
     `machine`: a machine of another size, never smaller than the widest job; `size`: the processors of each job, at least 1 and
     at most the machine; `thin`: jobs are removed at random, or repeated at random up to a week later (new ids), wrapping around
     to the first submission after the last (our construction); `users`: users, each with all jobs, are resampled with
-    replacement and shifted by whole weeks, until the load is reached as closely as whole users allow (our construction). Jobs
-    that would be submitted after the last job of the workload are dropped. A user drawn again is shifted to another week; once
-    all weeks are taken, by up to an hour.
+    replacement and shifted by whole weeks, until the load is as close as whole users allow (our construction). Jobs
+    that would be submitted after the last job of the workload are dropped. A user who is drawn again is shifted to another week, or, after
+    all weeks, by up to an hour.
 
     `thin` and `users` keep jobs that follow each other (`preceding_job`) together, as a chain with unchanged gaps.
 
@@ -49,7 +49,7 @@ def scale_load(workload: Workload, load: float, by: str = "interarrival", seed: 
     if not LOWEST_LOAD <= load <= HIGHEST_LOAD:
         raise PolicyError(f"a load must be from {LOWEST_LOAD:f} to {HIGHEST_LOAD}, not {_shown(load)}", "number_out_of_range")
     if by not in WAYS:
-        raise PolicyError(f"the load cannot be changed by {by!r}; known are {', '.join(WAYS)}", "unknown_method")
+        raise PolicyError(f"the load cannot be changed by {by!r}; valid methods: {', '.join(WAYS)}", "unknown_method")
     _check_seed(seed)
     now = workload.offered_load
     if not now > 0:
@@ -59,7 +59,7 @@ def scale_load(workload: Workload, load: float, by: str = "interarrival", seed: 
     except WorkloadError as error:
         raise WorkloadError(f"a load of {load:g} cannot be reached by {by}: {error}", "unreachable_load") from error
     achieved = scaled.offered_load
-    if not abs(achieved - load) <= NEAR[by] * load:
+    if not abs(achieved - load) <= TOLERANCES[by] * load:
         got = "all jobs would be submitted at once" if np.isnan(achieved) else f"{workload.origin.name} comes to {achieved:.4g}"
         raise WorkloadError(f"a load of {load:g} cannot be reached by {by}: {got}; {_advice(workload, by)}", "unreachable_load")
     return replace(scaled, origin=workload.origin.after(f"load {load:g} by {by}, achieved {achieved:.4f}"))
@@ -71,58 +71,57 @@ def _scaled(workload: Workload, factor: float, by: str, seed: int) -> Workload:
         case "interarrival":
             return with_submits(workload, workload.submit[0] + _rounded((workload.submit - workload.submit[0]) / factor))
         case "runtime":
-            return _with_runtimes(workload, factor)
+            requested = np.maximum(_rounded(workload.requested * factor), 1)
+            same = workload.believed is workload.requested
+            believed = requested if same else np.maximum(_rounded(workload.believed * factor), 1)
+            return replace(workload, runtime=_rounded(workload.runtime * factor), requested=requested, believed=believed)
         case "machine":
             size = max(1, round(workload.machine_procs / factor))
             widest = int(workload.procs.max())
             if size < widest:
-                needs = f"it needs a machine of {size} processors, and job sizes go up to {widest}"
-                raise WorkloadError(f"{needs}; {_advice(workload, by)}")
+                raise WorkloadError(f"this needs a machine of {size} processors, but the widest job has {widest}; {_advice(workload, by)}")
             return workload.with_machine(size)
         case "size":
             return replace(workload, procs=np.clip(_rounded(workload.procs * factor), 1, workload.machine_procs))
     if factor > MOST_COPIES:
-        raise WorkloadError(f"it needs over {MOST_COPIES} times the jobs of {workload.origin.name}; try interarrival")
-    return _thinned(workload, factor, seed) if by == "thin" else _of_other_users(workload, factor, seed)
+        raise WorkloadError(f"this needs over {MOST_COPIES} times the jobs of {workload.origin.name}; try interarrival")
+    return _thinned(workload, factor, seed) if by == "thin" else _with_resampled_users(workload, factor, seed)
 
 
 def _advice(workload: Workload, by: str) -> str:
-    """What to try if this method cannot reach a load."""
-    match by:
-        case "interarrival":
-            return "submit times are whole seconds; try runtime"
-        case "runtime":
-            return "runtimes are whole seconds; try interarrival"
-        case "machine":
-            highest = workload.offered_load * workload.machine_procs / int(workload.procs.max())
-            return f"the highest load of this method is {highest:.4g}"
-        case "size":
-            return f"a job has from 1 to {workload.machine_procs} processors; try interarrival"
-    return "try another seed, or interarrival"
+    """A suggestion where this method cannot reach a load."""
+    highest = workload.offered_load * workload.machine_procs / int(workload.procs.max())
+    advice = {
+        "interarrival": "submit times are whole seconds; try runtime",
+        "runtime": "runtimes are whole seconds; try interarrival",
+        "machine": f"the highest load of this method is {highest:.4g}",
+        "size": f"a job has from 1 to {workload.machine_procs} processors; try interarrival",
+    }
+    return advice.get(by, "try another seed, or interarrival")
 
 
 def head(workload: Workload, jobs: int) -> Workload:
-    """The first jobs, in order of arrival; raises PolicyError if there are fewer."""
+    """Return the first jobs, in order of arrival; raises PolicyError if there are fewer."""
     _check_count(workload, jobs)
     return workload.take(np.arange(jobs), f"first {jobs} jobs")
 
 
 def tail(workload: Workload, jobs: int) -> Workload:
-    """The last jobs, in order of arrival; raises PolicyError if there are fewer."""
+    """Return the last jobs, in order of arrival; raises PolicyError if there are fewer."""
     _check_count(workload, jobs)
     return workload.take(np.arange(len(workload) - jobs, len(workload)), f"last {jobs} jobs")
 
 
 def window(workload: Workload, begin: int, end: int) -> Workload:
-    """The jobs submitted in [begin, end), seconds from the start of the log; raises WorkloadError if there are none."""
+    """Return the jobs submitted in [begin, end), seconds from the start of the log; raises WorkloadError if there are none."""
     inside = (workload.submit >= begin) & (workload.submit < end)
     if not inside.any():
-        raise WorkloadError(f"{workload.origin.name} has no job submitted from {begin} to {end} s", "empty_window")
+        raise WorkloadError(f"{workload.origin.name} has no job submitted from {begin} to {end} s; give another window", "empty_window")
     return workload.take(inside, f"submitted from {begin} to {end} s")
 
 
 def resize(workload: Workload, machine_procs: int, too_wide: str = "drop") -> Workload:
-    """The jobs on a machine of another size; wider jobs are dropped or clipped to it, and counted.
+    """Return the jobs on a machine of another size; wider jobs are dropped or clipped to it, and counted.
 
     Raises WorkloadError if no job fits it, PolicyError unless `too_wide` is drop or clip.
     """
@@ -142,10 +141,9 @@ def resize(workload: Workload, machine_procs: int, too_wide: str = "drop") -> Wo
 def shake(workload: Workload, seconds: int = 30, seed: int = 0) -> Workload:
     """Shift each submit time by a random whole number of seconds from -`seconds` to `seconds`; the order may change.
 
-    Jobs that follow each other (`preceding_job`) are shifted together, by the draw of the first in their chain. A result that
+    Jobs that follow each other (`preceding_job`) are shifted together, by the draw for the first one. A result that
     disappears under shaking is an artefact of the exact times. The same seed gives the same shake. No submit time becomes
-    negative.
-    Source: Tsafrir, Ouaknine, Feitelson, MASCOTS 2007; the defaults and the chains are an interpretation.
+    negative. Source: Tsafrir, Ouaknine, Feitelson, MASCOTS 2007; the defaults and the chains are an interpretation.
 
     Raises PolicyError unless `seconds` is a whole number from 0 to 10**9.
     """
@@ -163,9 +161,9 @@ def shake(workload: Workload, seconds: int = 30, seed: int = 0) -> Workload:
 
 
 def held_until(workload: Workload, eligible: Array) -> Workload:
-    """The jobs from the times on at which they were free to start (int64 s), if those are later than their submission.
+    """Return the jobs submitted only at their eligible times (int64 s), if these are later.
 
-    The times until then are added to the column `held`, and taken off the recorded waits.
+    The time until then is added to the column `held`, and subtracted from the recorded wait.
     """
     held = np.maximum(eligible - workload.submit, 0)
     columns = dict(workload.columns)
@@ -180,7 +178,7 @@ def held_until(workload: Workload, eligible: Array) -> Workload:
 def _check_count(workload: Workload, jobs: int) -> None:
     if not 1 <= jobs <= len(workload):
         raise PolicyError(
-            f"{workload.origin.name} has {len(workload)} jobs, so a part has 1 to {len(workload)}, not {_shown(jobs)}",
+            f"the number of jobs must be from 1 to {len(workload)}, the jobs of {workload.origin.name}, not {_shown(jobs)}",
             "number_out_of_range",
         )
 
@@ -199,9 +197,9 @@ def _shown(number: float) -> str:
 
 
 def _chains(workload: Workload) -> tuple[Array, Array]:
-    """For each job the index of the first job of its chain (its own if it follows none), and of the job it follows or -1.
+    """The index of the first job in each job's chain (its own if it follows none), and of the job that it follows, or -1; int64.
 
-    A `preceding_job` that does not come before the job is ignored. Both int64, one per job.
+    A `preceding_job` that does not come before the job is ignored.
     """
     own = np.arange(len(workload))
     after, _ = workload.dependencies()
@@ -218,35 +216,16 @@ def _rounded(values: Array) -> Array:
 
 
 def with_submits(workload: Workload, submit: Array) -> Workload:
-    """The same jobs with other submit times, in order of arrival."""
+    """Return the same jobs with other submit times, in order of arrival."""
     order = np.lexsort((workload.job_id, submit))
     place = order if workload.order is None else workload.order[order]
-    same = workload.believed is workload.requested
-    requested = workload.requested[order]
-    return replace(
-        workload,
-        job_id=workload.job_id[order],
-        submit=submit[order],
-        runtime=workload.runtime[order],
-        requested=requested,
-        procs=workload.procs[order],
-        believed=requested if same else workload.believed[order],
-        columns={name: values[order] for name, values in workload.columns.items()},
-        order=place if (np.diff(place) < 0).any() else None,
-    )
-
-
-def _with_runtimes(workload: Workload, factor: float) -> Workload:
-    same = workload.believed is workload.requested
-    requested = np.maximum(_rounded(workload.requested * factor), 1)
-    believed = requested if same else np.maximum(_rounded(workload.believed * factor), 1)
-    return replace(workload, runtime=_rounded(workload.runtime * factor), requested=requested, believed=believed)
+    return replace(workload, **workload.picked(order) | {"submit": submit[order]}, order=place if (np.diff(place) < 0).any() else None)
 
 
 def _thinned(workload: Workload, factor: float, seed: int) -> Workload:
-    """Keep each job `factor` times on average: whole copies, and one more with the probability of the remainder.
+    """Repeat each job `factor` times on average: whole copies, and one more with the probability of the remainder.
 
-    Chains are kept together. The copies lie within the period of the workload, as far as the length of a chain allows.
+    Chains are kept together. Copies are within the period of the workload, as far as the length of a chain allows.
     """
     first, after = _chains(workload)
     draw, _ = uniforms(seed, workload.job_id, STREAM_THIN)
@@ -271,9 +250,9 @@ def _thinned(workload: Workload, factor: float, seed: int) -> Workload:
     return copied(workload, place, submit, number == 0, {"preceding_job": followed})
 
 
-def _of_other_users(workload: Workload, factor: float, seed: int) -> Workload:
+def _with_resampled_users(workload: Workload, factor: float, seed: int) -> Workload:
     if "user" not in workload.columns:
-        raise WorkloadError(f"{workload.origin.name} does not record users, so they cannot be resampled")
+        raise WorkloadError(f"{workload.origin.name} does not record users, so they cannot be resampled; try another method")
     first, after = _chains(workload)
     users, whose = np.unique(workload.columns["user"][first], return_inverse=True)
     jobs_of = np.split(np.argsort(whose, kind="stable"), np.cumsum(np.bincount(whose))[:-1])
@@ -309,9 +288,9 @@ def _of_other_users(workload: Workload, factor: float, seed: int) -> Workload:
 
 
 def copied(workload: Workload, place: Array, submit: Array, original: Array, links: Mapping[str, Array]) -> Workload:
-    """Jobs at these indices, submitted at these times; copies get new ids above the largest.
+    """Return the jobs at these indices, submitted at these times; copies get new ids above the largest.
 
-    `links`: for each column that names another job, int64, the index of that job among these, -1 for none; it holds for copies.
+    `links`: for columns of job ids, the index of that job among these, int64, -1 for none; used for copies.
     """
     columns = {name: values[place] for name, values in workload.columns.items()}
     ids = workload.job_id[place].copy()

@@ -1,4 +1,4 @@
-"""Users for generated jobs: the models' jobs have none, but predictors, advice and gains by user need them."""
+"""Users for generated jobs, which predictors, advice and gains by user need."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from walltime.workload.workload import Workload
 
 STREAM_USERS, STREAM_POPULARITY = 104, 105
 LIKENESS = 0.9
-"""Correlation of the normal scores of a job's runtime and of its user. Ours, chosen so that the mean of a user's last two runs is half
-right on average, as on real logs."""
+"""Correlation of the normal scores of a job's runtime and of its user. Our choice: the mean of a user's last two runs has an average
+accuracy of one half, as on real logs."""
 POPULARITY = 0.9
-"""The k-th most active user has a share of the jobs proportional to 1 / k**POPULARITY. Ours."""
+"""The k-th most active user has a share of the jobs proportional to 1 / k**POPULARITY. Our choice."""
 
 
 def with_users(workload: Workload, users: int, seed: int = 0) -> Workload:
-    """The same jobs, submitted by so many users (column `user`, from 1), each of whom runs jobs of similar length.
+    """Return the same jobs with a number of users (column `user`, from 1) whose jobs have similar runtimes.
 
-    Only the labels are drawn: sizes, times and order stay. A construction of ours, from no paper: the runtimes of users differ, as those
-    of real users do, but they have no sessions, no favourite sizes, and do not repeat their estimates. Raises WorkloadError for fewer
+    Only the labels are drawn: sizes, times and order stay. This is our construction, not from a paper: users differ in their runtimes, as
+    real users do, but they have no sessions, no favourite sizes, and do not repeat their estimates. Raises WorkloadError for fewer
     than 1 user, or more users than jobs.
 
     >>> from walltime.workload.models.lublin99 import Lublin99
@@ -34,7 +34,7 @@ def with_users(workload: Workload, users: int, seed: int = 0) -> Workload:
     jobs = len(workload)
     if isinstance(users, bool) or not isinstance(users, int | np.integer) or not 1 <= users <= jobs:
         raise WorkloadError(
-            f"the number of users must be a whole number from 1 to that of the jobs, {jobs}, not {users!r}", "number_out_of_range"
+            f"the number of users must be a whole number from 1 to {jobs}, the number of jobs, not {users!r}", "number_out_of_range"
         )
     first, second = uniforms(seed, workload.job_id, STREAM_USERS)
     own = _normal_scores(np.lexsort((first, workload.runtime)))
@@ -50,7 +50,7 @@ def with_users(workload: Workload, users: int, seed: int = 0) -> Workload:
 
 
 def _normal_scores(order: np.ndarray) -> np.ndarray:
-    """For each place the normal deviate of its rank, where `order` lists the places by rank; float64."""
+    """The normal deviate of each place's rank, where `order` lists the places by rank; float64."""
     middle = NormalDist().inv_cdf
     scores = np.empty(len(order))
     scores[order] = [middle((k + 0.5) / len(order)) for k in range(len(order))]

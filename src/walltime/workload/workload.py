@@ -1,4 +1,4 @@
-"""The workload: the jobs that a simulation replays, as flat arrays in order of arrival."""
+"""Workloads: the jobs of a simulation, as flat arrays in order of arrival."""
 
 from __future__ import annotations
 
@@ -26,26 +26,29 @@ class EstimateModel(Protocol):
 
     @property
     def limit(self) -> str:
-        """Whether the estimates are also the kill limit ("model") or the users' requests remain it ("user")."""
+        """The source of the kill limit: the model's estimates ("model") or the users' requests ("user")."""
 
     def draw(self, workload: Workload, seed: int = 0) -> Array:
-        """Estimates, int64 seconds, one per job."""
+        """Return estimates, int64 seconds, one per job."""
 
 
 MAX_TIME = 2**60
-"""No time of a workload may reach this, so that sums of two times fit in an int64."""
+"""Times of a workload are below this, so that sums of two times fit in an int64."""
 LAST_TIME = 2.0**62
-"""The end of all jobs run one after the other may not reach this."""
+"""If all jobs ran one after the other, they would end before this."""
 MOST_WORK = 2.0**62
-"""The processor-seconds that all jobs run or ask for may not reach this, so that sums of them fit in an int64."""
+"""The processor-seconds that all jobs use or request are below this, so that their sum fits in an int64."""
+
+
+_ARRAYS = ("job_id", "submit", "runtime", "requested", "procs", "believed")
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a workload comes from; carried along into every result.
+    """The origin of a workload, which all results contain.
 
-    `dropped` and `changed` count the jobs that each named rule dropped or changed, `noticed` counts what is odd but was left
-    unchanged. `header` holds the header lines of the log as in the file.
+    `dropped` and `changed` count the jobs that each named rule dropped or changed, `noticed` counts unusual jobs that were not
+    changed. `header` holds the header lines of the log as in the file.
     """
 
     name: str = "workload"
@@ -61,10 +64,10 @@ class Origin:
     time_zone: str = "UTC"
     """A name such as Europe/Stockholm, or an offset from UTC in seconds."""
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """What the numbers of a column stand for, by column, where the log has names: number k is `names[column][k - 1]`."""
+    """The names of a column's numbers, by column, if the log has names: number k is `names[column][k - 1]`."""
 
     def name_of(self, column: str, number: int) -> str:
-        """The name behind a number of a column, such as the user, harmless to print; the number itself if the log has no names.
+        """Return the name of a number in a column, such as the user, safe to print; the number itself if the log has no names.
 
         >>> Origin(names={"user": ("alice",)}).name_of("user", 1), Origin().name_of("user", 1)
         ('alice', '1')
@@ -73,11 +76,11 @@ class Origin:
         return sanitize(texts[number - 1]) if 0 < number <= len(texts) else str(number)
 
     def after(self, step: str) -> Origin:
-        """The same origin with one more step."""
+        """Return the same origin with one more step."""
         return replace(self, steps=(*self.steps, step))
 
     def number_of(self, column: str, name: str) -> int:
-        """The number of a name, or the number that a text is; -1 for a name that the log does not have.
+        """Return the number of a name, or of a text of digits if the log has no names; -1 for an unknown name.
 
         >>> Origin(names={"user": ("alice",)}).number_of("user", "alice"), Origin().number_of("user", "7"), Origin().number_of("user", "x")
         (1, 7, -1)
@@ -88,18 +91,18 @@ class Origin:
         return int(name) if name.isascii() and name.isdecimal() and len(name) < 16 and not texts else -1
 
     def tzinfo(self) -> tzinfo:
-        """The time zone of the site; UTC if the log does not record it or names an unknown one."""
+        """Return the time zone of the site; UTC if the log has none or an unknown one."""
         try:
             if self.time_zone.lstrip("+-").isdecimal():
                 return timezone(timedelta(seconds=int(self.time_zone)))
             return ZoneInfo(self.time_zone)
-        except (ZoneInfoNotFoundError, ValueError, OSError):  # a folder of the zones, such as Europe, is no zone
+        except (ZoneInfoNotFoundError, ValueError, OSError):  # OSError for a folder of zones, such as Europe
             return UTC
 
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """Jobs in order of arrival (submit, then job id) and the machine they run on.
+    """Jobs in order of arrival (submit, then job id) and the size of the machine.
 
     All arrays have one entry per job. Times are whole seconds, `submit` counted from the start of the log.
 
@@ -107,8 +110,8 @@ class Workload:
     `believed`: int64, the runtime the scheduler plans with; equals `requested` unless estimates were replaced. `columns`: the
     other columns of the log that have at least one known value (`user`, `status`, ...). `order`: int64, the index of each job
     in the original arrays (or records), from 0; None if they were already in order of arrival. `in_given_order` restores that
-    order. `feedback`: whether a job with a `preceding_job` among these jobs is submitted only when that one has ended and its
-    `think_time` (s, 0 if unknown) has passed; `submit` then is its value if no job ever waits.
+    order. `feedback`: whether a job with a `preceding_job` among these jobs is submitted only after the end of that job and a
+    `think_time` (s, 0 if unknown); `submit` then is its value if no job ever waits.
 
     Raises WorkloadError if the arrays differ in length, contain impossible values or are not in order of arrival.
 
@@ -135,7 +138,7 @@ class Workload:
             object.__setattr__(self, "order", _frozen(self.order))
         object.__setattr__(self, "columns", {name: _frozen(array) for name, array in self.columns.items()})
         same = self.believed is self.requested
-        for name in ("job_id", "submit", "runtime", "requested", "procs", "believed"):
+        for name in _ARRAYS:
             object.__setattr__(self, name, _frozen(getattr(self, name)))
         if same:
             object.__setattr__(self, "believed", self.requested)
@@ -170,65 +173,58 @@ class Workload:
         `requested` defaults to the runtime and is at least 1 s; `believed` defaults to `requested`; `job_id`
         to 1, 2, ... in order of arrival. Raises WorkloadError as the class does.
         """
-        submit = _int64("submit", submit)
-        runtime = _int64("runtime", runtime)
-        procs = _int64("procs", procs)
-        requested = np.maximum(runtime, 1) if requested is None else _int64("requested", requested)
-        believed = requested if believed is None else _int64("believed", believed)
-        lengths = {len(a) for a in (submit, runtime, procs, requested, believed)}
+        fields = {"submit": _int64("submit", submit), "runtime": _int64("runtime", runtime), "procs": _int64("procs", procs)}
+        fields["requested"] = np.maximum(fields["runtime"], 1) if requested is None else _int64("requested", requested)
+        fields["believed"] = fields["requested"] if believed is None else _int64("believed", believed)
+        lengths = {len(values) for values in fields.values()}
         if len(lengths) > 1:
             raise WorkloadError(f"submit, runtime, procs, requested and believed differ in length: {sorted(lengths)}", "different_lengths")
+        submit = fields["submit"]
         if job_id is None:
             order = np.argsort(submit, kind="stable")
             job_id = np.empty(len(submit), np.int64)
             job_id[order] = np.arange(1, len(submit) + 1)
         else:
-            job_id = _int64("job_id", job_id)
-            if len(job_id) != len(submit):
-                raise WorkloadError(f"job_id has {len(job_id)} entries, submit has {len(submit)}", "wrong_length")
+            job_id = _of_length("job_id", _int64("job_id", job_id), len(submit))
             order = np.lexsort((job_id, submit))
-        same = believed is requested
-        requested = requested[order]
+        same = fields["believed"] is fields["requested"]
+        fields = {name: values[order] for name, values in fields.items()}
+        if same:
+            fields["believed"] = fields["requested"]
         origin = origin or Origin(records=len(submit))
-        moved = bool((np.diff(order) != 1).any())
         if behind := int((submit[1:] < np.maximum.accumulate(submit)[:-1]).sum()):
             origin = replace(origin, changed={**origin.changed, "reordered": origin.changed.get("reordered", 0) + behind})
         return cls(
             job_id=job_id[order],
-            submit=submit[order],
-            runtime=runtime[order],
-            requested=requested,
-            procs=procs[order],
+            **fields,
             machine_procs=_whole("machine_procs", machine_procs),
-            believed=requested if same else believed[order],
             columns={name: _of_length(name, values, len(submit))[order] for name, values in (columns or {}).items()},
             origin=origin,
             feedback=feedback,
-            order=order if moved else None,
+            order=order if (np.diff(order) != 1).any() else None,
         )
 
     def __len__(self) -> int:
         return len(self.submit)
 
     def table(self) -> pl.DataFrame:
-        """The jobs as a polars table, one row per job: the arrays, then the other columns of the log."""
+        """Return the jobs as a polars table, one row per job: the arrays, then the other columns of the log."""
         import polars as pl
 
-        names = ("job_id", "submit", "runtime", "requested", "procs", "believed")
-        return pl.DataFrame({name: getattr(self, name) for name in names} | dict(self.columns))
+        return pl.DataFrame({name: getattr(self, name) for name in _ARRAYS} | dict(self.columns))
 
     def to_pandas(self) -> Any:
-        """The same as a pandas table; needs pandas (`pip install walltime[pandas]`)."""
+        """Return the jobs as a pandas table; needs pandas (`pip install walltime[pandas]`)."""
         import pandas as pd
 
         return pd.DataFrame({column.name: column.to_numpy() for column in self.table()})
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The table for any library that reads Arrow."""
+        """Return the table for libraries that read Arrow."""
         return self.table().__arrow_c_stream__(requested_schema)
 
     def _repr_html_(self) -> str:
-        """A table in a notebook."""
+        """Return a table for notebooks."""
         span = int(self.submit[-1] - self.submit[0]) if len(self) else 0
         users = self.columns.get("user")
         known = 0 if users is None else len(np.unique(users[users >= 0]))
@@ -248,18 +244,18 @@ class Workload:
 
     @property
     def recorded_wait(self) -> Array | None:
-        """The wait of each job in the real schedule, int64 s, -1 where unknown; None where the log has none, or only zeros."""
+        """The wait of each job in the real schedule, int64 s, -1 where unknown; None if the log has none, or only zeros."""
         wait = self.columns.get("wait")
         return wait if wait is not None and (wait > 0).any() else None
 
     def with_believed(self, believed) -> Workload:
-        """The same jobs, with the scheduler planning with these runtimes (int64 seconds, one per job, at least 1)."""
+        """Return the same jobs with other runtimes that the scheduler plans with (int64 seconds, one per job, at least 1)."""
         return replace(self, believed=_int64("believed", believed))
 
     def with_estimates(self, model: EstimateModel, seed: int = 0) -> Workload:
-        """The same jobs, with the scheduler planning with the estimates that a model of `walltime.estimates` draws for this seed.
+        """Return the same jobs with estimates that a model of `walltime.estimates` draws for this seed.
 
-        If the model says so, its estimates replace the users' requests and are also the kill limit.
+        The scheduler plans with them; if the model sets the limit, they also replace the users' requests, and are the kill limit.
         """
         if fault := seed_fault(seed):
             raise WorkloadError(fault, "wrong_type")
@@ -267,42 +263,39 @@ class Workload:
         return replace(drawn, requested=drawn.believed) if model.limit == "model" else drawn
 
     def with_machine(self, machine_procs: int) -> Workload:
-        """The same jobs on a machine of another size; raises WorkloadError if a job is wider than it."""
+        """Return the same jobs on a machine of another size; raises WorkloadError if a job is wider than it."""
         return replace(self, machine_procs=_whole("machine_procs", machine_procs))
 
     def with_feedback(self, feedback: bool = True) -> Workload:
-        """The same jobs, submitted after the ends of their preceding jobs, or (False) at fixed times."""
+        """Return the same jobs, submitted after the ends of their preceding jobs, or (False) at fixed times."""
         return replace(self, feedback=feedback)
 
     def dependencies(self) -> tuple[Array, Array]:
-        """For each job the index of the job after whose end it is submitted (-1 for none), and its think time in s; int64."""
-        nothing = np.full(len(self), -1, np.int64)
-        preceding = self.columns.get("preceding_job", nothing)
+        """Return for each job the index of its preceding job (-1 for none), and its think time in s; int64."""
+        missing = np.full(len(self), -1, np.int64)
+        think_time = np.maximum(self.columns.get("think_time", missing), 0)
+        preceding = self.columns.get("preceding_job", missing)
+        if not len(self):
+            return missing, think_time
         by_id = np.argsort(self.job_id)
-        place = np.searchsorted(self.job_id[by_id], preceding)
-        other = by_id[np.minimum(place, len(self) - 1)] if len(self) else place
-        after = np.where((preceding >= 0) & (self.job_id[other] == preceding), other, -1) if len(self) else nothing
-        return after.astype(np.int64), np.maximum(self.columns.get("think_time", nothing), 0)
+        other = by_id[np.minimum(np.searchsorted(self.job_id[by_id], preceding), len(self) - 1)]
+        after = np.where((preceding >= 0) & (self.job_id[other] == preceding), other, -1)
+        return after.astype(np.int64), think_time
+
+    def picked(self, chosen: Array) -> dict[str, Any]:
+        """Return the arrays and columns of the jobs at these indices (bool or int64), by the name of the field."""
+        fields = {name: getattr(self, name)[chosen] for name in _ARRAYS}
+        if self.believed is self.requested:
+            fields["believed"] = fields["requested"]
+        return fields | {"columns": {name: values[chosen] for name, values in self.columns.items()}}
 
     def take(self, chosen: Array, step: str) -> Workload:
-        """The jobs at these indices (bool or int64, in order of arrival), with a description for `origin.steps`."""
-        believed_is_requested = self.believed is self.requested
-        requested = self.requested[chosen]
-        return replace(
-            self,
-            job_id=self.job_id[chosen],
-            submit=self.submit[chosen],
-            runtime=self.runtime[chosen],
-            requested=requested,
-            procs=self.procs[chosen],
-            believed=requested if believed_is_requested else self.believed[chosen],
-            columns={name: values[chosen] for name, values in self.columns.items()},
-            origin=self.origin.after(step),
-            order=None if self.order is None else self.order[chosen],
-        )
+        """Return the jobs at these indices (bool or int64, in order of arrival), with a description for `origin.steps`."""
+        order = None if self.order is None else self.order[chosen]
+        return replace(self, **self.picked(chosen), origin=self.origin.after(step), order=order)
 
     def in_given_order(self, values: Array) -> Array:
-        """Values of the jobs, one per job in order of arrival, put into the order in which the jobs were given.
+        """Return values of the jobs, one per job in order of arrival, in the order in which the jobs were given.
 
         For a subset of the jobs, one value per job of the subset. Raises WorkloadError for another number of values.
         """
@@ -311,7 +304,7 @@ class Workload:
 
     @property
     def offered_load(self) -> float:
-        """Processor seconds demanded over those available between the first and the last submit (mualem01, section 3.1)."""
+        """Processor-seconds demanded over those available between the first and the last submit (mualem01, section 3.1)."""
         span = int(self.submit[-1] - self.submit[0]) if len(self) else 0
         if span == 0:
             return float("nan")
@@ -321,7 +314,7 @@ class Workload:
 def check_workload(value: object) -> None:
     """Raise WorkloadError for anything but a workload; for the name of a log, explain how to read it."""
     if isinstance(value, str | PathLike):
-        raise WorkloadError(f"{shown(fspath(value))} is the name of a log; read its jobs with walltime.read, and give these", "wrong_type")
+        raise WorkloadError(f"{shown(fspath(value))} is the name of a log; read its jobs with walltime.read first", "wrong_type")
     if not isinstance(value, Workload):
         raise WorkloadError(
             f"{shown(value)} is not a workload; read a log with walltime.read, or make one with Workload.from_arrays", "wrong_type"
@@ -365,23 +358,15 @@ def _frozen(array: Array) -> Array:
     return view
 
 
-def _check_feedback(w: Workload) -> None:
-    after, _ = w.dependencies()
-    late = after >= np.arange(len(w))
-    if late.any():
-        i = int(np.argmax(late))
-        raise WorkloadError(f"job {w.job_id[i]} is to follow job {w.job_id[after[i]]}, which is not submitted earlier", "wrong_dependency")
-
-
 def _check_sums(w: Workload, thinking: float) -> None:
     longest = np.maximum(np.maximum(w.runtime, w.requested), w.believed)
     if float(w.submit[-1]) + float(longest.sum(dtype=np.float64)) + thinking >= LAST_TIME:
-        raise WorkloadError("the times of all jobs add up to more seconds than a schedule can represent")
+        raise WorkloadError("the times of all jobs add up to more seconds than a schedule can represent; leave out the longest jobs")
     work = longest.astype(np.float64) * w.procs
     if float(work.sum()) >= MOST_WORK:
         i = int(np.argmax(work))
         raise WorkloadError(
-            f"the jobs add up to {float(work.sum()):.1e} processor-seconds, more than can be counted ({MOST_WORK:.1e}); most are of "
+            f"the jobs add up to {float(work.sum()):.1e} processor-seconds, more than can be counted ({MOST_WORK:.1e}); the largest is "
             f"job {w.job_id[i]}, with {w.procs[i]} processors for {longest[i]} s: leave it out, or correct it"
         )
 
@@ -390,14 +375,7 @@ def _check(w: Workload) -> None:
     n = len(w.submit)
     if w.machine_procs < 1:
         raise WorkloadError(f"the machine must have at least 1 processor, not {w.machine_procs}", "number_out_of_range")
-    arrays = {
-        "job_id": w.job_id,
-        "submit": w.submit,
-        "runtime": w.runtime,
-        "requested": w.requested,
-        "procs": w.procs,
-        "believed": w.believed,
-    }
+    arrays = {name: getattr(w, name) for name in _ARRAYS}
     for name, array in (arrays | dict(w.columns)).items():
         if len(array) != n:
             raise WorkloadError(f"{name} has {len(array)} entries, submit has {n}", "wrong_length")
@@ -417,12 +395,12 @@ def _check(w: Workload) -> None:
     most = max(int(arrays[name].max(initial=0)) for name in ("runtime", "requested", "believed"))
     widest = int(w.procs.max(initial=0))
     thinking = float(np.maximum(w.columns.get("think_time", w.submit[:0]), 0).sum(dtype=np.float64)) if w.feedback else 0.0
-    if n and (float(w.submit[-1]) + float(n) * most + thinking >= LAST_TIME or float(n) * most * widest >= MOST_WORK):  # at most, quickly
+    if n and (float(w.submit[-1]) + float(n) * most + thinking >= LAST_TIME or float(n) * most * widest >= MOST_WORK):  # quick bounds
         _check_sums(w, thinking)
     wide = w.procs > w.machine_procs if widest > w.machine_procs else np.zeros(0, bool)
     if wide.any():
         i = int(np.argmax(wide))
-        raise WorkloadError(f"job {w.job_id[i]} needs {w.procs[i]} processors, the machine has {w.machine_procs}", "job_too_wide")
+        raise WorkloadError(f"job {w.job_id[i]} needs {w.procs[i]} processors, but the machine has {w.machine_procs}", "job_too_wide")
     if n > 1:
         rising = bool((w.job_id[1:] > w.job_id[:-1]).all())
         bad = w.submit[1:] < w.submit[:-1]
@@ -437,4 +415,12 @@ def _check(w: Workload) -> None:
         if not rising and (ids[1:] == ids[:-1]).any():
             raise WorkloadError("two jobs have the same job id", "repeated_job")
     if w.feedback:
-        _check_feedback(w)
+        after, _ = w.dependencies()
+        late = after >= np.arange(n)
+        if late.any():
+            i = int(np.argmax(late))
+            raise WorkloadError(
+                f"job {w.job_id[i]} names the preceding job {w.job_id[after[i]]}, which is not submitted earlier; check fields 17 and 18"
+                " of the log",
+                "wrong_dependency",
+            )

@@ -121,7 +121,7 @@ def test_unknown_format__is_one_line_that_says_what_is_known(golden, written, co
     golden("info", message)
     names = ", ".join(known.name for known in FORMATS)
     assert len(message) < len(str(path)) + len(names) + 150
-    assert "no known format" in one_line(*call(capsys, "info", path))
+    assert "unknown format" in one_line(*call(capsys, "info", path))
 
 
 def test_rules__are_those_of_all_formats(tiny):

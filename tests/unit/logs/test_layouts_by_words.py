@@ -10,8 +10,8 @@ import pytest
 from tests.cli import call, one_line
 from tests.layouts import batsim, bjobs, completed, day_clock, flux, jobs, markdown, qstat, sacct, shown, soft_walltimes, text
 from walltime.logs import read_log
+from walltime.logs.clock import ABBREVIATIONS
 from walltime.logs.input import LogFile
-from walltime.logs.zones import ABBREVIATIONS
 
 
 def at(seconds, form="%Y-%m-%d %H:%M:%S", hours=0.0):
@@ -88,13 +88,13 @@ def test_layout__is_read_without_options(name, tmp_path, capsys):
         assert "zone_unknown" not in log.noticed
 
 
-def test_zone__of_several_meanings_is_asked_and_told_by_the_site(golden, tmp_path, capsys):
+def test_zone__of_several_meanings_needs_that_of_the_site(golden, tmp_path, capsys):
     path = tmp_path / "t.csv"
     path.write_text(zoned("IST", 5.5))
     golden("info", one_line(*call(capsys, "info", path)))
     log = read_log(path, time_zone="Asia/Kolkata")
     assert log.header.unix_start_time + log.column("submit")[0] == next(jobs())[2]
-    assert "is IST" in one_line(*call(capsys, "info", path, "--time-zone", "Europe/Stockholm"))
+    assert "IST may be" in one_line(*call(capsys, "info", path, "--time-zone", "Europe/Stockholm"))
 
 
 def test_zones__are_those_of_the_iana_files():
@@ -151,11 +151,11 @@ def test_sacct__of_a_fixed_width_is_read_as_far_as_it_goes(golden, tmp_path, cap
     [
         (b"PK\x03\x04\x14\0", "a zip archive"),
         (b"a.txt" + b"\0" * 252 + b"ustar\0", "a tar archive"),
-        (b"SQLite format 3\0", "a database of SQLite"),
+        (b"SQLite format 3\0", "an SQLite database"),
         (b"\n<!DOCTYPE html><html>", "a web page"),
     ],
 )
-def test_foreign_file__says_what_it_is(begins, said, tmp_path, capsys):
+def test_foreign_file__is_named_in_the_error(begins, said, tmp_path, capsys):
     (tmp_path / "log").write_bytes(begins)
     assert f"this is {said}" in one_line(*call(capsys, "info", tmp_path / "log"))
 

@@ -12,7 +12,7 @@ from tests.errors import raises
 from tests.profiles import scaled
 from tests.slurm_text import HEADING, ROWS, TEXT, D, job
 from walltime.logs import read_log
-from walltime.logs.slurm.fields import asked_limit, state_word
+from walltime.logs.slurm.fields import command_limit, state_word
 from walltime.workload.filters import select
 
 
@@ -262,7 +262,7 @@ def test_daylight_saving__in_stockholm(written):
     ],
 )
 def test_asked_limit(line, seconds):
-    assert asked_limit(line) == seconds
+    assert command_limit(line) == seconds
 
 
 def test_state_word__takes_no_state_for_another():

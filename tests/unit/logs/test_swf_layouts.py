@@ -13,7 +13,7 @@ from tests.cli import call
 from tests.errors import raises
 from walltime.errors import LogError
 from walltime.logs import read_log
-from walltime.logs.size import estimated_size
+from walltime.logs.joblog import estimated_size
 
 
 def metacentrum(jobs=300, differ=()):

@@ -224,13 +224,13 @@ def test_any_text__is_a_filter_or_gets_one_line(text):
 
 
 DEEP = {
-    "5000 digits": ("job<" + "9" * 5000, "a number of 5000 digits (character 5); the most is 18"),
-    "19 digits": ("procs=1 and -1000000000000000000d<job", "a number of 19 digits (character 13); the most is 18"),
-    "3000 brackets": ("(" * 3000 + "job=1" + ")" * 3000, "over 100 parentheses or nots inside each other"),
-    "101 brackets": ("(" * 101 + "job=1" + ")" * 101, "over 100 parentheses or nots inside each other"),
-    "5000 nots": ("not " * 5000 + "job=1", "over 100 parentheses or nots inside each other"),
-    "nots and brackets": ("not (" * 51 + "job=1" + ")" * 51, "over 100 parentheses or nots inside each other"),
-    "a long column": ("c" * 9000 + "=1", "asks for 'ccc"),
+    "5000 digits": ("job<" + "9" * 5000, "a number of 5000 digits (character 5); at most 18"),
+    "19 digits": ("procs=1 and -1000000000000000000d<job", "a number of 19 digits (character 13); at most 18"),
+    "3000 brackets": ("(" * 3000 + "job=1" + ")" * 3000, "over 100 nested parentheses or nots"),
+    "101 brackets": ("(" * 101 + "job=1" + ")" * 101, "over 100 nested parentheses or nots"),
+    "5000 nots": ("not " * 5000 + "job=1", "over 100 nested parentheses or nots"),
+    "nots and brackets": ("not (" * 51 + "job=1" + ")" * 51, "over 100 nested parentheses or nots"),
+    "a long column": ("c" * 9000 + "=1", "has no column 'ccc"),
     "a long rest": ("job=1 " + "c" * 9000, "needs and or or at 'ccc"),
 }
 

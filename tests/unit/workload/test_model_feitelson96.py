@@ -13,7 +13,7 @@ import walltime as wt
 from tests.errors import raises
 from tests.traces import trace_path
 from walltime.errors import PolicyError, WorkloadError
-from walltime.workload.models.feitelson96 import THREE_STAGES, TWO_STAGES, Feitelson96, FeitelsonVariant
+from walltime.workload.models.feitelson96 import THREE_STAGES, TWO_STAGES, Feitelson96, FeitelsonVariant, _pick
 from walltime.workload.models.marginals import CLASSES, CTC_SP2, Marginals, size_class
 from walltime.workload.models.model import stream
 
@@ -51,7 +51,7 @@ def test_size_weights__are_harmonic_with_emphasis():
 @pytest.mark.parametrize("procs", [1, 2, 100, 512])
 def test_sizes__have_their_probabilities(model, procs):
     sizes, weights = model.size_weights(procs)
-    drawn = model._sizes(30_000, procs, stream("test", 1, "size"))
+    drawn = sizes[_pick(weights, stream("test", 1, "size").random(30_000))]
     assert agrees(np.bincount(drawn, minlength=procs + 1)[sizes], weights)
 
 
@@ -60,7 +60,7 @@ def test_sizes__have_their_probabilities(model, procs):
 def test_runtimes__are_hyper_exponential(stages, share):
     model = Feitelson96(stages=stages)
     procs = np.full(20_000, round(share * 1000))
-    raw = model._raw_runtimes(procs, 1000, stream("test", 2, "runtime"))
+    raw = model._runtimes(procs, 1000, stream("test", 2, "runtime"))
     assert stats.kstest(raw, lambda x: model.runtime_cdf(x, share)).pvalue > LEVEL
     odds = model.stage_weights(np.array(share))
     means = np.array([stage[0] for stage in stages])

@@ -16,7 +16,7 @@ from tests.errors import raises
 from tests.strategies import examples, workloads
 from walltime.errors import PolicyError, WorkloadError
 from walltime.workload.models import MODELS
-from walltime.workload.scaling import HIGHEST_LOAD, WAYS, _of_other_users, head, held_until, resize, scale_load, shake, tail, window
+from walltime.workload.scaling import HIGHEST_LOAD, WAYS, _with_resampled_users, head, held_until, resize, scale_load, shake, tail, window
 
 LEVEL = 1e-3
 """Significance of every goodness-of-fit test here; seeds are fixed, so a test passes always or never."""
@@ -261,8 +261,8 @@ def sparse() -> wt.Workload:
         ("interarrival", "all jobs would be submitted at once; submit times are whole seconds; try runtime"),
         ("machine", "workload comes to 2e-06; the highest load of this method is 2e-06"),
         ("size", "workload comes to 2e-06; a job has from 1 to 100 processors; try interarrival"),
-        ("thin", "it needs over 100 times the jobs of workload; try interarrival"),
-        ("users", "it needs over 100 times the jobs of workload; try interarrival"),
+        ("thin", "this needs over 100 times the jobs of workload; try interarrival"),
+        ("users", "this needs over 100 times the jobs of workload; try interarrival"),
     ],
 )
 def test_load__that_this_way_cannot_reach_gets_one_line(by, says):
@@ -322,7 +322,7 @@ def test_users__come_as_near_to_the_load_as_whole_users_can():
     jobs = wt.Workload.from_arrays(
         submit=[*range(9), 1000], runtime=[50] * 10, procs=[1] * 10, machine_procs=1, columns={"user": np.arange(10)}
     )
-    picked = [len(_of_other_users(jobs, 0.27 / 0.5, seed)) for seed in range(20)]
+    picked = [len(_with_resampled_users(jobs, 0.27 / 0.5, seed)) for seed in range(20)]
     assert set(picked) == {5}
 
 

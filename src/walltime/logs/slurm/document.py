@@ -1,4 +1,4 @@
-"""Logs printed by Slurm's `sacct --json`, in the forms of Slurm 22.05 to 26.05: their jobs become rows of the same table as its text."""
+"""Logs printed by Slurm's `sacct --json`, in the versions of Slurm 22.05 to 26.05; their jobs become rows of the table of `sacct -P`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ STARTED = {"STARTED_ON_BACKFILL": "SchedBackfill", "STARTED_ON_SCHEDULE": "Sched
 
 
 def _number(value: Any, name: str) -> str:
-    """A number of 0 or more; empty if unknown."""
+    """A number from 0 up, as text; empty if unknown."""
     number = number_of(value, name)
     return "" if number is None or number < 0 else str(number)
 
@@ -41,17 +41,17 @@ def _text(value: Any) -> str:
 
 
 def _state(job: Mapping[str, Any]) -> str:
-    """The word of the state; one of several: a run that was put back into the queue is PENDING and REQUEUED."""
+    """The state, or one of several: a run that was put back into the queue is PENDING and REQUEUED."""
     current = members(job.get("state"), "state").get("current")
     words = [current] if isinstance(current, str) else list(elements(current, "state.current"))
     for word in words:
         if not isinstance(word, str) or state_word(word) is None:
-            raise OddError(f"state.current is {quoted(str(word))}, it must be a state of Slurm")
+            raise OddError(f"state.current is {quoted(str(word))}; it must be a state of Slurm")
     return "REQUEUED" if "REQUEUED" in words else next((word for word in words if word in STATES), "")
 
 
 def _resources(entries: Any, name: str, processors: str) -> str:
-    """Processors, memory and GPUs of a list of trackable resources, as sacct's text has them; `processors`: where the list has none."""
+    """Processors, memory and GPUs in a list of trackable resources, as in sacct's text; `processors`: the default if the list has none."""
     counts = {"cpu": processors} if processors else {}
     gpus = 0
     for entry in elements(entries, name):
@@ -71,7 +71,7 @@ def _resources(entries: Any, name: str, processors: str) -> str:
 
 
 def _row(job: Mapping[str, Any]) -> dict[str, str]:
-    """The fields of a job, as sacct's text would have them."""
+    """The fields of a job, as in sacct's text."""
     times, tres = members(job["time"], "time"), members(job.get("tres"), "tres")
     array, het = members(job.get("array"), "array"), members(job.get("het"), "het")
     number, needed = _number(job.get("job_id"), "job_id"), _number(members(job.get("required"), "required").get("CPUs"), "required.CPUs")
@@ -85,7 +85,7 @@ def _row(job: Mapping[str, Any]) -> dict[str, str]:
     exit_signal = _number(signal.get("id", signal.get("signal_id")), "exit_code.signal.id")
     state = _state(job)
     if state == "FAILED" and exit_code == "0" and exit_signal in ("", "0"):
-        exit_code = ""  # Slurm 22.05 says 0 of every job
+        exit_code = ""  # Slurm 22.05 writes 0 for every job
     limit = number_of(times["limit"], "time.limit") if times.get("limit") is not None else UNLIMITED if "limit" in times else None
     allocated = _resources(tres.get("allocated"), "tres.allocated", "")
     return {
@@ -114,7 +114,7 @@ def _row(job: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _batch_steps(job: Mapping[str, Any]) -> list[tuple[int, int, int]]:
-    """The job's number, the start and the time elapsed of its batch steps that have started."""
+    """The job's number, the start and the elapsed time of its batch steps that have started."""
     steps = []
     for entry in elements(job.get("steps"), "steps"):
         step = members(entry, "steps")
@@ -130,15 +130,15 @@ def _jobs(file: LogFile) -> list[Any]:
     try:
         document = json.loads(content)
     except json.JSONDecodeError as error:
-        raise LogError(f"{file.where}:{error.lineno}: is no JSON ({error.msg}); print the log again", "not_json") from error
-    except (ValueError, RecursionError) as error:  # such as bytes that are no text, or a number of thousands of digits
-        raise LogError(f"{file.where}: is no JSON ({type(error).__name__}); print the log again", "not_json") from error
+        raise LogError(f"{file.where}:{error.lineno}: not valid JSON ({error.msg}); print the log again", "not_json") from error
+    except (ValueError, RecursionError) as error:  # such as bytes that are not text, or a number of thousands of digits
+        raise LogError(f"{file.where}: not valid JSON ({type(error).__name__}); print the log again", "not_json") from error
     jobs = document.get("jobs") if isinstance(document, dict) else None
     if not isinstance(jobs, list):
-        raise LogError(f"{file.where}: has no list of jobs; print it with sacct --json", "no_jobs")
+        raise LogError(f"{file.where}: the list of jobs is missing; print the log with sacct --json", "no_jobs")
     if jobs and all(isinstance(job, dict) and "time" not in job and "submit_time" in job for job in jobs):
         raise LogError(
-            f"{file.where}: these are the jobs of squeue --json, which have not ended; print the log with sacct --json", "waiting_jobs"
+            f"{file.where}: this is the output of squeue --json, whose jobs have not ended; print the log with sacct --json", "waiting_jobs"
         )
     return jobs
 
@@ -151,7 +151,7 @@ def _read(file: LogFile, options: ReadOptions) -> SlurmLog:
     for place, job in enumerate(_jobs(file), 1):
         try:
             if not isinstance(job, Mapping) or "time" not in job:
-                raise OddError("it is no job of sacct --json")
+                raise OddError("not a job of sacct --json")
             row, batch = _row(job), _batch_steps(job)
         except OddError as error:
             bad.add(place, str(error), json.dumps(job)[:200])
@@ -161,10 +161,9 @@ def _read(file: LogFile, options: ReadOptions) -> SlurmLog:
     if rows:
         table = RecordTable({name: pl.Series("", [row[name] for row in rows], pl.String) for name in rows[0]})
         reader.add(table, lambda row, name, what: bad.add(row, f"{name} is {what}", str(rows[row])))
-        number, start, elapsed = np.array(steps, np.int64).reshape(-1, 3).T
-        reader.steps.append((number, start, elapsed))
+        reader.steps.append(np.array(steps, np.int64).reshape(-1, 3).T)
     return reader.log(bad)
 
 
 SLURM_JSON = LogFormat("slurm-json", "Slurm's sacct --json", (".json",), _HEAD, _read)
-"""What `sacct --json` prints; its rules are those of `walltime.logs.slurm.table.SLURM`."""
+"""The output of `sacct --json`; its rules are in `walltime.logs.slurm.table.SLURM`."""

@@ -1,4 +1,4 @@
-"""The values of sacct's fields: times, limits, resources, states; a block of rows at a time."""
+"""The values of sacct's fields: times, limits, resources, states; in blocks of rows."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from walltime.lazy import LaterModule
 from walltime.logs.batch_systems import NO_LIMIT
 from walltime.logs.clock import Local, to_unix
+from walltime.logs.joblog import LIMIT
 from walltime.workload import MISSING
 
 if TYPE_CHECKING:
@@ -18,12 +19,9 @@ else:
     pl = LaterModule("polars")
 
 Array = np.ndarray
-LARGEST_INTEGER = 2**53
-"""No value may reach this; see `walltime.logs.joblog`."""
-
 COMPLETED, CANCELLED, FAILED = 1, 5, 0
 PENDING, RUNNING, OTHER = -10, -11, -12
-"""States of jobs that have not ended, and of records that are no whole jobs, in place of a status."""
+"""Numbers in place of a status for jobs that have not ended, and for records that are not whole jobs."""
 STATES = {
     "COMPLETED": COMPLETED,
     "CANCELLED": CANCELLED,
@@ -37,7 +35,7 @@ STATES = {
     ),
     "RESIZING": OTHER,
 }
-"""The states of Slurm jobs (manual of sacct and squeue): the status that a job gets, or why it is no job that has ended."""
+"""The states of Slurm jobs (manual of sacct and squeue) with the status of the job, or the reason to drop its record."""
 BLANK = ("", "Unknown", "None", "N/A", "NONE", "(null)", "INVALID", "n/a")
 NO_LIMITS = ("UNLIMITED", "Partition_Limit", "INFINITE")
 _ISO = r"^[0-9]{4}-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-9][0-9]:[0-9][0-9]$"
@@ -48,26 +46,26 @@ _FLAGS = frozenset(
     | {"--no-kill", "-k", "--oversubscribe", "-s", "--overcommit", "-O", "--contiguous", "--test-only", "--pty", "--label", "-l"}
     | {"--unbuffered", "-u", "--ignore-pbs", "--spread-job", "--use-min-nodes", "--reboot", "--immediate", "-I"}
 )
-"""Options of sbatch, srun and salloc without a value, or with one after an equals sign only."""
+"""Options of sbatch, srun and salloc without a value, or with a value only after an equals sign."""
 _MINUTES = re.compile(r"(?:([0-9]{1,6})-)?([0-9]{1,9})(?::([0-9]{1,9}))?(?::([0-9]{1,9}))?")
 
 
 def blank(texts: pl.Series) -> Array:
-    """Which values say that they are unknown."""
+    """Return which values are unknown."""
     return texts.is_in(BLANK).to_numpy()
 
 
 def wholes(texts: pl.Series) -> tuple[Array, Array]:
-    """Whole numbers, -1 where blank, and which of the values are neither."""
+    """Return whole numbers, -1 where blank, and a mask of the values that are neither."""
     fits = texts.str.contains(r"^[0-9]{1,16}$")
     values = texts.set(~fits, None).cast(pl.Int64).fill_null(MISSING).to_numpy()
-    return values, ~(fits.to_numpy() | blank(texts)) | (values >= LARGEST_INTEGER)
+    return values, ~(fits.to_numpy() | blank(texts)) | (values >= LIMIT)
 
 
 def times(texts: pl.Series, zone: str | None) -> tuple[Local, Array, Array]:
-    """Times, as Unix times: which of the values are no times, and which were local ones (others were numbers).
+    """Return Unix times, and masks of the values that are not times, and of local times (others are numbers).
 
-    `texts`: as 2026-11-20T21:33:45 or in seconds since 1970, blank if unknown.
+    `texts`: such as 2026-11-20T21:33:45, or seconds since 1970; blank if unknown.
     """
     iso = texts.str.contains(_ISO)
     clock = texts.set(~iso, None).str.to_datetime("%Y-%m-%dT%H:%M:%S", strict=False)
@@ -81,7 +79,7 @@ def times(texts: pl.Series, zone: str | None) -> tuple[Local, Array, Array]:
 
 
 def durations(texts: pl.Series) -> tuple[Array, Array]:
-    """Times spent, such as 1-02:03:04 or 02:03, in s, -1 where blank; and which of the values are neither."""
+    """Return durations such as 1-02:03:04 or 02:03, in s, -1 where blank, and a mask of the values that are neither."""
     parts = texts.str.extract_groups(_DURATION).struct.unnest()
     days, hours, minutes, seconds = (parts.to_series(k).cast(pl.Int64) for k in range(4))
     total = days.fill_null(0) * 86_400 + hours.fill_null(0) * 3600 + minutes * 60 + seconds
@@ -90,7 +88,7 @@ def durations(texts: pl.Series) -> tuple[Array, Array]:
 
 
 def limits(texts: pl.Series, minutes: bool) -> tuple[Array, Array]:
-    """Time limits in s, -1 unknown, NO_LIMIT; and which of the values are none. `minutes`: they are numbers of minutes."""
+    """Return time limits in s, -1 if unknown, or NO_LIMIT, and a mask of other values. `minutes`: they are numbers of minutes."""
     words = texts.is_in(NO_LIMITS)
     values, bad = wholes(texts) if minutes else durations(texts)
     values = np.where(values > 0, values * (60 if minutes else 1), MISSING)
@@ -99,13 +97,13 @@ def limits(texts: pl.Series, minutes: bool) -> tuple[Array, Array]:
 
 
 def resource(texts: pl.Series, name: str) -> Array:
-    """The number of a resource in values such as `billing=2,cpu=2,gres/gpu=1,node=1`, int64; -1 if it is not named."""
+    """Return the amount of a resource in values such as `billing=2,cpu=2,gres/gpu=1,node=1`, int64; -1 if it is missing."""
     numbers = texts.str.extract(rf"(?:^|,){re.escape(name)}=([0-9]{{1,12}})(?:,|$)")
     return numbers.cast(pl.Int64).fill_null(MISSING).to_numpy()
 
 
 def memory(texts: pl.Series) -> Array:
-    """The memory in such values, MB, float64; -1 if it is not named."""
+    """Return the memory in such values, MB, float64; -1 if it is missing."""
     parts = texts.str.extract_groups(r"(?:^|,)mem=([0-9]{1,15}(?:\.[0-9]+)?)([KMGTP]?)(?:,|$)").struct.unnest()
     values = parts.to_series(0).cast(pl.Float64)
     factors = parts.to_series(1).fill_null("").replace_strict(list(_UNITS), list(_UNITS.values()), return_dtype=pl.Float64)
@@ -113,7 +111,7 @@ def memory(texts: pl.Series) -> Array:
 
 
 def states(texts: pl.Series) -> tuple[Array, pl.Series, Array]:
-    """The status of each state (see `STATES`), its word, and which values are no state; -1 and an empty word if blank."""
+    """Return the status of each state (see `STATES`), its word, and a mask of other values; -1 and an empty word if blank."""
     distinct = texts.unique(maintain_order=True)
     words = [state_word(text) for text in distinct.to_list()]
     numbers = [MISSING if word is None else STATES.get(word, MISSING) for word in words]
@@ -124,7 +122,7 @@ def states(texts: pl.Series) -> tuple[Array, pl.Series, Array]:
 
 
 def state_word(text: str) -> str | None:
-    """The state in `CANCELLED by 1000` or a cut `OUT_OF_ME+`; empty if blank, None if it is no state of Slurm."""
+    """Return the state in `CANCELLED by 1000` or a cut `OUT_OF_ME+`; empty if blank, None if it is not a state of Slurm."""
     if text in BLANK:
         return ""
     word = text.split(" ", 1)[0]
@@ -134,48 +132,44 @@ def state_word(text: str) -> str | None:
     return fits[0] if len(fits) == 1 and word == text else None
 
 
-def asked_limit(line: str, *options: str) -> int | None:
-    """The limit, s, that a command line such as `sbatch -t 20 --time-min=3 job.sh` asks for; None if it does not say in a simple way.
+def command_limit(line: str, *options: str) -> int | None:
+    """Return the time limit, s, in a command line such as `sbatch -t 20 --time-min=3 job.sh`; None if it has no simple one.
 
-    `options`: those that are looked for, by default -t and --time.
+    `options`: the options with the limit, by default -t and --time.
 
-    >>> asked_limit("sbatch -t 20 --time-min=3 job.sh"), asked_limit("sbatch --time-min=3 job.sh -t 20"), asked_limit("srun --time=1-2 x")
-    (1200, None, 93600)
-    >>> asked_limit("sbatch -t 20 --time-min=3 job.sh", "--time-min")
+    >>> [command_limit(f"sbatch {words}") for words in ("-t 20 --time-min=3 job.sh", "--time-min=3 job.sh -t 20", "--time=1-2 x")]
+    [1200, None, 93600]
+    >>> command_limit("sbatch -t 20 --time-min=3 job.sh", "--time-min")
     180
     """
-    asked = asked_option(line, *(options or ("-t", "--time")))
-    return None if asked is None else _limit(asked)
+    value = option_value(line, *(options or ("-t", "--time")))
+    return None if value is None else _limit(value)
 
 
-def asked_option(line: str, *options: str) -> str | None:
-    """The value that a command line of sbatch, srun or salloc gives one of these options, the last one counts; empty for a flag.
+def option_value(line: str, *options: str) -> str | None:
+    """Return the last value of one of these options in a command line of sbatch, srun or salloc; empty for a flag, None if missing.
 
-    >>> asked_option("sbatch --exclusive -N 2 job.sh --exclusive=user", "--exclusive"), asked_option("sbatch job.sh", "--exclusive")
+    >>> option_value("sbatch --exclusive -N 2 job.sh --exclusive=user", "--exclusive"), option_value("sbatch job.sh", "--exclusive")
     ('', None)
     """
-    words = line.split()[1:]  # Slurm writes the arguments as they were, without quotes
-    asked = None
-    k = 0
-    while k < len(words) and words[k].startswith("-"):  # up to the script
-        word = words[k]
+    words = iter(line.split()[1:])  # Slurm writes the arguments without quotes
+    found = None
+    for word in words:
         option, equal, value = word.partition("=")
-        short = not word.startswith("--")
-        if option == "--wrap":
+        if not word.startswith("-") or option == "--wrap":  # the script
             break
+        short = not word.startswith("--")
         if not equal and option not in _FLAGS and (not short or len(word) == 2):
-            k += 1
-            value = words[k] if k < len(words) else ""
+            value = next(words, "")
         elif short and len(word) > 2:
             option, value = word[:2], word[2:]
         if option in options:
-            asked = value
-        k += 1
-    return asked
+            found = value
+    return found
 
 
 def _limit(text: str) -> int | None:
-    """A time as options of Slurm have it: minutes, minutes:seconds, hours:minutes:seconds, days-hours, ...; in s, up to whole minutes."""
+    """A time limit, s, rounded up to minutes, in a format of Slurm: minutes, minutes:seconds, hours:minutes:seconds, days-hours, ..."""
     match = _MINUTES.fullmatch(text)
     if not match:
         return None

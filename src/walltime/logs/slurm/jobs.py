@@ -1,9 +1,8 @@
-"""Jobs as Slurm's accounting has them, from whichever of its outputs: what becomes a job, and how."""
+"""Records of Slurm's accounting, from any of its outputs, and the jobs that they become."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -11,29 +10,28 @@ import numpy as np
 from walltime.errors import LogError
 from walltime.logs.batch_systems import STILL_PENDING, STILL_RUNNING, Counts, make_log, nothing_left
 from walltime.logs.clock import AMBIGUOUS, SKIPPED, ZONE_UNKNOWN, Local, settle
-from walltime.logs.joblog import BadLines, JobLog
-from walltime.logs.rules import Rule
+from walltime.logs.joblog import BadLines, JobLog, Rule
 from walltime.logs.slurm.fields import CANCELLED, COMPLETED, OTHER, PENDING, RUNNING
 from walltime.workload import MISSING
 
 Array = np.ndarray
 
-STEP = Rule("step", "drop", "A step of a job, such as `12.batch` or `12.0`; the job has its own record.")
+STEP = Rule("step", "drop", "The record is of a step, such as `12.batch` or `12.0`; the job has its own record.")
 PART_OF_RESIZED = Rule("part_of_resized", "drop", "The record is of a job up to a change of its size (state RESIZING), not of a whole job.")
 NEVER_STARTED = Rule("never_started", "drop", "The job ended without having started, and was not cancelled by its user.")
-LOST_START = Rule("lost_start", "drop", "The accounting lost the job's start, and the log has no step of it that tells it.")
-START_FROM_STEP = Rule("start_from_step", "change", "The accounting lost the job's start; those of its batch step are taken.")
+LOST_START = Rule("lost_start", "drop", "The accounting lost the job's start, and the log has no batch step with this time.")
+START_FROM_STEP = Rule("start_from_step", "change", "The accounting lost the job's start; start and runtime come from its batch step.")
 SHRUNK_LIMIT = Rule(
     "shrunk_limit",
     "change",
-    "Slurm lowered the limit to start the job early (`--time-min`): the request is the one of the command line (SubmitLine).",
+    "Slurm lowered the limit to start the job early (`--time-min`): the request is taken from the command line (SubmitLine).",
 )
-REQUEUED = Rule("requeued", "notice", "A run that ended because its job was put back into the queue; each run is a job of its own.")
-HET_COMPONENT = Rule("het_component", "notice", "A component of a heterogeneous job; each is a job of its own.")
+REQUEUED = Rule("requeued", "notice", "The run ended because its job was put back into the queue; each run is a separate job.")
+HET_COMPONENT = Rule("het_component", "notice", "The job is a component of a heterogeneous job; each component is a separate job.")
 ELAPSED_DIFFERS = Rule(
     "elapsed_differs",
     "notice",
-    "The time elapsed, which is the runtime, is not that from start to end: the job was suspended, or the log is odd.",
+    "The elapsed time, which is the runtime, differs from the time from start to end: the job was suspended, or the log is inconsistent.",
 )
 RULES = (
     STEP,
@@ -57,111 +55,82 @@ TEXT_COLUMNS = {
     "reservation": "reservation",
     "cluster": "cluster",
 }
-"""The texts of Slurm that become numbers with names, and their columns."""
+"""Slurm's fields that become numbers with names, and their columns."""
 
 
 class SlurmLog(JobLog):
-    """A log from Slurm's accounting. Besides the common columns it has those of `docs/reference/columns.md`, in Slurm's own names."""
+    """A log from Slurm's accounting; its further columns, with Slurm's names, are in `docs/reference/columns.md`."""
 
     format: ClassVar[str] = "slurm"
     endings: ClassVar[tuple[str, ...]] = (".json", ".sacct", ".txt", ".csv", ".log")
 
 
-@dataclass
-class Steps:
-    """Batch steps, which know when their job started: the job's number, times in Unix time and the time elapsed, s; int64."""
+def slurm_log(
+    records: Mapping[str, Array], local: Sequence[Local], steps: Array, bad: BadLines, names: Mapping[str, Sequence[str]], counts: Counts
+) -> SlurmLog:
+    """Return the log of the jobs that have ended.
 
-    job: Array = field(default_factory=lambda: np.zeros(0, np.int64))
-    start: Array = field(default_factory=lambda: np.zeros(0, np.int64))
-    elapsed: Array = field(default_factory=lambda: np.zeros(0, np.int64))
-
-
-@dataclass
-class SlurmJobs:
-    """Records of jobs; all arrays int64 with an entry per record, -1 unknown.
-
-    `key`: a number of the job that its steps have too. `requested`: s, NO_LIMIT for none. `asked`: s, limit of the command line of jobs
-    with `--time-min`. `status`: see `walltime.logs.slurm.fields.STATES`. `requeued`, `local` (its times came as local time): bool.
-    `columns`: others, by the name in the log.
+    `records`: columns of the log, int64, -1 if unknown; `requested`: s, NO_LIMIT for none; `status`: as in
+    `walltime.logs.slurm.fields.STATES`; and some in capital letters: KEY, a number that a job and its steps share, ELAPSED, s, LIMIT, s,
+    in the command lines of jobs with `--time-min`, REQUEUED, and LOCAL, whether the times were local. `local`: submission, eligible time,
+    start and end. `steps`: shape (3, batch steps), int64: the key of the job, the Unix time of its start, the elapsed time in s.
     """
-
-    submit: Local
-    eligible: Local
-    start: Local
-    end: Local
-    key: Array
-    elapsed: Array
-    requested: Array
-    asked: Array
-    status: Array
-    requeued: Array
-    allocated: Array
-    needed: Array
-    local: Array
-    columns: Mapping[str, Array]
-
-
-def slurm_log(jobs: SlurmJobs, steps: Steps, bad: BadLines, names: Mapping[str, Sequence[str]], counts: Counts) -> SlurmLog:
-    """The log of the jobs that have ended."""
-    times, is_open = settle(jobs.submit, jobs.eligible, jobs.start, jobs.end, jobs.elapsed)
+    elapsed, status, requested = records["ELAPSED"], records["status"], records["requested"]
+    times, is_open = settle(*local, elapsed)
     submit, eligible, start, end = times.values()
-    runtime = np.where(jobs.elapsed >= 0, jobs.elapsed, np.where((start >= 0) & (end >= start), end - start, MISSING))
+    runtime = np.where(elapsed >= 0, elapsed, np.where((start >= 0) & (end >= start), end - start, MISSING))
     kept = np.ones(len(submit), bool)
 
     def drop(rule: Rule, mask: Array) -> None:
         counts.add(rule, mask & kept)
         np.logical_and(kept, ~mask, out=kept)
 
-    drop(STILL_PENDING, jobs.status == PENDING)
-    drop(STILL_RUNNING, jobs.status == RUNNING)
-    drop(PART_OF_RESIZED, jobs.status == OTHER)
-    cancelled = jobs.status == CANCELLED
-    lost = kept & (start < 0) & ~cancelled & (jobs.status != MISSING)
-    start, runtime, of_steps = _from_steps(lost, jobs, steps, submit, end, start, runtime)
+    drop(STILL_PENDING, status == PENDING)
+    drop(STILL_RUNNING, status == RUNNING)
+    drop(PART_OF_RESIZED, status == OTHER)
+    cancelled = status == CANCELLED
+    lost = kept & (start < 0) & ~cancelled & (status != MISSING)
+    start, runtime, of_steps = _from_steps(lost, records["KEY"], steps, submit, end, start, runtime)
     counts.add(START_FROM_STEP, of_steps)
-    drop(NEVER_STARTED, lost & ~of_steps & (jobs.status != COMPLETED) & (runtime <= 0))
+    drop(NEVER_STARTED, lost & ~of_steps & (status != COMPLETED) & (runtime <= 0))
     drop(LOST_START, lost & ~of_steps & (runtime <= 0))
     runtime = np.where(cancelled & (start < 0), 0, runtime)
     if not kept.any():
         raise LogError(nothing_left(bad, counts))
 
     gap = np.abs(end - start - runtime) > 1
-    shrunk = (jobs.asked > jobs.requested) & (jobs.requested > 0)
-    requested = np.where(shrunk, jobs.asked, jobs.requested)
+    shrunk = (records["LIMIT"] > requested) & (requested > 0)
     counts.add(AMBIGUOUS, is_open & kept)
-    counts.add(SKIPPED, kept & np.logical_or.reduce([t.skipped for t in (jobs.submit, jobs.eligible, jobs.start, jobs.end)]))
+    counts.add(SKIPPED, kept & np.logical_or.reduce([times.skipped for times in local]))
     counts.add(SHRUNK_LIMIT, shrunk & kept)
-    counts.add(REQUEUED, jobs.requeued & kept)
-    if "het_job" in jobs.columns:
-        counts.add(HET_COMPONENT, (jobs.columns["het_job"] >= 0) & kept)
-    counts.add(ELAPSED_DIFFERS, kept & (start >= 0) & (end >= 0) & (jobs.elapsed >= 0) & ~of_steps & gap)
+    counts.add(REQUEUED, records["REQUEUED"] & kept)
+    counts.add(HET_COMPONENT, (records["het_job"] >= 0) & kept)
+    counts.add(ELAPSED_DIFFERS, kept & (start >= 0) & (end >= 0) & (elapsed >= 0) & ~of_steps & gap)
     if bad.options.time_zone is None:
-        counts.add(ZONE_UNKNOWN, jobs.local & kept)
+        counts.add(ZONE_UNKNOWN, records["LOCAL"] & kept)
     ran = (start >= 0) | (runtime > 0)
-    columns = dict(jobs.columns) | {"submit": submit, "eligible": eligible, "start": start, "runtime": runtime, "requested": requested}
-    columns |= {
-        "status": np.where(jobs.status >= 0, jobs.status, MISSING),
-        "allocated_procs": np.where(ran & (jobs.allocated > 0), jobs.allocated, MISSING),
-        "requested_procs": np.where(jobs.needed > 0, jobs.needed, MISSING),
+    allocated, requested_procs = records["allocated_procs"], records["requested_procs"]
+    columns = {name: values for name, values in records.items() if not name.isupper()} | {
+        **{"submit": submit, "eligible": eligible, "start": start, "runtime": runtime},
+        "requested": np.where(shrunk, records["LIMIT"], requested),
+        "status": np.where(status >= 0, status, MISSING),
+        "allocated_procs": np.where(ran & (allocated > 0), allocated, MISSING),
+        "requested_procs": np.where(requested_procs > 0, requested_procs, MISSING),
     }
     return make_log(SlurmLog, bad, counts, {name: values[kept] for name, values in columns.items()}, names)
 
 
 def _from_steps(
-    lost: Array, jobs: SlurmJobs, steps: Steps, submit: Array, end: Array, start: Array, runtime: Array
+    lost: Array, keys: Array, steps: Array, submit: Array, end: Array, start: Array, runtime: Array
 ) -> tuple[Array, Array, Array]:
-    """Starts and runtimes, those that were lost taken from batch steps, and for which jobs they were found."""
+    """Starts and runtimes, with lost ones taken from batch steps, and a mask of the jobs whose start was found there."""
     of_steps = np.zeros(len(lost), bool)
-    if not lost.any() or not len(steps.job):
-        return start, runtime, of_steps
     start, runtime = start.copy(), runtime.copy()
-    order = np.argsort(steps.job, kind="stable")
-    by_job = steps.job[order]
+    steps = steps[:, np.argsort(steps[0], kind="stable")]
     for row in np.flatnonzero(lost):
-        low, high = np.searchsorted(by_job, [jobs.key[row], jobs.key[row] + 1])
-        for place in order[low:high]:
-            begin, spent = int(steps.start[place]), int(steps.elapsed[place])
-            if begin >= submit[row] and spent >= 0 and (end[row] < 0 or begin + spent <= end[row] + 1):
-                start[row], runtime[row], of_steps[row] = begin, spent, True
+        low, high = np.searchsorted(steps[0], [keys[row], keys[row] + 1])
+        for begin, elapsed in steps[1:, low:high].T.tolist():
+            if begin >= submit[row] and elapsed >= 0 and (end[row] < 0 or begin + elapsed <= end[row] + 1):
+                start[row], runtime[row], of_steps[row] = begin, elapsed, True
                 break
     return start, runtime, of_steps

@@ -1,4 +1,4 @@
-"""The lines of `sacct -P` as rows of fields: sacct escapes nothing, so job names and comments may contain its separator and line ends."""
+"""The lines of `sacct -P` as rows of fields; sacct escapes nothing, so job names and comments may contain its separator and line ends."""
 
 from __future__ import annotations
 
@@ -6,32 +6,31 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 
 from walltime.errors import LogError
-from walltime.logs.batch_systems import NEWLINE_IN_TEXT, NOT_UTF8, Counts
-from walltime.logs.input import LogFile, decoded
-from walltime.logs.joblog import BadLines
-from walltime.logs.rules import Rule
+from walltime.logs.batch_systems import NEWLINE_IN_TEXT, Counts, text_lines
+from walltime.logs.input import LogFile
+from walltime.logs.joblog import BadLines, Rule
 from walltime.logs.slurm.fields import BLANK, NO_LIMITS, state_word
 
 FREE_TEXT = frozenset(
     {"jobname", "comment", "admincomment", "systemcomment", "submitline", "workdir", "extra", "constraints", "container", "stdin", "stdout"}
     | {"stderr", "stdinexpanded", "stdoutexpanded", "stderrexpanded", "wckey", "licenses"}
 )
-"""Fields in which users write what they want."""
+"""Fields with free texts of users."""
 NEEDED = "JobIDRaw (or JobID), Submit, AllocCPUS (or ReqCPUS), and Elapsed (or Start and End)"
 DELIMITER_IN_TEXT = Rule(
     "delimiter_in_text",
     "notice",
-    "A job name, comment or command line contains the separator of the columns; the other fields of the line are certain, a text of which "
-    "the end is not is unknown.",
+    "A job name, comment or command line contains the separator of the columns; the other fields of the line are certain, and texts whose "
+    "ends are uncertain are unknown.",
 )
 CUT_TEXT = Rule(
     "cut_text",
     "notice",
-    "The log has columns of a fixed width, and a value is cut, as `user_with_a+`: it is used as far as it goes, so that names with the "
-    "same beginning become one, and long times lose their last seconds. Print the log with `sacct -P`.",
+    "The log has columns of a fixed width, and a value is cut, as `user_with_a+`: names that begin alike are not distinguished, and "
+    "long times lose their last seconds. Print the log with `sacct -P`.",
 )
 RULES = (DELIMITER_IN_TEXT, CUT_TEXT)
 ROWS_AT_ONCE = 50_000
@@ -46,7 +45,7 @@ _CUT_TASKS = re.compile(r"([0-9]+_)\[.*\+")
 
 @dataclass(frozen=True)
 class Heading:
-    """The heading: the fields in lower case, what separates them, and whether a separator also ends each line (`-p`)."""
+    """The heading: the fields in lower case, the titles, the separator, and whether each line ends with a separator (`-p`)."""
 
     fields: tuple[str, ...]
     titles: tuple[str, ...]
@@ -61,16 +60,16 @@ class Heading:
 
 @dataclass
 class Rows:
-    """Rows of a block: of each its first line, from 1, and its fields."""
+    """The rows of a block: the number of each row's first line, from 1, and its text."""
 
     lines: list[int] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     odd: list[tuple[int, list[str]]] = field(default_factory=list)
-    """Rows that had to be put together, by place."""
+    """The fields of rows that cannot be split at the separator, with their places."""
 
 
 def heading_of(line: str) -> Heading | None:
-    """The heading of `sacct -P` in a line; None if it is none."""
+    """Return the heading of `sacct -P` in a line; None for other lines."""
     line = line.rstrip("\r")
     match = _HEADING.match(line)
     if not match or not match[2].strip(" "):
@@ -86,7 +85,7 @@ def heading_of(line: str) -> Heading | None:
 
 
 def is_printed(heading: Heading, lines: Sequence[bytes]) -> bool:
-    """Whether sacct has printed any of these rows: other tables have its titles, but write times in another way."""
+    """Return whether any of these rows is output of sacct; other tables with its titles have times in another format."""
     looks = {"jobid": _RECORD, "submit": _TIME, "start": _TIME, "end": _TIME, "elapsed": _SPENT}
     checked = [(k, looks[name]) for k, name in enumerate(heading.fields) if name in looks]
     split = [line.decode(errors="replace").rstrip("\r").split(heading.delimiter) for line in lines if line.strip()]
@@ -95,7 +94,7 @@ def is_printed(heading: Heading, lines: Sequence[bytes]) -> bool:
 
 
 def is_fixed(lines: Sequence[str]) -> bool:
-    """Whether a table begins so of which the columns have a fixed width: a line of titles, and one of dashes."""
+    """Return whether these lines start a table with columns of fixed width: a line of titles, and one of dashes."""
     return (
         len(lines) > 1
         and re.match(r"(?i)jobid", lines[0]) is not None
@@ -105,7 +104,7 @@ def is_fixed(lines: Sequence[str]) -> bool:
 
 @dataclass(frozen=True)
 class _Fixed:
-    """Columns of a fixed width, of which each begins and ends at a byte."""
+    """Columns of a fixed width, with the first byte and the end of each."""
 
     heading: Heading
     spans: tuple[tuple[int, int], ...]
@@ -117,8 +116,8 @@ class _Fixed:
         return cls(Heading(tuple(name.lower() for name in names), names, "|", False), spans)
 
     def row(self, line: str, used: Mapping[str, str], counts: Counts) -> list[str] | None:
-        """The fields of a line, without what says that they are cut; None if the columns are not there."""
-        for raw in (line.encode(), line.encode("latin-1", "replace")):  # sacct counts bytes, others count letters
+        """Return the fields of a line, without the signs of cut values; None if the line does not have these columns."""
+        for raw in (line.encode(), line.encode("latin-1", "replace")):  # sacct counts bytes, other programs characters
             if all(raw[last : last + 1] in (b"", b" ") for _, last in self.spans) and not raw[self.spans[-1][1] :].strip():
                 fields = [raw[first:last].decode(errors="replace").strip() for first, last in self.spans]
                 break
@@ -146,17 +145,17 @@ class _Fixed:
 def _fixed_rows(
     file: LogFile, first: str, lines: Iterator[tuple[int, str]], used: Mapping[str, str], bad: BadLines, counts: Counts
 ) -> Iterator[tuple[Heading, Rows]]:
-    """The heading and the rows of a file with columns of a fixed width, in blocks."""
+    """Yield the heading and the rows of a file with columns of fixed width, in blocks."""
     dashes = next(lines, (2, ""))[1]
     columns = _Fixed.of(first, dashes)
     yield columns.heading, Rows()
     rows = Rows()
     for number, line in lines:
         if line in (first, dashes):
-            continue  # of a further file that was appended
+            continue  # the heading is repeated where files were concatenated
         fields = columns.row(line, used, counts)
         if fields is None:
-            bad.add(number, "the line does not have the columns of the heading", line)
+            bad.add(number, "the columns differ from the heading", line)
             continue
         rows.odd.append((len(rows.texts), fields))
         rows.texts.append("")
@@ -168,27 +167,33 @@ def _fixed_rows(
 
 
 def rows_of(file: LogFile, used: Mapping[str, str], bad: BadLines, counts: Counts) -> Iterator[tuple[Heading, Rows]]:
-    """The heading and the rows of a file, in blocks. `used`: how the fields that matter are checked: `time`, `whole`, ...; see `_LOOKS`."""
-    lines = _texts(file, counts)
+    """Yield the heading and the rows of a file, in blocks. `used`: the kinds of the fields that are read, as in `_LOOKS`."""
+    lines = text_lines(file, counts)
     number, first = next(lines, (1, ""))
     if is_fixed(file.head[:10_000].decode("utf-8-sig", "replace").lstrip().split("\n", 2)[:2]):
         yield from _fixed_rows(file, first, lines, used, bad, counts)
         return
     heading = heading_of(first)
     if heading is None:
-        raise LogError(f"{file.where}:{number}: no heading of sacct -P; see walltime slurm sacct-command")
+        raise LogError(f"{file.where}:{number}: the heading of sacct -P is missing; see walltime slurm sacct-command")
     rows = Rows()
     for number, line in _joined(lines, heading, counts):
         if line == first:
-            continue  # of a further file that was appended
+            continue  # the heading is repeated where files were concatenated
         text = line.removesuffix(heading.delimiter) if heading.ends else line
-        count = text.count(heading.delimiter) + 1
-        if count == len(heading.fields):
+        count, wanted = text.count(heading.delimiter) + 1, len(heading.fields)
+        if count == wanted:
             rows.texts.append(text)
         else:
-            fields = _told_apart(text.split(heading.delimiter), heading, used) if count > len(heading.fields) else None
+            fields = _fields_around_texts(text.split(heading.delimiter), heading, used) if count > wanted else None
             if fields is None:
-                bad.add(number, _reason(count, heading), line)
+                reason = f"{count} {'field' if count == 1 else 'fields'} instead of {wanted}"
+                if count > wanted and heading.free:
+                    reason += (
+                        ", and a text that contains the separator has no certain end; print free texts last, as walltime slurm"
+                        " sacct-command does"
+                    )
+                bad.add(number, reason, line)
                 continue
             counts.add(DELIMITER_IN_TEXT, 1)
             rows.odd.append((len(rows.texts), fields))
@@ -200,26 +205,8 @@ def rows_of(file: LogFile, used: Mapping[str, str], bad: BadLines, counts: Count
     yield heading, rows
 
 
-def _reason(count: int, heading: Heading) -> str:
-    wanted = len(heading.fields)
-    if count < wanted or not heading.free:
-        return f"{count} {'field' if count == 1 else 'fields'} instead of {wanted}"
-    between = "a text in it contains the separator, and which fields are which cannot be told"
-    return f"{count} fields instead of {wanted}: {between}; print free texts last, as walltime slurm sacct-command does"
-
-
-def _texts(file: LogFile, counts: Counts) -> Iterator[tuple[int, str]]:
-    """The lines that are not blank, with their numbers."""
-    for first, lines in file.line_blocks():
-        for number, raw in enumerate(lines, first):
-            if raw.strip():
-                text, is_utf8 = decoded(raw)
-                counts.add(NOT_UTF8, int(not is_utf8))
-                yield number, text.rstrip("\r")
-
-
 def _joined(lines: Iterator[tuple[int, str]], heading: Heading, counts: Counts) -> Iterator[tuple[int, str]]:
-    """The lines, those joined that a line end in a free text had split; with the number of the first line."""
+    """Yield the lines, joined where a free text contains a line end, with the number of the first one."""
     waiting: tuple[int, str] | None = None
     several = False
     for number, text in lines:
@@ -236,7 +223,7 @@ def _joined(lines: Iterator[tuple[int, str]], heading: Heading, counts: Counts) 
 
 
 def _continues(before: str, text: str, heading: Heading) -> bool:
-    """Whether a line goes on with a free text of the line before it: it begins no record, and fits the fields that are still missing."""
+    """Whether a line continues a free text of the line before it: it does not start a record, and has the missing fields."""
     wanted = len(heading.fields) - 1 + heading.ends
     missing = wanted - before.count(heading.delimiter)
     here = text.count(heading.delimiter)
@@ -247,8 +234,8 @@ def _continues(before: str, text: str, heading: Heading) -> bool:
     return wanted - missing in heading.free
 
 
-def _told_apart(pieces: list[str], heading: Heading, used: Mapping[str, str]) -> list[str] | None:
-    """The fields of a line with too many separators; None if a field that matters cannot be told. Texts that cannot be told are empty."""
+def _fields_around_texts(pieces: list[str], heading: Heading, used: Mapping[str, str]) -> list[str] | None:
+    """The fields of a line with separators in free texts; None if a field in `used` is uncertain. Uncertain texts are empty."""
     free, wanted = heading.free, len(heading.fields)
     if not free:
         return None
@@ -270,15 +257,16 @@ def _told_apart(pieces: list[str], heading: Heading, used: Mapping[str, str]) ->
             spans[-1].extend(run)
         spans[-1].append(after)
     place = 0
-    for number, span in enumerate(spans):
-        run = runs[number] if number < len(runs) else []
+    for span, run in zip_longest(spans, runs, fillvalue=()):
         if not run:  # the last texts: the rest
             moved = len(texts) - place - len(span)
         else:
+            looks = [_LOOKS[used.get(heading.fields[k], "text")] for k in run]
+            begins = (place + len(span) + more for more in range(extra + 1))
             fits = [
-                more
-                for more in range(extra + 1)
-                if place + len(span) + more + len(run) <= len(texts) and _fits(texts, place + len(span) + more, run, heading, used)
+                begin - place - len(span)
+                for begin in begins
+                if begin + len(run) <= len(texts) and all(look(texts[begin + j]) for j, look in enumerate(looks))
             ]
             if len(fits) != 1:
                 return None
@@ -299,10 +287,6 @@ def _told_apart(pieces: list[str], heading: Heading, used: Mapping[str, str]) ->
     return fields
 
 
-def _fits(texts: Sequence[str], place: int, run: Sequence[int], heading: Heading, used: Mapping[str, str]) -> bool:
-    return all(_LOOKS[used.get(heading.fields[k], "text")](texts[place + j]) for j, k in enumerate(run))
-
-
 def _is(pattern: re.Pattern[str], words: Sequence[str], text: str) -> bool:
     return text in words or pattern.fullmatch(text) is not None
 
@@ -316,4 +300,4 @@ _LOOKS: Mapping[str, Callable[[str], bool]] = {
     "state": lambda text: state_word(text) is not None,
     "text": lambda text: True,
 }
-"""How a value looks that can stand in a field of each kind."""
+"""Tests of the values of each kind of field."""

@@ -24,11 +24,11 @@ class Downey97(WorkloadModel):
 
     The distributions are confirmed, but not their ranges: all defaults below are ours or from memory.
 
-    `least_parallelism, most_parallelism`: of the average parallelism A; the largest is the size of the machine if None.
-    `least_work, most_work`: of the total work, processor seconds on one processor. `least_sigma, most_sigma`: of the variance
+    `least_parallelism, most_parallelism`: range of the average parallelism A; the largest is the size of the machine if None.
+    `least_work, most_work`: range of the total work, processor-seconds on one processor. `least_sigma, most_sigma`: range of the variance
     of the parallelism, which is uniform. `size_rule` determines the number of processors n of a job, which the model leaves to
-    the scheduler: `average-parallelism` A itself, rounded; `half-efficiency-knee` the most for which the efficiency S(n) / n is
-    at least 1/2; a number that many for every job. No job is wider than the machine. The runtime is the work over S(n), rounded, at
+    the scheduler: `average-parallelism`, A rounded; `half-efficiency-knee`, the largest n with an efficiency S(n) / n of
+    at least 1/2; or a number for all jobs. No job is wider than the machine. The runtime is the work over S(n), rounded, at
     least 1 s. Arrivals are a Poisson process whose rate has two phases of 12 h: `day_share` of the jobs arrive by day, from
     `day_begins` s after midnight; `mean_gap` is the mean interarrival time in s. A load is reached by changing the rate of both
     phases, so that a day still has 24 hours, unless `keep_cycle` is off. A and sigma are not in the columns of the workload,
@@ -44,53 +44,47 @@ class Downey97(WorkloadModel):
     least_parallelism: float = 1.0
     """least average parallelism A of a job"""
     most_parallelism: float | None = None
-    """the largest; without it, the processors of the machine"""
+    """largest average parallelism; by default the processors of the machine"""
     least_work: float = 60.0
-    """least work, processor seconds"""
+    """least work, processor-seconds"""
     most_work: float = 1e6
-    """the most"""
+    """largest work, processor-seconds"""
     least_sigma: float = 0.0
     """least variance of the parallelism"""
     most_sigma: float = 2.0
-    """the largest"""
+    """largest variance of the parallelism"""
     size_rule: Annotated[SizeRule, Key(least=1)] = "average-parallelism"
-    """how the size is chosen: average-parallelism, half-efficiency-knee, or the processors that every job has"""
+    """rule for the size: average-parallelism, half-efficiency-knee, or a number of processors for all jobs"""
     mean_gap: float = 1200.0
     """mean time between arrivals, s"""
     day_share: float = 0.75
     """share of the jobs that arrive by day"""
     day_begins: int = 28_800
-    """when the day begins, s after midnight"""
+    """start of the day, s after midnight"""
     keep_cycle: bool = True
-    """whether a day keeps its 24 hours where a load is asked for"""
+    """whether a day still has 24 hours if a load is given"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         highest = math.inf if self.most_parallelism is None else self.most_parallelism
-        if not 1 <= self.least_parallelism <= highest or not self.least_parallelism < math.inf:
-            raise WorkloadError(
-                f"average parallelism must range from 1 or more up, not from {self.least_parallelism:g} to {highest:g}",
-                "number_out_of_range",
-            )
-        if not 0 < self.least_work <= self.most_work < math.inf:
-            raise WorkloadError(
-                f"work must range from more than 0 s upwards, not from {self.least_work:g} to {self.most_work:g} s", "number_out_of_range"
-            )
-        if not 0 <= self.least_sigma <= self.most_sigma < math.inf:
-            raise WorkloadError(
-                f"sigma must range from 0 or more upwards, not from {self.least_sigma:g} to {self.most_sigma:g}", "number_out_of_range"
-            )
-        if not 0 < self.mean_gap < math.inf or not 0 <= self.day_share <= 1 or not 0 <= self.day_begins < DAY:
-            raise WorkloadError(
-                f"arrivals need a mean gap over 0 s, a share of the day from 0 to 1 and a start within the day, not"
+        a, work, sigma = self.least_parallelism, (self.least_work, self.most_work), (self.least_sigma, self.most_sigma)
+        arrivals = 0 < self.mean_gap < math.inf and 0 <= self.day_share <= 1 and 0 <= self.day_begins < DAY
+        checks = (
+            (1 <= a <= highest and a < math.inf, f"average parallelism must range from 1 or more up, not from {a:g} to {highest:g}"),
+            (0 < work[0] <= work[1] < math.inf, f"work must range from more than 0 s up, not from {work[0]:g} to {work[1]:g} s"),
+            (0 <= sigma[0] <= sigma[1] < math.inf, f"sigma must range from 0 or more up, not from {sigma[0]:g} to {sigma[1]:g}"),
+            (
+                arrivals,
+                "arrivals need a mean gap over 0 s, a share of the day from 0 to 1 and a start within the day, not"
                 f" {self.mean_gap:g}, {self.day_share:g} and {self.day_begins}",
-                "number_out_of_range",
-            )
+            ),
+        )
+        if fault := next((text for is_valid, text in checks if not is_valid), None):
+            raise WorkloadError(fault, "number_out_of_range")
 
     def draw(self, jobs: int, machine_procs: int, seed: int = 0) -> tuple[Array, Array, Array]:
-        """Average parallelism, sigma and work (processor seconds) of each job, float64: the moldable job itself."""
-        highest = machine_procs if self.most_parallelism is None else self.most_parallelism
-        highest = max(highest, self.least_parallelism)
+        """Return average parallelism, sigma and work (processor-seconds) of each moldable job, float64."""
+        highest = max(machine_procs if self.most_parallelism is None else self.most_parallelism, self.least_parallelism)
         parallelism = _log_uniform(self.least_parallelism, highest, jobs, stream(self.name, seed, "parallelism"))
         sigma = stream(self.name, seed, "sigma").uniform(self.least_sigma, self.most_sigma, jobs)
         return parallelism, sigma, _log_uniform(self.least_work, self.most_work, jobs, stream(self.name, seed, "work"))
@@ -107,7 +101,7 @@ class Downey97(WorkloadModel):
         return ModelJobs(self._arrivals(points), runtime, procs, has_load=kept)
 
     def _arrivals(self, points: Array) -> Array:
-        """The times, s from midnight, by which so many jobs are expected to have arrived; the inverse of the cumulative rate."""
+        """The times, s from midnight, by which these numbers of jobs are expected to have arrived (inverse of the cumulative rate)."""
         per_day = DAY / self.mean_gap
         begins, ends = self.day_begins, self.day_begins + DAY // 2
         day, night = self.day_share * per_day / (DAY / 2), (1 - self.day_share) * per_day / (DAY / 2)
@@ -121,7 +115,7 @@ class Downey97(WorkloadModel):
 
 
 def speedup(procs: Array, parallelism: Array, sigma: Array) -> Array:
-    """Speedup of a job on `procs` processors; float64.
+    """Return the speedup of a job on `procs` processors; float64.
 
     `procs`: at least 1. `parallelism`: the job's average parallelism, at least 1. `sigma`: the variance of the parallelism,
     at least 0; up to 1 a profile of low variance, above 1 of high variance.
@@ -140,7 +134,7 @@ def speedup(procs: Array, parallelism: Array, sigma: Array) -> Array:
 
 
 def chosen_size(rule: SizeRule, parallelism: Array, sigma: Array) -> Array:
-    """The number of processors of each job by a rule of `Downey97`; int64, at least 1.
+    """Return the number of processors of each job by a rule of `Downey97`; int64, at least 1.
 
     >>> chosen_size("half-efficiency-knee", np.array([4.0, 4.0]), np.array([0.5, 2.0])).tolist()
     [8, 7]

@@ -1,4 +1,4 @@
-"""The workload model of Feitelson, with repeated jobs, and its variants that mimic a log: Fs, Fl and Fsl."""
+"""The workload model of Feitelson, with repeated jobs, and its variants with distributions of a log: Fs, Fl and Fsl."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ from walltime.workload.workload import MAX_TIME
 Array = np.ndarray
 
 CLOSE = 1e-3
-"""Relative accuracy to which the load is set by choosing which jobs come first; the rest is done by scaling their times."""
+"""Relative accuracy of the load by the choice of the first jobs; scaling their times does the rest."""
 MOST_STEPS = 200
 
 TWO_STAGES = ((900.0, 0.95, 0.75), (6300.0, 0.05, 0.25))
-"""Means in ratio 1:7, the short one with probability 0.95 - 0.20 n/N. Unverified; the mean itself is ours."""
+"""Means in ratio 1:7, the short one with probability 0.95 - 0.20 n/N. Unverified; the mean itself is our choice."""
 THREE_STAGES = ((300.0, 0.70, 0.50), (2100.0, 0.25, 0.35), (14_700.0, 0.05, 0.15))
-"""For the revision of 1997, which has three stages. Unverified; all of its numbers are ours."""
+"""Three stages, for the revision of 1997. Unverified; all numbers are our choice."""
 
 
 @dataclass(frozen=True)
 class Feitelson96(WorkloadModel):
-    """Jobs that are run several times, each run submitted when the previous one has ended; first runs arrive at random.
+    """Jobs that run several times, each run submitted when the previous one has ended; first runs arrive at random.
 
     The default constants are *feitelson96-like*: the structure of the model is confirmed, its constants are not.
 
     Size (processors n of N): probability proportional to 1 / n**`order`, times `power_emphasis` for a power of two, times
-    `small_emphasis` up to `small_sizes` processors. The order is confirmed; the emphasis was "hand-tailored", so ours. Runtime:
-    hyper-exponential, rounded, at least 1 s. `stages` holds, for each stage, its mean in s and its probability for n = 0 and
+    `small_emphasis` up to `small_sizes` processors. The order is confirmed; the emphasis was "hand-tailored", so ours is a choice.
+    Runtime: hyper-exponential, rounded, at least 1 s. `stages` holds, for each stage, its mean in s and its probability for n = 0 and
     for n = N; in between, probabilities are interpolated linearly. See `TWO_STAGES` and `THREE_STAGES` (unverified). Runs: a
-    job is run k times with probability proportional to 1 / k**`runs_order`, k up to `max_runs` (unverified) and to half the
+    job runs k times with probability proportional to 1 / k**`runs_order`, k up to `max_runs` (unverified) and to half the
     requested number of jobs; all runs have the same size, and the same runtime if `same_runtime` (unverified). Arrivals: first
-    runs are a Poisson process with a mean of `mean_gap` s between them (ours: a load of about 0.7 on 128 processors);
-    `think_time` s pass between the end of a run and the next submission (ours: none).
+    runs are a Poisson process with a mean of `mean_gap` s between them (our choice: a load of about 0.7 on 128 processors);
+    `think_time` s pass between the end of a run and the next submission (our choice: none).
 
-    The columns `preceding_job` (job id of the previous run, -1 for a first run) and `think_time` (s; -1 for a first run) say
-    which job waits for which; `executable` numbers the repeated jobs. `submit` of a repetition is its time if no run ever
+    The columns `preceding_job` (job id of the previous run, -1 for a first run) and `think_time` (s; -1 for a first run) hold
+    the dependencies; `executable` numbers the repeated jobs. `submit` of a repetition is its time if no run ever
     waits: submission of the previous run + its runtime + think time. A load is reached by scaling only the times between first
     runs (as in mualem01, section 3.1), so this stays exact.
 
@@ -55,24 +55,24 @@ class Feitelson96(WorkloadModel):
     """
 
     order: float = 1.5
-    """a size of n processors is as likely as 1 / n to this power"""
+    """exponent of the sizes: a size of n processors has a probability proportional to 1 / n**order"""
     power_emphasis: float = 3.0
-    """how much likelier a power of two is"""
+    """factor of the probability of powers of two"""
     small_sizes: int = 9
-    """up to this size the probability is raised"""
+    """largest size with a higher probability"""
     small_emphasis: float = 1.5
-    """by this factor"""
+    """factor of the probability of these small sizes"""
     stages: Annotated[tuple[tuple[float, float, float], ...], Key(inside=True)] = TWO_STAGES
     runs_order: float = 2.5
-    """k runs of a job are as likely as 1 / k to this power"""
+    """exponent of the runs: k runs of a job have a probability proportional to 1 / k**runs_order"""
     max_runs: int = 1000
-    """no job is run more often"""
+    """largest number of runs of a job"""
     same_runtime: bool = True
     """whether all runs of a job have the same runtime"""
     mean_gap: float = 120.0
     """mean time between first runs, s"""
     think_time: int = 0
-    """from the end of a run to the submission of the next, s"""
+    """time from the end of a run to the submission of the next, s"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -95,7 +95,7 @@ class Feitelson96(WorkloadModel):
             )
 
     def size_weights(self, machine_procs: int) -> tuple[Array, Array]:
-        """The sizes (int64) and their probabilities (float64)."""
+        """Return the sizes (int64) and their probabilities (float64)."""
         sizes = np.arange(1, machine_procs + 1)
         weights = sizes.astype(np.float64) ** -self.order
         weights[(sizes & (sizes - 1)) == 0] *= self.power_emphasis
@@ -103,31 +103,31 @@ class Feitelson96(WorkloadModel):
         return sizes, weights / weights.sum()
 
     def stage_weights(self, share: Array) -> Array:
-        """Probability of each stage for jobs of this share of the machine; float64, shape (jobs, stages)."""
+        """Return the probability of each stage for jobs of this share of the machine; float64, shape (jobs, stages)."""
         small, large = np.array([stage[1] for stage in self.stages]), np.array([stage[2] for stage in self.stages])
         return small + np.asarray(share)[..., None] * (large - small)
 
     def runtime_cdf(self, seconds: Array, share: float) -> Array:
-        """Probability of a runtime of at most so many seconds, before rounding; `share` may be that of many jobs on average."""
+        """Return the probability of runtimes up to these seconds, before rounding; `share`: of the machine, perhaps a mean of many jobs."""
         means = np.array([stage[0] for stage in self.stages])
         return -np.expm1(-np.asarray(seconds, np.float64)[..., None] / means) @ self.stage_weights(np.asarray(share))
 
     def run_weights(self) -> Array:
-        """Probabilities of 1, 2, ... runs, float64."""
+        """Return the probabilities of 1, 2, ... runs, float64."""
         weights = np.arange(1, self.max_runs + 1, dtype=np.float64) ** -self.runs_order
         return weights / weights.sum()
 
     def _draw(self, jobs: int, machine_procs: int, load: float | None, seed: int) -> ModelJobs:
         runs = 1 + _pick(self.run_weights(), stream(self.name, seed, "runs").random(jobs))
         runs = np.minimum(runs, max(jobs // 2, 1))  # so that there are always several jobs, whose times can be stretched
-        size = self._sizes(jobs, machine_procs, stream(self.name, seed, "size"))
+        sizes, weights = self.size_weights(machine_procs)
+        size = sizes[_pick(weights, stream(self.name, seed, "size").random(jobs))]
         program = np.repeat(np.arange(jobs), runs)
         first = np.concatenate([[0], np.cumsum(runs)[:-1]])
         random = stream(self.name, seed, "runtime")
-        if self.same_runtime:
-            runtime = self._runtimes(size, machine_procs, random)[program]
-        else:
-            runtime = self._runtimes(size[program], machine_procs, random)
+        drawn = self._runtimes(size if self.same_runtime else size[program], machine_procs, random)
+        runtime = np.maximum(np.floor(drawn + 0.5), 1).astype(np.int64)
+        runtime = runtime[program] if self.same_runtime else runtime
         later = np.concatenate([[0], np.cumsum(runtime + self.think_time)[:-1]])
         chains = _Chains(
             arrival=np.cumsum(stream(self.name, seed, "arrival").exponential(self.mean_gap, jobs)),
@@ -151,25 +151,18 @@ class Feitelson96(WorkloadModel):
         }
         return ModelJobs(submit, runtime[chosen], size[program[chosen]], columns, has_load=True)
 
-    def _sizes(self, count: int, machine_procs: int, random: np.random.Generator) -> Array:
-        sizes, weights = self.size_weights(machine_procs)
-        return sizes[_pick(weights, random.random(count))]
-
     def _runtimes(self, procs: Array, machine_procs: int, random: np.random.Generator) -> Array:
-        """Runtimes of jobs of these sizes, int64 s."""
-        return np.maximum(np.floor(self._raw_runtimes(procs, machine_procs, random) + 0.5), 1).astype(np.int64)
-
-    def _raw_runtimes(self, procs: Array, machine_procs: int, random: np.random.Generator) -> Array:
+        """Runtimes of jobs of these sizes before rounding, float64 s."""
         up_to = np.cumsum(self.stage_weights(procs / machine_procs), axis=1)
         stage = (random.random(len(procs))[:, None] >= up_to[:, :-1]).sum(axis=1)
         return random.exponential(np.array([s[0] for s in self.stages])[stage])
 
     def _stretch(self, chains: _Chains, jobs: int, capacity: float) -> tuple[float, Array]:
-        """How much longer the times between first runs must be, and the jobs that then come first.
+        """The factor for the times between first runs, and the jobs that then come first.
 
-        `capacity`: processors that the jobs must keep busy on average. Which jobs come first depends on the stretch, so the
-        load jumps now and then as the stretch grows: a search finds a stretch with a load of the one asked for or hardly more,
-        and a small further stretch of the same jobs does the rest.
+        `capacity`: processors that the jobs must keep busy on average. The first jobs depend on the stretch, so the load jumps
+        at some stretches: a search finds a stretch with the load or slightly more, and a small further stretch of the same jobs
+        does the rest.
         """
         low, high, stretch, chosen = 0.0, math.inf, 1.0, chains.earliest(1.0, jobs)
         best = (stretch, chosen)
@@ -186,16 +179,17 @@ class Feitelson96(WorkloadModel):
                 guess = math.sqrt(low * high) if low > 0 and math.isfinite(high) else (low * 2 if high == math.inf else high / 2)
             stretch = guess
             if not stretch < 1e15:
-                raise WorkloadError(
-                    f"the jobs of {self.name} would arrive over more time than a workload can represent", "arrivals_too_long"
-                )
+                raise WorkloadError(f"the jobs of {self.name} would arrive over too long a time; use a higher load", "arrivals_too_long")
             chosen = chains.earliest(stretch, jobs)
         return chains.fine(*best, capacity), best[1]
 
 
 @dataclass
 class _Chains:
-    """All runs of all jobs, job by job: which job, and how long after its first run; the first runs arrive at `arrival`."""
+    """All runs of all jobs, job by job: the job (`program`), the time after its first run (`offset`), and the work of each run.
+
+    `arrival`: times of the first runs.
+    """
 
     arrival: Array
     program: Array
@@ -205,11 +199,11 @@ class _Chains:
     def submits(self, stretch: float) -> Array:
         first = np.floor(self.arrival * stretch)
         if not first[-1] < MAX_TIME:
-            raise WorkloadError(f"first runs would arrive over {first[-1]:.3g} s, more than a workload can hold")
+            raise WorkloadError(f"first runs would arrive over {first[-1]:.3g} s, more than a workload can represent; use a higher load")
         return first.astype(np.int64)[self.program] + self.offset
 
     def earliest(self, stretch: float, count: int) -> Array:
-        """The places of the `count` runs that are submitted first, ascending; of runs at one time, those that stand first."""
+        """Return the indices of the first `count` submissions, ascending; the index decides between simultaneous ones."""
         submit = self.submits(stretch)
         last = np.partition(submit, count - 1)[count - 1]
         before = submit < last
@@ -218,13 +212,13 @@ class _Chains:
         return np.flatnonzero(before)
 
     def power(self, stretch: float, chosen: Array) -> float:
-        """Processors that these runs would keep busy between the first and the last submission."""
+        """Return the processors that these runs would keep busy between the first and the last submission."""
         submit = self.submits(stretch)[chosen]
         span = int(submit.max() - submit.min())
         return float(self.work[chosen].sum()) / span if span else math.inf
 
     def fine(self, stretch: float, chosen: Array, capacity: float) -> float:
-        """The stretch, not smaller, at which these same runs keep so many processors busy."""
+        """Return a larger stretch at which these runs keep `capacity` processors busy."""
         low, high = stretch, stretch * 2
         while self.power(high, chosen) > capacity and high < stretch * 1e6:
             low, high = high, high * 2
@@ -269,14 +263,14 @@ class FeitelsonVariant(Feitelson96):
         return f"feitelson96-f{self.variant}"
 
     def size_weights(self, machine_procs: int) -> tuple[Array, Array]:
-        """The sizes (int64) and their probabilities (float64)."""
+        """Return the sizes (int64) and their probabilities (float64)."""
         if "s" not in self.variant:
             return super().size_weights(machine_procs)
         sizes, counts = self.marginals.fitting(machine_procs)
         return sizes, counts / counts.sum()
 
-    def _raw_runtimes(self, procs: Array, machine_procs: int, random: np.random.Generator) -> Array:
-        runtime = super()._raw_runtimes(procs, machine_procs, random)
+    def _runtimes(self, procs: Array, machine_procs: int, random: np.random.Generator) -> Array:
+        runtime = super()._runtimes(procs, machine_procs, random)
         if "l" not in self.variant:
             return runtime
         sizes, weights = self.size_weights(machine_procs)

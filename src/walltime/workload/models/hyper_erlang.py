@@ -19,7 +19,7 @@ EQUAL = 1e-12
 
 @dataclass(frozen=True)
 class HyperErlang:
-    """A sum of `order` exponential stages, all with the mean `first` with probability `share`, else the mean `second`.
+    """The sum of `order` exponential stages with the mean `first`, with probability `share`, else with the mean `second`.
 
     `first, second`: mean of one stage, in the unit of the variable (seconds); `second` may be 0. A share of 1 gives a single
     Erlang distribution, an order of 1 a hyper-exponential one. Raises WorkloadError for impossible parameters.
@@ -44,41 +44,31 @@ class HyperErlang:
             )
 
     def moment(self, k: int) -> float:
-        """The k-th raw moment."""
+        """Return the k-th raw moment."""
         stages = math.prod(range(self.order, self.order + k))
         return stages * (self.share * self.first**k + (1 - self.share) * self.second**k)
 
     def moments(self) -> tuple[float, float, float]:
-        """The first three raw moments."""
+        """Return the first three raw moments."""
         return self.moment(1), self.moment(2), self.moment(3)
 
     def mean(self) -> float:
-        """The mean."""
+        """Return the mean."""
         return self.moment(1)
 
-    def cdf(self, x: Array) -> Array:
-        """Probability of a value of at most `x`; float64, of the shape of `x`.
-
-        >>> HyperErlang(1, 1.0, 2.0, 0.0).cdf(np.array([-1.0, 0.0, 2.0])).round(6).tolist()
-        [0.0, 0.0, 0.632121]
-        """
-        x = np.asarray(x, np.float64)
-        return self.share * _erlang_cdf(x, self.order, self.first) + (1 - self.share) * _erlang_cdf(x, self.order, self.second)
-
     def draw(self, count: int, random: np.random.Generator) -> Array:
-        """Random values, float64."""
+        """Return random values, float64."""
         scale = np.where(random.random(count) < self.share, self.first, self.second)
         return random.gamma(float(self.order), scale)
 
 
 def fit_hyper_erlang(m1: float, m2: float, m3: float, largest_order: int = LARGEST_ORDER) -> HyperErlang:
-    """The hyper-Erlang distribution with these raw moments, of the smallest feasible order.
+    """Return the hyper-Erlang distribution with these raw moments, of the smallest feasible order.
 
     Divided by the moments of a sum of n stages of mean 1, they must be the moments of a distribution on two positive values,
     the stage means of the two branches. For the squared coefficient of variation c2 this needs c2 > 1/n, and for the third
     moment m1 m3 / m2**2 >= (n + 2) / (n + 1); both are weaker for a larger n, so the order grows until they hold. If c2 = 1/n
-    and the third moment agrees, the result is a single Erlang distribution. Which of several feasible orders the paper uses is
-    not known; this is the smallest.
+    and the third moment agrees, the result is a single Erlang distribution. The paper does not give its rule for the order.
 
     Raises WorkloadError if no positive distribution has the moments, or if they need an order over `largest_order`.
 
@@ -120,15 +110,3 @@ def _of_order(order: int, mean: float, b: float, c: float) -> HyperErlang | None
     if low < -1 - 1e-9:
         return None
     return HyperErlang(order, high / (high - low), mean * max(1 + low, 0.0), mean * (1 + high))
-
-
-def _erlang_cdf(x: Array, order: int, scale: float) -> Array:
-    if scale == 0:
-        return (x >= 0).astype(np.float64)
-    z = np.maximum(x, 0) / scale
-    term = np.exp(-z)
-    rest = term.copy()
-    for k in range(1, order):
-        term = term * z / k
-        rest += term
-    return 1 - rest

@@ -17,7 +17,7 @@ from walltime.workload.workload import Workload
 Array = np.ndarray
 
 FEWEST_JOBS = 30
-"""A range with fewer jobs is merged with the one above it: three moments of so few values mean little."""
+"""Ranges with fewer jobs, too few for three moments, are merged with the next one."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ CTC_SP2 = tuple(
     for row in values_of("ctc_sp2")["jann97"]
     for low, high in [row["range"]]
 )
-"""Refitted, as `ctc_sp2.toml` says; the tables in the paper were not available."""
+"""Refitted, as described in `ctc_sp2.toml`; the tables in the paper were not available."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,9 @@ class Jann97(WorkloadModel):
     """Interarrival times and runtimes of each range of sizes follow separate hyper-Erlang distributions of common order.
 
     `ranges`: one for each range of sizes; the defaults were refitted from a log, since the tables in the paper were not
-    available. `source`: what they were fitted from. Sizes are as in the fitted log: a larger machine gets no larger jobs, and
+    available. `source`: that log. Sizes are as in the fitted log: a larger machine gets no larger jobs, and
     jobs wider than a smaller machine are not submitted. Each range begins with an interarrival time at 0. Runtimes are rounded,
-    and at least 1 s. Within a range sizes are as frequent as in the log (the paper's rule is not known).
+    and at least 1 s. Within a range sizes are as frequent as in the log (the paper does not give its rule).
 
     Source: jann97 (Jann, Pattnaik, Franke, Wang, Skovira, Riordan, JSSPP 1997).
 
@@ -68,19 +68,21 @@ class Jann97(WorkloadModel):
 
     @classmethod
     def fit(cls, workload: Workload, ranges: str | Sequence[int] = "powers") -> Jann97:
-        """The model refitted to the jobs of a log, matching the first three moments of each range's times.
+        """Return the model refitted to the jobs of a log, with the first three moments of each range's times.
 
         `ranges`: `powers` for the sizes 1, 2, 3-4, 5-8 and so on, `fives` for 1, 2-5, 6-10, 11-15 and so on, or the largest
         size of each range. A range with fewer than 30 jobs is merged with the one above it, the last one with the one below.
-        Raises WorkloadError if the log is too short, or if no distribution has the moments (say, all jobs of a range have the
-        same runtime); wider ranges may help.
+        Raises WorkloadError if the log is too short, or if no distribution has the moments (for example, if all jobs of a range
+        have the same runtime); wider ranges may help.
         """
         return cls(tuple(_fitted(workload, low, high) for low, high in _bounds(workload, ranges)), f"fitted from {workload.origin.name}")
 
     def _draw(self, jobs: int, machine_procs: int, load: float | None, seed: int) -> ModelJobs:
         parts = [r for r in self.ranges if r.sizes[0] <= machine_procs]
         if not parts:
-            raise WorkloadError(f"the smallest job of this model has {self.ranges[0].sizes[0]} processors, the machine {machine_procs}")
+            raise WorkloadError(
+                f"the smallest job of this model has {self.ranges[0].sizes[0]} processors, but the machine has {machine_procs}"
+            )
         arrivals = self._arrivals(parts, jobs, machine_procs, seed)
         which = np.repeat(np.arange(len(parts)), [len(a) for a in arrivals])
         arrival = np.concatenate(arrivals)
@@ -98,9 +100,9 @@ class Jann97(WorkloadModel):
         return ModelJobs(arrival[order], runtime, procs)
 
     def _arrivals(self, parts: list[SizeRange], jobs: int, machine_procs: int, seed: int) -> list[Array]:
-        """Arrival times of each range, float64 seconds, until there are enough jobs in total.
+        """Arrival times of each range, float64 seconds, of enough jobs in total.
 
-        If some sizes of a range do not fit the machine, its interarrival times grow in proportion to the missing jobs.
+        If some sizes of a range do not fit on the machine, its interarrival times grow in proportion to the missing jobs.
         """
         streams = [stream(self.name, seed, f"{part.low}-{part.high} arrival") for part in parts]
         thinner = [sum(part.counts) / _fitting(part, machine_procs)[1].sum() for part in parts]
@@ -121,7 +123,7 @@ class Jann97(WorkloadModel):
 
 
 def _fitting(part: SizeRange, machine_procs: int) -> tuple[Array, Array]:
-    """Sizes of a range that fit the machine, and their frequencies."""
+    """Sizes of a range that fit on the machine, and their frequencies."""
     sizes, counts = np.array(part.sizes), np.array(part.counts)
     return sizes[sizes <= machine_procs], counts[sizes <= machine_procs]
 
@@ -131,7 +133,9 @@ def _bounds(workload: Workload, ranges: str | Sequence[int]) -> list[tuple[int, 
     widest = int(workload.procs.max())
     if isinstance(ranges, str):
         if ranges not in ("powers", "fives"):
-            raise WorkloadError(f"sizes are divided by powers, fives or given sizes, not by {ranges!r}", "unknown_rule")
+            raise WorkloadError(
+                f"unknown ranges of sizes {ranges!r}; give powers, fives, or the largest size of each range", "unknown_rule"
+            )
         ups = [2**k for k in range(widest.bit_length() + 1)] if ranges == "powers" else [1, *range(5, widest + 5, 5)]
     else:
         ups = sorted(int(size) for size in ranges)
@@ -143,17 +147,13 @@ def _bounds(workload: Workload, ranges: str | Sequence[int]) -> list[tuple[int, 
     joined: list[tuple[int, int]] = []
     low = 1
     for high in ups:
-        if _count(workload, low, high) >= FEWEST_JOBS:
+        if np.count_nonzero((workload.procs >= low) & (workload.procs <= high)) >= FEWEST_JOBS:
             joined.append((low, high))
             low = high + 1
     if not joined:
-        raise WorkloadError(f"{workload.origin.name} has {len(workload)} jobs, too few to fit distributions to", "too_few_jobs")
+        raise WorkloadError(f"{workload.origin.name} has {len(workload)} jobs, too few to fit distributions", "too_few_jobs")
     joined[-1] = (joined[-1][0], widest)
     return joined
-
-
-def _count(workload: Workload, low: int, high: int) -> int:
-    return int(((workload.procs >= low) & (workload.procs <= high)).sum())
 
 
 def _fitted(workload: Workload, low: int, high: int) -> SizeRange:

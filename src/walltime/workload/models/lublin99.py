@@ -17,7 +17,7 @@ BUCKETS = 48
 BUCKET_SECONDS = 1800
 DAY = BUCKETS * BUCKET_SECONDS
 FIRST_BUCKET = 11
-"""The half hour from which the buckets of the daily cycle are weighted, for one day."""
+"""The half hour with which the weights of the daily cycle start."""
 REFERENCE_PROCS = 128
 """The machine size for which the paper gives the bounds of the job sizes."""
 
@@ -52,7 +52,7 @@ class LublinClass:
     arar: float
 
     def for_machine(self, procs: int) -> LublinClass:
-        """The class with the bounds of the sizes adapted to this machine.
+        """Return the class with bounds of the sizes for this machine.
 
         `hi` keeps its distance from the logarithm of the machine's size, and `med` is 2.5 below it (the paper allows 1.5 to
         3.5), unless the machine has the paper's size.
@@ -83,7 +83,7 @@ _CONSTANTS = {
     "bnum": (5.2740, 3.6680, 3.9631),
     "arar": (1.0519, 0.9797, 1.0225),
 }
-"""Of batch jobs, of interactive jobs, and of all jobs without distinction."""
+"""The constants of batch jobs, of interactive jobs, and of all jobs without distinction."""
 BATCH, INTERACTIVE, TYPELESS = (LublinClass(*(float(values[k]) for values in _CONSTANTS.values())) for k in range(3))
 
 
@@ -110,11 +110,11 @@ class Lublin99(WorkloadModel):
     interactive: Annotated[LublinClass, Key(inside=True)] = INTERACTIVE
     typeless: Annotated[LublinClass, Key(inside=True)] = TYPELESS
     longest: float = 12.0
-    """runtimes over e to this power, s, are drawn again"""
+    """logarithm of the longest runtime, s; longer ones are drawn again"""
     longest_gap: float = 13.0
-    """times between arrivals over e to this power, s, are drawn again"""
+    """logarithm of the longest time between arrivals, s; longer ones are drawn again"""
     keep_cycle: bool = True
-    """whether a day keeps its 24 hours where a load is asked for"""
+    """whether a day still has 24 hours if a load is given"""
 
     @property
     def name(self) -> str:
@@ -155,10 +155,10 @@ class Lublin99(WorkloadModel):
 
 
 def day_time(part: LublinClass, points: Array) -> Array:
-    """Arrival times in seconds from midnight, float64, for the running sums of the gaps in half hours.
+    """Return arrival times in seconds from midnight, float64, from the running sums of the gaps in half hours.
 
-    Each half hour of the day consumes as many points as its weight, so the time is the inverse of the cumulative weights. The
-    paper mixes hour-like parameters with half-hour buckets; this is kept.
+    Each half hour of the day consumes as many points as its weight, so the time is the inverse of the cumulative weights. As in the
+    paper, hour-like parameters are used with half-hour buckets.
     """
     ends = np.concatenate([[0.0], np.cumsum(day_weights(part))])
     days, rest = np.divmod(points, ends[-1])
@@ -177,7 +177,7 @@ def _stretch(chosen: list[tuple[LublinClass, Array]], wanted: float) -> float:
 
 
 def day_weights(part: LublinClass) -> Array:
-    """Weights of the 48 half hours from midnight, float64, with mean 1.
+    """Return the weights of the 48 half hours from midnight, float64, with mean 1.
 
     >>> float(day_weights(TYPELESS).mean().round(12))
     1.0
@@ -189,7 +189,7 @@ def day_weights(part: LublinClass) -> Array:
 
 
 def gamma_cdf(x: float, shape: float, scale: float) -> float:
-    """Distribution function of Gamma(shape, scale), by the series or the continued fraction of the incomplete gamma function.
+    """Return the distribution function of Gamma(shape, scale), by the series or continued fraction of the incomplete gamma function.
 
     Source: Abramowitz and Stegun, 6.5.29 and 6.5.31.
 

@@ -19,7 +19,7 @@ QUANTILE_STEPS = 96
 
 
 def size_class(procs: Array) -> Array:
-    """The class, 0 to 6, of each size."""
+    """Return the class, 0 to 6, of each size."""
     return np.searchsorted(CLASS_ENDS, procs, side="left")
 
 
@@ -40,25 +40,29 @@ class Marginals:
 
     @classmethod
     def fit(cls, workload: Workload, steps: int = QUANTILE_STEPS) -> Marginals:
-        """The distributions of a log. A class without jobs gets the runtimes of all. Raises WorkloadError for a log without jobs."""
+        """Return the distributions of a log. A class without jobs gets the runtimes of all. Raises WorkloadError for an empty log."""
         if not len(workload):
-            raise WorkloadError(f"{workload.origin.name} has no jobs to take sizes and runtimes from")
+            raise WorkloadError(f"{workload.origin.name} has no jobs from which to fit sizes and runtimes")
         sizes, counts = np.unique(workload.procs, return_counts=True)
-        whose = size_class(workload.procs)
-        groups = [workload.runtime, *(workload.runtime[whose == k] for k in range(CLASSES))]
-        rows = [_quantiles(group if len(group) else workload.runtime, steps) for group in groups]
-        return cls(tuple(zip(sizes.tolist(), counts.tolist(), strict=True)), tuple(rows), f"fitted from {workload.origin.name}")
+        classes = size_class(workload.procs)
+        groups = [workload.runtime, *(workload.runtime[classes == k] for k in range(CLASSES))]
+        levels = np.linspace(0, 1, steps + 1)
+        rows = [np.quantile(group if len(group) else workload.runtime, levels, method="inverted_cdf") for group in groups]
+        runtimes = tuple(tuple(row.astype(np.int64).tolist()) for row in rows)
+        return cls(tuple(zip(sizes.tolist(), counts.tolist(), strict=True)), runtimes, f"fitted from {workload.origin.name}")
 
     def fitting(self, machine_procs: int) -> tuple[Array, Array]:
-        """The sizes up to that of a machine and their frequencies; raises WorkloadError if there are none."""
+        """Return the sizes that fit on a machine and their frequencies; raises WorkloadError if there are none."""
         sizes, counts = np.array(self.sizes, np.int64).T
         fits = sizes <= machine_procs
         if not fits.any():
-            raise WorkloadError(f"the smallest job of {self.source} has {sizes[0]} processors, the machine {machine_procs}", "no_job_fits")
+            raise WorkloadError(
+                f"the smallest job of {self.source} has {sizes[0]} processors, but the machine has {machine_procs}", "no_job_fits"
+            )
         return sizes[fits], counts[fits]
 
     def quantile(self, probability: Array, row: int) -> Array:
-        """Runtimes, float64 s, at these probabilities; row 0 is that of all jobs, row 1 + k that of class k.
+        """Return runtimes, float64 s, at these probabilities; row 0 is for all jobs, row 1 + k for class k.
 
         Between two quantiles the logarithm of the runtime + 1 s is interpolated linearly.
         """
@@ -66,12 +70,8 @@ class Marginals:
         return np.expm1(np.interp(probability, np.linspace(0, 1, len(known)), known))
 
 
-def _quantiles(runtime: Array, steps: int) -> tuple[int, ...]:
-    return tuple(np.quantile(runtime, np.linspace(0, 1, steps + 1), method="inverted_cdf").astype(np.int64).tolist())
-
-
 _FITTED = values_of("ctc_sp2")
 CTC_SP2 = Marginals(
     tuple(map(tuple, _FITTED["sizes"])), tuple(map(tuple, _FITTED["quantiles"])), "fitted from CTC-SP2-1996-3.1-cln.recon, all jobs"
 )
-"""The distributions of the CTC SP2; `ctc_sp2.toml` says more of the log."""
+"""The distributions of the CTC SP2; `ctc_sp2.toml` describes the log."""

@@ -1,4 +1,4 @@
-"""Common parts of all synthetic workload models: parameter checks, random streams, and the final steps to a workload."""
+"""Parts that all workload models share: parameter checks, random streams, and the final steps to a workload."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MANY = 100
 
 @dataclass(frozen=True)
 class WorkloadModel(Specification):
-    """A model that generates workloads. A subclass names its paper and has its constants as fields."""
+    """A model that generates workloads; the fields of a subclass are its constants."""
 
     @property
     def name(self) -> str:
@@ -35,7 +35,7 @@ class WorkloadModel(Specification):
 
     @property
     def changes(self) -> str:
-        """The fields that differ from their defaults, as text; tables by their label only.
+        """The fields that differ from their defaults, as text, without those that are not in the repr.
 
         >>> WorkloadModel().changes
         ''
@@ -50,7 +50,17 @@ class WorkloadModel(Specification):
         seconds allow (a model may preserve its daily cycle); without one they are as drawn. The estimates equal the runtimes.
         Raises WorkloadError for impossible parameters.
         """
-        check_parameters(jobs, machine_procs, load, seed)
+        for name, value in (("number of jobs", jobs), ("number of processors", machine_procs), ("seed", seed)):
+            if not isinstance(value, int | np.integer) or isinstance(value, bool):
+                raise WorkloadError(f"the {name} must be a whole number, not {value!r}", "wrong_type")
+        if jobs < 1:
+            raise WorkloadError(f"a workload has at least 1 job, not {jobs}", "number_out_of_range")
+        if machine_procs < 1:
+            raise WorkloadError(f"a machine has at least 1 processor, not {machine_procs}", "number_out_of_range")
+        if load is not None and not 0 < load <= HIGHEST_LOAD:
+            raise WorkloadError(f"a load must be over 0 and up to {HIGHEST_LOAD}, not {load:g}", "number_out_of_range")
+        if fault := seed_fault(seed):
+            raise WorkloadError(fault, "number_out_of_range")
         drawn = self._draw(jobs, machine_procs, load, seed)
         arrival, span = drawn.arrival, float(drawn.arrival[-1] - drawn.arrival[0])
         if load is not None and span > 0 and not drawn.has_load:
@@ -59,14 +69,14 @@ class WorkloadModel(Specification):
             raise WorkloadError(
                 f"the jobs of {self.name} would arrive over {arrival[-1]:.3g} s, more than a workload can represent", "arrivals_too_long"
             )
-        asked = f"load {load:g}" if load is not None else "no load asked for"
+        given_load = f"load {load:g}" if load is not None else "no load asked for"
         origin = Origin(
             name=f"{self.name}-{jobs}-{machine_procs}" + (f"-{load:g}" if load is not None else "") + f"-{seed}",
             records=jobs,
             header=(
                 "; Version: 2.2",
                 f"; Computer: synthetic, {self.name}",
-                f"; Note: synthetic workload of the model {self.name}, {asked}, seed {seed}",
+                f"; Note: synthetic workload of the model {self.name}, {given_load}, seed {seed}",
                 f"; Note: parameters of the model {self.changes or 'as they come'}",
                 f"; MaxJobs: {jobs}",
                 f"; MaxRecords: {jobs}",
@@ -89,50 +99,35 @@ class WorkloadModel(Specification):
         return workload
 
     def _draw(self, jobs: int, machine_procs: int, load: float | None, seed: int) -> ModelJobs:
-        """Draw the jobs; those of a model that keeps its own rhythm come at the load that is asked for."""
+        """Draw the jobs; only models that set `has_load` use the load."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class ModelJobs:
-    """Jobs as a model draws them: arrivals (float64 or int64 s, ascending), runtimes (int64 s), sizes (int64 processors)."""
+    """Jobs drawn by a model: arrivals (float64 or int64 s, ascending), runtimes (int64 s), sizes (int64 processors)."""
 
     arrival: Array
     runtime: Array
     procs: Array
     columns: Mapping[str, Array] = field(default_factory=dict)
     has_load: bool = False
-    """whether they come at the load that is asked for; if not, the times between arrivals are scaled to it"""
+    """Whether the jobs have the given load; if not, the times between arrivals are scaled to it."""
 
 
-def check_parameters(jobs: int, machine_procs: int, load: float | None, seed: int) -> None:
-    """Raise WorkloadError for arguments that no model can satisfy."""
-    for name, value in (("number of jobs", jobs), ("number of processors", machine_procs), ("seed", seed)):
-        if not isinstance(value, int | np.integer) or isinstance(value, bool):
-            raise WorkloadError(f"the {name} must be a whole number, not {value!r}", "wrong_type")
-    if jobs < 1:
-        raise WorkloadError(f"a workload has at least 1 job, not {jobs}", "number_out_of_range")
-    if machine_procs < 1:
-        raise WorkloadError(f"a machine has at least 1 processor, not {machine_procs}", "number_out_of_range")
-    if load is not None and not 0 < load <= HIGHEST_LOAD:
-        raise WorkloadError(f"a load must be over 0 and up to {HIGHEST_LOAD}, not {load:g}", "number_out_of_range")
-    if fault := seed_fault(seed):
-        raise WorkloadError(fault, "number_out_of_range")
-
-
-def stream(model: str, seed: int, what: str) -> np.random.Generator:
-    """Random numbers for one purpose of one model; each purpose has its own stream."""
-    words = [seed & 0xFFFFFFFF, seed >> 32, *f"{model}/{what}".encode()]
+def stream(model: str, seed: int, purpose: str) -> np.random.Generator:
+    """Return the random numbers for one purpose of a model; each purpose has its own stream."""
+    words = [seed & 0xFFFFFFFF, seed >> 32, *f"{model}/{purpose}".encode()]
     return np.random.Generator(np.random.Philox(np.random.SeedSequence(words)))
 
 
 def values_of(log: str) -> dict[str, Any]:
-    """The values fitted from a log that come with the models; its file says how."""
+    """Return the shipped values fitted from a log; its file describes the method."""
     return tomllib.loads((resources.files(__package__) / f"{log}.toml").read_text(encoding="utf-8"))
 
 
 def total_work(model: WorkloadModel, procs: Array, runtime: Array) -> float:
-    """Processor seconds of all jobs; raises WorkloadError if there are none."""
+    """Return the processor-seconds of all jobs; raises WorkloadError if there are none."""
     work = float(np.dot(procs.astype(np.float64), runtime))
     if work == 0:
         raise WorkloadError(f"the jobs drawn from {model.name} all run 0 s; draw more of them, or use another seed")
@@ -140,7 +135,7 @@ def total_work(model: WorkloadModel, procs: Array, runtime: Array) -> float:
 
 
 def stretch_to(span: Callable[[float], float], wanted: float) -> float:
-    """The factor at which a span that increases with the factor, from 0 at 0, reaches the wanted value; by bisection.
+    """Return the factor at which a span, which increases with the factor from 0 at 0, reaches the wanted value; by bisection.
 
     >>> round(stretch_to(lambda factor: 3 * factor**2, 12.0), 9)
     2.0
