@@ -21,15 +21,13 @@ Array = np.ndarray
 SUBMISSION, END, LAUNCH = 0, 1, 2
 
 
-def run_pass(
-    now: int, every: int, running: Sequence[tuple[int, int]], waiting: Sequence[tuple[int, int, int]], bug: bool
-) -> Mapping[int, int]:
-    """The places in `waiting` of the jobs that a pass starts at `now` (s), and the nodes that each gets.
+def run_pass(every: int, running: Sequence[tuple[int, int]], waiting: Sequence[tuple[int, int, int]], bug: bool) -> Mapping[int, int]:
+    """Return the jobs that a pass starts, as indices into `waiting`, with the nodes of each.
 
-    Nodes are bits of whole numbers; `every`: all. `running`: how long (s) each is to hold its nodes from now on, at least 1, and these
-    nodes, in order of start, then number. `waiting`, in order: how long each is to hold how many nodes, and of which. `bug`: as in 2016.
+    Sets of nodes are bits of integers; `every`: all nodes. `running`: for each job, for how long (s, at least 1) it holds its nodes, and
+    these nodes, by start, then number. `waiting`, in order: duration, number of nodes, and allowed nodes. `bug`: as in OAR of 2016.
     """
-    until, free, pointer = [NO_TIME], [every], 0  # slot k ends so many s from now, and the next begins then
+    until, free, pointer = [NO_TIME], [every], 0  # slot k ends until[k] s from now, when the next one begins
 
     def take(k: int, length: int, nodes: int) -> None:
         """Take nodes out of slot k, up to `length` s from now."""
@@ -129,7 +127,7 @@ class OarWalk(Walk):
         before, queue = self.started, list(self.waiting)
         running = [(max(start + self.held[job] - now, 1), self.nodes[job]) for start, job in self.running]
         waiting = [(self.held[job], self.need[job], self.may[job]) for job in queue]
-        starting = {queue[k]: nodes for k, nodes in run_pass(now, self.every, running, waiting, self.policy.slots == "2016").items()}
+        starting = {queue[k]: nodes for k, nodes in run_pass(self.every, running, waiting, self.policy.slots == "2016").items()}
         wrong = yield from self._report_late(list(starting))
         begun = [] if wrong else list(starting)
         self.time += takes.busy + takes.start * len(begun)

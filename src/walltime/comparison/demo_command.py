@@ -38,7 +38,7 @@ def demo(
 ) -> None:
     """Generate a log whose users overestimate, replay it under three policies, and explain the longest wait; no files needed."""
     from walltime.comparison.caveats import caveats_of
-    from walltime.schedule.longest_waits import longest_waits
+    from walltime.schedule.schedule import longest_waits
 
     log = out.with_name(LOG)
     o.check_output(log, (".swf.gz",))
