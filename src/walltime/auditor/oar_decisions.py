@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
 from heapq import heappop, heappush
+from operator import or_
 
 import numpy as np
 
@@ -166,10 +168,7 @@ class OarWalk(Walk):
 
     def _used(self) -> int:
         """Return the nodes in use."""
-        used = 0
-        for _, job in self.running:
-            used |= self.nodes[job]
-        return used
+        return reduce(or_, (self.nodes[job] for _, job in self.running), 0)
 
     def _run_job(self, job: int, launched: int) -> None:
         self._note_start(job)

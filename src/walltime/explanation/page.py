@@ -17,6 +17,7 @@ from walltime.explanation.pools import MachineExplanation
 from walltime.explanation.records import HELD_BACK, HOW, Alternative, SinglePoolExplanation
 from walltime.explanation.sentences import count, owner
 from walltime.explanation.waits import index_of
+from walltime.metrics import levels_at, steps
 from walltime.provenance import provenance
 from walltime.report.figure_files import SLIM
 from walltime.report.figures import (
@@ -91,11 +92,11 @@ def _machine(figure: Figure, axes: Axes, explanation: AnyExplanation, schedule: 
     start, stop, submit = schedule.start, schedule.end, schedule.submit
     later = (submit > explanation.submit) | ((submit == explanation.submit) & (index > job))
     ran = (start < explanation.submit) | ((start == explanation.submit) & ~later & (index != job))
-    masks = [ran, ~ran & ~later & (index != job), ~ran & later, index == job]
     inside = (start < end) & (stop > begin)
+    masks = [inside & mask for mask in (ran, ~ran & ~later & (index != job), ~ran & later, index == job)]
     times = np.unique(np.concatenate([[begin, end], start[inside], stop[inside]]).clip(begin, end))
     whole, had = _machine_of(explanation, schedule)
-    levels = [_in_use(start, stop, had, mask & inside, times) for mask in masks]
+    levels = [levels_at(*steps(start[mask], stop[mask], had[mask]), times) for mask in masks]
     x = (times - explanation.submit) / divisor
     tops = np.cumsum([np.zeros(len(times), np.int64), *levels], axis=0)
     for low, high, colour in zip(tops, tops[1:], USERS.values(), strict=False):
@@ -136,14 +137,6 @@ def _machine_of(explanation: AnyExplanation, schedule: Schedule) -> tuple[int, A
         return schedule.workload.machine_procs, schedule.workload.procs
     places = [schedule.placement.machine.place_of(name) for name in explanation.pools]
     return explanation.capacity[0], schedule.given[:, places, 0].sum(axis=1)
-
-
-def _in_use(start: Array, end: Array, procs: Array, mask: Array, times: Array) -> Array:
-    """Return the processors that these jobs use from each of these times on."""
-    change = np.zeros(len(times) + 1, np.int64)
-    np.add.at(change, np.searchsorted(times, start[mask].clip(times[0], times[-1])), procs[mask])
-    np.add.at(change, np.searchsorted(times, end[mask].clip(times[0], times[-1])), -procs[mask])
-    return np.cumsum(change)[:-1]
 
 
 def _least(explanation: AnyExplanation) -> int:
