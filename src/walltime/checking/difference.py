@@ -228,9 +228,12 @@ class _Matched:
             return tuple(w.job_id[mask].tolist())
 
         return FirstDifference(
-            now,
-            "start" if moved[job] else "end",
-            *(int(column[job]) for column in (w.job_id, w.submit, w.procs, w.requested)),
+            time=now,
+            what="start" if moved[job] else "end",
+            job=int(w.job_id[job]),
+            submit=int(w.submit[job]),
+            procs=int(w.procs[job]),
+            requested=int(w.requested[job]),
             starts=(int(self.start[0][job]), int(self.start[1][job])),
             ends=(int(self.end[0][job]), int(self.end[1][job])),
             free=free,

@@ -129,7 +129,7 @@ def compare_dialects(
     bands = {}
     for k, text in enumerate(schedulers):
         before = len(tasks) + k * copies
-        report = None if progress is None else lambda done, before=before: progress(before + done)  # type: ignore[misc]
+        report = None if progress is None else lambda done, before=before: progress(before + done)
         bands[text] = _band(workload, text, copies, overrun, trim, report)
     rows = []
     for (dialect, alone, text), schedule in zip(tasks, schedules, strict=True):

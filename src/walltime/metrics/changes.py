@@ -82,7 +82,8 @@ class Gains:
         def named(changed: Sequence[Any]) -> list[Any]:
             return [one if one.user is None else replace(one, user=name_of(int(one.user))) for one in changed]
 
-        return replace(self, **{name: named(getattr(self, name)) for name in _LISTS})
+        changed: dict[str, Any] = {name: named(getattr(self, name)) for name in _LISTS}
+        return replace(self, **changed)
 
 
 def gains(*, before: Array, after: Array, procs: Array, runtime: Array, job_id: Array, user: Array | None = None, most: int = 5) -> Gains:
@@ -117,7 +118,9 @@ def gains(*, before: Array, after: Array, procs: Array, runtime: Array, job_id: 
         rows = ((k, tuple(int(column[k]) for column in (procs, runtime, before, after))) for k in _lowest(change, most))
         return [ChangedJob(int(job_id[k]), int(user[k]) if user is not None and known[k] else None, *row) for k, row in rows]
 
-    return Gains(*(side(sign) for sign in (-1, 0, 1)), *map(largest_users, (by_user, -by_user)), *map(largest_jobs, (change, -change)))
+    shorter, equal, longer = (side(sign) for sign in (-1, 0, 1))
+    winners, losers = largest_users(by_user), largest_users(-by_user)
+    return Gains(shorter, equal, longer, winners, losers, largest_jobs(change), largest_jobs(-change))
 
 
 def _lowest(change: Array, most: int) -> list[int]:
