@@ -26,7 +26,7 @@ import walltime as wt
 from walltime.errors import WalltimeError
 from walltime.inference import infer
 from walltime.machine import Machine
-from walltime.metrics.agreement import agreement
+from walltime.metrics.recorded import agreement
 from walltime.metrics.weekly_interval import LogWeeks
 from walltime.workload.filters import span_of
 from walltime.workload.scaling import window

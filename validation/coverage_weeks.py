@@ -13,7 +13,7 @@ from validation.coverage import Sizes, Trials, experiment
 from walltime import Workload, read, simulate
 from walltime.estimates import Tsafrir05
 from walltime.metrics.series import BLOCKS
-from walltime.metrics.weekly_interval import WEEK, over_weeks, parts_of, queued_share, weeks_of, why_no_interval
+from walltime.metrics.weekly_interval import WEEK, mean_over_weeks, no_interval_reason, parts_of, queued_share, weeks_of
 from walltime.whatif.simulations import FEWEST_WEEKS
 from walltime.workload.models.lublin99 import Lublin99
 from walltime.workload.resampling import resample_weeks
@@ -51,8 +51,8 @@ def judge(trials: Trials, run: Run, change: int, begin: int, weeks: int, truth: 
     inside = (submit >= begin * WEEK) & (submit < (begin + weeks) * WEEK)
     mine, today, changed = submit[inside], starts[0][inside], starts[change + 1][inside]
     queued = max(queued_share(mine, today), queued_share(mine, changed))
-    why = why_no_interval(mine, queued)
-    found = None if why else over_weeks((changed - today).astype(np.float64), weeks_of(mine), parts_of(mine), queued)
+    why = no_interval_reason(mine, queued)
+    found = None if why else mean_over_weeks((changed - today).astype(np.float64), weeks_of(mine), parts_of(mine), queued)
     if found is None:
         trials.withhold("a lasting queue" if "queue" in why else why)
     else:
@@ -91,7 +91,7 @@ def autoregressive(sizes: Sizes) -> list[Trials]:
                 values[0] = random.normal() / np.sqrt(1 - correlation**2)
                 for week in range(1, weeks):
                     values[week] = correlation * values[week - 1] + random.normal()
-                interval = over_weeks(values, np.arange(weeks), np.arange(weeks) * BLOCKS // weeks)
+                interval = mean_over_weeks(values, np.arange(weeks), np.arange(weeks) * BLOCKS // weeks)
                 assert interval is not None
                 trials.add(interval.low, interval.high, 0.0)
             found.append(trials)

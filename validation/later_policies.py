@@ -65,13 +65,14 @@ def look_at(workload: Workload) -> dict[str, Any]:
         "copies": COPIES,
         "classes": {name: int((classes.of == k).sum()) for k, name in enumerate(classes.names)},
         "policies": [
-            rounded(look.as_dict()) | {"weeks": over_weeks(own[BASELINE], own[look.label]), "by_class": by_class(own[look.label], classes)}
+            rounded(look.as_dict())
+            | {"weeks": mean_over_weeks(own[BASELINE], own[look.label]), "by_class": by_class(own[look.label], classes)}
             for look in looks
         ],
     }
 
 
-def over_weeks(easy: Schedule, changed: Schedule) -> dict[str, Any]:
+def mean_over_weeks(easy: Schedule, changed: Schedule) -> dict[str, Any]:
     """Return the interval of the mean weekly difference to EASY by measure, or why it is withheld."""
     every = np.ones(len(easy), bool)
     found = differences(easy, changed, pairs(easy, changed, every), ())

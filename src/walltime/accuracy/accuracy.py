@@ -14,7 +14,7 @@ from walltime.accuracy.adjusted import AdjustedWalltimes, Bars, adjust_walltimes
 from walltime.accuracy.advice import UserAdvice, advise_users
 from walltime.errors import PolicyError, WorkloadError
 from walltime.machine import Machine
-from walltime.metrics.estimates import FAILED, YEAR, how_jobs_end
+from walltime.metrics.estimates import FAILED, YEAR, jobs_by_use
 from walltime.provenance import plain
 from walltime.schedule.groups import UNKNOWN, Groups, group_jobs, largest_groups
 from walltime.tables import Table, number
@@ -141,9 +141,9 @@ def estimate_accuracy(
     return WalltimeAccuracy(
         workload=workload,
         jobs=jobs,
-        total=metrics.asked_time(jobs.runtime, jobs.requested, jobs.procs),
+        total=metrics.requested_time(jobs.runtime, jobs.requested, jobs.procs),
         groups=_groups(jobs, most),
-        ends=how_jobs_end(jobs.runtime, jobs.requested, jobs.procs, failed_jobs(jobs)),
+        ends=jobs_by_use(jobs.runtime, jobs.requested, jobs.procs, failed_jobs(jobs)),
         states=_states(jobs),
         adjusted=adjusted,
         advice=advice,
@@ -174,7 +174,7 @@ def _groups(jobs: Workload, most: int) -> dict[str, list[dict[str, Any]]]:
 def _rows(jobs: Workload, groups: Groups) -> list[dict[str, Any]]:
     """Return a row for each group, with its share of all unused hours."""
     members = groups.members(np.ones(len(jobs), bool))
-    times = [(name, metrics.asked_time(jobs.runtime[k], jobs.requested[k], jobs.procs[k])) for name, k in members]
+    times = [(name, metrics.requested_time(jobs.runtime[k], jobs.requested[k], jobs.procs[k])) for name, k in members]
     unused = sum(one.unused_hours for _, one in times)
     return [{"group": name, **one.as_dict(), "share_of_unused": one.unused_hours / unused if unused else None} for name, one in times]
 

@@ -414,13 +414,13 @@ def is_users(model: str) -> bool:
 
 def hours_of(runtime: np.ndarray, requested: np.ndarray, procs: np.ndarray, killed: np.ndarray | None) -> dict[str, Any] | None:
     """Return the requested and used hours of the jobs with a limit, in all and by kind of end; None if no job has one."""
-    from walltime.metrics.estimates import YEAR, asked_time, how_jobs_end
+    from walltime.metrics.estimates import YEAR, jobs_by_use, requested_time
 
     limited = requested < YEAR
     if not limited.any():
         return None
     three = (runtime[limited], requested[limited], procs[limited])
-    return {"total": asked_time(*three).as_dict(), "ends": how_jobs_end(*three, None if killed is None else killed[limited])}
+    return {"total": requested_time(*three).as_dict(), "ends": jobs_by_use(*three, None if killed is None else killed[limited])}
 
 
 def _hours(record: dict[str, Any] | None) -> Iterator[Facts]:

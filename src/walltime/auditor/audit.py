@@ -158,8 +158,7 @@ class _Audit:
         if self.policy is None:
             self.skipped.update(dict.fromkeys(POLICY_RULES, "no policy was given"))
             return
-        from walltime.auditor.decisions import Decisions, RecordedJobs
-        from walltime.auditor.policy_numbers import encode_policy
+        from walltime.auditor.decisions import Decisions, RecordedJobs, encode_policy
 
         self.checked += self.policy.promises
         rows = self.rows

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
 from heapq import heappop, heappush
+from operator import or_
 
 import numpy as np
 
@@ -21,15 +23,13 @@ Array = np.ndarray
 SUBMISSION, END, LAUNCH = 0, 1, 2
 
 
-def run_pass(
-    now: int, every: int, running: Sequence[tuple[int, int]], waiting: Sequence[tuple[int, int, int]], bug: bool
-) -> Mapping[int, int]:
-    """The places in `waiting` of the jobs that a pass starts at `now` (s), and the nodes that each gets.
+def run_pass(every: int, running: Sequence[tuple[int, int]], waiting: Sequence[tuple[int, int, int]], bug: bool) -> Mapping[int, int]:
+    """Return the jobs that a pass starts, as indices into `waiting`, with the nodes of each.
 
-    Nodes are bits of whole numbers; `every`: all. `running`: how long (s) each is to hold its nodes from now on, at least 1, and these
-    nodes, in order of start, then number. `waiting`, in order: how long each is to hold how many nodes, and of which. `bug`: as in 2016.
+    Sets of nodes are bits of integers; `every`: all nodes. `running`: for each job, for how long (s, at least 1) it holds its nodes, and
+    these nodes, by start, then number. `waiting`, in order: duration, number of nodes, and allowed nodes. `bug`: as in OAR of 2016.
     """
-    until, free, pointer = [NO_TIME], [every], 0  # slot k ends so many s from now, and the next begins then
+    until, free, pointer = [NO_TIME], [every], 0  # slot k ends until[k] s from now, when the next one begins
 
     def take(k: int, length: int, nodes: int) -> None:
         """Take nodes out of slot k, up to `length` s from now."""
@@ -129,7 +129,7 @@ class OarWalk(Walk):
         before, queue = self.started, list(self.waiting)
         running = [(max(start + self.held[job] - now, 1), self.nodes[job]) for start, job in self.running]
         waiting = [(self.held[job], self.need[job], self.may[job]) for job in queue]
-        starting = {queue[k]: nodes for k, nodes in run_pass(now, self.every, running, waiting, self.policy.slots == "2016").items()}
+        starting = {queue[k]: nodes for k, nodes in run_pass(self.every, running, waiting, self.policy.slots == "2016").items()}
         wrong = yield from self._report_late(list(starting))
         begun = [] if wrong else list(starting)
         self.time += takes.busy + takes.start * len(begun)
@@ -168,10 +168,7 @@ class OarWalk(Walk):
 
     def _used(self) -> int:
         """Return the nodes in use."""
-        used = 0
-        for _, job in self.running:
-            used |= self.nodes[job]
-        return used
+        return reduce(or_, (self.nodes[job] for _, job in self.running), 0)
 
     def _run_job(self, job: int, launched: int) -> None:
         self._note_start(job)

@@ -224,7 +224,7 @@ def free_in_all(plan: Any) -> Any:
 
 @entry
 def make_new_plan(state: Any, jobs: Any, pools: Any, plan: Any, lists: Any, given: Any) -> Any:
-    """Run a pass that makes all reservations anew; `lists.started` gets the jobs that start, in order.
+    """Run a pass that makes all reservations again; `lists.started` gets the jobs that start, in order.
 
     If only the head of each pool has a reservation, the pass ends after the start of a job whose expected runtime differs from its planned
     length, and must be repeated: `state.again`.

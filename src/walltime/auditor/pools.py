@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
-from itertools import chain
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
 
-from walltime.auditor.nodes import broken_on_nodes
 from walltime.auditor.oar_decisions import OarWalk
 from walltime.auditor.pool_decisions import PoolsWalk
 from walltime.auditor.pool_flows import PoolLevels, broken_by_unions, broken_in_outages, used_at_starts
@@ -49,7 +48,7 @@ def broken_rules(schedule: MachineSchedule, policy: Policy | None = None, predic
     if schedule.limit is not None:
         yield from _shortened(schedule, schedule.limit, may_be_shortened(schedule.workload, policy))
     if schedule.slots is not None:
-        yield from broken_on_nodes(schedule, schedule.slots)
+        yield from _nodes(schedule, schedule.slots)
     elif schedule.given is not None:
         yield from _pools(schedule, schedule.given)
     else:
@@ -169,12 +168,8 @@ def _shortened(schedule: MachineSchedule, limit: Array, allowed: Array) -> Itera
 
 def _pools(schedule: MachineSchedule, given: Array) -> Iterator[Difference]:
     """Check at each start that the running jobs use no more of each pool than it has then."""
-    workload, placement, start, machine = schedule.workload, schedule.placement, schedule.start, schedule.placement.machine
-    needed = np.stack([workload.procs, placement.second], axis=1)
-    for job in np.flatnonzero((given.sum(axis=1) != needed).any(axis=1)).tolist():
-        procs, second = given[job].sum(axis=0)
-        what = f"has {procs} processors and {second} of the second resource; it needs {needed[job].tolist()}"
-        yield schedule.broken("pool_capacity", job, what)
+    placement, start, machine = schedule.placement, schedule.start, schedule.placement.machine
+    yield from _needs(schedule, given.sum(axis=1), "pool_capacity")
     for p, pool in enumerate(machine.pools):
         outside = [k for k, one in enumerate(machine.partitions) if pool.name not in one.pools]
         for job in np.flatnonzero(np.isin(placement.partition, outside) & (given[:, p] > 0).any(axis=1)).tolist():
@@ -195,3 +190,59 @@ def _somewhere(schedule: MachineSchedule, by_node: bool) -> Iterator[Difference]
         if schedule.placement.since[job] == NEVER and job not in reported:
             reported.add(job)
             yield schedule.broken("pool_capacity", job, what)
+
+
+def _nodes(schedule: MachineSchedule, slots: Sequence[Array]) -> Iterator[Difference]:
+    """Yield the violations of rules on nodes, which are numbered pool by pool."""
+    placement, start, end, machine = schedule.placement, schedule.start, schedule.end, schedule.placement.machine
+    job, node, procs, second = slots
+    pool = np.repeat(np.arange(len(machine.pools)), [one.nodes for one in machine.pools])
+    has = np.zeros((len(start), 2), np.int64)
+    np.add.at(has, job, np.stack([procs, second], axis=1))
+    yield from _needs(schedule, has, "node_capacity")
+    partitions = [np.isin(pool, [machine.place_of(name) for name in one.pools]) for one in machine.partitions]
+    inside = np.array(partitions)[placement.partition[job], node]
+    for k in np.flatnonzero(~inside).tolist():
+        yield schedule.broken("node_capacity", job[k], f"has node {node[k]}, which is not in its partition")
+    for amounts, each in ((procs, "procs"), (second, "second")):
+        capacity = np.array([getattr(one, each) for one in machine.pools])[pool]
+        for k, used in _overused(start[job], end[job], node, amounts, capacity):
+            if placement.since[job[k]] == NEVER:
+                what = f"starts, and then {used} of {capacity[node[k]]} of node {node[k]} is in use"
+                yield schedule.broken("node_capacity", job[k], what)
+    yield from _outages(schedule, slots, pool)
+
+
+def _needs(schedule: MachineSchedule, has: Array, rule: str) -> Iterator[Difference]:
+    """Check that each job has the processors and the second resource that it needs; `has`: shape (jobs, 2)."""
+    needed = np.stack([schedule.workload.procs, schedule.placement.second], axis=1)
+    for k in np.flatnonzero((has != needed).any(axis=1)).tolist():
+        what = f"has {has[k, 0]} processors and {has[k, 1]} of the second resource; it needs {needed[k].tolist()}"
+        yield schedule.broken(rule, k, what)
+
+
+def _overused(start: Array, end: Array, node: Array, amounts: Array, capacity: Array) -> Iterator[tuple[int, int]]:
+    """Yield the slots at whose start more of a node is in use than it has, and the amount in use."""
+    ran = np.flatnonzero((end > start) & (amounts > 0))
+    at = np.concatenate([start[ran], end[ran]])
+    change = np.concatenate([amounts[ran], -amounts[ran]])
+    slot = np.concatenate([ran, ran])
+    order = np.lexsort((change, at, node[slot]))  # ends come before starts
+    used = np.cumsum(change[order])
+    for k in np.flatnonzero((used > capacity[node[slot[order]]]) & (change[order] > 0)).tolist():
+        yield int(slot[order[k]]), int(used[k])
+
+
+def _outages(schedule: MachineSchedule, slots: Sequence[Array], pool: Array) -> Iterator[Difference]:
+    """Check that between two changes of a pool's outages, jobs start on no more different nodes than are left."""
+    placement, start, (job, node) = schedule.placement, schedule.start, slots[:2]
+    for p, one in enumerate(placement.machine.pools):
+        mine = [(procs // one.procs, begin, until) for at, procs, _, begin, until, _ in placement.outages if at == p]
+        moments = sorted({time for _, begin, until in mine for time in (begin, until)})
+        for begin, until in pairwise(moments):
+            left = one.nodes - sum(nodes for nodes, b, e in mine if b <= begin < e)
+            begun = (start[job] >= begin) & (start[job] < until) & (placement.since[job] == NEVER) & (pool[node] == p)
+            if len(np.unique(node[begun])) > max(left, 0):
+                last = int(np.flatnonzero(begun)[np.argmax(start[job[begun]])])
+                what = f"starts in an outage that leaves {max(left, 0)} nodes of the pool {one.name}"
+                yield schedule.broken("node_capacity", job[last], what)

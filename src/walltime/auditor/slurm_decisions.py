@@ -194,7 +194,7 @@ class SlurmWalk(Walk):
         state.blocks = count
 
     def _make_room(self, room: int) -> None:
-        """Move the slots of running jobs together unless there is room for so many more slots."""
+        """Move the slots of running jobs together unless there is room for `room` more slots."""
         if self.state.slots + room <= len(self.slots.node):
             return
         old = {job: self._slots_of(job) for _, job in self.planned}

@@ -63,11 +63,11 @@ def needs(workload: Workload, placement: Placement, nodes: Hardware) -> Needs:
     alike = np.array([len(np.unique(nodes.capacity[own, 0])) == 1 for own in nodes.partitions])[part]
     whole = np.array([one.exclusive for one in machine.partitions])[part]
     whole = whole | (alike & (workload.columns.get("exclusive", np.zeros(count)) == 1))
-    asked = np.minimum(workload.columns.get("nodes", np.ones(count, np.int64)), sizes)
+    wanted = np.minimum(workload.columns.get("nodes", np.ones(count, np.int64)), sizes)
     most = np.array([nodes.capacity[own].max(axis=0) for own in nodes.partitions])[part]
     second = placement.second
-    wide = np.maximum(np.maximum(asked, -(-workload.procs // most[:, 0])), -(-second // np.maximum(most[:, 1], 1)))
-    shared = np.clip(np.where(second > 0, np.minimum(asked, second), asked), 1, workload.procs)
+    wide = np.maximum(np.maximum(wanted, -(-workload.procs // most[:, 0])), -(-second // np.maximum(most[:, 1], 1)))
+    shared = np.clip(np.where(second > 0, np.minimum(wanted, second), wanted), 1, workload.procs)
     fewest = np.where(whole, np.maximum(wide, 1), shared)
     each = np.where(second > 0, np.where(whole, -(-second // fewest), 1), 0)
     return Needs(fewest.astype(np.int64), whole.astype(np.int64), each.astype(np.int64))
@@ -147,11 +147,9 @@ class AccountTree:
         return self._places[account, name]
 
     def add(self, used: dict[int, int]) -> None:
-        """End a period: what was used before counts less, and what users have used in it (processor-seconds) is new."""
-        self.used = [
-            self.decay * old + used.get(k, 0) if user else 0.0 for k, (old, user) in enumerate(zip(self.used, self.is_user, strict=True))
-        ]
-        for k in range(len(self.parent) - 1, 0, -1):  # accounts stand before what is below them
+        """End a period: decay the earlier usage and add the users' usage in the period (processor-seconds)."""
+        self.used = [self.decay * self.used[k] + used.get(k, 0) if user else 0.0 for k, user in enumerate(self.is_user)]
+        for k in range(len(self.parent) - 1, 0, -1):  # accounts precede their children
             self.used[self.parent[k]] += self.used[k]
         self._is_ranked = False
 

@@ -301,20 +301,13 @@ def main_pass(state: Any, rules: Any, jobs: Any, memory: Any) -> Any:
             begin_now(state, jobs, cluster, slots, lists, view, job, jobs[job].believed)
         elif has_claim(state, rules, jobs, job):
             lists.by_partition[part] = -1
-            keep_partition(state, cluster, blocks, part)
+            first, count = end_of_blocks(state, blocks), 0
+            for k in range(cluster.own.shape[1]):
+                if cluster.own[part, k] >= 0:
+                    blocks.nodes[first + count] = cluster.own[part, k]
+                    count += 1
+            add_block(state, blocks, -NEVER, NEVER, first, count)
     state.blocks = outages
-
-
-@kernel
-def keep_partition(state: Any, cluster: Any, blocks: Any, part: Any) -> Any:
-    """Close all nodes of a partition from now on."""
-    first = end_of_blocks(state, blocks)
-    count = 0
-    for k in range(cluster.own.shape[1]):
-        if cluster.own[part, k] >= 0:
-            blocks.nodes[first + count] = cluster.own[part, k]
-            count += 1
-    add_block(state, blocks, -NEVER, NEVER, first, count)
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""Checks of a schedule: whether it keeps what its policy promises, and where it differs from another."""
+"""Checks of a schedule: audits against the promises of its policy, and differences from another schedule."""
 
 from typing import TYPE_CHECKING
 

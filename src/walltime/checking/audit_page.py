@@ -1,4 +1,4 @@
-"""The page of an audit: which rules a schedule keeps or breaks, and when the machine was how busy."""
+"""The page of an audit: the rules that a schedule keeps and breaks, and busy processors over time."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ BROKEN = COLOURS[1]
 def audit_page(
     w: Workload, schedule: Mapping[str, Array], report: AuditReport, name: str, policy: str | None, command: Sequence[Any]
 ) -> Page:
-    """The page of `walltime audit`; `schedule`: its columns, `name`: of its file, `policy`: whose promises were checked, if any."""
-    promised = f"what {policy} promises" if policy else "the rules for all schedules (no policy was named, so no promise was checked)"
+    """Return the page of `walltime audit`; `schedule`: its columns, `name`: its file, `policy`: the policy with the promises, if any."""
+    promised = f"the promises of {policy}" if policy else "the rules for all schedules (no policy was named, so no promise was checked)"
     first = report.first
     if first is None:
         unchecked = f"; {len(report.skipped)} could not be checked" if report.skipped else ""
@@ -38,17 +38,14 @@ def audit_page(
         )
     sections = []
     if first is not None:
-        rows = [
-            [Cell(rule, look="code"), Cell(next(v.message for v in report.violations if v.rule == rule), look="wrap"), f"{number:,}"]
-            for rule, number in sorted(report.counts.items(), key=lambda item: -item[1])
-        ]
-        sections.append(Section("What is broken", [Table(["rule", "the first time", "times"], rows, texts=2)]))
-    sections.append(Section("What was checked", list(_checked(report))))
+        messages = {v.rule: v.message for v in reversed(report.violations)}
+        counts = sorted(report.counts.items(), key=lambda item: -item[1])
+        rows = [[Cell(rule, look="code"), Cell(messages[rule], look="wrap"), f"{number:,}"] for rule, number in counts]
+        sections.append(Section("Broken rules", [Table(["rule", "the first time", "times"], rows, texts=2)]))
+    sections.append(Section("Checked rules", list(_checked(report))))
     if report.assumed:
-        sections.append(Section("What was taken from the schedule itself", [Items(list(report.assumed))]))
-    words = (
-        "Busy processors along the schedule" + ("" if first is None else "; the marks above are the times at which a rule is broken") + "."
-    )
+        sections.append(Section("Assumptions", [Items(list(report.assumed))]))
+    words = f"Busy processors along the schedule{'' if first is None else '; the marks above are the times at which a rule is broken'}."
     return Page(
         "audit",
         f"{name} against {w.origin.name}",
@@ -72,13 +69,13 @@ def _checked(report: AuditReport) -> Iterator[Table | Any]:
     rows = [
         [Cell(rule, look="code"), "no" if rule in counts else "yes", Cell(CHECKS.get(rule, ""), look="wrap")] for rule in report.checked
     ]
-    rows += [[Cell(rule, look="code"), "not checked", Cell(why, look="wrap")] for rule, why in report.skipped.items()]
-    yield Table(["rule", "kept", "what it requires, or why it was not checked"], rows, texts=-1)
-    yield note("An audit sees what the schedule says; it knows nothing of the program that made it.")
+    rows += [[Cell(rule, look="code"), "not checked", Cell(reason, look="wrap")] for rule, reason in report.skipped.items()]
+    yield Table(["rule", "kept", "requirement, or why it was not checked"], rows, texts=-1)
+    yield note("An audit uses the schedule only, and nothing from the program that made it.")
 
 
 def _use(w: Workload, schedule: Mapping[str, Array], report: AuditReport) -> Figure:
-    """Busy processors over time, with a mark for each time at which a rule is broken."""
+    """Draw busy processors over time, with a mark for each time at which a rule is broken."""
     order = np.argsort(w.job_id, kind="stable")
     place = np.searchsorted(w.job_id[order], schedule["job_id"]).clip(max=max(len(w) - 1, 0))
     known = w.job_id[order][place] == schedule["job_id"]
@@ -96,8 +93,8 @@ def _use(w: Workload, schedule: Mapping[str, Array], report: AuditReport) -> Fig
             axes.axhline(100, color="#808080", linewidth=0.8)
             axes.set_xlim(0, (last - begin) / divisor)
             axes.set_ylim(0, max(112.0, 105 * float(busy.max()) / w.machine_procs))
-            when = np.array([one.time for one in report.violations], np.int64)
-            marks = edges[np.unique(np.searchsorted(edges, when, "right") - 1).clip(0)]  # one for each interval, which keeps the page small
+            broken = np.array([one.time for one in report.violations], np.int64)
+            marks = edges[np.unique(np.searchsorted(edges, broken, "right") - 1).clip(0)]  # one per interval, to keep the page small
             if len(marks):
                 axes.plot((marks - begin) / divisor, np.full(len(marks), 106.0), "v", color=BROKEN, markersize=5, clip_on=False)
             axes.set_xlabel(f"{unit} since the first start")

@@ -1,7 +1,7 @@
-"""Where two schedules of one log part, what the scheduler had before it there, and which rules make one and the other.
+"""The first difference between two schedules of one log, the state of the machine then, and the rules that explain each schedule.
 
-Up to the first difference both have the same state of the machine and the queue, and no scheduler knows what comes later. So a scheduler
-is tried on the jobs that were submitted until then: if its schedule is that of a file up to and including this instant, it explains it.
+Up to the first difference both have the same machine and queue, and no scheduler sees the future. So each scheduler is tried on the jobs
+submitted until then: it explains a file if its schedule equals the file's up to and including this instant.
 """
 
 from __future__ import annotations
@@ -24,18 +24,17 @@ from walltime.workload.scaling import with_submits
 Array = np.ndarray
 Columns = Mapping[str, Array]
 LISTED = 12
-"""Jobs of the queue that are named."""
+"""Maximum number of jobs of the queue to name."""
 
 
 @dataclass(frozen=True)
 class FirstDifference:
-    """The first instant at which two schedules differ, and what there was just before.
+    """The first instant at which two schedules differ, and the state just before.
 
-    `job, submit, procs, requested`: the first of the jobs that differ then (s). `starts, ends`: its start and end in both files. `what`:
-    `start`, or `end` if it starts at the same time in both. `free`: processors that are free before anybody starts at `time`. `running`:
-    who runs, and `waiting`, who waits then, both by job number; the queue is in order of arrival. `started`: who starts at `time` in the
-    one file and not in the other. `head`, `shadow`, `extra`: the first to arrive of those that do not start in either file, and, by the
-    requests of those that run, when it could start at the latest, and how many processors it would leave; -1 where nobody is left.
+    `job, submit, procs, requested`: the first job that differs then (s). `starts, ends`: its start and end in both files. `what`: `start`,
+    or `end` if it starts at the same time in both. `free`: processors free before any start at `time`. `running`, `waiting`: job numbers,
+    the queue by arrival. `started`: jobs that start at `time` in one file only; `both`: in both. `head`: the first job by arrival that
+    starts in neither file; `shadow`, `extra`: its latest start by the running jobs' requests, its extra processors; -1 without such a job.
     """
 
     time: int
@@ -58,11 +57,11 @@ class FirstDifference:
 
 @dataclass(frozen=True, eq=False)
 class Difference:
-    """What `diff` finds.
+    """The result of `diff`.
 
-    `names`: of the files. `jobs`: in both. `only`: rows of each file that the other, or the log, lacks. `moved, ended`: jobs that start
-    (or, if they start at the same time, end) at another time. `first`: None if there is no difference. `rule`: what explains it, in a
-    sentence. `trials`: what was tried, the best first.
+    `names`: of the files. `jobs`: in both. `only`: rows of each file that the other, or the log, lacks. `moved`, `ended`: jobs that start
+    at another time, or only end at another time. `first`: None without a difference. `rule`: its explanation in a sentence. `trials`: the
+    schedulers tried, the best first.
     """
 
     workload: Workload
@@ -79,46 +78,39 @@ class Difference:
 
     @property
     def identical(self) -> bool:
-        """Whether both have the same jobs, starts and ends."""
+        """Return whether both have the same jobs, starts and ends."""
         return self.first is None and self.only == (0, 0)
 
     def sentences(self) -> list[str]:
-        """It, in words."""
+        """Return the result in words."""
         a, b = self.names
-        said = [f"{count:,} jobs are in {name} only, or not in the log" for name, count in zip(self.names, self.only, strict=True) if count]
+        words = [
+            f"{count:,} jobs are in {name} only, or not in the log" for name, count in zip(self.names, self.only, strict=True) if count
+        ]
         p = self.first
         if p is None:
-            return [f"{a} and {b} are the same schedule: {self.jobs:,} jobs with equal starts and ends", *said]
-        moved = f"{self.moved:,} of {self.jobs:,} jobs start at another time"
-        ended = f"{self.ended:,} start at the same time and end at another" if self.ended else ""
-        said.insert(0, ", ".join(filter(None, (moved, ended))))
+            return [f"{a} and {b} are the same schedule: {self.jobs:,} jobs with equal starts and ends", *words]
+        ended = f", {self.ended:,} start at the same time and end at another" if self.ended else ""
+        words.insert(0, f"{self.moved:,} of {self.jobs:,} jobs start at another time{ended}")
         size = f"{p.procs:,} {'processor' if p.procs == 1 else 'processors'}, {p.requested:,} s requested, submitted at {p.submit:,} s"
+        times = p.ends if p.what == "end" else p.starts
+        words.append(f"first at {p.time:,} s: job {p.job} ({size}) {p.what}s at {times[0]:,} s in {a}, at {times[1]:,} s in {b}")
         if p.what == "end":
-            said.append(f"first at {p.time:,} s: job {p.job} ({size}) ends at {p.ends[0]:,} s in {a}, at {p.ends[1]:,} s in {b}")
-            return [*said, self.rule]
-        said.append(f"first at {p.time:,} s: job {p.job} ({size}) starts at {p.starts[0]:,} s in {a}, at {p.starts[1]:,} s in {b}")
+            return [*words, self.rule]
         busy = f"{p.free:,} of {self.workload.machine_procs:,} processors are free, {len(p.running):,} jobs run, {len(p.waiting):,} wait"
-        said.append(f"before it in both: {busy}" + (f" ({_jobs(p.waiting)}, in order of arrival)" if p.waiting else ""))
-        then = [f"{_jobs(own) or 'nobody'} in {name} only" for name, own in zip(self.names, p.started, strict=True)]
-        said.append(f"then start {', '.join(then)}" + (f"; {_jobs(p.both)} in both" if p.both else ""))
+        words.append(f"just before in both: {busy}" + (f" ({_jobs(p.waiting)}, in order of arrival)" if p.waiting else ""))
+        starts = [f"{_jobs(own) or 'no job'} in {name} only" for name, own in zip(self.names, p.started, strict=True)]
+        words.append(f"started then: {', '.join(starts)}" + (f"; {_jobs(p.both)} in both" if p.both else ""))
         if p.head >= 0:
-            latest = f"by requests it starts at {p.shadow:,} s at the latest, and leaves {p.extra:,} processors"
-            said.append(f"who still waits in both, first by arrival: job {p.head}; {latest}")
-        return [*said, self.rule]
+            latest = f"by requests it starts at {p.shadow:,} s at the latest, and leaves {p.extra:,} extra processors"
+            words.append(f"first job still waiting in both schedules: job {p.head}; {latest}")
+        return [*words, self.rule]
 
     def as_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        return {
-            "identical": self.identical,
-            "files": list(self.names),
-            "jobs": self.jobs,
-            "only": list(self.only),
-            "moved": self.moved,
-            "ended": self.ended,
-            "first": None if self.first is None else asdict(self.first),
-            "rule": self.rule,
-            "trials": [asdict(trial) for trial in self.trials],
-        }
+        """Return the result, ready for JSON."""
+        values = {"identical": self.identical, "files": list(self.names), "jobs": self.jobs, "only": list(self.only)}
+        values |= {"moved": self.moved, "ended": self.ended, "first": None if self.first is None else asdict(self.first)}
+        return values | {"rule": self.rule, "trials": [asdict(trial) for trial in self.trials]}
 
     def __repr__(self) -> str:
         return f"<Difference: {self.moved:,} of {self.jobs:,} jobs start at another time>"
@@ -127,7 +119,7 @@ class Difference:
         return "\n".join(self.sentences())
 
     def _repr_html_(self) -> str:
-        """A table in a notebook."""
+        """Return a table for notebooks."""
         return Facts("Two schedules", [(str(k + 1), sentence) for k, sentence in enumerate(self.sentences())])._repr_html_()
 
 
@@ -147,25 +139,25 @@ def diff(
     overrun: str = "kill",
     progress: Callable[[int], None] | None = None,
 ) -> Difference:
-    """Where two schedules of a log part first, and which rule explains it.
+    """Find the first difference between two schedules of a log, and the rule that explains it.
 
-    `a`, `b`: columns as `walltime.read_schedule` gives them, or those of `Schedule.columns()`: `job_id, start, end`, int64 s; `submit`, if
-    both have it and it is not the log's, is taken instead of the log's. `policies`, `dialects`: which schedulers and dialects are tried, by
-    default the usual ones and every dialect and reading. `overrun`: as in `simulate`. `progress` is called with the number of trials.
-    Raises WorkloadError if the files and the log have no job in common, PolicyError for an unknown scheduler or dialect.
+    `a`, `b`: columns from `walltime.read_schedule` or `Schedule.columns()`: `job_id, start, end`, int64 s; an equal `submit` in both
+    replaces the log's. `policies`, `dialects`: schedulers and dialects to try, by default the usual schedulers, and every dialect and
+    reading. `overrun`: as in `simulate`. `progress` is called with the number of trials done. Raises WorkloadError if the files and the log
+    have no job in common, PolicyError for an unknown scheduler or dialect.
 
     >>> import walltime as wt
     >>> jobs = wt.Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 5], procs=[3, 4, 1], machine_procs=4)
     >>> found = diff(wt.simulate(jobs, "fcfs").columns(), wt.simulate(jobs, "easy").columns(), jobs)
     >>> found.first.time, found.first.job, found.rule.partition(",")[0]
-    (2, 3, 'A is what fcfs gives')
+    (2, 3, 'A is the schedule of fcfs')
     """
     check_workload(workload)
     matched = _Matched(a, b, workload)
-    first = matched.parting()
+    first = matched.first_difference()
     rule, trials = "", []
     if first is not None and first.what == "end":
-        rule = _why_ended(matched, first, names)
+        rule = _explain_ends(matched, first, names)
     elif first is not None:
         trials = SchedulerTrials(matched.workload, matched.start, matched.end, first.time, overrun, progress).run(policies, dialects)
         rule = rule_of(trials, names, len(matched.workload))
@@ -174,7 +166,7 @@ def diff(
 
 
 class _Matched:
-    """The jobs that both files and the log have: `start` and `end` in both files, in the workload's order."""
+    """The jobs in both files and the log, with `start` and `end` of both files in the workload's order."""
 
     def __init__(self, a: Columns, b: Columns, workload: Workload):
         rows = []
@@ -201,12 +193,12 @@ class _Matched:
         self.end: tuple[Array, Array] = (own[0]["end"], own[1]["end"])
 
     def counts(self) -> tuple[int, int]:
-        """Jobs that start, and jobs that only end, at another time."""
+        """Return the numbers of jobs that start, and that only end, at another time."""
         moved = self.start[0] != self.start[1]
         return int(moved.sum()), int((~moved & (self.end[0] != self.end[1])).sum())
 
-    def parting(self) -> FirstDifference | None:
-        """The first difference."""
+    def first_difference(self) -> FirstDifference | None:
+        """Return the first difference, None without one."""
         w, moved = self.workload, self.start[0] != self.start[1]
         ended = ~moved & (self.end[0] != self.end[1])
         never = np.iinfo(np.int64).max
@@ -231,6 +223,10 @@ class _Matched:
             expected = [(max(int(start[i] + w.believed[i]), now + 1), int(w.procs[i])) for i in np.flatnonzero(running)]
             expected += [(now + int(w.believed[i]), int(w.procs[i])) for i in np.flatnonzero(both)]
             shadow, extra = find_shadow(expected, free - int(w.procs[both].sum()), int(w.procs[first]), now)
+
+        def numbers(mask: Array) -> tuple[int, ...]:
+            return tuple(w.job_id[mask].tolist())
+
         return FirstDifference(
             time=now,
             what="start" if moved[job] else "end",
@@ -241,25 +237,25 @@ class _Matched:
             starts=(int(self.start[0][job]), int(self.start[1][job])),
             ends=(int(self.end[0][job]), int(self.end[1][job])),
             free=free,
-            running=tuple(w.job_id[running].tolist()),
-            waiting=tuple(w.job_id[waiting].tolist()),
-            started=(tuple(w.job_id[began[0] & ~began[1]].tolist()), tuple(w.job_id[began[1] & ~began[0]].tolist())),
-            both=tuple(w.job_id[both].tolist()),
+            running=numbers(running),
+            waiting=numbers(waiting),
+            started=(numbers(began[0] & ~began[1]), numbers(began[1] & ~began[0])),
+            both=numbers(both),
             head=head,
             shadow=shadow,
             extra=extra,
         )
 
 
-def _why_ended(matched: _Matched, first: FirstDifference, names: tuple[str, str]) -> str:
-    """Which rule for overruns gives the one end and the other."""
+def _explain_ends(matched: _Matched, first: FirstDifference, names: tuple[str, str]) -> str:
+    """Describe which rule for overruns gives each end."""
     w = matched.workload
     job = int(np.flatnonzero(w.job_id == first.job)[0])
-    said = []
+    each = []
     for name, start, end in zip(names, first.starts, first.ends, strict=True):
         ran, fits = end - start, []
         for overrun, words in (("kill", "ends at its request"), ("continue", "runs as long as in the log")):
             if ran == int(effective_times(w, overrun)[0][job]):
                 fits.append(words)
-        said.append(f"{name}: it {' and '.join(fits) if fits else f'runs for {ran:,} s, which no rule for overruns gives'}")
-    return f"the log has a runtime of {int(w.runtime[job]):,} s; " + "; ".join(said)
+        each.append(f"{name}: it {' and '.join(fits) if fits else f'runs for {ran:,} s, which no rule for overruns gives'}")
+    return f"the log has a runtime of {int(w.runtime[job]):,} s; " + "; ".join(each)

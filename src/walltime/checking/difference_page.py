@@ -1,4 +1,4 @@
-"""The picture and the page of two schedules that part: who has the processors around the first difference."""
+"""The figure and the page of two schedules that differ: the use of the processors around the first difference."""
 
 from __future__ import annotations
 
@@ -24,23 +24,20 @@ from walltime.wording import UNDEFINED, human_percent
 Array = np.ndarray
 ITSELF = COLOURS[1]
 MOST_STRIPS = 2000
-PATIENCE = (600, 172_800)
-"""Shortest and longest time that is shown after the difference, s."""
+SHOWN_AFTER = (600, 172_800)
+"""Shortest and longest time shown after the difference, s."""
 KEY = {"same start in both": "#C9CDD3", "another start": BLUE, "the first job that differs": ITSELF}
 
 
 def difference_figure(difference: Difference, width: float = 9.2) -> Figure:
-    """Who has the processors in both schedules around their first difference; the places of jobs are chosen for the drawing.
-
-    `width`: inches.
-    """
+    """Draw the use of processors in both schedules around their first difference, at places chosen for the drawing; `width`: inches."""
     first = difference.first
     with style():
         figure = Figure(figsize=(width, 5.4), layout="constrained")
         panels = figure.subplots(2, 1, sharex=True)
         if first is not None:
             span = abs(first.starts[0] - first.starts[1]) if first.what == "start" else abs(first.ends[0] - first.ends[1])
-            after = min(max(span + span // 3, PATIENCE[0]), PATIENCE[1])
+            after = min(max(span + span // 3, SHOWN_AFTER[0]), SHOWN_AFTER[1])
             for axes, name, start, end in zip(panels, difference.names, difference.starts, difference.ends, strict=True):
                 _machine(axes, difference, first, start, end, after)
                 axes.set_title(name)
@@ -77,26 +74,25 @@ def _machine(axes: Axes, difference: Difference, first: FirstDifference, start: 
 
 
 def difference_page(difference: Difference, command: Sequence[Any]) -> Page:
-    """The page: the answer, the picture, the state at that instant, what was tried."""
+    """Return the page of `walltime diff`: the answer, the figure, the state at that instant, and the schedulers tried."""
     first = difference.first
     sentences, (rule, readings, _) = difference.sentences(), difference.rule.partition(WHAT_DIFFERS)
     share = human_percent(100 * difference.moved / max(difference.jobs, 1))
     if not rule.startswith(difference.names):  # a file keeps its name
         rule = rule[:1].upper() + rule[1:]
-    rule += "; which readings differ stands below" if readings else ""
+    rule += "; the readings that differ are listed below" if readings else ""
     sections = []
     picture = None
     if first is not None:
-        alternative = (
-            f"Two panels of processors over time, {difference.names[0]} and {difference.names[1]}, which part at {first.time:,} s."
-        )
+        names = f"{difference.names[0]} and {difference.names[1]}"
+        alternative = f"Two panels of processors over time, {names}, which differ from {first.time:,} s on."
         picture = Drawing(difference_figure(difference), "difference", alternative)
         sections.append(Section("The state then", [_queue(difference, first), note("The queue is in order of arrival; times in s.")]))
     if difference.trials:
         rows = [[one.scheduler, one.dialect, *(_fit(one.follows[k], one.jobs[k], one.whole) for k in (0, 1))] for one in difference.trials]
         columns = ["scheduler", "dialect", *(f"follows {name}" for name in difference.names)]
-        words = "yes: the same schedule until and at the first difference; in brackets how many jobs start at the same time."
-        sections.append(Section("What was tried", [Table(columns, rows, texts=-1), note(words)]))
+        words = "yes: the same schedule up to and including the first difference; in brackets, the number of jobs with the same start."
+        sections.append(Section("Schedulers tried", [Table(columns, rows, texts=-1), note(words)]))
     if len(sentences) > 2 or readings:
         sections.insert(0, Section("In words", [Items(sentences)]))
     return Page(

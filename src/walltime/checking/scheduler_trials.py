@@ -1,9 +1,10 @@
-"""Which scheduler makes a schedule: usual ones are tried until two schedules part, and those that fit on the whole log."""
+"""Find the scheduler that makes a schedule: usual ones are tried up to the first difference, and fitting ones on the whole log."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from walltime.workload.scaling import with_submits
 
 Array = np.ndarray
 WHAT_DIFFERS = "; what differs: "
-"""In the rule that explains a difference, ahead of the readings that are not the same."""
+"""The words in a rule before the readings that differ."""
 USUAL = (
     "easy",
     "easy:backfill-order=sjf",
@@ -41,23 +42,23 @@ USUAL = (
     "los",
     "slack",
 )
-"""Schedulers that are tried, the most usual first."""
+"""Schedulers to try, the most usual first."""
 NEAREST = 2
-"""Of each file so many schedulers are tried in every dialect, those that follow it longest."""
+"""For each file, this many schedulers that follow it longest are tried in every dialect."""
 MOST_WHOLE = 16
-"""Of those that explain a file so far, so many are simulated on the whole log."""
+"""Maximum number of fitting schedulers per file to simulate on the whole log."""
 BY_REFERENCE = 50_000
-"""Jobs up to which that is done under one that only the reference engine can run, if no other explains it."""
+"""Jobs up to which a whole log is simulated by the reference engine alone, if no other scheduler explains it."""
 WITH_MEMORY = ("selective",)
-"""Policies that go by more than who waits and who runs."""
+"""Policies that depend on more than the waiting and the running jobs."""
 
 
 @dataclass(frozen=True)
 class SchedulerTrial:
     """A scheduler in a dialect, and how it fits both files.
 
-    `follows`: for each file whether it gives the same schedule up to and including the instant of the first difference. `jobs`: for each
-    file how many jobs start at the same time, of those whose start is known by then, or of all if `whole`.
+    `follows`: for each file, whether it gives the same schedule up to and including the first difference. `jobs`: for each file, the number
+    of jobs that start at the same time, among those started by then, or among all if `whole`.
     """
 
     scheduler: str
@@ -68,12 +69,12 @@ class SchedulerTrial:
 
     @property
     def label(self) -> str:
-        """The scheduler, and the dialect if it is not that of the papers."""
+        """Return the scheduler, with the dialect unless it is the papers'."""
         return self.scheduler + ("" if self.dialect == "papers" else f" in the dialect {self.dialect}")
 
 
 class SchedulerTrials:
-    """Schedulers, tried until the first difference, and those that explain it on the whole log."""
+    """Trials of schedulers up to the first difference, and of fitting ones on the whole log."""
 
     def __init__(
         self,
@@ -87,14 +88,14 @@ class SchedulerTrials:
         self._w, self._starts, self._time, self._overrun, self._progress = workload, starts, time, overrun, progress
         self._chosen = workload.submit <= time
         self._head = workload.take(self._chosen, f"the jobs that arrive until {time} s")
-        self._recent, self._late = _since_nobody_waited(self._head, starts[0][self._chosen], ends[0][self._chosen], time)
+        self._recent, self._late = _since_empty_queue(self._head, starts[0][self._chosen], ends[0][self._chosen], time)
         self._done = 0
         self._named = False
         self._slow: set[tuple[str, str]] = set()
         self.trials: dict[tuple[str, str], SchedulerTrial] = {}
 
     def run(self, policies: Sequence[str] | None, dialects: Sequence[Dialect | str] | None) -> list[SchedulerTrial]:
-        """The trials, the best first."""
+        """Try the schedulers and return the trials, the best first."""
         texts, self._named = list(policies or USUAL), bool(policies)
         schedulers = {text: Scheduler.of(text) for text in texts}
         if dialects is None:
@@ -104,85 +105,77 @@ class SchedulerTrials:
         for text, scheduler in schedulers.items():
             self._try(scheduler, PAPERS if dialects is None or PAPERS in several else several[0], text)
         for side in (0, 1):
-            self._go_on(side, schedulers)
-        nearest = list(schedulers) if policies else self._nearest(list(schedulers))
-        for text in nearest:
+            self._try_whole_log(side, schedulers)
+        for text in texts if policies else self._nearest(texts):
             for dialect in several:
                 if matters(dialect, schedulers[text]):
                     self._try(schedulers[text], dialect, text)
         for side in (0, 1):
-            self._go_on(side, schedulers)
-        return sorted(self.trials.values(), key=lambda one: self._rank(one, texts))
+            self._try_whole_log(side, schedulers)
 
-    def _rank(self, trial: SchedulerTrial, texts: Sequence[str]) -> tuple[Any, ...]:
-        return not any(trial.follows), not trial.whole, -max(trial.jobs), _readings(trial), texts.index(trial.scheduler)
+        def rank(trial: SchedulerTrial) -> tuple[Any, ...]:
+            return not any(trial.follows), not trial.whole, -max(trial.jobs), _readings(trial), texts.index(trial.scheduler)
 
-    def _nearest(self, texts: list[str]) -> list[str]:
-        """The schedulers that follow one of the files longest."""
-        chosen: list[str] = []
-        for side in (0, 1):
-            of = [(self.trials[text, "papers"], text) for text in texts if (text, "papers") in self.trials]
-            best = sorted(of, key=lambda one: (-one[0].jobs[side], texts.index(one[1])))
-            chosen += [text for _, text in best[:NEAREST]]
-        return list(dict.fromkeys(chosen))
+        return sorted(self.trials.values(), key=rank)
+
+    def _nearest(self, texts: Sequence[str]) -> list[str]:
+        """Return the schedulers that follow one of the files longest."""
+        tried = [text for text in texts if (text, "papers") in self.trials]
+        best = [sorted(tried, key=lambda text, side=side: -self.trials[text, "papers"].jobs[side]) for side in (0, 1)]  # type: ignore[misc]
+        return list(dict.fromkeys([*best[0][:NEAREST], *best[1][:NEAREST]]))
 
     def _try(self, scheduler: Scheduler, dialect: Dialect, text: str) -> None:
-        """One scheduler on the jobs that arrived until the first difference.
+        """Try one scheduler on the jobs that arrived until the first difference.
 
-        Where only the slow engine runs it, first on those since nobody waited: what parts from a file there does not follow it, and what
-        follows only a file that another one explains is not looked at further.
+        If only the slow engine runs it, try it first on the jobs since the queue was last empty: drop it if it differs from both files
+        there, or follows only a file that another scheduler explains.
         """
+        key = text, dialect.label
         try:
             if self._is_slow(scheduler, dialect):
                 recent = simulate(self._recent, scheduler, dialect=dialect, overrun=self._overrun, progress=self._check).start
-                files = [start[self._chosen][self._late] for start in self._starts]
-                until = self._time + 1
-                same = [np.minimum(recent, until) == np.minimum(file, until) for file in files]
-                since = (bool(same[0].all()), bool(same[1].all()))
-                if not any(goes and not self._explained(side) for side, goes in enumerate(since)):
-                    jobs = [int((equal & (file < until)).sum()) for equal, file in zip(same, files, strict=True)]
-                    self.trials[text, dialect.label] = SchedulerTrial(text, dialect.label, since, (jobs[0], jobs[1]))
-                    self._slow.add((text, dialect.label))
+                trial = self._compared(text, dialect, recent, [start[self._chosen][self._late] for start in self._starts])
+                if not any(follows and not self._explained(side) for side, follows in enumerate(trial.follows)):
+                    self.trials[key] = trial
+                    self._slow.add(key)
                     return
             schedule = simulate(self._head, scheduler, dialect=dialect, overrun=self._overrun, progress=self._check)
-        except (PolicyError, WorkloadError):  # it needs what the log lacks, such as users
+        except (PolicyError, WorkloadError):  # it needs columns that the log lacks, such as users
             if self._named:
                 raise
             return
         finally:
             self._done += 1
-        until = self._time + 1
-        own = np.minimum(schedule.start, until)
-        follows, jobs = [], []
-        for start in self._starts:
-            file = np.minimum(start[self._chosen], until)
-            follows.append(bool((own == file).all()))
-            jobs.append(int(((own == file) & (file < until)).sum()))
         if schedule.engine == "reference":
-            self._slow.add((text, dialect.label))
-        self.trials[text, dialect.label] = SchedulerTrial(text, dialect.label, (follows[0], follows[1]), (jobs[0], jobs[1]))
+            self._slow.add(key)
+        self.trials[key] = self._compared(text, dialect, schedule.start, [start[self._chosen] for start in self._starts])
+
+    def _compared(self, text: str, dialect: Dialect, start: Array, files: Sequence[Array]) -> SchedulerTrial:
+        """Compare simulated starts with the files' up to the first difference."""
+        until = self._time + 1
+        same = [np.minimum(start, until) == np.minimum(file, until) for file in files]
+        jobs = [int((equal & (file < until)).sum()) for equal, file in zip(same, files, strict=True)]
+        return SchedulerTrial(text, dialect.label, (bool(same[0].all()), bool(same[1].all())), (jobs[0], jobs[1]))
 
     def _is_slow(self, scheduler: Scheduler, dialect: Dialect) -> bool:
-        """Whether only the reference engine runs it, on far more jobs than since nobody waited, and it knows nothing of the time before."""
+        """Return whether only the reference engine runs it, without memory, on far more jobs than since the queue was last empty."""
         if 2 * len(self._recent) > len(self._head) or scheduler.prediction is not None or scheduler.policy.name in WITH_MEMORY:
             return False
         return run_of(self._recent, scheduler, dialect=dialect, overrun=self._overrun).engine().name == "reference"
 
     def _explained(self, side: int) -> bool:
-        """Whether a scheduler gives all of a file."""
+        """Return whether a scheduler gives the whole file."""
         return any(trial.whole and trial.jobs[side] == len(self._w) for trial in self.trials.values())
 
-    def _go_on(self, side: int, schedulers: Mapping[str, Scheduler]) -> None:
-        """Simulate the whole log under those that explain a file so far, the simplest first, until one gives all of it."""
-        texts = list(schedulers)
-        mine = [(key, trial) for key, trial in self.trials.items() if trial.follows[side]]
+    def _try_whole_log(self, side: int, schedulers: Mapping[str, Scheduler]) -> None:
+        """Simulate the whole log under the schedulers that explain a file so far, the simplest first, until one gives all of it."""
         if self._explained(side):
             return
-        mine = [one for one in mine if not one[1].whole]
+        texts = list(schedulers)
+        mine = [(key, trial) for key, trial in self.trials.items() if trial.follows[side] and not trial.whole]
         mine.sort(key=lambda one: (one[0][1] not in DIALECTS, _readings(one[1]), texts.index(one[1].scheduler)))
-        fast = [one for one in mine if one[0] not in self._slow]
-        few = [one for one in mine if one[0] in self._slow][: 1 if len(self._w) <= BY_REFERENCE and not fast else 0]
-        for key, trial in fast[:MOST_WHOLE] + few:
+        fast, slow = ([one for one in mine if (one[0] in self._slow) == is_slow] for is_slow in (False, True))
+        for key, trial in fast[:MOST_WHOLE] or slow[: len(self._w) <= BY_REFERENCE]:
             schedule = simulate(self._w, schedulers[key[0]], dialect=trial.dialect, overrun=self._overrun, progress=self._check)
             jobs = [int((schedule.start == start).sum()) for start in self._starts]
             self.trials[key] = replace(trial, jobs=(jobs[0], jobs[1]), whole=True)
@@ -194,51 +187,45 @@ class SchedulerTrials:
             self._progress(self._done)
 
 
-def _since_nobody_waited(head: Workload, start: Array, end: Array, time: int) -> tuple[Workload, Array]:
-    """The jobs since the last moment before `time` at which nobody waited, with those that ran then, and their places in `head`.
+def _since_empty_queue(head: Workload, start: Array, end: Array, time: int) -> tuple[Workload, Array]:
+    """Return the jobs since the last time before `time` with an empty queue, with the jobs that ran then, and their indices in `head`.
 
-    `start, end` (int64 s): when they start and end. Those that ran are submitted when they started. So a scheduler that knows only who
-    waits and who runs is at that moment where it would be after all of the jobs.
+    `start, end`: int64 s. Jobs that ran are submitted at their starts. So a scheduler that depends only on waiting and running jobs has
+    the same state then as after all earlier jobs.
     """
     last = np.maximum.accumulate(np.r_[np.int64(-1), start])[:-1]  # the latest start of the jobs that arrived before
     clear = np.flatnonzero((head.submit > last) & (head.submit < time))
     begin = int(head.submit[clear[-1]]) if len(clear) else 0
     chosen = (head.submit >= begin) | (end > begin)
-    recent = head.take(chosen, f"the jobs since nobody waited, at {begin} s")
+    recent = head.take(chosen, f"the jobs since the queue was empty, at {begin} s")
     submit = np.where(head.submit >= begin, head.submit, start)[chosen]
     place = np.flatnonzero(chosen)[np.lexsort((recent.job_id, submit))]
     return with_submits(recent, submit).with_feedback(False), place
 
 
 def rule_of(trials: Sequence[SchedulerTrial], names: tuple[str, str], jobs: int) -> str:
-    """What explains the difference, as a sentence; `jobs`: of both files."""
-    of = [[trial for trial in trials if trial.follows[side]] for side in (0, 1)]
-    best = [sorted(own, key=lambda one, side=side: (not one.whole, -one.jobs[side])) for side, own in enumerate(of)]  # type: ignore[misc]
+    """Return a sentence that explains the difference; `jobs`: in both files."""
+    best: list[list[SchedulerTrial]] = []
+    for side in (0, 1):
+        own = [trial for trial in trials if trial.follows[side]]
+        best.append(sorted(own, key=lambda one, side=side: (not one.whole, -one.jobs[side])))  # type: ignore[misc]
     if best[0] and best[1]:
-        a, b = _pair(best[0], best[1])
-        return _told(a, b, names, jobs)
+        first, second = ([one for one in own if one.jobs[side] == own[0].jobs[side]] for side, own in enumerate(best))
+        return _describe(*min(product(first, second), key=lambda pair: _distance(*pair)), names, jobs)
+    tried = f"none of the {len(trials)} schedulers and dialects tried"
     for side in (0, 1):
         if best[side]:
-            own, other = best[side][0], names[1 - side]
-            return f"{names[side]} is what {own.label} gives; none of the {len(trials)} schedulers and dialects tried gives {other}'s start"
-    return (
-        f"none of the {len(trials)} schedulers and dialects tried gives what one of the files has then; "
-        "name the scheduler, its options and its dialect"
-    )
-
-
-def _pair(a: Sequence[SchedulerTrial], b: Sequence[SchedulerTrial]) -> tuple[SchedulerTrial, SchedulerTrial]:
-    """Of those that explain one file or the other best, the two that need the fewest readings, and differ in the fewest rules."""
-    best = [[one for one in own if one.jobs[side] == own[0].jobs[side]] for side, own in enumerate((a, b))]
-    return min(((one, other) for one in best[0] for other in best[1]), key=lambda pair: _distance(*pair))
+            return f"{names[side]} is the schedule of {best[side][0].label}; {tried} gives {names[1 - side]}'s start"
+    return f"{tried} gives the starts of either file then; name the scheduler, its options and its dialect"
 
 
 def _distance(a: SchedulerTrial, b: SchedulerTrial) -> tuple[int, int]:
+    """Return the number of readings that two trials need, and of the rules in which they differ."""
     return _readings(a) + _readings(b), len(_changed(a, b)) + len(_options(a.scheduler) ^ _options(b.scheduler))
 
 
 def _readings(trial: SchedulerTrial) -> int:
-    """How many readings of its dialect are not those of the papers."""
+    """Return how many readings of its dialect differ from the papers'."""
     return len(Dialect.of(trial.dialect).changed)
 
 
@@ -249,24 +236,21 @@ def _options(text: str) -> frozenset[str]:
 
 
 def _changed(a: SchedulerTrial, b: SchedulerTrial) -> list[str]:
-    """The readings in which two dialects differ."""
+    """Return the readings in which two dialects differ."""
     one, other = Dialect.of(a.dialect), Dialect.of(b.dialect)
     return [name for name in READINGS if getattr(one, name) != getattr(other, name)]
 
 
-def _told(a: SchedulerTrial, b: SchedulerTrial, names: tuple[str, str], jobs: int) -> str:
-    said = f"{names[0]} is what {a.label} gives, {names[1]} is what {b.label} gives"
-    if a.whole and b.whole:
-        if a.jobs[0] == b.jobs[1] == jobs:
-            said += f", with all {jobs:,} jobs of both at the same times"
-        else:
-            own = [f"all {jobs:,}" if same == jobs else f"{same:,} of {jobs:,}" for same in (a.jobs[0], b.jobs[1])]
-            said += f"; both only until then: over the whole log {own[0]} and {own[1]} jobs are at the same times"
-    changed = _changed(a, b) if a.scheduler == b.scheduler else []
-    if not changed:
-        return said
+def _describe(a: SchedulerTrial, b: SchedulerTrial, names: tuple[str, str], jobs: int) -> str:
+    text = f"{names[0]} is the schedule of {a.label}, {names[1]} is the schedule of {b.label}"
+    if a.whole and b.whole and a.jobs[0] == b.jobs[1] == jobs:
+        text += f", with all {jobs:,} jobs of both at the same times"
+    elif a.whole and b.whole:
+        own = [f"all {jobs:,}" if same == jobs else f"{same:,} of {jobs:,}" for same in (a.jobs[0], b.jobs[1])]
+        text += f"; both only until then: over the whole log {own[0]} and {own[1]} jobs are at the same times"
     one, other = Dialect.of(a.dialect), Dialect.of(b.dialect)
     parts = [
-        f"{name} is {getattr(one, name)} there and {getattr(other, name)} here ({meaning_of(Dialect, READINGS[name])})" for name in changed
+        f"{name} is {getattr(one, name)} in the first and {getattr(other, name)} in the second ({meaning_of(Dialect, READINGS[name])})"
+        for name in (_changed(a, b) if a.scheduler == b.scheduler else ())
     ]
-    return f"{said}{WHAT_DIFFERS}{'; '.join(parts)}"
+    return f"{text}{WHAT_DIFFERS}{'; '.join(parts)}" if parts else text

@@ -13,7 +13,7 @@ import numpy as np
 from walltime.errors import PolicyError
 from walltime.metrics import Interval, mean_interval, paired_difference, range_of_runs, relative_spread
 from walltime.metrics.summary import averages
-from walltime.schedule.group_order import group_rank
+from walltime.schedule.groups import group_rank
 from walltime.simulation.replication import Replications
 
 if TYPE_CHECKING:

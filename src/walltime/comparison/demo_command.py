@@ -47,7 +47,7 @@ def demo(
     The users of the log overestimate their runtimes, as real users do. The log is written as demo.swf.gz to the folder of the page.
     """
     from walltime.comparison.caveats import caveats_of
-    from walltime.schedule.longest_waits import longest_waits
+    from walltime.schedule.schedule import longest_waits
 
     log = out.with_name(LOG)
     o.check_output(log, (".swf.gz",))

@@ -16,8 +16,7 @@ from walltime.metrics.summary import LESS, averages
 from walltime.policy import Kind
 from walltime.report.page import Block, Fold
 from walltime.schedule.groups import TITLES
-from walltime.schedule.longest_waits import longest_waits
-from walltime.schedule.schedule import Schedule
+from walltime.schedule.schedule import Schedule, longest_waits
 from walltime.simulation.spread import Spread
 from walltime.tables import Cell, Column, Row, Table
 from walltime.wording import UNDEFINED, human_difference, human_number, human_percent, human_time, lower_first

@@ -1,4 +1,4 @@
-"""The readings of the rules that papers leave open, compared on one log."""
+"""Comparison of the readings of rules that papers leave open, on one log."""
 
 from typing import TYPE_CHECKING
 

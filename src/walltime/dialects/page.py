@@ -1,4 +1,4 @@
-"""The page of dialects: which readings of the rules change a mean by more than chance does."""
+"""The page of dialects: the readings of the rules that change a mean by more than chance."""
 
 from __future__ import annotations
 
@@ -16,20 +16,19 @@ from walltime.tables import Facts
 from walltime.wording import human_difference, human_percent
 
 MOST_READINGS = 14
-"""So many readings are drawn."""
+"""Maximum number of readings in the figure."""
 
 
 def dialects_page(comparison: DialectTable, blocks: Iterable[Block | Facts | str], command: Sequence[Any]) -> Page:
-    """What each reading of the rules changes on a log: the page of `walltime dialects`; its words are of the first scheduler."""
+    """Return the page of `walltime dialects`: the change that each reading makes on a log; its answer is about the first scheduler."""
     w, scheduler = comparison.workload, comparison.rows[0].scheduler
     papers = comparison.find("papers", scheduler)
-    assert papers is not None, "it is simulated beside all others"
-    others = [row for row in comparison.rows if row.scheduler == scheduler and row.dialect != "papers"]
-    others.sort(key=lambda row: -abs(row.mean_bounded_slowdown - papers.mean_bounded_slowdown))
+    assert papers is not None, "it is always simulated"
     base = papers.mean_bounded_slowdown
-    if not others:
-        answer = f"No reading of the rules that was tried concerns {scheduler}."
-    else:
+    others = [row for row in comparison.rows if row.scheduler == scheduler and row.dialect != "papers"]
+    others.sort(key=lambda row: -abs(row.mean_bounded_slowdown - base))
+    answer = f"No reading of the rules that was tried affects {scheduler}."
+    if others:
         most = others[0]
         beyond = [row for row in others if not papers.low <= row.mean_bounded_slowdown <= papers.high]
         answer = (
@@ -37,27 +36,27 @@ def dialects_page(comparison: DialectTable, blocks: Iterable[Block | Facts | str
             f"slowdown of {most.mean_bounded_slowdown:,.1f} instead of {base:,.1f} ({_change(most, base)})"
         )
         if papers.has_band:
-            answer += (
-                f"; {len(beyond)} of them change{'s' if len(beyond) == 1 else ''} it by more than chance, which moves it "
-                f"from {papers.low:,.1f} to {papers.high:,.1f}."
-            )
+            more = f"{len(beyond)} of them change{'s' if len(beyond) == 1 else ''} it by more than chance"
+            answer += f"; {more}, which alone gives {papers.low:,.1f} to {papers.high:,.1f}."
         else:
             answer += "; how much of that is chance was not tried."
     chance = f"{papers.low:,.1f} to {papers.high:,.1f}" if papers.has_band else "not tried"
-    told = range_meaning(comparison.copies).replace("runs", "shaken copies of the log") if papers.has_band else ""
-    words = f"Mean bounded slowdown of {scheduler} with one other reading or in another dialect; the dashed line is that of papers" + (
-        f", the grey band {told}." if told else "."
+    words = (
+        f"Mean bounded slowdown of {scheduler} with one other reading or in another dialect; the dashed line is the value as in the papers"
     )
+    if papers.has_band:
+        words += f", the grey band {range_meaning(comparison.copies).replace('runs', 'shaken copies of the log')}"
+    words += "."
     return Page(
         "readings of the rules",
         f"What published readings change on {w.origin.name}",
         [answer],
         list(sections(blocks)),
         facts=workload_facts(w, w.origin.name),
-        caveats=["A reading that changes a mean by less than chance does may still move most of the jobs: see the column jobs moved."],
+        caveats=["A reading that changes a mean by less than chance may still move most jobs: see the column jobs moved."],
         numbers=[
             ("mean bounded slowdown as in the papers", f"{base:,.1f}"),
-            ("where chance alone would put it", chance),
+            ("range by chance alone", chance),
             ("jobs moved by one reading at most", human_percent(100 * max((row.differs for row in others), default=0.0))),
         ],
         picture=Drawing(_slowdowns(others[:MOST_READINGS], papers), "slowdowns", words, words, wide=False) if others else None,

@@ -1,4 +1,4 @@
-"""Why a job waited (waits.py): the simulation is run again and observed (snapshots.py), and with one thing changed (alternatives.py)."""
+"""Explanations of waits (waits.py): the simulation runs again, observed (snapshots.py), and with single changes (alternatives.py)."""
 
 from typing import TYPE_CHECKING
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from walltime.explanation.records import Cause as Cause
     from walltime.explanation.records import Change as Change
     from walltime.explanation.records import Explanation as Explanation
-    from walltime.explanation.records import NumberExplanation as NumberExplanation
     from walltime.explanation.records import Overtaker as Overtaker
     from walltime.explanation.records import Reservation as Reservation
     from walltime.explanation.records import RunningJob as RunningJob
+    from walltime.explanation.records import SinglePoolExplanation as SinglePoolExplanation
     from walltime.explanation.records import Submission as Submission
     from walltime.explanation.waits import explain as explain
-    from walltime.schedule.longest_waits import LongWait as LongWait
-    from walltime.schedule.longest_waits import longest_waits as longest_waits
+    from walltime.schedule.schedule import LongWait as LongWait
+    from walltime.schedule.schedule import longest_waits as longest_waits
 
 __getattr__, __dir__, __all__ = lazy(__name__)

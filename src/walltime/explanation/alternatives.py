@@ -1,10 +1,12 @@
-"""What would have let a job start sooner: one thing is changed, and the whole workload simulated with it."""
+"""Changes that may let a job start sooner: each is tried by simulating the whole workload with it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+
+import numpy as np
 
 from walltime.explanation.records import Alternative
 from walltime.policy import parse_policy
@@ -19,82 +21,85 @@ ROUND = (
     *(n * HOUR for n in (1, 2, 3, 4, 6, 8, 12, 18)),
     *(n * DAY for n in (1, 2, 3, 4, 7)),
 )
-"""Lengths that people ask for, s."""
+"""Requests that users choose, s."""
 PIECE = 1_000_000
-"""Steps of a simulation after which it is looked whether the job has started: a few ms."""
+"""Steps of a simulation between two checks whether the job has started: a few ms."""
 POLICIES = ("fcfs", "easy", "easy:backfill-order=sjf", "conservative")
+POLICIES_ON_POOLS = ("fcfs", "easy", "conservative")
 
 
 def alternatives(schedule: Schedule, job: int, progress: Callable[[int], None] | None = None) -> Iterator[Alternative]:
-    """Shorter requests, fewer processors, and other policies, each with the start (s) of the job (an index) that it gives.
+    """Yield shorter requests, fewer processors, other partitions and other policies, each with the resulting start (s) of a job's index.
 
-    A request is one of `ROUND`, or as long as the job ran; none is so short that the job would be killed. Where the scheduler plans with
-    something else than the request, it plans with that or the new request, whichever is shorter. With fewer processors the job is held to
-    run for as long as before. `progress` is called now and then with the number of those that are done.
+    A request is one of `ROUND`, or the job's runtime; none is so short that the job would be killed. If the scheduler plans with something
+    other than the request, it plans with the shorter of that and the new request. With fewer processors the job's runtime stays the same.
+    `progress` is called from time to time with the number done.
     """
-    was = int(schedule.start[job])
-    scheduler = Scheduler.of_schedule(schedule)
-    for done, (what, value, workload, other) in enumerate(_changes(schedule, job, scheduler)):
-        alive = partial(progress, done) if progress is not None else _nobody_asks
-        start = _start(schedule, workload, other, job, alive)
-        yield Alternative(what, value, start, was - start)
+    before, number = int(schedule.start[job]), schedule.workload.job_id[job]
+    for done, (what, value, workload, scheduler) in enumerate(_changes(schedule, job)):
+        start = _start(schedule, workload, scheduler, number, partial(progress or _ignore, done))
+        if start is not None:
+            yield Alternative(what, value, start, before - start)
+
+
+def _ignore(_done: int) -> None:
+    """Report no progress."""
 
 
 def with_request(workload: Workload, job: int, seconds: int) -> Workload:
-    """The workload in which this job (an index) requests so many seconds."""
+    """Return the workload in which a job (an index) requests `seconds`."""
     requested, believed = workload.requested.copy(), workload.believed.copy()
     requested[job], believed[job] = seconds, min(seconds, int(believed[job]))
     return replace(workload, requested=requested, believed=believed)
 
 
 def with_procs(workload: Workload, job: int, procs: int) -> Workload:
-    """The workload in which this job (an index) uses so many processors, for as long as before."""
+    """Return the workload in which a job (an index) uses `procs` processors, for the same time."""
     changed = workload.procs.copy()
     changed[job] = procs
     return replace(workload, procs=changed)
 
 
 def requests(requested: int, runtime: int) -> list[int]:
-    """Requests below this one that do not end the job early, the longest first, s."""
+    """Return requests below this one that do not end the job early, the longest first, s."""
     shortest = max(runtime, 1)
     return sorted({seconds for seconds in (shortest, *ROUND) if shortest <= seconds < requested}, reverse=True)
 
 
 def sizes(procs: int) -> list[int]:
-    """Powers of two, and halves of this number, halves of these, ..., below it; the largest first."""
+    """Return powers of two below this number, and its repeated halves; the largest first."""
     halves = {procs >> k for k in range(1, procs.bit_length())}
     powers = {1 << k for k in range(procs.bit_length()) if 1 << k < procs}
     return sorted(halves | powers, reverse=True)
 
 
-def smaller_jobs(schedule: Schedule, job: int) -> Iterator[tuple[str, int, Workload]]:
-    """Let a job (an index) request less time, or fewer processors: what is changed, to which value, and the workload with it."""
-    w = schedule.workload
+def _changes(schedule: Schedule, job: int) -> Iterator[tuple[str, int | str, Workload, Scheduler]]:
+    """Yield each change: its kind, the new value, and the workload and scheduler with it."""
+    w, scheduler, placement = schedule.workload, Scheduler.of_schedule(schedule), schedule.placement
     for seconds in requests(int(w.requested[job]), int(schedule.runtime[job])):
-        yield "request", seconds, with_request(w, job, seconds)
+        yield "request", seconds, with_request(w, job, seconds), scheduler
     for procs in sizes(int(w.procs[job])):
-        yield "procs", procs, with_procs(w, job, procs)
-
-
-def _changes(schedule: Schedule, job: int, scheduler: Scheduler) -> Iterator[tuple[str, int | str, Workload, Scheduler]]:
-    """What is changed, to which value, and the workload and the scheduler with it."""
-    w = schedule.workload
-    for what, value, workload in smaller_jobs(schedule, job):
-        yield what, value, workload, scheduler
-    for text in POLICIES:
+        yield "procs", procs, with_procs(w, job, procs), scheduler
+    for k, partition in enumerate(placement.machine.partitions if placement is not None and "partition" in w.columns else ()):
+        number = w.origin.number_of("partition", partition.name)
+        if placement is not None and k != placement.partition[job] and number >= 0:
+            column = w.columns["partition"].copy()
+            column[job] = number
+            yield "partition", partition.name, replace(w, columns={**w.columns, "partition": column}), scheduler
+    for text in POLICIES if placement is None else POLICIES_ON_POOLS:
         policy = parse_policy(text)
         if policy != scheduler.policy:
             yield "policy", text, w, Scheduler(policy, scheduler.prediction)
 
 
-def _nobody_asks() -> None:
-    """Nobody wants to know how far it is."""
-
-
-def _start(schedule: Schedule, workload: Workload, scheduler: Scheduler, job: int, alive: Callable[[], None]) -> int:
-    """When the job starts in this workload, s; `alive` is called now and then."""
-    engine = run_of(workload, scheduler, dialect=schedule.dialect, overrun=schedule.overrun).engine()
-    while engine.start_of(job) < 0:
-        alive()
-        engine.advance(PIECE)
-    return engine.start_of(job)
+def _start(schedule: Schedule, workload: Workload, scheduler: Scheduler, number: int, check: Callable[[], None]) -> int | None:
+    """Return when the job with this number starts in this workload, s; None if it is too wide for its partition."""
+    machine = None if schedule.placement is None else schedule.placement.machine
+    run = run_of(workload, scheduler, dialect=schedule.dialect, overrun=schedule.overrun, machine=machine)
+    engine = run.engine("auto" if machine is None else schedule.engine)
+    places = np.flatnonzero(run.workload.job_id == number).tolist()
+    while places and engine.start_of(places[0]) < 0:
+        check()
+        if engine.advance(PIECE):
+            break
+    return engine.start_of(places[0]) + (0 if machine is None else machine.overhead.start) if places else None

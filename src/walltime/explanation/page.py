@@ -1,4 +1,4 @@
-"""The pages of explanations, and their picture: who had the processors while a job waited, against what it needed, and who overtook it."""
+"""The pages of explanations, and their figure: the use of the processors while a job waited, and the jobs that overtook it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from matplotlib.patches import Patch, PathPatch
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
 from walltime.explanation.pools import MachineExplanation
-from walltime.explanation.records import HELD_BACK, HOW, Alternative, NumberExplanation
+from walltime.explanation.records import HELD_BACK, HOW, Alternative, SinglePoolExplanation
 from walltime.explanation.sentences import count, owner
 from walltime.explanation.waits import index_of
+from walltime.metrics import levels_at, steps
 from walltime.provenance import provenance
 from walltime.report.figure_files import SLIM
 from walltime.report.figures import (
@@ -32,13 +33,12 @@ from walltime.report.figures import (
     unit_of,
 )
 from walltime.report.page import Drawing, Page, Paragraph, Section, note, workload_facts
-from walltime.schedule.longest_waits import LongWait
-from walltime.schedule.schedule import Schedule
+from walltime.schedule.schedule import LongWait, Schedule
 from walltime.tables import Cell, Table
 from walltime.wording import human_time, lower_first
 
 Array = np.ndarray
-AnyExplanation = NumberExplanation | MachineExplanation
+AnyExplanation = SinglePoolExplanation | MachineExplanation
 
 ITSELF, DELAYED, OTHER_HEADS = COLOURS[2], COLOURS[1], COLOURS[4]
 USERS = {
@@ -47,20 +47,18 @@ USERS = {
     "arrived later": BLUE,
     "the job itself": ITSELF,
 }
-"""Who has the processors, by colour."""
+"""The users of the processors, by colour."""
 MOST_ROWS = 40
-"""Rows of bars of overtaking jobs; what does not fit is not drawn."""
+"""Maximum number of rows of bars of overtaking jobs; further jobs are not drawn."""
 
 
 def explanation_figure(explanation: AnyExplanation, width: float = 9.2, flat: float = 1.0) -> Figure:
-    """The processors in use around the wait, stacked by who has them, and below it the jobs that overtook.
+    """Draw the processors in use around the wait, stacked by their users, and below them the jobs that overtook.
 
     The job fits where the stack stays below the dashed line. Triangles at the top are its reservations, hollow for the first; one that
-    points to the right is later than what is shown. `width`: inches; `flat`: a factor on the heights of its panels.
+    points to the right is outside the figure. `width`: inches; `flat`: a factor on the heights of the panels.
     """
-    schedule = explanation.schedule
-    assert isinstance(schedule, Schedule), "explanations are told of schedules"
-    rows = _rows(explanation)
+    schedule, rows = explanation.schedule, _rows(explanation)
     begin, end = _window(explanation)
     divisor, unit = unit_of(end - begin)
     with style():
@@ -80,7 +78,7 @@ def explanation_figure(explanation: AnyExplanation, width: float = 9.2, flat: fl
 
 
 def _window(explanation: AnyExplanation) -> tuple[int, int]:
-    """From somewhat before its submission until it has run for a while, s."""
+    """Return the time span to draw, s: from shortly before the submission until the job has run for a while."""
     wait = max(explanation.wait, 1)
     ran = min(max(explanation.end, explanation.start + 1), explanation.start + wait // 5)
     reserved = max((change.start for change in explanation.reservations), default=explanation.start) + wait // 40
@@ -88,34 +86,34 @@ def _window(explanation: AnyExplanation) -> tuple[int, int]:
 
 
 def _machine(figure: Figure, axes: Axes, explanation: AnyExplanation, schedule: Schedule, begin: int, end: int, divisor: int) -> None:
-    """Who has the processors, and what the job needs."""
+    """Draw the users of the processors, and the job's need."""
     w = schedule.workload
     job, index = index_of(schedule, explanation.job), np.arange(len(w))
     start, stop, submit = schedule.start, schedule.end, schedule.submit
     later = (submit > explanation.submit) | ((submit == explanation.submit) & (index > job))
     ran = (start < explanation.submit) | ((start == explanation.submit) & ~later & (index != job))
-    masks = [ran, ~ran & ~later & (index != job), ~ran & later, index == job]
     inside = (start < end) & (stop > begin)
+    masks = [inside & mask for mask in (ran, ~ran & ~later & (index != job), ~ran & later, index == job)]
     times = np.unique(np.concatenate([[begin, end], start[inside], stop[inside]]).clip(begin, end))
     whole, had = _machine_of(explanation, schedule)
-    levels = [_in_use(start, stop, had, mask & inside, times) for mask in masks]
+    levels = [levels_at(*steps(start[mask], stop[mask], had[mask]), times) for mask in masks]
     x = (times - explanation.submit) / divisor
     tops = np.cumsum([np.zeros(len(times), np.int64), *levels], axis=0)
     for low, high, colour in zip(tops, tops[1:], USERS.values(), strict=False):
         drawn = (np.diff(low, prepend=-1) != 0) | (np.diff(high, prepend=-1) != 0)
-        drawn[-1] = True  # the other points change nothing, and would make the file large
+        drawn[-1] = True  # other points change nothing, and would make the file large
         axes.fill_between(x[drawn], low[drawn], high[drawn], step="post", color=colour, linewidth=0)
     need = whole - explanation.procs
     axes.axhline(need, color=KIND_EDGE, linestyle=(0, (5, 2)), linewidth=1)
-    told = f"needs\nthe {explanation.procs:,}\nabove"
+    label = f"needs\nthe {explanation.procs:,}\nabove"
     low = need < whole / 2
-    axes.annotate(told, (1, need), (5, 0), axes.get_yaxis_transform(), "offset points", fontsize=8, va="bottom" if low else "top")
+    axes.annotate(label, (1, need), (5, 0), axes.get_yaxis_transform(), "offset points", fontsize=8, va="bottom" if low else "top")
     for time, label in ((explanation.submit, "submitted"), (explanation.start, "started")):
         axes.axvline((time - explanation.submit) / divisor, color=KIND_EDGE, linewidth=1)
         axes.annotate(label, ((time - explanation.submit) / divisor, whole), (-3, 9), textcoords="offset points", ha="right", fontsize=8)
-    promised = [change.start for change in explanation.reservations if change.start >= 0]
+    reserved = [change.start for change in explanation.reservations if change.start >= 0]
     triangle: dict[str, Any] = {"marker": "v", "linestyle": "none", "color": DELAYED, "markersize": 6, "clip_on": False}
-    for k, time in reversed(list(enumerate(promised))):
+    for k, time in reversed(list(enumerate(reserved))):
         place = (min(time, end) - explanation.submit) / divisor, whole * 1.03
         looks = triangle | {"marker": ">" if time > end else "v", "markerfacecolor": "white" if k == 0 else DELAYED}
         axes.plot(*place, zorder=6 if k == 0 else 5, **looks)
@@ -124,37 +122,30 @@ def _machine(figure: Figure, axes: Axes, explanation: AnyExplanation, schedule: 
     axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.0f}"))
     axes.set_ylabel("processors in use")
     axes.set_title(f"job {explanation.job} under {schedule.title}", pad=22)
-    key = [Patch(facecolor=colour, edgecolor=KIND_EDGE, linewidth=0.35, label=name) for name, colour in USERS.items()]
-    mark: list[Patch | Line2D] = [Line2D([], [], label="reservations", **triangle)] if promised else []
-    layout: dict[str, Any] = {"columnspacing": 1.2, "handlelength": 1.2, "borderaxespad": 0}
-    handles = [*key, *mark]
+    handles: list[Patch | Line2D] = [
+        Patch(facecolor=colour, edgecolor=KIND_EDGE, linewidth=0.35, label=name) for name, colour in USERS.items()
+    ]
+    handles += [Line2D([], [], label="reservations", **triangle)] if reserved else []
     columns = columns_of([str(one.get_label()) for one in handles], LETTERS_PER_INCH * figure.get_figwidth())
+    layout: dict[str, Any] = {"columnspacing": 1.2, "handlelength": 1.2, "borderaxespad": 0}
     figure.legend(handles=handles, loc="outside upper right", ncols=columns, **layout)
 
 
 def _machine_of(explanation: AnyExplanation, schedule: Schedule) -> tuple[int, Array]:
-    """The processors of the machine and of each job; of a machine of several pools, those of the pools that the job can have."""
-    if isinstance(explanation, NumberExplanation) or schedule.given is None or schedule.placement is None:
+    """Return the processors of the machine and of each job; with several pools, only in the pools that the explained job can use."""
+    if isinstance(explanation, SinglePoolExplanation) or schedule.given is None or schedule.placement is None:
         return schedule.workload.machine_procs, schedule.workload.procs
     places = [schedule.placement.machine.place_of(name) for name in explanation.pools]
     return explanation.capacity[0], schedule.given[:, places, 0].sum(axis=1)
 
 
-def _in_use(start: Array, end: Array, procs: Array, mask: Array, times: Array) -> Array:
-    """Processors that these jobs have from each of these times on."""
-    change = np.zeros(len(times) + 1, np.int64)
-    np.add.at(change, np.searchsorted(times, start[mask].clip(times[0], times[-1])), procs[mask])
-    np.add.at(change, np.searchsorted(times, end[mask].clip(times[0], times[-1])), -procs[mask])
-    return np.cumsum(change)[:-1]
-
-
 def _least(explanation: AnyExplanation) -> int:
-    """The shortest bar that can be seen, s."""
+    """Return the shortest visible bar, s."""
     return max(explanation.wait // 400, 1)
 
 
 def _rows(explanation: AnyExplanation) -> list[int]:
-    """A row for each overtaking job, such that bars of one row do not overlap."""
+    """Return the row of each overtaking job, such that bars in a row do not overlap."""
     free_from: list[int] = []
     rows = []
     for one in explanation.overtaken_by:
@@ -167,13 +158,13 @@ def _rows(explanation: AnyExplanation) -> list[int]:
 
 
 def _overtakers(axes: Axes, explanation: AnyExplanation, rows: list[int], divisor: int, letters: float) -> None:
-    """A bar for each job that arrived later and started earlier; the colour says whom it put off."""
-    names = {BLUE: "put nobody off", OTHER_HEADS: "put off another job at the head of the queue", DELAYED: f"put off job {explanation.job}"}
+    """Draw a bar for each job that arrived later and started earlier, coloured by the job that it delayed."""
+    names = {BLUE: "delayed no job", OTHER_HEADS: "delayed another job at the head of the queue", DELAYED: f"delayed job {explanation.job}"}
     colours = [BLUE if one.delay <= 0 else DELAYED if one.head == explanation.job else OTHER_HEADS for one in explanation.overtaken_by]
     left = np.array([one.start for one in explanation.overtaken_by]) - explanation.submit
     right = left + np.maximum([one.runtime for one in explanation.overtaken_by], _least(explanation))
     row = np.array(rows, float)
-    if isinstance(explanation, MachineExplanation):  # who put off whom is not known there
+    if isinstance(explanation, MachineExplanation):  # delays are not known there
         names = {BLUE: "arrived later"}
     for colour in names:
         mine = (np.array(colours) == colour) & (row < MOST_ROWS)
@@ -185,7 +176,7 @@ def _overtakers(axes: Axes, explanation: AnyExplanation, rows: list[int], diviso
     axes.spines["left"].set_visible(False)
     key = [Patch(facecolor=colour, label=f"{name} ({colours.count(colour):,})") for colour, name in names.items() if colour in colours]
     columns = columns_of([str(one.get_label()) for one in key], letters)
-    axes.set_title(f"{count(len(rows), 'job')} that overtook it", pad=8 + 12 * -(-len(key) // columns))  # the key stands between
+    axes.set_title(f"{count(len(rows), 'job')} that overtook it", pad=8 + 12 * -(-len(key) // columns))  # the key is between
     axes.legend(handles=key, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2, ncols=columns, columnspacing=1.2, handlelength=1.2)
 
 
@@ -193,46 +184,44 @@ def _overtakers(axes: Axes, explanation: AnyExplanation, rows: list[int], diviso
 
 
 FLAT = 0.7
-"""The picture of a page is so much flatter, as its first screen has to hold it with letters that can be read."""
-TOLD = ("request", "partition", "policy")
-"""Changes that a first screen tells of; fewer processors are in the table, as a job seldom runs as long on them."""
+"""Factor on the height of a page's figure, so that it fits on the first screen with readable letters."""
+ANSWERED = ("request", "partition", "policy")
+"""Changes in the answer; fewer processors are only in the table, as the runtime seldom stays the same."""
 LISTED = 40
-"""So many overtaking jobs have a row of the table."""
-IN_THE_WAY = {
+"""Maximum number of overtaking jobs in the table."""
+OBSTACLES = {
     "window": "such jobs do not start at these hours",
     "limit": "one of the site's limits held it",
     "outage": "an outage left too little free",
     "too_few": "fewer processors were free than it needs",
-    "others": "enough were free, but reserved for others, kept by the order of the queue, or on other nodes than it needs",
-    "overhead": "the scheduler took so long to look and to launch it",
+    "others": "enough were free, but reserved for other jobs, held by the order of the queue, or on other nodes than it needs",
+    "overhead": "the scheduler had to run and to launch it",
 }
-"""What held a job back on a machine of several pools, in words."""
+"""The fields of `Obstacles` in words."""
 
 
 def explanation_page(explanation: AnyExplanation, command: Sequence[Any]) -> Page:
-    """Why one job waited: the page of `walltime explain LOG --job N`."""
-    schedule, wait = explanation.schedule, human_time(explanation.wait)
-    w = schedule.workload
-    who = f"Job {explanation.job}{owner(explanation)}"
-    under = lower_first(schedule.title)
-    best = max((one for one in explanation.sooner if one.what in TOLD), key=lambda one: one.gain, default=None)
-    overtook = count(len(explanation.overtaken_by), "job")
+    """Return the page of `walltime explain LOG --job N`: why one job waited."""
+    schedule, wait, overtakers = explanation.schedule, human_time(explanation.wait), len(explanation.overtaken_by)
+    w, name, under = schedule.workload, f"Job {explanation.job}{owner(explanation)}", lower_first(schedule.title)
+    best = max((one for one in explanation.sooner if one.what in ANSWERED), key=lambda one: one.gain, default=None)
     if explanation.wait:
-        answer = f"{who} waited {wait} under {under}: {_reason(explanation)}, and {overtook} that arrived later started before it."
-        helped = "; ".join(_helped(explanation))
-        answer += f" It would have started {helped}." if helped else ""
-        if explanation.alternatives and not helped:
-            answer += " No other request or policy that was tried lets it start sooner."
+        overtook = f"{count(overtakers, 'job')} that arrived later started before it"
+        answer = f"{name} waited {wait} under {under}: {_reason(explanation)}, and {overtook}."
+        if helped := "; ".join(_helped(explanation)):
+            answer += f" It would have started {helped}."
+        elif explanation.alternatives:
+            answer += " It would not have started sooner with any other request or policy that was tried."
     else:
-        answer = f"{who} started at once under {under}."
+        answer = f"{name} started at once under {under}."
     sections = [Section("In words", [Paragraph(sentence) for sentence in explanation.sentences])]
     if explanation.alternatives:
         rows = [[_changed(explanation, one), _seconds(one.gain)] for one in explanation.alternatives]
-        told = "Each row is a simulation of all jobs with this one change, which moves other jobs too; negative: it starts later."
-        sections.append(Section("What would have let it start sooner", [Table(["with", "starts sooner by"], rows), note(told)]))
-    if explanation.overtaken_by:
-        sections.append(Section("Who overtook it", list(_overtook(explanation))))
-    words = f"Who had the processors while job {explanation.job} waited; it fits where the stack stays below the dashed line."
+        remark = "Each row is a simulation of all jobs with this one change, which moves other jobs too; negative: it starts later."
+        sections.append(Section("What would have let it start sooner", [Table(["with", "starts sooner by"], rows), note(remark)]))
+    if overtakers:
+        sections.append(Section("Jobs that overtook it", list(_overtook(explanation))))
+    words = f"The processors while job {explanation.job} waited, by their users; it fits where the stack stays below the dashed line."
     picture = None
     if explanation.wait:
         narrow = explanation_figure(explanation, SLIM, FLAT)
@@ -246,7 +235,7 @@ def explanation_page(explanation: AnyExplanation, command: Sequence[Any]) -> Pag
         facts=workload_facts(w, w.origin.name),
         numbers=[
             ("it waited", wait),
-            ("later arrivals that started before it", f"{len(explanation.overtaken_by):,}"),
+            ("later arrivals that started before it", f"{overtakers:,}"),
             ("sooner at best, with another request or policy", sooner),
         ],
         picture=picture,
@@ -257,15 +246,15 @@ def explanation_page(explanation: AnyExplanation, command: Sequence[Any]) -> Pag
 
 
 def waits_page(schedule: Schedule, waits: Sequence[LongWait], command: Sequence[Any]) -> Page:
-    """The longest waits of a schedule: the page of `walltime explain LOG --longest N`."""
+    """Return the page of `walltime explain LOG --longest N`: the longest waits of a schedule."""
     w, under = schedule.workload, lower_first(schedule.title)
-    picture, answer, numbers = None, f"No job of {w.origin.name} waits under {under}.", []
-    sections = []
+    picture, answer = None, f"No job of {w.origin.name} waits under {under}."
+    sections, numbers = list[Section](), list[tuple[str, str]]()
     if waits:
         first = waits[0]
         answer = (
-            f"Under {under}, job {first.job} of {w.origin.name} waits longest, {human_time(first.wait)}: it asked for "
-            f"{count(first.procs, 'processor')} for {human_time(first.requested)}, met {count(first.ahead, 'job')} waiting, and "
+            f"Under {under}, job {first.job} of {w.origin.name} waits longest, {human_time(first.wait)}: it requested "
+            f"{count(first.procs, 'processor')} for {human_time(first.requested)}, {count(first.ahead, 'job')} waited ahead of it, and "
             f"{count(first.overtaken_by, 'later arrival')} started before it."
         )
         numbers = [
@@ -274,19 +263,15 @@ def waits_page(schedule: Schedule, waits: Sequence[LongWait], command: Sequence[
             ("later arrivals that started before it", f"{first.overtaken_by:,}"),
         ]
         words = "The longest waits, a bar for each job."
-        picture = Drawing(
-            means_figure([f"job {one.job}" for one in waits[:15]], [one.wait for one in waits[:15]], what="wait"),
-            "waits",
-            words,
-            words,
-            wide=False,
-        )
-        columns = ["job", "waited", "processors", "asked for", "waited ahead of it", "overtook it"]
+        figure = means_figure([f"job {one.job}" for one in waits[:15]], [one.wait for one in waits[:15]], what="wait")
+        picture = Drawing(figure, "waits", words, words, wide=False)
+        columns = ["job", "waited", "processors", "requested", "waited ahead of it", "overtook it"]
         rows = [
             [str(one.job), _seconds(one.wait), f"{one.procs:,}", _seconds(one.requested), f"{one.ahead:,}", f"{one.overtaken_by:,}"]
             for one in waits
         ]
-        sections = [Section("The longest waits", [Table(columns, rows), note("walltime explain LOG --job N says why one of them waited.")])]
+        remark = note("walltime explain LOG --job N explains why one of them waited.")
+        sections = [Section("The longest waits", [Table(columns, rows), remark])]
     return Page(
         "the longest waits",
         w.origin.name,
@@ -301,22 +286,21 @@ def waits_page(schedule: Schedule, waits: Sequence[LongWait], command: Sequence[
 
 
 def _reason(explanation: AnyExplanation) -> str:
-    """What kept it from starting, in a clause."""
-    if isinstance(explanation, NumberExplanation):
-        met = explanation.submission
-        free = f"{count(met.free, 'processor')} of {explanation.schedule.workload.machine_procs:,} free"
-        return f"when it came, with {free} and {count(met.ahead, 'job')} waiting, {HELD_BACK[met.held_back]} ({explanation.procs:,})"
+    """Describe the main obstacle in a clause."""
+    if isinstance(explanation, SinglePoolExplanation):
+        state = explanation.submission
+        free = f"{count(state.free, 'processor')} of {explanation.schedule.workload.machine_procs:,} free"
+        return f"when it came, with {free} and {count(state.ahead, 'job')} waiting, {HELD_BACK[state.held_back]} ({explanation.procs:,})"
     held = vars(explanation.held_back)
     most = max(held, key=lambda name: held[name])
-    return f"for {human_time(held[most])} of it, {IN_THE_WAY[most]} ({explanation.procs:,})"
+    return f"for {human_time(held[most])} of it, {OBSTACLES[most]} ({explanation.procs:,})"
 
 
 def _helped(explanation: AnyExplanation) -> Iterator[str]:
-    """The best change of each kind that lets it start sooner, in a clause."""
-    for what in TOLD:
-        of_kind = [one for one in explanation.sooner if one.what == what]
-        if of_kind:
-            best = max(of_kind, key=lambda one: one.gain)
+    """Describe the best change of each kind with which it starts sooner, in a clause."""
+    for what in ANSWERED:
+        best = max((one for one in explanation.sooner if one.what == what), key=lambda one: one.gain, default=None)
+        if best is not None:
             when = "at once" if best.start == explanation.submit else f"{human_time(best.gain)} sooner"
             yield f"{when} {'under' if what == 'policy' else 'with'} {_changed(explanation, best)}"
 
@@ -333,13 +317,13 @@ def _changed(explanation: AnyExplanation, one: Alternative) -> str:
 
 
 def _overtook(explanation: AnyExplanation) -> Iterator[Table | Paragraph]:
-    shown = explanation.overtaken_by[:LISTED]
-    knows = isinstance(explanation, NumberExplanation)
-    columns = ["job", "processors", "started after its submission", "ran", *(["how", "put off the head of the queue by"] if knows else [])]
+    single_pool = isinstance(explanation, SinglePoolExplanation)
+    columns = ["job", "processors", "started after its submission", "ran"]
+    columns += ["how", "delayed the head of the queue by"] if single_pool else []
     rows = []
-    for one in shown:
+    for one in explanation.overtaken_by[:LISTED]:
         row: list[Any] = [str(one.job), f"{one.procs:,}", _seconds(one.start - explanation.submit), _seconds(one.runtime)]
-        rows.append([*row, Cell(HOW.get(one.how, one.how), look="wrap"), _seconds(max(one.delay, 0))] if knows else row)
+        rows.append([*row, Cell(HOW.get(one.how, one.how), look="wrap"), _seconds(max(one.delay, 0))] if single_pool else row)
     yield Table(columns, rows, f"jobs that arrived after job {explanation.job} and started before it")
     if len(explanation.overtaken_by) > LISTED:
         yield note(f"The first {LISTED} of {len(explanation.overtaken_by):,}.")

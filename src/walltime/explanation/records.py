@@ -1,16 +1,17 @@
-"""What an explanation is made of: what the job met, what was reserved for it, who overtook it, what let it start, and what would have."""
+"""The parts of an explanation: the state at submission, reservations, overtaking jobs, and alternatives."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
+from walltime.policy import Kind
 from walltime.schedule.schedule import Schedule
 
 HELD_BACK = {
     "nothing": "it started at once",
     "too few": "fewer processors were free than it needs",
-    "order": "enough were free, but nobody overtakes",
+    "order": "enough were free, but no job overtakes",
     "head": "enough were free, but it might have delayed the job at the head of the queue",
     "reservations": "enough were free, but not for as long as it was expected to run, because of reservations",
     "score": "enough were free, but its score was under the threshold of the order of the queue",
@@ -21,7 +22,7 @@ HOW = {
     "in time": "expected to end by the time reserved for the head of the queue",
     "extra": "on processors that the head would not need",
     "hole": "between the reservations of others",
-    "fits": "because they fitted, and nobody has a reservation",
+    "fits": "because they fitted, and no job has a reservation",
     "order": "before it in the order of the queue",
     "policy": "chosen by a policy in plain Python",
 }
@@ -30,7 +31,7 @@ HOW = {
 
 @dataclass(frozen=True)
 class RunningJob:
-    """A job that ran: when it was expected to end at that time, and when it did, s."""
+    """A running job, with its expected end at that time and its real end, s."""
 
     job: int
     procs: int
@@ -40,7 +41,7 @@ class RunningJob:
 
 @dataclass(frozen=True)
 class Reservation:
-    """A reservation of a waiting job: from when (s), and for how many processors."""
+    """A reservation of a waiting job: its start, s, and its processors."""
 
     job: int
     procs: int
@@ -49,10 +50,9 @@ class Reservation:
 
 @dataclass(frozen=True)
 class Cause:
-    """What happened to a job when a reservation changed.
+    """An event of another job that changed a reservation.
 
-    `what`: `ended early`; `overdue`, it should have ended and has not; or `expected longer`, its prediction was corrected. `seconds`: by
-    how much.
+    `what`: `ended early`; `overdue`: it should have ended; or `expected longer`: its prediction was corrected. `seconds`: the difference.
     """
 
     what: str
@@ -62,9 +62,9 @@ class Cause:
 
 @dataclass(frozen=True)
 class Change:
-    """A reservation of the job that was made, or changed, at a `time` (s).
+    """A change of the job's reservation at a `time` (s).
 
-    `what`: `made`, `forward`, `back`, or `given up`. `start`: from when, s; -1 where it was given up.
+    `what`: `made`, `forward`, `back`, or `given up`. `start`: the reserved start, s; -1 if it was given up.
     """
 
     time: int
@@ -77,8 +77,8 @@ class Change:
 class Overtaker:
     """A job that arrived later and started earlier.
 
-    `how`: one of `HOW`. `head`: the job at the head of the queue then. `delay`: by how many seconds this moved back the head's real shadow
-    time, which is when it would have started if nobody else did and all running jobs ended when they do (Tsafrir & Feitelson 2006,
+    `how`: one of `HOW`. `head`: the job at the head of the queue then. `delay`: seconds by which this moved back the head's real shadow
+    time, at which it would have started if no other job did and all running jobs ended at their real ends (Tsafrir & Feitelson 2006,
     section V).
     """
 
@@ -94,11 +94,11 @@ class Overtaker:
 
 @dataclass(frozen=True)
 class Submission:
-    """What the job met.
+    """The state at the job's submission.
 
-    `free`: processors that were free after the scheduling pass, or that the job took if it started at once. `ahead`: jobs that waited ahead
-    of it. `held_back`: one of `HELD_BACK`. `running`: who ran, by expected end. `reserved`: reservations of the others, by time.
-    `extra`: processors that the head of the queue would leave over at its reservation; None where that plays no part.
+    `free`: processors free after the scheduling pass, or taken by the job if it started at once. `ahead`: jobs waiting ahead of it.
+    `held_back`: one of `HELD_BACK`. `running`: running jobs by expected end. `reserved`: reservations of other jobs by time. `extra`: extra
+    processors of the head of the queue at its reservation; None if they do not matter.
     """
 
     free: int
@@ -111,9 +111,9 @@ class Submission:
 
 @dataclass(frozen=True)
 class Alternative:
-    """One thing changed, and when the job starts then: found by simulating the whole workload with it.
+    """A single change and the job's start with it, from a simulation of the whole workload.
 
-    `what`: `request` (s), `procs`, or `policy`. `gain`: how much sooner it starts, s; negative for later.
+    `what`: `request` (s), `procs`, `partition`, or `policy`. `gain`: how much sooner the job starts, s; negative for later.
     """
 
     what: str
@@ -124,10 +124,10 @@ class Alternative:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Explanation:
-    """What is told of any job, on one pool of processors or on a machine of several.
+    """The common part of an explanation, on a single pool or a machine with several.
 
-    `alternatives`: what was tried to let it start sooner; `sooner` are those that do. `sentences`: all of it in words, a paragraph each;
-    printing it shows them.
+    `alternatives`: changes that were tried; `sooner`: those with which the job starts sooner. `sentences`: the explanation in words, which
+    printing shows, a paragraph each.
     """
 
     job: int
@@ -145,16 +145,16 @@ class Explanation:
 
     @property
     def wait(self) -> int:
-        """How long it waited, s."""
+        """Return the job's wait, s."""
         return self.start - self.submit
 
     @property
     def sooner(self) -> tuple[Alternative, ...]:
-        """The alternatives under which it starts sooner."""
+        """Return the alternatives with which the job starts sooner."""
         return tuple(one for one in self.alternatives if one.gain > 0)
 
     def as_dict(self) -> dict[str, Any]:
-        """The explanation, ready for JSON."""
+        """Return the explanation, ready for JSON."""
         values = {one.name: plain(getattr(self, one.name)) for one in fields(self) if one.name != "schedule"}
         return values | {"wait": self.wait, "log": self.schedule.workload.origin.name}
 
@@ -163,12 +163,12 @@ class Explanation:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class NumberExplanation(Explanation):
-    """What happened to one job; jobs are numbers of the log, times s of the simulation.
+class SinglePoolExplanation(Explanation):
+    """The explanation of a job's wait on a single pool; jobs are numbers of the log, times s of the simulation.
 
-    `head_since`: when it became first in the queue, None if it never was while it waited. `reservations`: its first one, and each change.
-    `too_few`, `held`: how long of its wait fewer processors were free than it needs, and how long enough were free, but not for it.
-    `let_in`: the jobs that ended when it started.
+    `head_since`: when it became first in the queue, None if it never did while it waited. `reservations`: its first one, and each change.
+    `too_few`, `held`: the parts of its wait with too few free processors, and with enough that it could not have. `let_in`: the jobs that
+    ended when it started.
     """
 
     believed: int
@@ -182,12 +182,21 @@ class NumberExplanation(Explanation):
 
     @property
     def delayed_by(self) -> tuple[Overtaker, ...]:
-        """Those that overtook it while it was at the head of the queue, and delayed it."""
+        """Return the jobs that overtook and delayed it while it was at the head of the queue."""
         return tuple(one for one in self.overtaken_by if one.head == self.job and one.delay > 0)
 
 
+def common_fields(schedule: Schedule, job: int) -> dict[str, Any]:
+    """Return the fields that explanations on all machines have, for a job's index."""
+    w = schedule.workload
+    columns = {"job": w.job_id, "submit": schedule.submit, "start": schedule.start, "end": schedule.end, "procs": w.procs}
+    columns |= {"requested": w.requested, "runtime": schedule.runtime}
+    values = {name: int(column[job]) for name, column in columns.items()}
+    return values | {"kind": Kind(schedule.kind[job]).name.lower(), "policy": schedule.label, "schedule": schedule}
+
+
 def plain(value: Any) -> Any:
-    """A value of an explanation, ready for JSON."""
+    """Return a value of an explanation, ready for JSON."""
     if is_dataclass(value) and not isinstance(value, type):
         return {one.name: plain(getattr(value, one.name)) for one in fields(value)}
     return [plain(item) for item in value] if isinstance(value, tuple) else value

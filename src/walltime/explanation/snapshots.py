@@ -1,7 +1,7 @@
-"""A simulation run again up to the start of one job, and observed after each of its events.
+"""A simulation run again up to the start of one job, and observed after each event.
 
-The engine that made the schedule runs once more and is stopped after every event from the job's submission on. So it shows what the
-scheduler had before it, under every policy, order of the queue, predictor and rule, and not something worked out afterwards.
+The engine that made the schedule runs again and stops after every event from the job's submission on. So it shows the scheduler's own
+state, under every policy, queue order, predictor and rule.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from walltime.simulation.specification import Scheduler
 class Snapshot:
     """The machine and the queue after an event and the scheduling pass that follows it; jobs are indices, times s.
 
-    `waiting`: in order of arrival. `running`: the expected end of each running job. `lengths`: how long each of the jobs that started
-    now was expected to run while it waited, in the order in which they started. `head`: who comes first of those that wait, -1 for
-    nobody. `extra`: under EASY, the processors that the head will not need when it starts. `reserved`: the reservations that are known.
+    `waiting`: by arrival. `running`: the expected end of each running job. `lengths`: the planned lengths of the jobs that started now, in
+    the order of their starts. `head`: the first waiting job in queue order, -1 for none. `extra`: under EASY, the head's extra processors.
+    `reserved`: the starts of known reservations.
     """
 
     now: int
@@ -37,15 +37,15 @@ class Snapshot:
     extra: int | None = None
     reserved: dict[int, int] = field(default_factory=dict)
     length: int = 0
-    """What is planned with for the job itself."""
+    """The planned length of the explained job."""
     ahead: int | None = None
-    """Jobs that come before it in the queue; None once it has started."""
+    """Jobs ahead of it in the queue; None once it has started."""
 
 
 def snapshots(schedule: Schedule, job: int) -> Iterator[Snapshot]:
-    """What there was after each event from the submission of the job (an index) until its start, the last.
+    """Yield the state after each event from the submission of the job (an index) to its start.
 
-    Raises EngineError if it starts at another time than in the schedule, which then is not the one that this scheduler makes.
+    Raises EngineError if it starts at another time than in the schedule, which this scheduler then does not make.
     """
     for snapshot in snapshots_by("auto", schedule, job):
         started = job in snapshot.lengths
@@ -56,13 +56,13 @@ def snapshots(schedule: Schedule, job: int) -> Iterator[Snapshot]:
             return
     number = schedule.workload.job_id[job]
     raise EngineError(
-        f"simulated again, job {number} does not start at {schedule.start[job]} s as in the schedule; simulate the whole anew",
+        f"simulated again, job {number} does not start at {schedule.start[job]} s as in the schedule; simulate the whole log again",
         "other_schedule",
     )
 
 
 def snapshots_by(wanted: str, schedule: Schedule, job: int) -> Iterator[Snapshot]:
-    """The same by the engine that is wanted, and without a look at when the job starts in the schedule."""
+    """Yield the same from an engine by name, without a check of the job's start."""
     scheduler = Scheduler.of_schedule(schedule)
     problem = replace(run_of(schedule.workload, scheduler, dialect=schedule.dialect, overrun=schedule.overrun).problem, logged=True)
     engine: Any = new_engine(problem, wanted)
@@ -75,7 +75,7 @@ def snapshots_by(wanted: str, schedule: Schedule, job: int) -> Iterator[Snapshot
         if job not in waiting and job not in seen.started:
             continue
         in_order = waiting
-        if order != FCFS:  # ties: by arrival
+        if order != FCFS:  # ties by arrival
             in_order = sorted(waiting, key=lambda one: -scores.of(one, order, now, int(length[one]), int(submit[one])))
         yield Snapshot(
             now=now,

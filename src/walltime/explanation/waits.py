@@ -1,31 +1,43 @@
-"""Why a job waited."""
+"""Why a job waited: the explanation on a single pool, gathered from one event to the next while the simulation is observed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from walltime.errors import WorkloadError
 from walltime.explanation.alternatives import alternatives
-from walltime.explanation.number import number_explanation
 from walltime.explanation.pools import MachineExplanation, machine_explanation
-from walltime.explanation.records import NumberExplanation
+from walltime.explanation.records import (
+    Alternative,
+    Cause,
+    Change,
+    Overtaker,
+    Reservation,
+    RunningJob,
+    SinglePoolExplanation,
+    Submission,
+    common_fields,
+)
 from walltime.explanation.sentences import sentences
+from walltime.explanation.snapshots import Snapshot, snapshots
+from walltime.policy import Kind
+from walltime.policy.easy import find_shadow
 from walltime.schedule.schedule import Schedule
 from walltime.wording import shown
 
 
 def explain(
     schedule: Schedule, job: int, *, sooner: bool = True, progress: Callable[[int], None] | None = None
-) -> NumberExplanation | MachineExplanation:
-    """Why the job with this number started when it did: printed in plain sentences, with `as_dict()` and as fields in numbers.
+) -> SinglePoolExplanation | MachineExplanation:
+    """Explain why the job with this number started when it did, in plain sentences, with `as_dict()` and as fields.
 
-    The simulation runs again up to the job's start, so what is told is what the scheduler saw. `sooner`: also try what would have let
-    the job start sooner, some twenty whole simulations; `progress` is called now and then with how many of them are done. On a machine of
-    several pools the explanation is found from the schedule, and is a `walltime.explanation.MachineExplanation`. Raises WorkloadError for
-    a job that is not there, and EngineError where the scheduler does not give this schedule again.
+    The simulation runs again up to the job's start, so the explanation shows the scheduler's own view. `sooner`: also try changes that may
+    let the job start sooner, about twenty whole simulations; `progress` is called from time to time with the number done. On a machine with
+    several pools the explanation follows from the schedule, and is a `walltime.explanation.MachineExplanation`. Raises WorkloadError for an
+    unknown job, and EngineError if the scheduler does not make this schedule again.
 
     >>> from walltime import Easy, Workload, simulate
     >>> jobs = Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 5], procs=[3, 4, 1], machine_procs=4)
@@ -37,12 +49,12 @@ def explain(
     if schedule.placement is not None:
         return machine_explanation(schedule, index, sooner, progress)
     tried = alternatives(schedule, index, progress) if sooner and schedule.start[index] > schedule.submit[index] else ()
-    why = number_explanation(schedule, index, tried)
+    why = _single_pool_explanation(schedule, index, tried)
     return replace(why, sentences=tuple(sentences(why)))
 
 
 def index_of(schedule: Schedule, job: int) -> int:
-    """Where a job number stands in order of arrival; raises WorkloadError where there is none, saying which there are."""
+    """Return the index of a job number in order of arrival; raise WorkloadError for an unknown one."""
     ids = schedule.workload.job_id
     places = np.flatnonzero(ids == job) if isinstance(job, int | np.integer) and not isinstance(job, bool) else ids[:0]
     if len(places):
@@ -54,3 +66,161 @@ def index_of(schedule: Schedule, job: int) -> int:
     raise WorkloadError(
         f"{name} has no job {shown(job)}; its {len(ids):,} jobs have numbers from {ids.min()} to {ids.max()}{dropped}", "unknown_job"
     )
+
+
+def _single_pool_explanation(schedule: Schedule, job: int, tried: Iterable[Alternative]) -> SinglePoolExplanation:
+    """Return the explanation of a job's wait, by its index; raise EngineError if the schedule cannot be made again."""
+    observer = _Observer(schedule, job)
+    for snapshot in snapshots(schedule, job):
+        observer.add(snapshot)
+    assert observer.submission is not None, "the last snapshot is its start"
+    return SinglePoolExplanation(
+        **common_fields(schedule, job),
+        believed=observer.believed,
+        submission=observer.submission,
+        head_since=observer.head_since,
+        reservations=tuple(observer.changes),
+        overtaken_by=tuple(observer.overtakers),
+        too_few=observer.too_few,
+        held=observer.held,
+        let_in=observer.let_in,
+        alternatives=tuple(tried),
+    )
+
+
+class _Observer:
+    """What is observed of one job's wait, from one event to the next."""
+
+    def __init__(self, schedule: Schedule, job: int):
+        self.schedule, self.job = schedule, job
+        self.w, self.policy = schedule.workload, schedule.policy
+        self.procs = int(self.w.procs[job])
+        self.submission: Submission | None = None
+        self.head_since: int | None = None
+        self.believed = 0
+        self.changes: list[Change] = []
+        self.overtakers: list[Overtaker] = []
+        self.too_few = self.held = 0
+        self.let_in: tuple[RunningJob, ...] = ()
+        self._before: Snapshot | None = None
+
+    def add(self, snapshot: Snapshot) -> None:
+        """Observe the state after one more event."""
+        before = self._before
+        self.believed = snapshot.length
+        waits = self.job in snapshot.waiting
+        if before is None:
+            self.submission = self._submission(snapshot)
+        else:
+            span = snapshot.now - before.now
+            enough = before.free >= self.procs
+            self.held += span * enough
+            self.too_few += span * (not enough)
+        if waits:
+            self._follow_reservation(before, snapshot)
+            self._follow_overtakers(snapshot)
+            if snapshot.head == self.job and self.head_since is None:
+                self.head_since = snapshot.now
+        elif before is not None:
+            self.let_in = tuple(self._ran(one, before.running[one]) for one in before.running if one not in snapshot.running)
+        self._before = snapshot
+
+    # -------------------------------------------------------------- at its submission
+
+    def _submission(self, snapshot: Snapshot) -> Submission:
+        waits = self.job in snapshot.waiting
+        others = [(start, one) for one, start in snapshot.reserved.items() if one != self.job]
+        running = [self._ran(one, end) for one, end in snapshot.running.items() if one != self.job]
+        return Submission(
+            free=snapshot.free + (0 if waits else self.procs),
+            ahead=snapshot.ahead or 0,
+            held_back=self._held_back(snapshot) if waits else "nothing",
+            running=tuple(sorted(running, key=lambda one: (one.expected_end, one.job))),
+            reserved=tuple(Reservation(self._id(one), int(self.w.procs[one]), start) for start, one in sorted(others)),
+            extra=snapshot.extra if snapshot.head != self.job else None,
+        )
+
+    def _held_back(self, snapshot: Snapshot) -> str:
+        if snapshot.free < self.procs:
+            return "too few"
+        if not self.policy.backfills:
+            return "order"
+        match self.policy.reservations.of:
+            case "unknown":
+                return "policy"
+            case "nobody":
+                return "score"
+            case "some" | "all":
+                return "reservations"
+        delays = snapshot.now + snapshot.length > snapshot.reserved[snapshot.head] and self.procs > (snapshot.extra or 0)
+        return "head" if delays else "score"
+
+    # -------------------------------------------------------------- its reservation
+
+    def _follow_reservation(self, before: Snapshot | None, snapshot: Snapshot) -> None:
+        """Note a change of its reservation."""
+        old = None if before is None else before.reserved.get(self.job)
+        new = snapshot.reserved.get(self.job)
+        if new == old:
+            return
+        if new is None:
+            self.changes.append(Change(snapshot.now, "given up", -1))
+        elif old is None or before is None:
+            self.changes.append(Change(snapshot.now, "made", new))
+        elif new < old:
+            self.changes.append(Change(snapshot.now, "forward", new, tuple(self._ended_early(before, snapshot))))
+        else:
+            self.changes.append(Change(snapshot.now, "back", new, tuple(self._outlived(before, snapshot))))
+
+    def _ended_early(self, before: Snapshot, snapshot: Snapshot) -> Iterator[Cause]:
+        """Yield the jobs that ended earlier than expected, which can move a reservation forward."""
+        for one, expected in before.running.items():
+            if one not in snapshot.running and expected > snapshot.now:
+                yield Cause("ended early", self._id(one), expected - snapshot.now)
+
+    def _outlived(self, before: Snapshot, snapshot: Snapshot) -> Iterator[Cause]:
+        """Yield the jobs that run longer than expected, which can move a reservation back."""
+        for one, expected in snapshot.running.items():
+            if expected <= snapshot.now:
+                yield Cause("overdue", self._id(one), snapshot.now - expected)
+            elif expected > before.running.get(one, expected):
+                yield Cause("expected longer", self._id(one), expected - before.running[one])
+
+    # -------------------------------------------------------------- overtaking jobs
+
+    def _follow_overtakers(self, snapshot: Snapshot) -> None:
+        """Note the jobs that arrived later and start now, and how much they delay the job at the head of the queue."""
+        submit, start, end = self.schedule.submit, self.schedule.start, self.schedule.end
+        here, head = (submit[self.job], self.job), snapshot.head
+        later = {one for one in snapshot.lengths if (submit[one], one) > here and start[one] < start[self.job]}
+        if not later:
+            return
+        free = snapshot.free + sum(int(self.w.procs[one]) for one in snapshot.lengths)
+        running = [(int(end[one]), int(self.w.procs[one])) for one in snapshot.running if one not in snapshot.lengths]
+        wanted = int(self.w.procs[head])
+        for one, length in snapshot.lengths.items():
+            procs = int(self.w.procs[one])
+            before = find_shadow(running, free, wanted, snapshot.now)[0]
+            free -= procs
+            running.append((int(end[one]), procs))
+            if one in later:
+                delay = find_shadow(running, free, wanted, snapshot.now)[0] - before
+                times = (snapshot.now, length, int(self.schedule.runtime[one]))
+                self.overtakers.append(Overtaker(self._id(one), procs, *times, self._how(snapshot, one, length), self._id(head), delay))
+
+    def _how(self, snapshot: Snapshot, job: int, length: int) -> str:
+        """Return how a job could overtake, one of `HOW`."""
+        reserved = self.policy.reservations.of
+        if reserved == "unknown":
+            return "policy"
+        if self.schedule.kind[job] != Kind.BACKFILLED:
+            return "order"
+        if reserved == "head":
+            return "in time" if snapshot.now + length <= snapshot.reserved[snapshot.head] else "extra"
+        return "fits" if reserved == "nobody" else "hole"
+
+    def _ran(self, job: int, expected: int) -> RunningJob:
+        return RunningJob(self._id(job), int(self.w.procs[job]), expected, int(self.schedule.end[job]))
+
+    def _id(self, job: int) -> int:
+        return int(self.w.job_id[job])

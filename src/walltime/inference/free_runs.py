@@ -8,7 +8,7 @@ import numpy as np
 
 from walltime.inference.inference import FreeRun
 from walltime.machine import Machine
-from walltime.metrics.agreement import NEAR, agreement
+from walltime.metrics.recorded import NEAR, agreement
 from walltime.metrics.weekly_interval import LogWeeks
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.run import simulate

@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from walltime.auditor.decisions import STEPS, Decisions, RecordedJobs
+from walltime.auditor.decisions import STEPS, Decisions, RecordedJobs, encode_policy
 from walltime.auditor.passes import state as s
-from walltime.auditor.policy_numbers import encode_policy
 from walltime.errors import PolicyError, WorkloadError
 from walltime.inference.one_step_pass import ASKED, BY_CLOCK, BY_OUTAGE, FREE_TO_START, WINDOW, SiteAnswers, ask_along
 from walltime.machine import NO_OVERHEAD, Overhead

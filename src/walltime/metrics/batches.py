@@ -1,4 +1,4 @@
-"""The mean of one long run with a confidence interval: batches of neighbours, merged until they hardly resemble each other."""
+"""The mean of one long run with a confidence interval, by batches of neighbours that hardly correlate."""
 
 from __future__ import annotations
 
@@ -13,28 +13,27 @@ from walltime.metrics.series import neighbour_correlation, series_interval
 Array = np.ndarray
 
 PRECISE, WIDE, SATURATED, TOO_SHORT = "precise", "wide", "saturated", "too short"
-LEAST = 10
-"""Batches at least that an interval is made of."""
+FEWEST_BATCHES = 10
+"""Fewest batches for an interval."""
 MOST_BATCHES = 30
-"""And at most: more would make it hardly narrower, and neighbours more alike."""
-TIMES = 10
-"""A batch is at least so many times as long as values resemble each other: neighbours then correlate by about 0.05."""
-BUSY = 16_000
-"""Jobs that a run needs for an interval where the machine is never busy; more where it is (`jobs_needed`)."""
+"""Most batches for an interval: more would hardly make it narrower, and neighbours more alike."""
+CORRELATION_TIMES = 10
+"""Length of a batch in autocorrelation times; neighbours then correlate by about 0.05."""
+FEWEST_JOBS = 16_000
+"""Jobs needed for an interval on a machine that is never busy; a busy one needs more (`jobs_needed`)."""
 PIECES = 1000
-"""The correlation is measured on the means of about so many pieces of the run."""
+"""The autocorrelation is measured on the means of about this many pieces of the run."""
 
 
 @dataclass(frozen=True)
 class BatchMeans:
-    """The mean of one long run, and how far it is from that of a run without end.
+    """The mean of one long run, with the interval of the mean of an infinite run.
 
-    `mean`: of all values after the warm-up, `whole`: with the warm-up. `interval`: of `mean`; None where there is none, which `verdict`
-    and `reason` explain. `batches`, each of `batch` values, merged of those that were asked for; `correlation`: between neighbouring ones,
-    and `correlation_asked` between neighbouring ones of those that were asked for (not a number where there are fewer than three).
-    `alike`: over how many values neighbours resemble each other (integrated autocorrelation time). `needed`: so many values would do.
-
-    `verdict`: `precise`, `wide` (the half-width is not below 5 % of the mean), `saturated` or `too short`.
+    `mean`: of all values after the warm-up, `whole`: with the warm-up. `interval`: of `mean`; None without one, as `verdict` and `reason`
+    explain. `batches`: number of merged batches, each of `batch` values; `correlation`: between neighbouring ones, and `correlation_asked`
+    between neighbouring batches of the requested length (nan for fewer than three). `alike`: the integrated autocorrelation time, in
+    values. `needed`: number of values that would suffice. `verdict`: `precise`, `wide` (the half-width is not below 5 % of the mean),
+    `saturated` or `too short`.
     """
 
     mean: float
@@ -48,22 +47,22 @@ class BatchMeans:
     needed: int
     verdict: str
     busy: bool = False
-    """whether `needed` is so many for how busy the machine is"""
+    """whether `needed` follows from the utilization of the machine"""
 
     @property
     def reason(self) -> str:
-        """Why there is no interval; empty where there is one."""
+        """Return why there is no interval; empty if there is one."""
         if self.interval is not None:
             return ""
         if self.verdict == SATURATED:
             return "saturated: the mean exceeds the limit and its values have no steady state"
         if self.busy:
-            return f"too short: on a machine as busy as this an interval needs about {self.needed:,} jobs"
+            return f"too short: on a machine as busy as this, an interval needs about {self.needed:,} jobs"
         return f"too short: neighbours are alike over about {self.alike:,.0f} jobs, so an interval needs about {self.needed:,} jobs"
 
     @property
     def contradiction(self) -> str:
-        """What to say where the mean of the whole run, with the warm-up, is outside the interval; empty where it is not."""
+        """Return a warning if the mean of the whole run, with the warm-up, is outside the interval; else an empty text."""
         if self.interval is None or self.interval.low <= self.whole <= self.interval.high:
             return ""
         return (
@@ -85,18 +84,17 @@ def batch_means(
     """Steady-state mean with a confidence interval, from values in order of termination.
 
     `values`: float64 or int64, one per job, such as response times in seconds. The first `discard` batches are discarded as warm-up.
-    Batches are merged until each is ten times as long as neighbouring values resemble each other, so that their means are as good as
-    independent, and not more than 30 remain; the interval is `walltime.metrics.series_interval` of them, over five blocks of batches, as
-    how far values resemble each other is itself not known well. Where fewer than ten would remain, the run is too short, and there is no
-    interval: one that is made all the same holds far less than it says. There is none either where the run is
-    `saturated`: the lower end of the interval exceeds `saturation`, or, where it is too short for one, that over five batches, if ten or
-    more were asked for. `least`: values that a run needs whatever they show, as a short one may lack the long queue that others have
-    (`jobs_needed`). The lower end of positive values is not below 0. Raises WorkloadError if fewer than two batches remain.
+    Batches are merged until each is ten autocorrelation times long, so that their means are nearly independent, and at most 30 remain; the
+    interval is `walltime.metrics.series_interval` of them, over five blocks of batches, as the autocorrelation time is itself uncertain. A
+    run of fewer than ten such batches is too short and has no interval, because its coverage would be far below its nominal level. A
+    `saturated` run has none either: the lower end of its interval exceeds `saturation`, or, if it is too short for one, of the interval
+    over five batches, if ten or more were requested. `least`: fewest values for an interval, as a short run may lack the long queue that
+    others have (`jobs_needed`). The lower end for positive values is not below 0. Raises WorkloadError if fewer than two batches remain.
 
-    Source: batches as in mualem01, section 3.1, whose own rules for when to stop are in `walltime.papers.mualem01.models`; the integrated
+    Source: batches as in mualem01, section 3.1, whose stopping rules are in `walltime.papers.mualem01.models`; the integrated
     autocorrelation time with the window of Sokal, in: Functional Integration, 1997, section 3 (up to five times the estimate). That a run
-    of a hundred such times is long enough is ours, by experiment with the waits of a single server (M/M/1); the experiments of
-    `validation/coverage_selection.py` are with other streams.
+    of a hundred such times is long enough is ours, from experiments with the waits of a single server (M/M/1); the experiments of
+    `validation/coverage_selection.py` use other streams.
 
     >>> result = batch_means(np.tile([1.0, 3.0], 50_000), batch=1000)
     >>> result.mean, result.batches, result.verdict
@@ -113,11 +111,11 @@ def batch_means(
         raise WorkloadError(f"{got}; batch means need {discard + 2} with the warm-up", "too_few_jobs")
     used = values[discard * batch :]
     alike = correlated_values(used)
-    asked = _means(used, batch, count)
-    length = max(1, int(np.ceil(max(TIMES * alike, len(used) / MOST_BATCHES) / batch - 1e-9))) * batch
-    long_enough = len(used) // length >= LEAST and len(values) >= least
-    if len(used) // length < LEAST:
-        length = max(1, count // LEAST) * batch
+    requested = _means(used, batch, count)
+    length = max(1, int(np.ceil(max(CORRELATION_TIMES * alike, len(used) / MOST_BATCHES) / batch - 1e-9))) * batch
+    long_enough = len(used) // length >= FEWEST_BATCHES and len(values) >= least
+    if len(used) // length < FEWEST_BATCHES:
+        length = max(1, count // FEWEST_BATCHES) * batch
     means = _means(used, length, len(used) // length)
     interval = series_interval(means, confidence) if long_enough else None
     if interval is not None:
@@ -126,9 +124,9 @@ def batch_means(
         low = max(interval.low, 0.0) if values.min() >= 0 else interval.low
         interval = None if verdict == SATURATED else Interval(interval.mean, low, interval.high, what)
     else:
-        few = _means(used, count // 5 * batch, 5) if count >= LEAST else None
+        few = _means(used, count // 5 * batch, 5) if count >= FEWEST_BATCHES else None
         verdict = SATURATED if few is not None and mean_interval(few, confidence).low > saturation else TOO_SHORT
-    by_correlation = int(np.ceil(LEAST * max(TIMES * alike, batch) / 1000)) * 1000 + discard * batch
+    by_correlation = int(np.ceil(FEWEST_BATCHES * max(CORRELATION_TIMES * alike, batch) / 1000)) * 1000 + discard * batch
     return BatchMeans(
         mean=float(used.mean()) if interval is None else interval.mean,
         whole=float(values.mean()),
@@ -136,7 +134,7 @@ def batch_means(
         batches=len(means),
         batch=length,
         correlation=neighbour_correlation(means),
-        correlation_asked=neighbour_correlation(asked),
+        correlation_asked=neighbour_correlation(requested),
         alike=alike,
         needed=max(by_correlation, least),
         verdict=verdict,
@@ -145,21 +143,21 @@ def batch_means(
 
 
 def jobs_needed(utilization: float) -> int:
-    """Jobs that one run needs for an interval of its mean response, where so large a share of the machine is busy.
+    """Return the number of jobs that one run needs for an interval of its mean response, at this utilization.
 
-    How long queues last, and so how many jobs it takes to see them, grows as 1 / (1 - utilization)^2. Source: Whitt, Management Science 35
-    (1989), section 3; the factor is ours, by experiment with the Lublin'99 model under EASY.
+    The duration of queues, and with it the number of jobs, grows as 1 / (1 - utilization)^2. Source: Whitt, Management Science 35 (1989),
+    section 3; the factor is ours, from experiments with the Lublin'99 model under EASY.
 
     >>> jobs_needed(0.5), jobs_needed(0.8)
     (64000, 400000)
     """
-    return round(BUSY / max(1 - utilization, 0.02) ** 2 / 1000) * 1000
+    return round(FEWEST_JOBS / max(1 - utilization, 0.02) ** 2 / 1000) * 1000
 
 
 def correlated_values(values: Array) -> float:
-    """Over how many values neighbours resemble each other: the integrated autocorrelation time, at least that of a piece.
+    """Return the integrated autocorrelation time T, in values: a mean of n values varies like a mean of n / T independent ones.
 
-    A mean of n values varies as that of n over so many independent ones. `values`: float64, in order of time.
+    `values`: float64, in order of time. It is measured on pieces, so it is at least the length of one.
 
     >>> correlated_values(np.tile([1.0, 3.0], 100))
     1.0
@@ -179,5 +177,5 @@ def correlated_values(values: Array) -> float:
 
 
 def _means(values: Array, length: int, count: int) -> Array:
-    """The means of `count` stretches of `length` values; the rest is left out."""
+    """Return the means of the first `count` stretches of `length` values."""
     return np.asarray(values[: count * length].reshape(count, length).mean(axis=1))

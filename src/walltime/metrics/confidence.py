@@ -1,4 +1,4 @@
-"""How far a mean can be trusted: bands over replications, paired differences, bootstrap, relative spread."""
+"""Intervals of means: bands over replications, paired differences, bootstrap, relative spread."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from walltime.wording import shown_change
 Array = np.ndarray
 
 FEW_RUNS = 20
-"""Of fewer runs the smallest and the largest are shown, as percentiles of so few hold much less than they say."""
+"""Fewer runs are shown by their smallest and largest value, as percentiles of few runs contain far less than their nominal share."""
 
 
 @dataclass(frozen=True)
@@ -28,16 +28,16 @@ class Interval:
 
     @classmethod
     def around(cls, mean: float, half: float, what: str) -> Interval:
-        """The interval from so far below the mean to as far above it."""
+        """Return a symmetric interval around the mean."""
         return cls(mean, mean - half, mean + half, what)
 
     @property
     def half_width(self) -> float:
-        """Half the width of the interval."""
+        """Return half the width of the interval."""
         return (self.high - self.low) / 2
 
     def as_change(self, scope: str, count: str) -> str:
-        """A change in percent with its interval, what that is of, and how many values there were.
+        """Describe a change in percent with its interval, its scope, and the number of values.
 
         >>> Interval(-12.3, -20.0, -4.0, "").as_change("such weeks", "9 weeks")
         '-12 % (90 % interval of such weeks: -20 % to -4 %; 9 weeks)'
@@ -47,41 +47,37 @@ class Interval:
 
 
 def mean_interval(values: Array, confidence: float = 0.90) -> Interval:
-    """Confidence interval of the mean of independent values, by Student's t.
-
-    `values`: float64, at least 2. Raises WorkloadError for fewer.
-    """
+    """Return the confidence interval of the mean of independent values, by Student's t; raise WorkloadError for fewer than 2."""
     values = np.asarray(values, np.float64)
     if len(values) < 2:
-        raise WorkloadError("a confidence interval needs at least 2 independent values", "too_few_values")
+        raise WorkloadError(f"a confidence interval needs at least 2 independent values, not {len(values)}", "too_few_values")
     mean = float(values.mean())
     half = student_t(0.5 + confidence / 2, len(values) - 1) * float(values.std(ddof=1)) / math.sqrt(len(values))
     return Interval.around(mean, half, f"{100 * confidence:g} % confidence interval of the mean")
 
 
 def prediction_interval(values: Array, confidence: float = 0.90) -> Interval:
-    """Interval around the mean of independent runs in which a further one would lie, by Student's t.
+    """Return the interval around the mean of independent runs in which one further run would lie, by Student's t.
 
-    `values`: float64, at least 2. The interval is wider than that of the mean by the root of one more than their number, and asks less of a
-    few runs: where a rare one is far away from all others, the mean over all is that of runs that the few may lack, but a further one is
-    seldom rare. Raises WorkloadError for fewer than 2 values.
+    `values`: float64, at least 2; WorkloadError for fewer. The interval is sqrt(n + 1) times as wide as the interval of the mean. It is
+    more reliable for few runs: a rare outlier that they lack moves the mean over all runs, but one further run is seldom an outlier.
     Source: Hahn, J. Am. Stat. Assoc. 64 (1969).
 
     >>> found = prediction_interval(np.array([1.0, 2.0, 3.0]))
     >>> found.mean, round(found.half_width, 3)
     (2.0, 3.372)
     """
-    of_mean = mean_interval(values, confidence)
-    half = of_mean.half_width * math.sqrt(len(values) + 1)
-    return Interval.around(of_mean.mean, half, f"{100 * confidence:g} % interval of one further run")
+    interval = mean_interval(values, confidence)
+    half = interval.half_width * math.sqrt(len(values) + 1)
+    return Interval.around(interval.mean, half, f"{100 * confidence:g} % interval of one further run")
 
 
 def percentile_band(values: Array, low: float = 5, high: float = 95) -> Interval:
-    """Mean of the results of replications, and the band between two of their percentiles, of these replications alone.
+    """Return the mean of replications, and the band between two percentiles of these replications alone.
 
-    It is no confidence interval of the mean, though tsafrir06 calls it one, and says little of further replications: of those, 63 % lie
-    between the 5th and the 95th percentile of 5, 84 % between those of 25. `range_of_runs` is of a further one.
-    Source: tsafrir06, section III. Raises WorkloadError without any replication.
+    It is not a confidence interval of the mean, although tsafrir06 calls it one, and describes further replications badly: 63 % of them lie
+    between the 5th and the 95th percentile of 5, and 84 % for 25; for these, use `range_of_runs`. Raises WorkloadError without values.
+    Source: tsafrir06, section III.
 
     >>> band = percentile_band(np.arange(101))
     >>> band.mean, band.low, band.high
@@ -95,12 +91,12 @@ def percentile_band(values: Array, low: float = 5, high: float = 95) -> Interval
 
 
 def range_of_runs(values: Array) -> Interval:
-    """Mean of runs that differ by their seeds, and the range in which a further one would lie.
+    """Return the mean of runs with different seeds, and the range in which one further run would lie.
 
-    The smallest to the largest of fewer than 20 runs, which holds a further one with a probability of (n - 1) / (n + 1), as `what` says;
-    from 20 on the 5th to the 95th percentile, taken so that it is 90 %. `values`: float64. Raises WorkloadError without any.
-    Source: order statistics of n independent values divide a further one's probability into n + 1 equal parts (Wilks, Ann. Math. Statist.
-    12, 1941); percentiles by Weibull's rule, p (n + 1).
+    For fewer than 20 runs the range is from the smallest to the largest, which contains a further one with probability (n - 1) / (n + 1),
+    as in `what`; from 20 on, from the 5th to the 95th percentile, with 90 %. `values`: float64. Raises WorkloadError without values.
+    Source: order statistics of n independent values divide the probability of a further one into n + 1 equal parts (Wilks, Ann. Math.
+    Statist. 12, 1941); percentiles by Weibull's rule, p (n + 1).
 
     >>> range_of_runs(np.arange(5.0)).what, range_of_runs(np.arange(19, 70)).low
     ('smallest to largest of 5 runs; a further one lies between with 67 %', 20.6)
@@ -114,13 +110,13 @@ def range_of_runs(values: Array) -> Interval:
 
 
 def ends_of_runs(values: Array) -> tuple[Array, Array]:
-    """The ends of `range_of_runs`; `values`: float64, shape (runs, ...); the ends have the shape of a run."""
+    """Return the ends of `range_of_runs`, with the shape of a run; `values`: float64, shape (runs, ...)."""
     low, high = np.percentile(values, [0, 100] if len(values) < FEW_RUNS else [5, 95], axis=0, method="weibull")
     return low, high
 
 
 def range_meaning(runs: int) -> str:
-    """What the range of so many runs is, and how often a further one lies in it.
+    """Describe the range of a number of runs, and how often a further one lies in it.
 
     >>> range_meaning(1), range_meaning(25)
     ('the only run', '5th to 95th percentile of 25 runs; a further one lies between with 90 %')
@@ -132,9 +128,9 @@ def range_meaning(runs: int) -> str:
 
 
 def paired_difference(values: Array, baseline: Array, confidence: float = 0.90) -> Interval:
-    """Confidence interval of the mean difference between two sets of replications with the same seeds.
+    """Return the confidence interval of the mean difference between replications with the same seeds.
 
-    Raises WorkloadError if the sets differ in length or have fewer than 2 values.
+    Raises WorkloadError if the arrays differ in length or have fewer than 2 values.
     """
     if len(values) != len(baseline):
         raise WorkloadError(f"{len(values)} and {len(baseline)} replications cannot be paired", "different_lengths")
@@ -151,19 +147,15 @@ def bootstrap(
     confidence: float = 0.90,
     seed: int = 0,
 ) -> Interval:
-    """Percentile interval of a statistic from resampling whole groups of jobs (users or weeks) with replacement.
+    """Return the percentile interval of a statistic, by resampling whole groups of jobs (users or weeks) with replacement.
 
-    `values`: float64, one per job; `groups`: one label per job. Jobs of one group are dependent, so they must not be resampled
-    individually.
+    `values`: float64, one per job; `groups`: one label per job. Jobs of one group are dependent, so they must not be resampled singly.
+    Raises WorkloadError without values or samples, or if the number of groups differs from the number of values.
     Source: Efron, Ann. Statist. 7 (1979); resampling by groups is ours.
-
-    Raises WorkloadError without any value, for groups that are not one per value, and without any sample.
     """
     if not len(values) or len(values) != len(groups) or samples < 1:
-        needs = "1 value or more, a group for each, and 1 sample or more"
-        raise WorkloadError(
-            f"the bootstrap needs {needs}, not {len(values)} values, {len(groups)} groups and {samples} samples", "too_few_values"
-        )
+        given = f"{len(values)} values, {len(groups)} groups and {samples} samples"
+        raise WorkloadError(f"the bootstrap needs at least 1 value, a group for each, and at least 1 sample, not {given}", "too_few_values")
     order = np.argsort(groups, kind="stable")
     _, first = np.unique(np.asarray(groups)[order], return_index=True)
     parts = np.split(np.asarray(values, np.float64)[order], first[1:])
@@ -175,9 +167,7 @@ def bootstrap(
 
 
 def relative_spread(values: Array) -> float:
-    """Standard deviation over mean of replications that should agree: how chaotic a result is.
-
-    Not a number for a single one; raises WorkloadError without any.
+    """Return standard deviation over mean of replications; nan for a single one; raise WorkloadError without values.
 
     >>> relative_spread(np.array([1.0, 1.0, 1.0]))
     0.0
@@ -195,7 +185,7 @@ def student_t(probability: float, degrees: int) -> float:
     >>> round(student_t(0.95, 9), 4), round(student_t(0.95, 99), 4)
     (1.8331, 1.6604)
     """
-    from scipy.special import stdtrit  # only those who need an interval wait for it
+    from scipy.special import stdtrit  # loaded only for intervals, as it takes time
 
     if not 0.5 <= probability < 1 or degrees < 1:
         raise ValueError(f"the quantile must be from 0.5 to below 1 and the degrees of freedom at least 1, not {probability}, {degrees}")

@@ -1,4 +1,4 @@
-"""The dynamics of backfilling: which jobs it delayed, and how close the order of starts came to shortest job first."""
+"""The dynamics of backfilling: the jobs that it delays, and how close the order of starts comes to shortest job first."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Array = np.ndarray
 class Dynamics:
     """One entry per job of a schedule, in the workload's order of arrival.
 
-    `wild`: bool, whether backfilling the job moved the real shadow of the head to a later time. The real shadow is the time at
-    which the head would start if no other job started first, given the real ends of the running jobs. `suffered`: int64, the
-    number of wild backfills while the job was the head with the reservation. `delay`: int64 seconds by which a job that
-    suffered any started after its first real shadow, the one before the first backfill while it was the head; 0 for the others.
-    Both exist only under EASY. `shortest`: bool, whether no waiting job had a shorter runtime when this one was chosen;
-    `alone`: bool, whether no other job was waiting then. `sequence`: int64, the positions of the jobs in the order of starts.
+    `wild`: bool, whether backfilling the job moved the real shadow of the head to a later time. The real shadow is the time at which the
+    head would start if no other job started first, given the real ends of the running jobs. `suffered`: int64, the number of wild backfills
+    while the job was the head with the reservation. `delay`: int64 s from its first real shadow, before the first backfill while it was the
+    head, to its start, for jobs that suffered; 0 for others. Both exist only under EASY. `shortest`: bool, whether no waiting job had a
+    shorter runtime when this one was chosen; `alone`: bool, whether no other job was waiting then. `sequence`: int64, the positions of the
+    jobs in the order of starts.
 
     Source: tsafrir06, sections V and VI; that jobs alone in the queue count as shortest is an interpretation.
     """
@@ -55,7 +55,7 @@ class DynamicsSummary(Averages):
 
 
 def summarize_dynamics(dynamics: Dynamics, runtime: Array, measured: Array) -> DynamicsSummary:
-    """Averages over the measured jobs.
+    """Return averages over the measured jobs.
 
     `runtime`: int64 seconds, as simulated, `measured`: bool; each of shape (jobs,), in order of arrival.
     Source: tsafrir06, Figs. 7 to 9.

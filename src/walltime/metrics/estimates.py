@@ -1,15 +1,15 @@
-"""Metrics of estimates: the fraction used, their accuracy, and which values users choose."""
+"""Metrics of estimates: the fraction used, their accuracy, and the values that users choose."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from walltime.errors import WorkloadError
-from walltime.metrics.jobs import accuracy
+from walltime.metrics.jobs import accuracy, mean
 from walltime.metrics.summary import Averages
 
 Array = np.ndarray
@@ -21,9 +21,9 @@ FAILED = 0
 SHORT, FEW_HOURS = 90, 7200
 """Limits of two rows of mualem01, Table 2: runtimes under 90 s, and estimates of at most 2 h."""
 FULL, TENTH = 0.99, 0.1
-"""Shares of the estimate from which all of it counts as used, and under which hardly any."""
+"""Share of the estimate from which it counts as fully used, and share below which hardly any of it is used."""
 YEAR = 365 * 86_400
-"""Requests from this many seconds on are what readers of logs make of no limit."""
+"""Requests of at least this many seconds represent no limit in the readers of logs."""
 MINUTE = 60
 USES = (
     ("ran less than a minute", 0.0),
@@ -32,13 +32,13 @@ USES = (
     ("used 50 to 99 %", FULL),
     ("reached the limit: 99 % or more", np.inf),
 )
-"""How jobs end: the first is by runtime, the others go up to a share of the request."""
+"""Classes of jobs by use: the first by runtime, the others up to a share of the request."""
 
 
 def estimate_use(runtime: Array, requested: Array) -> Array:
-    """Percentage of its estimate that each job used, `floor(100 r / e)`.
+    """Return the percentage of its estimate that each job used, `floor(100 r / e)`, int64.
 
-    `runtime`, `requested`: int64 s, shape (jobs,), requests at least 1. Returns int64, shape (jobs,).
+    `runtime`, `requested`: int64 s, shape (jobs,), requests at least 1.
     Source: feitelson98, Fig. 4; mualem01, Fig. 8; rounding down is an interpretation.
 
     >>> estimate_use(np.array([0, 99, 100, 150]), np.array([100, 100, 100, 100])).tolist()
@@ -48,9 +48,8 @@ def estimate_use(runtime: Array, requested: Array) -> Array:
 
 
 def use_histogram(runtime: Array, requested: Array) -> Array:
-    """Number of jobs by percentage of the estimate used, 0 to 100, and over 100 in the last bin; int64, shape (102,).
+    """Return the number of jobs by percentage of the estimate used, 0 to 100, and over 100 in the last bin; int64, shape (102,).
 
-    `runtime`, `requested`: int64 s, shape (jobs,).
     Source: mualem01, Fig. 8.
 
     >>> use_histogram(np.array([0, 99, 300]), np.array([100, 100, 100]))[[0, 99, 100, 101]].tolist()
@@ -60,8 +59,8 @@ def use_histogram(runtime: Array, requested: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class EstimateUse:
-    """The rows of mualem01, Table 2, as numbers of jobs; None for killed jobs if the log does not say which were killed."""
+class EstimateUse(Averages):
+    """The rows of mualem01, Table 2, as numbers of jobs; None for killed jobs if the log does not record them."""
 
     total: int
     killed: int | None
@@ -78,21 +77,16 @@ class EstimateUse:
     """jobs that estimated at most 2 h"""
 
     def percent(self, name: str) -> float:
-        """The same in percent of the total, except killed jobs in the peak, in percent of the peak; nan if there are none."""
+        """Return a number in percent of the total, for killed jobs in the peak in percent of the peak; nan for a total of 0."""
         count = getattr(self, name)
         whole = self.full if name == "killed_full" else self.total
         return 100 * count / whole if count is not None and whole else float("nan")
 
-    def as_dict(self) -> dict[str, int | None]:
-        """The numbers of jobs by name."""
-        return asdict(self)
-
 
 def estimate_use_table(runtime: Array, requested: Array, killed: Array | None = None) -> EstimateUse:
-    """The numbers of mualem01, Table 2, for these jobs.
+    """Return the numbers of mualem01, Table 2, for these jobs.
 
-    `runtime`, `requested`: int64 s; `killed`: bool; shape (jobs,). The paper's row "zero jobs" needs per-node data that SWF
-    logs do not contain.
+    `runtime`, `requested`: int64 s; `killed`: bool; shape (jobs,). The paper's row "zero jobs" needs per-node data that SWF logs lack.
     Source: mualem01, Table 2; the definitions were inferred from its numbers for KTH.
 
     >>> estimate_use_table(np.array([10, 100]), np.array([9000, 100]), np.array([False, True])).as_dict()
@@ -113,11 +107,11 @@ def estimate_use_table(runtime: Array, requested: Array, killed: Array | None = 
 
 
 def accuracy_by_runtime(runtime: Array, requested: Array, bins: int = 100) -> tuple[Array, Array]:
-    """Mean accuracy r / e by runtime: of the shortest hundredth of the jobs, the next hundredth, and so on.
+    """Return mean runtime, s, and mean accuracy r / e, by runtime: of the shortest hundredth of the jobs, the next one, and so on.
 
-    `runtime`, `requested`: int64 s, shape (jobs,). Jobs that ran longer than requested count as killed at the estimate, r = e;
-    jobs with equal runtimes stay in the given order. Bin sizes differ by at most one job; with fewer jobs than `bins`, each job
-    is a bin. Returns mean runtime in s and mean accuracy, float64, shape (bins,).
+    `runtime`, `requested`: int64 s, shape (jobs,). Jobs that ran longer than requested count as killed at the estimate, r = e; jobs with
+    equal runtimes stay in the given order. Bin sizes differ by at most one job; with fewer jobs than `bins`, each job is a bin. The results
+    are float64, shape (bins,).
     Source: tsafrir06, Fig. 12; killing at the estimate is an interpretation.
 
     >>> means = accuracy_by_runtime(np.array([10, 40, 20, 90]), np.array([100, 100, 100, 60]), bins=2)
@@ -125,7 +119,7 @@ def accuracy_by_runtime(runtime: Array, requested: Array, bins: int = 100) -> tu
     [[15.0, 50.0], [0.15, 0.7]]
     """
     if bins < 1:
-        raise WorkloadError(f"the accuracy needs at least one bin, not {bins}", "number_out_of_range")
+        raise WorkloadError(f"the number of bins must be at least 1, not {bins}", "number_out_of_range")
     ran = np.minimum(np.asarray(runtime), np.asarray(requested))
     order = np.argsort(ran, kind="stable")
     parts = [part for part in np.array_split(order, min(bins, max(len(order), 1))) if len(part)]
@@ -134,12 +128,11 @@ def accuracy_by_runtime(runtime: Array, requested: Array, bins: int = 100) -> tu
 
 
 def use_by_group(members: Sequence[tuple[str, Array]], runtime: Array, requested: Array, procs: Array) -> list[dict[str, Any]]:
-    """How much of their estimates each group of jobs uses.
+    """Return how much of their estimates each group of jobs uses.
 
-    `members`: name of each group and the places of its jobs, int64; `runtime`, `requested`: int64 s; `procs`: int64; shape (jobs,). A
-    row has the `group`, the number of `jobs`, their `share_of_use` (of the processor time of all groups), the medians of both times in s,
-    `mean_use` (the mean of r / e, at most 1), and the shares of jobs that use less than a tenth (`under_tenth`) and all (`full`, 99 % or
-    more) of it.
+    `members`: name of each group and the indices of its jobs; `runtime`, `requested`: int64 s; `procs`: int64; shape (jobs,). A row has the
+    `group`, the number of `jobs`, their `share_of_use` (of the processor time of all groups), the medians of both times in s, `mean_use`
+    (the mean of r / e, at most 1), and the shares of jobs that use less than a tenth (`under_tenth`) and all (`full`, 99 % or more).
 
     >>> row, = use_by_group([("user 7", np.array([0, 2]))], np.array([50, 9, 100]), np.array([100, 9, 100]), np.array([1, 1, 1]))
     >>> row["jobs"], row["mean_use"], row["full"]
@@ -165,7 +158,7 @@ def use_by_group(members: Sequence[tuple[str, Array]], runtime: Array, requested
 
 @dataclass(frozen=True)
 class RequestedTime(Averages):
-    """What some jobs asked for and what they used of it; shares and accuracies are nan without any."""
+    """Requested and used processor-hours of some jobs; shares and accuracies are nan without jobs."""
 
     jobs: int
     asked_hours: float
@@ -173,11 +166,11 @@ class RequestedTime(Averages):
     used_hours: float
     """processor-hours, runtime x processors"""
     unused_hours: float
-    """processor-hours asked for and not used"""
+    """processor-hours requested and not used"""
     over_hours: float
     """processor-hours used beyond the requests"""
     used_share: float
-    """used over asked: the accuracy of all requests together (tang13, section 3)"""
+    """used over requested: the accuracy of all requests together (tang13, section 3)"""
     mean_accuracy: float
     """of the single requests (tang13, eq. 3)"""
     median_accuracy: float
@@ -187,59 +180,58 @@ class RequestedTime(Averages):
     """share of jobs that used less than a tenth of it"""
 
 
-def asked_time(runtime: Array, requested: Array, procs: Array) -> RequestedTime:
-    """What these jobs asked for and used; asked is used and unused hours without those beyond the requests.
+def requested_time(runtime: Array, requested: Array, procs: Array) -> RequestedTime:
+    """Return requested and used processor-hours; requested hours are used and unused ones without those beyond the requests.
 
     `runtime`, `requested`: int64 s, requests at least 1; `procs`: int64; shape (jobs,).
     Source: tang13, section 3.
 
-    >>> found = asked_time(np.array([1800, 7200]), np.array([3600, 3600]), np.array([4, 1]))
+    >>> found = requested_time(np.array([1800, 7200]), np.array([3600, 3600]), np.array([4, 1]))
     >>> found.asked_hours, found.used_hours, found.unused_hours, found.over_hours, found.used_share, found.mean_accuracy
     (5.0, 4.0, 2.0, 1.0, 0.8, 0.5)
     """
     runtime, requested, procs = (np.asarray(values, np.int64) for values in (runtime, requested, procs))
     width = procs.astype(np.float64) / 3600
-    asked, used = float((requested * width).sum()), float((runtime * width).sum())
+    total, used = float((requested * width).sum()), float((runtime * width).sum())
     exact = accuracy(runtime, requested)
     share = runtime / requested
-    some = len(exact) > 0
     return RequestedTime(
         jobs=len(exact),
-        asked_hours=asked,
+        asked_hours=total,
         used_hours=used,
         unused_hours=float((np.maximum(requested - runtime, 0) * width).sum()),
         over_hours=float((np.maximum(runtime - requested, 0) * width).sum()),
-        used_share=used / asked if asked else float("nan"),
-        mean_accuracy=float(exact.mean()) if some else float("nan"),
-        median_accuracy=float(np.median(exact)) if some else float("nan"),
-        at_limit=float((share >= FULL).mean()) if some else float("nan"),
-        under_tenth=float((share < TENTH).mean()) if some else float("nan"),
+        used_share=used / total if total else float("nan"),
+        mean_accuracy=mean(exact),
+        median_accuracy=float(np.median(exact)) if len(exact) else float("nan"),
+        at_limit=mean(share >= FULL),
+        under_tenth=mean(share < TENTH),
     )
 
 
-def how_jobs_end(runtime: Array, requested: Array, procs: Array, failed: Array | None = None) -> list[dict[str, Any]]:
-    """Jobs by what they use of their requests: the fields of `RequestedTime` for each of USES.
+def jobs_by_use(runtime: Array, requested: Array, procs: Array, failed: Array | None = None) -> list[dict[str, Any]]:
+    """Return the fields of `RequestedTime` for each class of USES, and its number of `failed` jobs, None if not known.
 
     `runtime`, `requested`: int64 s, requests at least 1; `procs`: int64; `failed`: bool, None if not known; shape (jobs,). A job under a
-    minute that reaches its limit counts as such. `failed` of a row: their number, None if not known.
+    minute that reaches its limit counts as such.
 
     >>> a = np.array([1, 1, 1, 1])
-    >>> [row["jobs"] for row in how_jobs_end(np.array([59, 300, 3600, 30]), np.array([3600, 3600, 3600, 30]), a)]
+    >>> [row["jobs"] for row in jobs_by_use(np.array([59, 300, 3600, 30]), np.array([3600, 3600, 3600, 30]), a)]
     [1, 1, 0, 0, 2]
     """
     share = np.asarray(runtime) / np.asarray(requested)
-    of = np.searchsorted([edge for _, edge in USES[1:-1]], share, side="right") + 1
-    of[(runtime < MINUTE) & (share < FULL)] = 0
+    number = np.searchsorted([edge for _, edge in USES[1:-1]], share, side="right") + 1
+    number[(runtime < MINUTE) & (share < FULL)] = 0
     rows = []
     for k, (name, _) in enumerate(USES):
-        mine = np.flatnonzero(of == k)
+        mine = np.flatnonzero(number == k)
         count = None if failed is None else int(failed[mine].sum())
-        rows.append({"group": name, "failed": count, **asked_time(runtime[mine], requested[mine], procs[mine]).as_dict()})
+        rows.append({"group": name, "failed": count, **requested_time(runtime[mine], requested[mine], procs[mine]).as_dict()})
     return rows
 
 
 def popular_values(values: Array) -> tuple[Array, Array]:
-    """The distinct values, most frequent first, equally frequent ones ascending, and the number of jobs with each; int64.
+    """Return the distinct values, most frequent first, then ascending, and the number of jobs with each; int64.
 
     >>> [a.tolist() for a in popular_values(np.array([60, 300, 60, 10]))]
     [[60, 10, 300], [2, 1, 1]]
@@ -250,7 +242,7 @@ def popular_values(values: Array) -> tuple[Array, Array]:
 
 
 def top_share(values: Array, top: int = 20) -> float:
-    """Percentage of jobs with one of the `top` most frequent values; nan without jobs.
+    """Return the percentage of jobs with one of the `top` most frequent values; nan without jobs.
 
     Source: tsafrir06, section VII: about 90 % for the first 20 estimates.
 
@@ -262,9 +254,9 @@ def top_share(values: Array, top: int = 20) -> float:
 
 
 def rank_of(value: int, values: Array) -> tuple[int, float]:
-    """Popularity rank of a value, from 1, and the percentage of jobs with it; rank 0 if there are none.
+    """Return the popularity rank of a value and the percentage of jobs with it; rank 0 without such jobs.
 
-    The rank is one more than the number of values that are more frequent.
+    The rank is one more than the number of more frequent values.
     Source: tsafrir06, section VII, for the largest estimate.
 
     >>> rank_of(300, np.array([60, 300, 60, 10]))
@@ -278,7 +270,7 @@ def rank_of(value: int, values: Array) -> tuple[int, float]:
 
 
 def distribution(values: Array) -> tuple[Array, Array]:
-    """Distribution function: the distinct values, ascending, and the percentage of jobs with at most each; float64.
+    """Return the distribution function: the distinct values, ascending, and the percentage of jobs with at most each; float64.
 
     Source: tsafrir06, Fig. 11.
 

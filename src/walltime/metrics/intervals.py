@@ -1,7 +1,7 @@
-"""Every kind of interval that the program prints: what it is of, at which level, and by which method.
+"""Every kind of interval that the program prints: its scope, level and method.
 
-An interval speaks of one thing and is silent about others: that of shaken copies says nothing of other logs. So each kind is declared
-here, pages, terminal and JSON take their words from here, and `validation/coverage.py` measures for each how often it holds the truth.
+An interval has one scope: one over shaken copies says nothing about other logs. So each kind is declared here, pages, terminal and JSON
+use these words, and `validation/coverage.py` measures how often each kind contains the truth.
 """
 
 from __future__ import annotations
@@ -10,36 +10,33 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 LEVEL = 0.90
-"""Of all intervals, unless it is said beside the number."""
+"""The level of all intervals, unless another one is printed."""
 SHOWN_LEVEL = f"{100 * LEVEL:.0f} %"
 
 SCOPES: Mapping[str, str] = {
     "this log, shaken": "the same jobs with each submission moved by up to half a minute; nothing about other weeks, users or logs",
-    "other seeds": "further runs made in the same way with other seeds: of one log shaken, or of one model, as it was asked for",
+    "other seeds": "further runs made in the same way with other seeds, from one shaken log or one model",
     "these runs": "the runs that were made; nothing about further ones",
-    "such weeks": "the mean over many more weeks like those of the log, of the same machine and users, who submit as they did",
-    "logs of its weeks": "other logs put together of whole weeks of this one; weeks that the log does not have are in none of them",
-    "such users": "the mean over many more users like those of the log, in the schedule as it is",
-    "the long run": "the mean that one run would come to if it went on for ever, provided that it has one",
-    "such windows": "the mean over many more windows of the same log or subjects, users and load as they are",
+    "such weeks": "the mean over many more weeks like the log's, with the same machine and users, who submit as they did",
+    "logs of its weeks": "other logs made of whole weeks of this one; they lack weeks that the log does not have",
+    "such users": "the mean over many more users like the log's, in the schedule as it is",
+    "the long run": "the mean of an infinite run, provided that it has one",
+    "such windows": "the mean over many more windows of the same log or subjects, with the same users and load",
     "other trainings": "one further agent, trained in the same way with another seed",
-    "this job": "one job, as far as its kind is like those before it",
+    "this job": "one job, as far as it resembles earlier jobs of its kind",
 }
-"""What an interval can be of, in the words used everywhere, and what that means."""
+"""The scopes of intervals, by the names used everywhere, and their meanings."""
 
 
 @dataclass(frozen=True)
 class IntervalKind:
-    """A kind of interval. `of`: one of `SCOPES`. `level`: its nominal share; None where that depends on the number of runs, which is said.
-
-    `method`: in a few words.
-    """
+    """A kind of interval; `of`: one of `SCOPES`; `level`: nominal coverage, None if it depends on the number of runs and is printed."""
 
     of: str
     method: str
     level: float | None = LEVEL
     commands: tuple[str, ...] = ()
-    """of the command line that print it; none: only Python or the items of papers do"""
+    """commands that print it; empty if only Python or items of papers do"""
 
 
 KINDS: Mapping[str, IntervalKind] = {
@@ -67,7 +64,7 @@ KINDS: Mapping[str, IntervalKind] = {
     ),
     "weeks": IntervalKind(
         "such weeks",
-        "mean over the jobs, Student's t over five parts of the log, longer where they lie out; withheld in a lasting queue",
+        "mean over the jobs, Student's t over five parts of the log, longer on the side of outliers; withheld in a lasting queue",
         commands=("what-if", "calibrate", "benchmark predictions"),
     ),
     "weeks.logs": IntervalKind(
@@ -75,7 +72,7 @@ KINDS: Mapping[str, IntervalKind] = {
     ),
     "start-times": IntervalKind(
         "this job",
-        "when it starts: 5 and 95 % quantiles over simulations, moved by how often earlier jobs started outside of them",
+        "its start: 5 and 95 % quantiles over simulations, adjusted by how often earlier jobs started outside of them",
         commands=("slurm start-times", "slurm score", "calibrate"),
     ),
     "suggestion.risk": IntervalKind(
@@ -87,7 +84,7 @@ KINDS: Mapping[str, IntervalKind] = {
     "bootstrap": IntervalKind("such users", "mean over the jobs, whole users resampled"),
     "batch-means": IntervalKind(
         "the long run",
-        "Student's t over five blocks of batches, merged until they hardly correlate; withheld where fewer than ten would be left",
+        "Student's t over five blocks of batches, merged until they hardly correlate; withheld if fewer than ten would be left",
         commands=("simulate",),
     ),
     "batch-means.published": IntervalKind("the long run", "as in mualem01: batches taken for independent", commands=("paper run",)),
@@ -103,4 +100,4 @@ KINDS: Mapping[str, IntervalKind] = {
     "learn.windows": IntervalKind("such windows", "paired, Student's t over five blocks of windows", commands=("learn evaluate",)),
     "learn.seeds": IntervalKind("other trainings", "the change by one further agent, paired, Student's t", commands=("learn evaluate",)),
 }
-"""By name. A new interval is declared here, has an experiment in `validation/`, and is shown in the words of its scope."""
+"""By name. A new interval is declared here, has an experiment in `validation/`, and is shown with the name of its scope."""

@@ -16,9 +16,8 @@ TAU = 10
 
 
 def wait(submit: Array, start: Array) -> Array:
-    """Wait `w = start - submit`, in seconds.
+    """Return the wait `w = start - submit`, int64 seconds. `submit, start`: int64 seconds, shape (jobs,).
 
-    `submit, start`: int64 seconds, shape (jobs,). Returns int64 seconds, shape (jobs,).
     Source: mualem01, section 3.
 
     >>> wait(np.array([0, 5]), np.array([0, 65])).tolist()
@@ -28,10 +27,9 @@ def wait(submit: Array, start: Array) -> Array:
 
 
 def response(submit: Array, start: Array, runtime: Array) -> Array:
-    """Response (turnaround) time `w + r = start + runtime - submit`, in seconds.
+    """Return the response (turnaround) time `w + r = start + runtime - submit`, int64 seconds.
 
     `submit, start, runtime`: int64 seconds, shape (jobs,); `runtime` is the simulated runtime (killed jobs included).
-    Returns int64 seconds, shape (jobs,).
     Source: mualem01, section 3.
 
     >>> response(np.array([0, 5]), np.array([0, 65]), np.array([10, 20])).tolist()
@@ -41,9 +39,9 @@ def response(submit: Array, start: Array, runtime: Array) -> Array:
 
 
 def slowdown(wait: Array, runtime: Array) -> Array:
-    """Slowdown `(w + r) / r`, a ratio of at least 1; nan if the runtime is 0, so that such jobs cannot enter a mean unnoticed.
+    """Return the slowdown `(w + r) / r`, float64; nan if the runtime is 0, so that such jobs cannot enter a mean unnoticed.
 
-    `wait, runtime`: int64 seconds, shape (jobs,). Returns float64, shape (jobs,).
+    `wait, runtime`: int64 seconds, shape (jobs,).
     Source: tang13, section 4.
 
     >>> slowdown(np.array([30, 30]), np.array([10, 0])).tolist()
@@ -55,12 +53,11 @@ def slowdown(wait: Array, runtime: Array) -> Array:
 
 
 def bounded_slowdown(wait: Array, runtime: Array, form: Literal["max", "p1"] = "max", threshold: int = TAU) -> Array:
-    """Bounded slowdown: the slowdown with runtimes below `threshold` seconds counted as `threshold`.
+    """Return the bounded slowdown, float64: the slowdown with runtimes below `threshold` seconds counted as `threshold`.
 
     `form="max"`: `max(1, (w + r) / max(threshold, r))`, never below 1 (tsafrir06).
     `form="p1"`: `(w + r) / r` if `r > threshold`, else `(w + r) / threshold`; below 1 if `w + r < threshold` (feitelson98, mualem01).
-    `wait, runtime`: int64 seconds, shape (jobs,). Returns float64, a ratio, shape (jobs,).
-    Raises WorkloadError for another form or a threshold below 1.
+    `wait, runtime`: int64 seconds, shape (jobs,). Raises WorkloadError for another form or a threshold below 1.
     Source: feitelson98; mualem01, section 3.1; tsafrir06, section II.
 
     >>> bounded_slowdown(np.array([0, 90]), np.array([2, 10])).tolist()
@@ -69,7 +66,7 @@ def bounded_slowdown(wait: Array, runtime: Array, form: Literal["max", "p1"] = "
     [0.2, 10.0]
     """
     if form not in ("max", "p1"):
-        raise WorkloadError(f"unknown form of the bounded slowdown {form!r}; known are max, p1", "unknown_slowdown")
+        raise WorkloadError(f"unknown form of the bounded slowdown {form!r}. Valid options: max, p1", "unknown_slowdown")
     if threshold < 1:
         raise WorkloadError(f"the threshold of the bounded slowdown must be at least 1 s, not {threshold}", "number_out_of_range")
     runtime = np.asarray(runtime)
@@ -78,10 +75,10 @@ def bounded_slowdown(wait: Array, runtime: Array, form: Literal["max", "p1"] = "
 
 
 def weighted_wait(wait: Array, priority: Array) -> float:
-    """Average wait weighted by priority, `sum(W * P) / sum(P)`, in seconds; 0 where the priorities sum to 0.
+    """Return the average wait weighted by priority, `sum(W * P) / sum(P)`, in seconds; 0 if the priorities sum to 0.
 
-    `wait`: int64 seconds, shape (jobs,). `priority`: float64, shape (jobs,), the score of each job at the moment it starts,
-    by the queue order in force; under first come, first served it is the wait itself.
+    `wait`: int64 seconds, shape (jobs,). `priority`: float64, shape (jobs,), each job's score at its start by the queue order; under first
+    come, first served it is the wait itself.
     Source: tang13, eq. 4.
 
     >>> weighted_wait(np.array([10, 30]), np.array([10, 30]))
@@ -94,7 +91,7 @@ def weighted_wait(wait: Array, priority: Array) -> float:
 
 @dataclass(frozen=True)
 class BackfillStatistics:
-    """The share of backfilled jobs, and how they differ from the others; nan if there is no such job."""
+    """The share of backfilled jobs, and means of these and of the other jobs; nan without such jobs."""
 
     percent: float
     """backfilled jobs, in percent of all"""
@@ -109,7 +106,7 @@ class BackfillStatistics:
 
 
 def backfill_statistics(runtime: Array, procs: Array, backfilled: Array) -> BackfillStatistics:
-    """Percentage of backfilled jobs, with the mean runtime and size of these and of the others.
+    """Return the percentage of backfilled jobs, with the mean runtime and size of these and of the others.
 
     `runtime`: int64 seconds, `procs`: int64 processors, `backfilled`: bool; each of shape (jobs,).
     Source: mualem01, Fig. 5; tsafrir06, Figs. 5 and 9.
@@ -118,21 +115,14 @@ def backfill_statistics(runtime: Array, procs: Array, backfilled: Array) -> Back
     50.0
     """
     chosen = np.asarray(backfilled, bool)
-    runtime, procs = np.asarray(runtime), np.asarray(procs)
-    return BackfillStatistics(
-        percent=100.0 * mean(chosen),
-        mean_runtime=mean(runtime[chosen]),
-        mean_procs=mean(procs[chosen]),
-        mean_runtime_others=mean(runtime[~chosen]),
-        mean_procs_others=mean(procs[~chosen]),
-    )
+    means = [mean(np.asarray(column)[mask]) for mask in (chosen, ~chosen) for column in (runtime, procs)]
+    return BackfillStatistics(100.0 * mean(chosen), *means)
 
 
 def relative_difference(value: float, baseline: float) -> float:
-    """Relative difference of two results, `100 * (value - baseline) / baseline`, in percent; nan for a baseline of 0.
+    """Return the relative difference of two results, `100 * (value - baseline) / baseline`, in percent; nan for a baseline of 0.
 
-    With conservative backfilling as the value and EASY as the baseline, these are the difference columns of mualem01, Table 1.
-    Source: mualem01, Table 1.
+    Source: mualem01, Table 1, whose columns compare conservative backfilling with EASY as the baseline.
 
     >>> round(relative_difference(11605, 11394), 1)
     1.9
@@ -141,7 +131,7 @@ def relative_difference(value: float, baseline: float) -> float:
 
 
 def mean(values: Array) -> float:
-    """Arithmetic mean; nan, without a warning, if there are no values.
+    """Return the arithmetic mean; nan, without a warning, if there are no values.
 
     >>> mean(np.array([1, 2])), mean(np.array([]))
     (1.5, nan)
@@ -150,9 +140,9 @@ def mean(values: Array) -> float:
 
 
 def accuracy(runtime: Array, estimate: Array) -> Array:
-    """Accuracy of an estimate: the smaller of runtime and estimate divided by the larger, 1 if they are equal.
+    """Return the accuracy of estimates, float64 in [0, 1]: the smaller of runtime and estimate divided by the larger.
 
-    `runtime`, `estimate`: int64 s, shape (jobs,), estimates at least 1. Returns float64 in [0, 1], shape (jobs,).
+    `runtime`, `estimate`: int64 s, shape (jobs,), estimates at least 1.
     Source: tang13, eq. 3.
 
     >>> accuracy(np.array([50, 100, 200, 0]), np.array([100, 100, 100, 1])).tolist()

@@ -1,4 +1,4 @@
-"""Metrics of the machine: load, utilization, and busy processors and waiting jobs over time."""
+"""Metrics of the machine: load, utilization, busy processors and waiting jobs over time."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ Array = np.ndarray
 
 
 def offered_load(submit: Array, runtime: Array, procs: Array, machine_procs: int) -> float:
-    """Processor seconds demanded over those available: `sum(n * r) / (N * (last submit - first submit))`.
+    """Return processor-seconds demanded over available ones: `sum(n * r) / (N * (last submit - first submit))`.
 
-    `submit, runtime`: int64 seconds, `procs`: int64 processors; each of shape (jobs,). A ratio; nan if all jobs arrive at once.
+    `submit, runtime`: int64 seconds, `procs`: int64 processors; each of shape (jobs,). nan if all jobs arrive at once.
     Source: mualem01, section 3.1.
 
     >>> offered_load(np.array([0, 100]), np.array([50, 50]), np.array([4, 2]), 4)
@@ -24,10 +24,10 @@ def offered_load(submit: Array, runtime: Array, procs: Array, machine_procs: int
 
 
 def utilization(start: Array, end: Array, procs: Array, machine_procs: int, window_begin: int, window_end: int) -> float:
-    """Utilization of the machine in a window: the integral of busy processors over it, divided by `N * length`.
+    """Return the utilization of the machine in a window: the exact integral of busy processors, divided by `N * length`.
 
-    `start, end`: int64 seconds, `procs`: int64 processors; each of shape (jobs,). `window_begin, window_end`: s. The integral
-    is exact. A ratio; nan for a window of length 0.
+    `start, end`: int64 seconds, `procs`: int64 processors; each of shape (jobs,). `window_begin, window_end`: s. nan for a window of
+    length 0.
     Source: mualem01, Table 1, column "load".
 
     >>> utilization(np.array([0, 50]), np.array([100, 150]), np.array([2, 4]), 4, 0, 100)
@@ -41,11 +41,10 @@ def utilization(start: Array, end: Array, procs: Array, machine_procs: int, wind
 
 
 def steps(begin: Array, end: Array, amount: Array | int = 1) -> tuple[Array, Array]:
-    """Sum of `amount` over the intervals [begin, end) that contain a given time, as a step function.
+    """Return the sum of `amount` over the intervals [begin, end) that contain a time, as a step function of time.
 
-    `begin, end`: int64 seconds, shape (intervals,); `amount`: int64, the same shape or one number. Returns `times, levels`,
-    int64, of equal length: from `times[k]` until `times[k + 1]` the sum is `levels[k]`. Before the first time it is 0, and the
-    last level is 0. Empty intervals are ignored.
+    `begin, end`: int64 seconds, shape (intervals,); `amount`: int64, the same shape or one number. Returns `times, levels`, int64, of equal
+    length: from `times[k]` until `times[k + 1]` the sum is `levels[k]`; before the first time and at the end it is 0.
 
     >>> times, levels = steps(np.array([0, 5]), np.array([10, 20]), np.array([2, 3]))
     >>> times.tolist(), levels.tolist()
@@ -64,9 +63,7 @@ def steps(begin: Array, end: Array, amount: Array | int = 1) -> tuple[Array, Arr
 
 
 def busy_processors(start: Array, end: Array, procs: Array) -> tuple[Array, Array]:
-    """Busy processors over time, as a step function (see `steps`).
-
-    `start, end`: int64 seconds, `procs`: int64 processors; each of shape (jobs,).
+    """Return busy processors over time, as a step function (see `steps`). All arguments: int64, shape (jobs,); times in s.
 
     >>> busy_processors(np.array([0]), np.array([60]), np.array([4]))[1].tolist()
     [4, 0]
@@ -75,9 +72,7 @@ def busy_processors(start: Array, end: Array, procs: Array) -> tuple[Array, Arra
 
 
 def queue_length(submit: Array, start: Array) -> tuple[Array, Array]:
-    """Number of waiting jobs over time, as a step function (see `steps`).
-
-    `submit, start`: int64 seconds, shape (jobs,).
+    """Return the number of waiting jobs over time, as a step function (see `steps`). `submit, start`: int64 s, shape (jobs,).
 
     >>> queue_length(np.array([0, 1]), np.array([0, 9]))[0].tolist()
     [1, 9]
@@ -86,9 +81,7 @@ def queue_length(submit: Array, start: Array) -> tuple[Array, Array]:
 
 
 def levels_at(times: Array, levels: Array, moments: Array) -> Array:
-    """Values of a step function (see `steps`) at the given times; 0 before its first time.
-
-    `times, levels`: int64, shape (changes,); `moments`: seconds, shape (moments,). Returns int64, shape (moments,).
+    """Return the values of a step function (see `steps`) at some `moments`, s; int64, 0 before its first time.
 
     >>> levels_at(np.array([0, 10]), np.array([4, 0]), np.array([-1, 0, 9, 10])).tolist()
     [0, 4, 4, 0]
@@ -97,18 +90,18 @@ def levels_at(times: Array, levels: Array, moments: Array) -> Array:
 
 
 def _area(procs: Array, seconds: Array) -> int:
-    """Sum of processors times seconds, exact: if an int64 could overflow, computed with Python integers."""
+    """Return the exact sum of processors times seconds, computed with Python integers if an int64 could overflow."""
     if float(np.dot(procs.astype(np.float64), seconds.astype(np.float64))) < 2.0**62:
         return int(np.dot(procs.astype(np.int64), seconds.astype(np.int64)))
     return sum(p * s for p, s in zip(procs.tolist(), seconds.tolist(), strict=True))
 
 
 FEW_WAITING = 10
-"""A queue of fewer jobs, on average, is none to speak of."""
+"""Mean length from which a queue matters."""
 
 
 def queue_stretches(submit: Array, start: Array, until: int) -> tuple[Array, Array]:
-    """Each stretch of time in which some job is always waiting: its length up to `until`, s, and its mean number of waiting jobs, float64.
+    """Return the stretches in which some job is always waiting: lengths up to `until`, s, and mean numbers of waiting jobs; float64.
 
     >>> lengths, means = queue_stretches(np.array([0, 0, 5, 20]), np.array([0, 10, 10, 20]), until=20)
     >>> lengths[lengths > 0].tolist(), means[lengths > 0].tolist()
@@ -125,13 +118,13 @@ MOST_INTERVALS = 10_000_000
 
 
 def timeline(*, submit: Array, start: Array, end: Array, procs: Array, requested: Array, interval: int | None = None) -> dict[str, Array]:
-    """Waiting jobs, the work that they ask for, busy processors and running jobs over time.
+    """Return waiting jobs, their requested work, busy processors and running jobs over time.
 
     `submit, start, end, requested`: int64 seconds, `procs`: int64 processors; each of shape (jobs,). Returns arrays of equal length:
     `time` (int64 s), `queued_jobs`, `queued_work` (processor-seconds, `procs * requested` of the waiting jobs), `busy_procs`,
-    `running_jobs`. Without an interval there is one entry for each time at which something changes, int64, valid until the next one;
-    the last entry is 0 everywhere. With `interval` (s) there is one for each interval, the float64 mean over it; intervals begin at
-    multiples of their length. Raises PolicyError for an interval below 1 s, or so short that there are over 10 million.
+    `running_jobs`. Without an interval there is one int64 entry for each time of a change, valid until the next one; the last entry is 0
+    everywhere. With `interval` (s) there is one float64 mean for each interval; intervals begin at multiples of their length. Raises
+    PolicyError for an interval below 1 s, or so short that there are over 10 million.
 
     >>> found = timeline(submit=np.array([0, 0]), start=np.array([0, 4]), end=np.array([4, 8]), procs=np.array([2, 1]),
     ...                  requested=np.array([5, 6]))
@@ -152,17 +145,16 @@ def timeline(*, submit: Array, start: Array, end: Array, procs: Array, requested
         raise PolicyError(f"an interval of the timeline must be at least 1 s, not {interval}", "number_out_of_range")
     first, last = (int(submit.min()) // interval, -(-int(end.max()) // interval)) if len(submit) else (0, 0)
     if last - first > MOST_INTERVALS:
-        raise PolicyError(
-            f"intervals of {interval} s are {last - first:,}, over {MOST_INTERVALS:,}; take longer ones", "too_many_intervals"
-        )
+        too_many = f"a timeline in intervals of {interval} s has {last - first:,} entries; at most {MOST_INTERVALS:,} are allowed"
+        raise PolicyError(f"{too_many}; use a longer interval", "too_many_intervals")
     edges = np.arange(first, last + 1, dtype=np.int64) * interval
     return {"time": edges[:-1]} | {name: means_between(*level, edges) for name, level in levels.items()}
 
 
 def means_between(times: Array, levels: Array, edges: Array) -> Array:
-    """Mean of a step function (see `walltime.metrics.steps`) between neighbouring edges, exact up to rounding.
+    """Return the means of a step function (see `walltime.metrics.steps`) between neighbouring edges, float64, shape (intervals,).
 
-    `edges`: increasing seconds, shape (intervals + 1,). Returns float64, shape (intervals,).
+    `edges`: increasing seconds, shape (intervals + 1,).
 
     >>> means_between(np.array([0, 10]), np.array([4, 0]), np.array([0, 5, 15])).tolist()
     [4.0, 2.0]

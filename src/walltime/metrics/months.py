@@ -25,19 +25,19 @@ class Month(Averages):
     year: int
     month: int
     jobs: int
-    """jobs that belong to the month"""
+    """jobs assigned to the month"""
     days: float
     """days of the month between the first submit and the last end of the schedule"""
     load: float
-    """utilization in the whole calendar month, whichever month the running jobs belong to"""
+    """utilization in the whole calendar month, by all running jobs"""
     mean_wait: float
     """s"""
     mean_response: float
     """s"""
     mean_bounded_slowdown: float
-    """the form of tsafrir06, with max(1, .)"""
+    """as in tsafrir06, with max(1, .)"""
     mean_bounded_slowdown_p1: float
-    """the form of feitelson98 and mualem01"""
+    """as in feitelson98 and mualem01"""
 
 
 def monthly(
@@ -51,13 +51,12 @@ def monthly(
     tzinfo: tzinfo,
     by: str = "end",
 ) -> list[Month]:
-    """Averages for each calendar month in the site's local time, including months without jobs.
+    """Return averages for each calendar month in the site's local time, including months without jobs.
 
     `submit, start, runtime`: int64 seconds from the start of the log, `procs`: int64 processors; each of shape (jobs,).
-    `unix_start_time`: seconds since 1970 UTC at which the log starts. `by`: the event that assigns a job to a month. Raises
-    PolicyError for another event, WorkloadError if the start of the log is not known or its times are outside the calendar.
-    Source: mualem01, Table 1; that jobs belong to the month of their end, and that "load" is the utilization, is an
-    interpretation.
+    `unix_start_time`: seconds since 1970 UTC at which the log starts. `by`: the event that assigns a job to a month. Raises PolicyError for
+    another event, WorkloadError if the start of the log is not known or its times are outside the calendar.
+    Source: mualem01, Table 1; that jobs belong to the month of their end, and that "load" is the utilization, is an interpretation.
 
     >>> from datetime import UTC
     >>> a = np.array([86400 * 30])
@@ -66,7 +65,7 @@ def monthly(
     [(1970, 1, 0, 1.0), (1970, 2, 1, 1.0)]
     """
     if by not in SPLITS:
-        raise PolicyError(f"jobs cannot be split into months by {by!r}; known are {', '.join(SPLITS)}", "unknown_column")
+        raise PolicyError(f"jobs cannot be split into months by {by!r}. Valid options: {', '.join(SPLITS)}", "unknown_column")
     if unix_start_time is None:
         raise WorkloadError("the log does not record its start (UnixStartTime), so it has no calendar months", "unknown_start_time")
     submit, start, runtime, procs = (np.asarray(a, np.int64) for a in (submit, start, runtime, procs))
@@ -77,34 +76,21 @@ def monthly(
     calendar = month_starts(unix_start_time + first, unix_start_time + last, tzinfo)
     bounds = np.array([moment - unix_start_time for _, _, moment in calendar], np.int64)
     event = {"end": end, "start": start, "submit": submit}[by]
-    belongs = np.searchsorted(bounds, event, side="right") - 1
+    number = np.searchsorted(bounds, event, side="right") - 1
     wait = start - submit
-    both = bounded_slowdown(wait, runtime), bounded_slowdown(wait, runtime, form="p1")
+    columns = wait, wait + runtime, bounded_slowdown(wait, runtime), bounded_slowdown(wait, runtime, form="p1")
     rows = []
     for k, (year, month, _) in enumerate(calendar[:-1]):
-        begin, finish = int(bounds[k]), int(bounds[k + 1])
-        mine = belongs == k
-        rows.append(
-            Month(
-                year=year,
-                month=month,
-                jobs=int(mine.sum()),
-                days=(min(finish, last) - max(begin, first)) / 86400,
-                load=utilization(start, end, procs, machine_procs, begin, finish),
-                mean_wait=mean(wait[mine]),
-                mean_response=mean((wait + runtime)[mine]),
-                mean_bounded_slowdown=mean(both[0][mine]),
-                mean_bounded_slowdown_p1=mean(both[1][mine]),
-            )
-        )
+        begin, finish, mine = int(bounds[k]), int(bounds[k + 1]), number == k
+        days, load = (min(finish, last) - max(begin, first)) / 86400, utilization(start, end, procs, machine_procs, begin, finish)
+        rows.append(Month(year, month, int(mine.sum()), days, load, *(mean(column[mine]) for column in columns)))
     return rows
 
 
 def month_starts(first: int, last: int, tzinfo: tzinfo) -> list[tuple[int, int, int]]:
-    """Year, month and beginning (s since 1970 UTC) of each month from that of `first` to the one after that of `last`.
+    """Return year, month and begin (s since 1970 UTC) of each month from the one of `first` to the one after `last`, s since 1970 UTC.
 
-    `first, last`: s since 1970 UTC. Months begin at midnight local time, taking daylight saving time into account. Raises WorkloadError
-    for times outside the calendar.
+    Months begin at midnight local time, with daylight saving time. Raises WorkloadError for times outside the calendar.
 
     >>> from datetime import UTC
     >>> month_starts(0, 86400, UTC)

@@ -1,4 +1,4 @@
-"""Metrics of predicted runtimes: accuracy, classes, spread within groups; reservations kept and broken; gains."""
+"""Metrics of predicted runtimes: accuracy, classes, spread within groups, broken reservations, gains."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class AdjustmentClass(IntEnum):
     """The outcome of adjusting a job's request (tang13, section 4.2.2)."""
 
     NA = 0
-    """no adjustment: too little was known about such jobs"""
+    """no adjustment, for lack of history"""
     OE = 1
     """overestimate: between the runtime and the request"""
     UE = 2
@@ -32,13 +32,11 @@ class AdjustmentClass(IntEnum):
 
 
 def adjustment_classes(runtime: Array, requested: Array, predicted: Array, basis: Array) -> Array:
-    """The class of each job's adjustment, uint8, an `AdjustmentClass`, shape (jobs,).
+    """Return the class of each job's adjustment, an `AdjustmentClass`, uint8, shape (jobs,).
 
-    `runtime`, `requested`, `predicted`: int64 s; `basis`: uint8, 0 if nothing was known, 3 if what was said is no
-    runtime; shape (jobs,). The runtime of a job
-    that ran longer than requested is taken to be its request.
-    Source: tang13, section 4.2.2; an underestimate of exactly 30 min
-    counts as bad, an interpretation.
+    `runtime`, `requested`, `predicted`: int64 s; `basis`: uint8, 0 without history, 3 for an invalid prediction; shape (jobs,). The runtime
+    of a job that ran longer than requested counts as its request.
+    Source: tang13, section 4.2.2; an underestimate of exactly 30 min counts as bad, an interpretation.
 
     >>> runtime, requested = np.array([600, 600, 600, 2400, 2399]), np.array([3600] * 5)
     >>> adjustment_classes(runtime, requested, np.array([3600, 600, 599, 600, 600]), np.array([0, 1, 1, 1, 1])).tolist()
@@ -51,7 +49,7 @@ def adjustment_classes(runtime: Array, requested: Array, predicted: Array, basis
 
 
 def use_of_request(runtime: Array, requested: Array) -> Array:
-    """R = runtime / request, at most 1; float64, shape (jobs,).
+    """Return R = runtime / request, at most 1; float64, shape (jobs,).
 
     `runtime`, `requested`: int64 s, shape (jobs,), requests at least 1.
     Source: tang13, eq. 1.
@@ -63,10 +61,10 @@ def use_of_request(runtime: Array, requested: Array) -> Array:
 
 
 def spread_within_groups(values: Array, group: Array, least: int = 10) -> tuple[float, int]:
-    """Unweighted mean of the groups' standard deviations, and the number of groups.
+    """Return the unweighted mean of the groups' standard deviations, and the number of groups.
 
-    `values`: float64, `group`: int64, one number per group, -1 for jobs without a group; shape (jobs,). Groups with fewer than
-    `least` jobs are ignored; nan if none is left.
+    `values`: float64, `group`: int64, -1 for jobs without a group; shape (jobs,). Groups with fewer than `least` jobs are ignored; nan if
+    none is left.
     Source: tang13, Table 2.
 
     >>> spread_within_groups(np.array([0.0, 1.0, 5.0, 5.0, 9.0]), np.array([0, 0, 1, 1, 2]), least=2)
@@ -83,10 +81,10 @@ def spread_within_groups(values: Array, group: Array, least: int = 10) -> tuple[
 
 
 def priority_at_start(order: Order, submit: Array, start: Array, requested: Array, procs: Array, known: LogView | None = None) -> Array:
-    """Score of each job by the queue order at the moment it starts, with the user's request; float64, shape (jobs,).
+    """Return each job's score by the queue order at its start, with the user's request; float64, shape (jobs,).
 
-    `submit, start, requested`: int64 s, `procs`: int64; shape (jobs,). `known`: the columns and the calendar that your own order
-    reads. Under first come, first served it is the wait. Raises PolicyError for an order that reads a calendar that is not there.
+    `submit, start, requested`: int64 s, `procs`: int64; shape (jobs,). `known`: columns and calendar for orders that read them. Under first
+    come, first served the score is the wait. Raises PolicyError if an order needs a missing calendar.
     Source: tang13, eqs. 4 and 5; using the user's request, not the adjusted one, is an interpretation.
     """
     submit, start, requested, procs = (np.asarray(a, np.int64) for a in (submit, start, requested, procs))
@@ -109,7 +107,7 @@ def priority_at_start(order: Order, submit: Array, start: Array, requested: Arra
 
 
 def weighted_wait_under(order: Order, submit: Array, start: Array, requested: Array, procs: Array, known: LogView | None = None) -> float:
-    """The wait weighted by the jobs' priorities at their starts, s; 0 where these sum to 0. Arguments as for `priority_at_start`.
+    """Return the wait weighted by the jobs' priorities at their starts, s; 0 if these sum to 0. Arguments as for `priority_at_start`.
 
     Source: tang13, eq. 4.
 
@@ -122,7 +120,7 @@ def weighted_wait_under(order: Order, submit: Array, start: Array, requested: Ar
 
 @dataclass(frozen=True)
 class Reservations:
-    """How well first reservations were kept; nan if there is no such job."""
+    """How well first reservations were kept; nan without such jobs."""
 
     reserved: int
     """jobs that had a reservation"""
@@ -135,10 +133,10 @@ class Reservations:
 
 
 def reservations(start: Array, reserved_start: Array) -> Reservations:
-    """How well first reservations were kept. `start`, `reserved_start`: int64 s, -1 for none; shape (jobs,).
+    """Return how well first reservations were kept. `start`, `reserved_start`: int64 s, -1 for none; shape (jobs,).
 
-    Without predictions, and with estimates that are upper bounds, EASY and conservative backfilling keep every reservation made
-    for the head of the queue. With predictions, a reservation is broken when a running job exceeds its prediction.
+    Without predictions, and with estimates that are upper bounds, EASY and conservative backfilling keep every reservation made for the
+    head of the queue. With predictions, a reservation is broken when a running job exceeds its prediction.
     Source: tsafrir07.
 
     >>> reservations(np.array([5, 9, 4]), np.array([5, 7, -1]))
@@ -180,7 +178,7 @@ class PredictionSummary(Averages):
     mean_reservation_error: float
     """mean of |reservation - start|, s"""
     below_zero: int
-    """jobs whose prediction was below 0 s, so that it was not used"""
+    """jobs whose prediction was below 0 s, and therefore not used"""
 
 
 def summarize_predictions(
@@ -192,7 +190,7 @@ def summarize_predictions(
     reserved_start: Array | None = None,
     corrections: Array | None = None,
 ) -> PredictionSummary:
-    """Averages over these jobs; fields that need a schedule are nan or 0 if `start` and `reserved_start` are not given.
+    """Return averages over these jobs; fields that need a schedule are nan or 0 without `start` and `reserved_start`.
 
     `runtime, requested, predicted, start, reserved_start`: int64 s, `basis`: uint8, `corrections`: int64; shape (jobs,).
     Source: tang13, section 4.2.
@@ -222,10 +220,10 @@ def summarize_predictions(
 
 
 def mean_gain(values: Array, baselines: Array, of: str = "months") -> float:
-    """Mean reduction from the baselines to the values, in percent, one pair per month; positive is better.
+    """Return the mean reduction from the baselines to the values, in percent, one pair per month; positive is better.
 
-    `of="months"`: the mean of the monthly gains; `of="means"`: the gain of the means. `values`, `baselines`: float64, shape
-    (months,). Raises PolicyError for another way, WorkloadError if the numbers of months differ.
+    `of="months"`: the mean of the monthly gains; `of="means"`: the gain of the means. `values`, `baselines`: float64, shape (months,).
+    Raises PolicyError for another `of`, WorkloadError if the numbers of months differ.
     Source: tang13, Figs. 14 to 17, panel d; `of="months"` is an interpretation.
 
     >>> mean_gain(np.array([50.0, 300.0]), np.array([100.0, 300.0])), mean_gain(np.array([50, 300]), np.array([100, 300]), "means")
@@ -237,5 +235,5 @@ def mean_gain(values: Array, baselines: Array, of: str = "months") -> float:
     if of == "means":
         return -relative_difference(mean(values), mean(baselines))
     if of != "months":
-        raise PolicyError(f"unknown way to average gains {of!r}; known are months, means", "unknown_average")
+        raise PolicyError(f"unknown way to average gains {of!r}. Valid options: months, means", "unknown_average")
     return mean(np.array([-relative_difference(v, b) for v, b in zip(values.tolist(), baselines.tolist(), strict=True)]))

@@ -1,16 +1,25 @@
-"""Waits that a log records beside simulated ones, and how two series go together."""
+"""Recorded and simulated waits of the same jobs: correlations, and the agreement that shows which differences can be trusted."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
 from walltime.errors import WorkloadError
 from walltime.metrics.jobs import mean
 from walltime.metrics.summary import Averages
+from walltime.metrics.weekly_interval import FEWEST_WEEKS, LogWeeks, largest_part_mean
+from walltime.wording import human_time
 
 Array = np.ndarray
+FEW_JOBS = 50
+"""The results of a group with fewer jobs cannot be trusted."""
+POOR_RANKS = 0.2
+"""Nor those of a group with a lower rank correlation: other jobs wait long in the simulation than in the record."""
+NEAR = (60, 600, 3600)
+"""Largest distances, s, of simulated from recorded starts that are counted."""
 
 
 @dataclass(frozen=True)
@@ -18,7 +27,7 @@ class RecordedWaits(Averages):
     """Recorded and simulated waits of the same jobs, s; undefined values are nan."""
 
     jobs: int
-    """whose waits are known"""
+    """jobs with a recorded wait"""
     mean_recorded: float
     mean_simulated: float
     median_recorded: float
@@ -30,13 +39,13 @@ class RecordedWaits(Averages):
     correlation: float
     """Pearson's, from -1 to 1; long waits dominate it"""
     rank_correlation: float
-    """Spearman's, from -1 to 1: do the same jobs wait long"""
+    """Spearman's, from -1 to 1: whether the same jobs wait long"""
 
 
 def recorded_waits(recorded: Array, simulated: Array) -> RecordedWaits:
-    """Put recorded and simulated waits side by side: means, quantiles, correlation.
+    """Compare recorded and simulated waits: means, quantiles, correlation.
 
-    `recorded, simulated`: int64 s, shape (jobs,). Jobs with a recorded wait below 0, which means unknown, are left out.
+    `recorded, simulated`: int64 s, shape (jobs,). Jobs with a recorded wait below 0 (unknown) are left out.
 
     >>> found = recorded_waits(np.array([0, 10, 50, -1]), np.array([0, 20, 40, 99]))
     >>> found.jobs, found.mean_recorded, found.max_simulated, found.rank_correlation
@@ -62,7 +71,7 @@ def recorded_waits(recorded: Array, simulated: Array) -> RecordedWaits:
 
 
 def correlation(a: Array, b: Array) -> float:
-    """Pearson's correlation of two series of equal length; nan where one of them does not vary.
+    """Return Pearson's correlation of two series of equal length; nan if one of them does not vary.
 
     >>> round(correlation(np.array([1, 2, 3]), np.array([2, 4, 6])), 9)
     1.0
@@ -77,7 +86,7 @@ def correlation(a: Array, b: Array) -> float:
 
 
 def rank_correlation(a: Array, b: Array) -> float:
-    """Spearman's rank correlation of two series of equal length, equal values sharing their mean rank; nan where one does not vary.
+    """Return Spearman's rank correlation of two series of equal length, with mean ranks for ties; nan if one does not vary.
 
     >>> round(rank_correlation(np.array([1, 2, 30]), np.array([5, 4, 3])), 9)
     -1.0
@@ -88,3 +97,63 @@ def rank_correlation(a: Array, b: Array) -> float:
 def _ranks(values: Array) -> Array:
     _, place, count = np.unique(values, return_inverse=True, return_counts=True)
     return (np.cumsum(count) - (count - 1) / 2)[place]
+
+
+@dataclass(frozen=True)
+class Agreement(Averages):
+    """Recorded and simulated waits of a group of jobs, s, and the smallest simulated difference of mean waits that can be trusted.
+
+    `bias`: mean simulated minus mean recorded wait; `low, high`: its interval over such weeks, nan without one. `threshold`: the largest
+    absolute bias in that interval, or in a fifth of the log without one. `doubt`: why no difference can be trusted, empty if some can.
+    `within`: shares of the jobs whose simulated start is within 1 min, 10 min, 1 h of the recorded one.
+    """
+
+    by: str
+    group: str
+    jobs: int
+    mean_recorded: float
+    mean_simulated: float
+    median_recorded: float
+    median_simulated: float
+    p90_recorded: float
+    p90_simulated: float
+    correlation: float
+    rank_correlation: float
+    within: tuple[float, ...]
+    bias: float
+    low: float
+    high: float
+    threshold: float
+    doubt: str = ""
+
+
+def agreement(by: str, group: str, recorded: Array, simulated: Array, weeks: LogWeeks, inside: Array) -> Agreement:
+    """Compare recorded with simulated waits, int64 s, of a group of jobs; `weeks`: of the whole log; `inside`: its jobs in the group."""
+    waits = recorded_waits(recorded, simulated)
+    off = (simulated - recorded).astype(np.float64)
+    bias = float(off.mean())
+    low, high = weeks.ends(off, inside)
+    row = Agreement(
+        by=by,
+        group=group,
+        within=tuple(float(np.mean(np.abs(off) <= near)) for near in NEAR),
+        bias=bias,
+        low=low,
+        high=high,
+        threshold=largest_part_mean(off, weeks.parts[inside]) if math.isnan(low) else max(abs(low), abs(high), abs(bias)),
+        **{f.name: getattr(waits, f.name) for f in fields(waits) if f.name in Agreement.__dataclass_fields__},
+    )
+    return replace(row, doubt=_doubt(row, len(np.unique(weeks.weeks[inside])) >= FEWEST_WEEKS))
+
+
+def _doubt(row: Agreement, weeks: bool) -> str:
+    """Return why no difference in this group can be trusted; empty if some can."""
+    if row.jobs < FEW_JOBS:
+        return f"only {row.jobs:,} job{'' if row.jobs == 1 else 's'}"
+    if not weeks:
+        return "under 4 weeks"
+    if row.mean_recorded and row.threshold > row.mean_recorded:
+        return f"off by up to {human_time(row.threshold)}, more than the recorded mean wait of {human_time(row.mean_recorded)}"
+    if row.rank_correlation < POOR_RANKS:
+        return f"other jobs wait long than in the record: rank correlation {row.rank_correlation:.2f}"
+    return ""

@@ -1,4 +1,4 @@
-"""The mean of a short series, such as of weeks or windows one after the other, with an interval over blocks of neighbours."""
+"""The mean of a short series in time, such as weeks or windows, with an interval over blocks of neighbours."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ from walltime.metrics.confidence import Interval, mean_interval, student_t
 
 Array = np.ndarray
 BLOCKS = 5
-"""Blocks of neighbours that an interval of a series is made of: few, as a log's weeks resemble each other for months."""
+"""Number of blocks for the interval of a series: few, as a log's weeks resemble each other for months."""
 
 
 def series_interval(values: Array, confidence: float = 0.90) -> Interval:
-    """Confidence interval of the mean of values that follow each other in time, by Student's t over five blocks of neighbours.
+    """Return the confidence interval of the mean of a time series, by Student's t over five blocks of neighbours.
 
-    `values`: float64, at least 2; fewer than five are a block each. Blocks differ in length by one value at most and count by it. The
-    interval is wider by `widening`, as neighbouring blocks are alike where neighbouring values are. Raises WorkloadError for fewer than 2
-    values.
-
-    Source: Schmeiser, Oper. Res. 30 (1982), on how many batches are worth it; that it is widened is ours.
+    `values`: float64, at least 2; fewer than five are a block each. Blocks differ in length by at most one value and are weighted by it.
+    The interval is multiplied by `widening`, as neighbouring blocks are alike if neighbouring values are. Raises WorkloadError for fewer
+    than 2 values.
+    Source: Schmeiser, Oper. Res. 30 (1982), on the number of batches; the widening is ours.
 
     >>> found = series_interval(np.array([3.0, 1.0, 2.0, 5.0, 4.0, 2.0, 1.0, 4.0, 3.0, 5.0]))
     >>> found.mean, round(found.half_width, 3)
@@ -41,15 +40,13 @@ def series_interval(values: Array, confidence: float = 0.90) -> Interval:
 
 
 def widening(values: Array) -> float:
-    """By how much the standard error of a mean from five blocks is too small where neighbouring values are alike; at least 1.
+    """Return the factor, 1 to 3, by which the standard error of a mean from five blocks is too small if neighbouring values are alike.
 
-    `values`: float64, in order of time; of fewer than three nothing is known, and it is 1. The values are taken for a first-order
-    autoregressive process, of which the error and what the blocks let expect of it follow from the correlation of neighbours. As a short
-    series shows less correlation than there is, it is the corrected one and one standard error more; but at most (n - 1) / (n + 1), whose
-    autocorrelation time is that of all n values, as what lasts for longer cannot be seen in them. So it is below 3.
-
+    `values`: float64, in order of time; 1 for fewer than three. The values are modelled as a first-order autoregressive process, whose
+    error and whose expected estimate from blocks follow from the correlation of neighbours. As a short series shows too little correlation,
+    the bias is corrected and one standard error added, up to (n - 1) / (n + 1), at which the autocorrelation time is all n values.
     Source: bias and error of the correlation: Kendall, Biometrika 41 (1954), and Bartlett, J. R. Stat. Soc. Suppl. 8 (1946). The bound is
-    ours, tried out with moving averages and with values that stay for a while at one of two levels.
+    ours, tested with moving averages and with values that stay for a while at one of two levels.
 
     >>> widening(np.array([1.0, -1.0] * 10)), round(widening(np.repeat([1.0, -1.0, 1.0, -1.0], 5)), 2)
     (1.0, 2.67)
@@ -59,27 +56,27 @@ def widening(values: Array) -> float:
         return 1.0
     count = len(values)
     upper = correlation + (1 + 3 * correlation) / count + math.sqrt((1 - correlation**2) / count)
-    return max(1.0, _too_small(count, min(upper, (count - 1) / (count + 1))))
+    return max(1.0, _error_ratio(count, min(upper, (count - 1) / (count + 1))))
 
 
-def _too_small(count: int, correlation: float) -> float:
-    """The standard error of the mean of so many autoregressive values over that which their blocks let expect; `correlation` below 1."""
+def _error_ratio(count: int, correlation: float) -> float:
+    """Return the standard error of the mean of autoregressive values over its expected estimate from blocks; `correlation` below 1."""
 
-    def of_sum(length: int) -> float:
-        """The variance of the sum of so many neighbours, where that of each is 1."""
+    def sum_variance(length: int) -> float:
+        """Return the variance of the sum of neighbours with variance 1 each."""
         lags = np.arange(1, length)
         return length + 2 * float((length - lags) @ max(correlation, 0.0) ** lags)
 
     lengths = [len(part) for part in np.array_split(np.arange(count), min(BLOCKS, count))]
-    of_mean = of_sum(count) / count**2
-    expected = (sum(of_sum(length) / length for length in lengths) / count - of_mean) / (len(lengths) - 1)
-    return math.sqrt(of_mean / expected)
+    true = sum_variance(count) / count**2
+    expected = (sum(sum_variance(length) / length for length in lengths) / count - true) / (len(lengths) - 1)
+    return math.sqrt(true / expected)
 
 
 def halves_differ(values: Array, confidence: float = 0.90) -> bool:
-    """Whether the means of the earlier and of the later half of a series differ beyond chance (Welch's t).
+    """Return whether the means of the earlier and the later half of a series differ beyond chance, by Welch's t.
 
-    `values`: float64, in order of time. Fewer than eight do not say. Source: Welch, Biometrika 34 (1947).
+    `values`: float64, in order of time; False for fewer than eight. Source: Welch, Biometrika 34 (1947).
 
     >>> halves_differ(np.array([1.0, 2.0, 1.0, 2.0, 5.0, 6.0, 5.0, 6.0])), halves_differ(np.array([1.0, 2.0] * 4))
     (True, False)
@@ -96,7 +93,7 @@ def halves_differ(values: Array, confidence: float = 0.90) -> bool:
 
 
 def neighbour_correlation(values: Array) -> float:
-    """The correlation between neighbours (lag 1); not a number for fewer than three values, or equal ones.
+    """Return the correlation between neighbours (lag 1); nan for fewer than three values, or equal ones.
 
     >>> neighbour_correlation(np.array([1.0, 2.0, 3.0, 4.0]))
     0.25
@@ -107,11 +104,10 @@ def neighbour_correlation(values: Array) -> float:
 
 
 def stratified_interval(values: Array, subjects: Sequence[object], confidence: float = 0.90) -> Interval:
-    """Confidence interval of the mean of values of several subjects that are fixed, not drawn: only differences within each count.
+    """Return the confidence interval of the mean over fixed subjects: only differences within a subject count as chance.
 
-    `values`: float64, at least 2; `subjects`: of each. The mean is that of all values. Where each subject has one value, it is Student's t
-    over all, as if the subjects were drawn. Degrees of freedom by Satterthwaite, Biometrics Bull. 2 (1946). Raises WorkloadError for
-    fewer than 2 values.
+    `values`: float64, at least 2; `subjects`: one per value. If each subject has one value, the interval is by Student's t over all, as if
+    the subjects were drawn. Degrees of freedom by Satterthwaite, Biometrics Bull. 2 (1946). Raises WorkloadError for fewer than 2 values.
 
     >>> found = stratified_interval(np.array([1.0, 2.0, 11.0, 12.0]), ["a", "a", "b", "b"])
     >>> found.mean, round(found.half_width, 3)
@@ -126,26 +122,22 @@ def stratified_interval(values: Array, subjects: Sequence[object], confidence: f
 
 
 def stratified_errors(rows: Array, subjects: Sequence[object]) -> tuple[Array, Array]:
-    """Standard errors of the means of rows, and their degrees of freedom, where only differences within a subject are chance.
+    """Return standard errors of the means of rows, and their degrees of freedom, if only differences within a subject are chance.
 
-    `rows`: float64, rows x values; `subjects`: of each value. Degrees are 0 where no subject has two values, and whole numbers.
+    `rows`: float64, rows x values; `subjects`: one per value. Degrees are whole numbers, 0 if no subject has two values.
     """
-    groups = same_subject(subjects)
-    total = rows.shape[1]
-    parts, squares = np.zeros(len(rows)), np.zeros(len(rows))
-    free = 0
-    for group in groups:
-        if len(group) < 2:
-            continue
-        own = len(group) / total**2 * rows[:, group].var(axis=1, ddof=1)
-        parts += own
-        squares += own**2 / (len(group) - 1)
-        free += len(group) - 1
+    parts, squares, free = np.zeros(len(rows)), np.zeros(len(rows)), 0
+    for group in same_subject(subjects):
+        if len(group) > 1:
+            own = len(group) / rows.shape[1] ** 2 * rows[:, group].var(axis=1, ddof=1)
+            parts += own
+            squares += own**2 / (len(group) - 1)
+            free += len(group) - 1
     degrees = np.floor(np.divide(parts**2, squares, out=np.full(len(rows), float(free)), where=squares > 0) + 1e-9)
     return np.sqrt(parts), degrees
 
 
 def same_subject(subjects: Sequence[object]) -> list[Array]:
-    """The places of each subject's values."""
+    """Return the indices of each subject's values."""
     names = list(subjects)
     return [np.array([place for place, one in enumerate(names) if one == name]) for name in dict.fromkeys(names)]

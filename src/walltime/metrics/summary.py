@@ -21,12 +21,12 @@ class Averages:
     """A record of averages; undefined values are nan."""
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields in order, ready for JSON: undefined values are None."""
+        """Return the fields in order, ready for JSON; undefined values are None."""
         values = asdict(self)
         return {name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in values.items()}
 
     def _repr_html_(self) -> str:
-        """A table in a notebook."""
+        """Return a table for notebooks."""
         rows = [(name.replace("_", " "), number(value)) for name, value in self.as_dict().items()]
         return Facts(type(self).__name__, rows)._repr_html_()
 
@@ -34,29 +34,27 @@ class Averages:
 Array = np.ndarray
 
 TRIMS = ("none", "tsafrir06")
-"""The known ways of excluding warm-up and cool-down."""
+"""The ways to exclude warm-up and cool-down."""
 LAST = "last:"
-"""Begins a trim that leaves the last share of the jobs."""
+"""Prefix of a trim that keeps the last share of the jobs."""
 
 
 def measured(end: Array, last_submit: int, trim: str = "none", *, ignored: Array | None = None) -> Array:
-    """Which jobs are included in the averages: a bool mask of shape (jobs,).
+    """Return which jobs are included in the averages: a bool mask, shape (jobs,).
 
     `end`: int64 seconds, shape (jobs,), in order of arrival. `last_submit`: s. `trim="none"` includes every job. `trim="tsafrir06"`
-    excludes the first floor(1 %) of all simulated jobs in order of termination (ties by arrival; none below 100 jobs) and every
-    job that ends after the last arrival. `ignored` (bool, shape (jobs,)) marks jobs that are never measured; as in the pyss
-    simulator, which ignores 1-processor jobs with an estimate of 1 s, each of them that ended earlier reduces the number of
-    jobs of which the 1 % is taken. `trim="last:0.3"` includes the last 30 % of the jobs, which were held out from what a prediction has
-    learned from. Raises PolicyError for an unknown trim.
-    Source: tsafrir06, section II; that the 1 % is of
-    all simulated jobs is an interpretation.
+    excludes the first floor(1 %) of all simulated jobs in order of termination (ties by arrival; none below 100 jobs) and every job that
+    ends after the last arrival. `trim="last:0.3"` includes the last 30 % of the jobs, held out from the training of predictions. `ignored`
+    (bool, shape (jobs,)) marks jobs that are never measured; as in the pyss simulator, which ignores 1-processor jobs with an estimate of
+    1 s, each of them that ended earlier reduces the number of jobs from which the 1 % is taken. Raises PolicyError for an unknown trim.
+    Source: tsafrir06, section II; that the 1 % refers to all simulated jobs is an interpretation.
 
     >>> measured(np.array([10, 90, 50]), last_submit=60, trim="tsafrir06").tolist()
     [True, False, True]
     """
     share = _share_of(trim)
     if trim not in TRIMS and share is None:
-        raise PolicyError(f"unknown trim {trim!r}; known are {', '.join(TRIMS)}", "unknown_trim")
+        raise PolicyError(f"unknown trim {trim!r}. Valid options: {', '.join(TRIMS)}, {LAST}SHARE with a share up to 1", "unknown_trim")
     end = np.asarray(end)
     never = np.zeros(len(end), bool) if ignored is None else np.asarray(ignored, bool)
     if share is not None:
@@ -72,11 +70,9 @@ def measured(end: Array, last_submit: int, trim: str = "none", *, ignored: Array
 
 
 def _share_of(trim: str) -> float | None:
-    """The share of a trim such as `last:0.3`; None for another one."""
-    if not trim.startswith(LAST):
-        return None
+    """Return the share of a trim such as `last:0.3`; None for other trims."""
     try:
-        share = float(trim.removeprefix(LAST))
+        share = float(trim.removeprefix(LAST)) if trim.startswith(LAST) else 0.0
     except ValueError:
         return None
     return share if 0 < share <= 1 else None
@@ -86,23 +82,23 @@ LESS, MORE = -1, 1
 
 
 class Average(NamedTuple):
-    """How a field of `Summary` is shown and compared: pages, tables and rewards read this."""
+    """How pages, tables and rewards show and compare a field of `Summary`."""
 
     unit: str = ""
     """`s`, `%`, `share` (of 1, shown in percent), or none"""
     better: int = 0
     """LESS or MORE, if schedules are judged by it"""
     label: str = ""
-    """how it is called, if not as its field"""
+    """its name, if not the field's"""
     table: bool = False
-    """whether the table of simulated policies has it as a column, and the JSON record of replications"""
+    """whether it is a column of the table of policies, and in the JSON record of replications"""
     several: bool = False
-    """whether several runs, as of a campaign, are compared by it if nobody asks for another measure"""
+    """whether several runs, as in a campaign, are compared by it by default"""
 
 
-def _shown(**declared: Any) -> dict[str, Average]:
-    """What a field of `Summary` declares."""
-    return {"average": Average(**declared)}
+def _average(**options: Any) -> dict[str, Average]:
+    """Return the metadata of a field of `Summary`."""
+    return {"average": Average(**options)}
 
 
 @dataclass(frozen=True)
@@ -118,46 +114,46 @@ class Summary(Averages):
     """jobs simulated"""
     measured_jobs: int
     """jobs included in the averages"""
-    mean_wait: float = field(metadata=_shown(unit="s", better=LESS, table=True, several=True))
+    mean_wait: float = field(metadata=_average(unit="s", better=LESS, table=True, several=True))
     """s"""
-    mean_response: float = field(metadata=_shown(unit="s", better=LESS, table=True, several=True))
+    mean_response: float = field(metadata=_average(unit="s", better=LESS, table=True, several=True))
     """s"""
-    mean_slowdown: float = field(metadata=_shown(better=LESS, table=True))
+    mean_slowdown: float = field(metadata=_average(better=LESS, table=True))
     """over the jobs with a runtime above 0"""
-    mean_bounded_slowdown: float = field(metadata=_shown(better=LESS, table=True, several=True))
-    """the form of tsafrir06, with max(1, .)"""
-    utilization: float = field(metadata=_shown(unit="share", better=MORE, table=True, several=True))
+    mean_bounded_slowdown: float = field(metadata=_average(better=LESS, table=True, several=True))
+    """as in tsafrir06, with max(1, .)"""
+    utilization: float = field(metadata=_average(unit="share", better=MORE, table=True, several=True))
     """of the machine from the first submit to the last end, all jobs"""
-    offered_load: float = field(metadata=_shown(unit="share"))
+    offered_load: float = field(metadata=_average(unit="share"))
     """of the workload, with the simulated runtimes"""
-    backfilled_percent: float = field(metadata=_shown(unit="%", label="backfilled", table=True, several=True))
+    backfilled_percent: float = field(metadata=_average(unit="%", label="backfilled", table=True, several=True))
     """of the measured jobs"""
-    mean_bounded_slowdown_p1: float = field(metadata=_shown(better=LESS))
-    """the form of feitelson98 and mualem01, which can be below 1"""
+    mean_bounded_slowdown_p1: float = field(metadata=_average(better=LESS))
+    """as in feitelson98 and mualem01; it can be below 1"""
     zero_runtime_jobs: int
     """measured jobs with a runtime of 0, excluded from mean_slowdown"""
-    median_wait: float = field(metadata=_shown(unit="s", better=LESS))
+    median_wait: float = field(metadata=_average(unit="s", better=LESS))
     """s"""
-    p90_wait: float = field(metadata=_shown(unit="s", better=LESS, label="wait, 90 %"))
+    p90_wait: float = field(metadata=_average(unit="s", better=LESS, label="wait, 90 %"))
     """s, with linear interpolation between jobs"""
-    p99_wait: float = field(metadata=_shown(unit="s", better=LESS, label="wait, 99 %"))
+    p99_wait: float = field(metadata=_average(unit="s", better=LESS, label="wait, 99 %"))
     """s, with linear interpolation between jobs"""
-    max_wait: float = field(metadata=_shown(unit="s", better=LESS, label="longest wait", table=True))
+    max_wait: float = field(metadata=_average(unit="s", better=LESS, label="longest wait", table=True))
     """s"""
-    mean_runtime_backfilled: float = field(metadata=_shown(unit="s"))
+    mean_runtime_backfilled: float = field(metadata=_average(unit="s"))
     """s"""
     mean_procs_backfilled: float
     """processors"""
-    mean_runtime_others: float = field(metadata=_shown(unit="s"))
+    mean_runtime_others: float = field(metadata=_average(unit="s"))
     """s"""
     mean_procs_others: float
     """processors"""
-    makespan: float = field(metadata=_shown(unit="s", better=LESS))
+    makespan: float = field(metadata=_average(unit="s", better=LESS))
     """s from the first submit to the last end, all jobs; not meaningful for an open workload"""
 
 
 def averages() -> dict[str, Average]:
-    """What each field of `Summary` is to those who show and compare it, by its name, in the order of the record.
+    """Return how each field of `Summary` is shown and compared, by its name, in order.
 
     >>> averages()["max_wait"].label, averages()["max_wait"].unit, averages()["mean_slowdown"].label
     ('longest wait', 's', 'mean slowdown')
@@ -170,14 +166,14 @@ def averages() -> dict[str, Average]:
 
 
 def field_values(records: Sequence[Any], name: str, kind: type[Any]) -> Array:
-    """One field of records of a class such as `Summary`, float64, one per record; raises PolicyError for an unknown field.
+    """Return one field of records of a class such as `Summary`, float64, shape (records,); raise PolicyError for an unknown field.
 
     >>> field_values([], "mean_wait", Summary).tolist()
     []
     """
     known = [field.name for field in fields(kind)]
     if name not in known:
-        raise PolicyError(f"unknown measure {shown(name)}; known are {', '.join(known)}", "unknown_measure")
+        raise PolicyError(f"unknown measure {shown(name)}. Valid options: {', '.join(known)}", "unknown_measure")
     return np.array([getattr(record, name) for record in records], np.float64)
 
 
@@ -192,12 +188,11 @@ def summarize(
     offered_load: float,
     trim: str = "none",
 ) -> Summary:
-    """Averages over the measured jobs; the utilization and the makespan are over all jobs.
+    """Return averages over the measured jobs; utilization and makespan are over all jobs. Without jobs every average is nan.
 
-    `submit, start, runtime`: int64 seconds, `procs`: int64 processors, `backfilled`: bool; each of shape (jobs,), in order of
-    arrival. `runtime` is the simulated runtime. `offered_load`: ratio, passed through. `trim`: see `measured`.
-    A schedule without jobs has nan for every average. Raises PolicyError for an unknown trim, WorkloadError if the arrays
-    differ in length or no job is left to measure.
+    `submit, start, runtime`: int64 seconds, `procs`: int64 processors, `backfilled`: bool; each of shape (jobs,), in order of arrival.
+    `runtime` is the simulated runtime. `offered_load`: ratio, passed through. `trim`: see `measured`. Raises PolicyError for an unknown
+    trim, WorkloadError if the arrays differ in length or no job is left to measure.
     Source: feitelson98, mualem01 and tsafrir06, see the functions for each metric; percentiles, maximum and makespan are ours.
 
     >>> jobs = dict(submit=[0, 0], start=[0, 10], runtime=[10, 10], procs=[2, 2], backfilled=[False, False])
@@ -209,16 +204,15 @@ def summarize(
     lengths = {len(a) for a in (submit, start, runtime, procs, chosen)}
     if len(lengths) > 1:
         raise WorkloadError(f"submit, start, runtime, procs and backfilled differ in length: {sorted(lengths)}", "different_lengths")
-    end = start + runtime
-    jobs = len(submit)
+    end, jobs, nan = start + runtime, len(submit), float("nan")
     first, last_submit, last = (int(submit.min()), int(submit.max()), int(end.max())) if jobs else (0, 0, 0)
     mask = measured(end, last_submit, trim)
     if jobs and not mask.any():
-        raise nothing_to_measure(jobs, trim)
+        raise no_jobs_error(jobs, trim)
     wait, run = (start - submit)[mask], runtime[mask]
     ratio = slowdown(wait, run)[run > 0]
     backfill = backfill_statistics(run, procs[mask], chosen[mask])
-    median, p90, p99 = (float(v) for v in np.percentile(wait, [50, 90, 99])) if jobs else (float("nan"),) * 3
+    median, p90, p99, longest = np.percentile(wait, [50, 90, 99, 100]).tolist() if jobs else [nan] * 4
     return Summary(
         jobs=jobs,
         measured_jobs=len(run),
@@ -234,16 +228,16 @@ def summarize(
         median_wait=median,
         p90_wait=p90,
         p99_wait=p99,
-        max_wait=float(wait.max()) if jobs else float("nan"),
+        max_wait=longest,
         mean_runtime_backfilled=backfill.mean_runtime,
         mean_procs_backfilled=backfill.mean_procs,
         mean_runtime_others=backfill.mean_runtime_others,
         mean_procs_others=backfill.mean_procs_others,
-        makespan=float(last - first) if jobs else float("nan"),
+        makespan=float(last - first) if jobs else nan,
     )
 
 
-def nothing_to_measure(jobs: int, trim: str) -> WorkloadError:
-    """The error raised if none of these jobs is left to measure."""
-    why = f"trim {trim!r} leaves none of the {jobs} jobs" if trim != "none" else f"all {jobs} jobs are ignored"
-    return WorkloadError(f"no job is left to measure: {why}; use trim 'none' or a longer workload", "no_measured_jobs")
+def no_jobs_error(jobs: int, trim: str) -> WorkloadError:
+    """Return the error for a trim that leaves no job to measure."""
+    reason = f"trim {trim!r} excludes all {jobs} jobs" if trim != "none" else f"all {jobs} jobs are ignored"
+    return WorkloadError(f"no job is left to measure: {reason}; use trim 'none' or a longer workload", "no_measured_jobs")

@@ -1,4 +1,4 @@
-"""Weeks of a log: the interval of a mean over many more such weeks, and where none can be given."""
+"""The interval of a mean over many more weeks like a log's, and the reasons for which there is none."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ Array = np.ndarray
 
 WEEK = 7 * 86_400
 FEWEST_WEEKS = 4
-"""Of fewer weeks no other logs are put together."""
+"""Fewest weeks from which other logs are resampled."""
 FEWEST_WEEKS_OF_PART = 4
 MOST_QUEUED = 0.9
-"""Share of the time with a queue above which no part of a log is independent of the one before."""
+"""Share of the time with a queue above which the parts of a log depend on each other."""
 
 
 def weeks_of(submit: Array) -> Array:
-    """The number of the week in which each job is submitted, from the first submission on, int64."""
+    """Return the number of the week in which each job is submitted, from the first submission on, int64."""
     return (submit - submit.min()) // WEEK if len(submit) else np.zeros(0, np.int64)
 
 
 def parts_of(submit: Array) -> Array:
-    """Which of the five parts of the log, equally long, each job is submitted in, int64.
+    """Return which of the log's five equally long parts each job is submitted in, int64.
 
-    A queue makes a week depend on those before it, so the parts are as long as they can be and still say how they differ.
+    A queue makes a week depend on earlier ones, so the parts are as long as possible while their spread can still be estimated.
     """
     if not len(submit):
         return np.zeros(0, np.int64)
@@ -39,7 +39,7 @@ def parts_of(submit: Array) -> Array:
 
 
 def queued_share(submit: Array, start: Array) -> float:
-    """Share of the time up to the last submission in which jobs wait, on average 10 or more until none does.
+    """Return the share of the time up to the last submission in stretches with waiting jobs, on average 10 or more.
 
     >>> queued_share(np.array([0] * 20 + [100]), np.array([50] * 20 + [100]))
     0.5
@@ -50,12 +50,12 @@ def queued_share(submit: Array, start: Array) -> float:
     return float(lengths[means >= FEW_WAITING].sum()) / int(submit.max() - submit.min())
 
 
-def why_no_interval(submit: Array, queued: float) -> str:
-    """Why there is no interval over such weeks; empty if there can be one.
+def no_interval_reason(submit: Array, queued: float) -> str:
+    """Return why there is no interval over such weeks; empty if there can be one.
 
-    `submit`: of all jobs of the log, s; `queued`: the largest `queued_share` of the schedules that are compared.
+    `submit`: of all jobs of the log, s; `queued`: the largest `queued_share` of the compared schedules.
 
-    >>> why_no_interval(np.arange(3) * WEEK, 0.5)
+    >>> no_interval_reason(np.arange(3) * WEEK, 0.5)
     'it takes 20 weeks'
     """
     fewest = BLOCKS * FEWEST_WEEKS_OF_PART
@@ -66,18 +66,17 @@ def why_no_interval(submit: Array, queued: float) -> str:
     return ""
 
 
-def over_weeks(values: Array, weeks: Array, parts: Array, queued: float = 0.0) -> Interval | None:
-    """The mean of these values, and the interval of the mean over many more such weeks; None where not all parts of the log have jobs.
+def mean_over_weeks(values: Array, weeks: Array, parts: Array, queued: float = 0.0) -> Interval | None:
+    """Return the mean of these values, and the interval of the mean over many more such weeks; None if a part of the log has no jobs.
 
     `values`: float64, `weeks` and `parts`: int64, from `weeks_of` and `parts_of` over the whole log; each of shape (jobs,). For paired
-    differences the interval is paired. The schedule is taken as given: jobs are not submitted otherwise because others wait longer. Ask
-    `why_no_interval` first. The interval is wider where neighbouring weeks are alike (`walltime.metrics.series.widening`). `queued`: as in
-    `why_no_interval`. On the side to which parts lie out the interval is longer by 1 / (1 - queued): long queues are rare, but the longer
-    the fuller the machine is, and a log may lack those that move the mean.
+    differences the interval is paired. Submissions are assumed not to react to waits. Call `no_interval_reason` first; `queued`: as there.
+    The interval is wider if neighbouring weeks are alike (`walltime.metrics.series.widening`). On the side of outlying parts it is longer
+    by 1 / (1 - queued): long queues are rare, but longer the fuller the machine is, and a log may lack the ones that move the mean.
     Source: Student's t of the ratio of sums over parts (Cochran, Sampling Techniques, 3rd ed., 1977, section 6.4). That the parts are few
-    and long, and one side is longer, is ours; how often it holds is measured by `validation/coverage_weeks.py`.
+    and long, and one side is longer, is ours; `validation/coverage_weeks.py` measures the coverage.
 
-    >>> interval = over_weeks(np.array([1.0, 3.0, 1.0, 3.0, 2.0]), np.arange(0, 20, 4), np.arange(5))
+    >>> interval = mean_over_weeks(np.array([1.0, 3.0, 1.0, 3.0, 2.0]), np.arange(0, 20, 4), np.arange(5))
     >>> interval.mean, round(interval.low, 2), round(interval.high, 2), interval.what
     (2.0, 0.93, 3.07, '90 % interval of the mean over such weeks, from 5 parts of the log')
     """
@@ -97,7 +96,7 @@ def over_weeks(values: Array, weeks: Array, parts: Array, queued: float = 0.0) -
 
 @dataclass(frozen=True, eq=False)
 class LogWeeks:
-    """The week and the part of the log in which each job is submitted, the share of the time with a queue, and why there is no interval."""
+    """Week and part of the log of each job's submission, share of the time with a queue, and the reason for no interval, if any."""
 
     weeks: Array
     parts: Array
@@ -106,25 +105,25 @@ class LogWeeks:
 
     @classmethod
     def of(cls, submit: Array, *schedules: tuple[Array, Array]) -> LogWeeks:
-        """Divide a log with these submissions; of the schedules, each submissions and starts, the one with the longest queues counts."""
+        """Divide a log with these submissions; `schedules`: submissions and starts, of which the longest queues count."""
         queued = max(queued_share(*one) for one in schedules)
-        return cls(weeks_of(submit), parts_of(submit), queued, why_no_interval(submit, queued))
+        return cls(weeks_of(submit), parts_of(submit), queued, no_interval_reason(submit, queued))
 
     def ends(self, values: Array, jobs: Array) -> tuple[float, float]:
-        """The ends of the interval of the mean over many more such weeks; nan where there is none. `values`: of these jobs."""
-        interval = None if self.withheld else over_weeks(values.astype(np.float64), self.weeks[jobs], self.parts[jobs], self.queued)
+        """Return the ends of the interval of the mean of these jobs' values over such weeks; nan without one."""
+        interval = None if self.withheld else mean_over_weeks(values.astype(np.float64), self.weeks[jobs], self.parts[jobs], self.queued)
         return (math.nan, math.nan) if interval is None else (interval.low, interval.high)
 
 
-def largest_of_parts(values: Array, parts: Array) -> float:
-    """The largest absolute mean of a part with jobs."""
+def largest_part_mean(values: Array, parts: Array) -> float:
+    """Return the largest absolute mean of a part with jobs."""
     count = np.bincount(parts)
     total = np.bincount(parts, weights=values)
     return float(np.abs(total[count > 0] / count[count > 0]).max())
 
 
-def share_that_agrees(values: Array, weeks: Array) -> float:
-    """Share of the weeks with jobs in which the mean of the values has the sign of the mean over all; nan where that is 0."""
+def agreeing_share(values: Array, weeks: Array) -> float:
+    """Return the share of weeks with jobs in which the mean of the values has the sign of the overall mean; nan if that is 0."""
     mean = float(np.mean(values)) if len(values) else 0.0
     if not mean:
         return float("nan")

@@ -1,4 +1,4 @@
-"""Schedules: when every job started, by which columns, files and groups."""
+"""Schedules: the starts and ends of jobs, as columns, files and groups."""
 
 from walltime.schedule.files import read_schedule
 from walltime.schedule.schedule import PredictionRecord, Schedule

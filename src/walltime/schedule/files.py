@@ -1,4 +1,4 @@
-"""Schedules as files: written atomically, read from any simulator."""
+"""Files of schedules: written atomically, read from any simulator."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ Array = np.ndarray
 FORMATS = (".csv", ".parquet", ".swf", ".swf.gz")
 NEEDED = ("job_id", "start", "end")
 KINDS = ("immediate", "reserved", "backfilled")
-"""How a job started, by the numbers of the column `kind`."""
+"""The kinds of start, by the numbers of the column `kind`."""
 NAMES = (*(column.name for column in SCHEDULE_COLUMNS), LIMIT.name)
 
 
 def schedule_table(columns: Mapping[str, Array]) -> pl.DataFrame:
-    """The columns of a schedule (`Schedule.columns`) as a table, one row per job in order of arrival."""
+    """Return the columns of a schedule (`Schedule.columns`) as a table, one row per job by arrival."""
     return pl.DataFrame({name: columns[name] for name in NAMES if name in columns or name != LIMIT.name})
 
 
 def table_of_jobs(workload: Workload, columns: Mapping[str, Array]) -> pl.DataFrame:
-    """A schedule with what the log says of its jobs, as `walltime.Schedule.table` describes it."""
+    """Return a schedule with the log's columns, as `walltime.Schedule.table` describes it."""
     origin = workload.origin
     table = schedule_table(columns).with_columns(
         kind=pl.Series([*KINDS]).gather(columns["kind"]).cast(pl.Enum(KINDS)),
@@ -56,7 +56,7 @@ def table_of_jobs(workload: Workload, columns: Mapping[str, Array]) -> pl.DataFr
 
 
 def _local_times(origin: Origin, seconds: Array) -> pl.Series:
-    """Times by the clocks of the site, seconds from the start of its log."""
+    """Return times of the simulation, s from the start of the log, in the site's local time."""
     times = pl.from_epoch(pl.Series(seconds + origin.unix_start_time, dtype=pl.Int64))
     zone = origin.tzinfo()
     if isinstance(zone, ZoneInfo):
@@ -65,40 +65,31 @@ def _local_times(origin: Origin, seconds: Array) -> pl.Series:
 
 
 def output_format(path: Path) -> str:
-    """The format of a file by the extension of its name; raises OutputError for an unknown one."""
+    """Return the format of a file by its extension; raise OutputError for an unknown one."""
     for ending in FORMATS:
         if path.name.lower().endswith(ending):
             return ending
-    raise OutputError(
-        f"{path}: a schedule can be written as {', '.join(FORMATS)}; name a file with one of these extensions", "unknown_file_extension"
-    )
+    raise OutputError(f"{path}: unknown extension for a schedule. Valid options: {', '.join(FORMATS)}", "unknown_file_extension")
 
 
 def write_schedule(path: Path, workload: Workload, columns: Mapping[str, Array], **settings: Any) -> Path:
     """Write a schedule as CSV, Parquet (its provenance in the file's metadata) or SWF (simulated submission, wait and run time).
 
-    `columns`: as in `Schedule.columns`. `settings`: the settings of the run for the provenance. Raises OutputError if the file
-    cannot be written or its extension is unknown.
+    `columns`: as in `Schedule.columns`. `settings`: of the run, for the provenance. Raises OutputError if the file cannot be written or its
+    extension is unknown.
     """
-    ending = output_format(path)
-    if ending.startswith(".swf"):
-        from walltime.logs import write_swf
+    if not output_format(path).startswith(".swf"):
+        return write_table(path, schedule_table(columns), workload, **settings)
+    from walltime.logs import write_swf
 
-        record = json.dumps(provenance(workload, **settings))
-        write_swf(
-            path,
-            workload,
-            wait=columns["start"] - columns["submit"],
-            submit=columns["submit"],
-            runtime=columns["runtime"],
-            extra_header=[f"; Note: simulated schedule, {record}"],
-        )
-        return path
-    return write_table(path, schedule_table(columns), workload, **settings)
+    header = [f"; Note: simulated schedule, {json.dumps(provenance(workload, **settings))}"]
+    simulated = {name: columns[name] for name in ("submit", "runtime")} | {"wait": columns["start"] - columns["submit"]}
+    write_swf(path, workload, **simulated, extra_header=header)
+    return path
 
 
 def write_table(path: Path, table: pl.DataFrame, workload: Workload, **settings: Any) -> Path:
-    """Write a table as CSV, or, if the name says so, as Parquet with its provenance in the file's metadata. Raises OutputError."""
+    """Write a table as CSV, or by its extension as Parquet with its provenance in the file's metadata. Raises OutputError."""
     record = json.dumps(provenance(workload, **settings))
     with whole_file(path) as file:
         if path.name.lower().endswith(".csv"):
@@ -109,10 +100,10 @@ def write_table(path: Path, table: pl.DataFrame, workload: Workload, **settings:
 
 
 def read_schedule(path: str | Path) -> dict[str, Array]:
-    """Read a schedule of any simulator: CSV or Parquet with at least `job_id, start, end`, or SWF with wait and run time.
+    """Read a schedule from any simulator: CSV or Parquet with at least `job_id, start, end`, or SWF with wait and run time.
 
-    Returns the columns of `SCHEDULE_COLUMNS` that the file has, int64, in the file's order. Raises LogError, naming the
-    line, if the file is missing, lacks a column or contains anything but whole numbers.
+    Returns the file's columns that are in `SCHEDULE_COLUMNS`, int64, in the file's order. Raises LogError, with the line, if the file is
+    missing, lacks a column or contains anything but whole numbers.
     """
     path = Path(path)
     name = path.name.lower()
@@ -131,9 +122,8 @@ def read_schedule(path: str | Path) -> dict[str, Array]:
         elif name.endswith((".csv", ".csv.gz")):
             table = pl.read_csv(path, infer_schema=False)
         else:
-            raise LogError(
-                f"{path}: a schedule is read from .csv, .parquet, .swf or .swf.gz; rename the file to what it is", "unknown_file_extension"
-            )
+            expected = ".csv, .csv.gz, .parquet, .swf, .swf.gz"
+            raise LogError(f"{path}: unknown extension for a schedule. Valid options: {expected}", "unknown_file_extension")
     except pl.exceptions.NoDataError as error:
         raise LogError(f"{path}: is empty; a schedule has one row per job", "empty_file") from error
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, UnicodeDecodeError) as error:
@@ -169,7 +159,7 @@ def _from_swf(path: Path) -> dict[str, Array]:
         fraction = values != np.floor(values)
         if fraction.any():
             i = int(np.argmax(fraction))
-            raise LogError(f"{path}: {name} of job {columns['job_id'][i]} is {values[i]}; schedules are checked in whole seconds")
+            raise LogError(f"{path}: {name} of job {columns['job_id'][i]} is {values[i]}; use whole seconds")
     return {name: values.astype(np.int64) for name, values in columns.items()}
 
 
@@ -181,6 +171,6 @@ def _whole_numbers(path: Path, column: pl.Series) -> Array:
     if bad.any():
         row = int(bad.arg_max() or 0)
         value = column[row]
-        said = "missing" if value is None or value == "" else repr(value)
-        raise LogError(f"{path}:{row + 2}: {column.name} is {said}; whole seconds and numbers are needed", "wrong_field")
+        found = "missing" if value is None or value == "" else repr(value)
+        raise LogError(f"{path}:{row + 2}: {column.name} is {found}; use whole seconds and numbers", "wrong_field")
     return whole.to_numpy().astype(np.int64)

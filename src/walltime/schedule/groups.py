@@ -1,7 +1,9 @@
-"""Jobs in groups: by calendar, size, length, user, queue; and tables of who waits, simulated and as the log recorded it."""
+"""Groups of jobs by calendar, size, length, user or queue, and averages of their simulated and recorded waits."""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -17,22 +19,22 @@ from walltime.specification import Family, Specification, Variant
 from walltime.wording import shown
 from walltime.workload import Workload
 from walltime.workload.columns import GROUPED_COLUMNS
-from walltime.workload.filters import parse_seconds
+from walltime.workload.filters import UNITS, parse_seconds
 
 Array = np.ndarray
 MEASURES = ("jobs", "share_of_use", "mean_wait", "median_wait", "p90_wait", "max_wait", "mean_response", "mean_bounded_slowdown")
-"""What a breakdown says of each group."""
+"""The columns of a breakdown."""
 
 LONG = 3600
 """Jobs that run longer than this, s, are long."""
 WIDE = 8
-"""Jobs of more processors than this are wide."""
+"""Jobs with more processors than this are wide."""
 HEAVY, MEDIUM = 0.5, 0.9
-"""The users that ask for most, up to these shares of all processor time, are heavy and medium; the others are light."""
+"""The heaviest users, up to these shares of all processor time, are heavy and medium; the others are light."""
 LENGTHS = (600, 3600, 4 * 3600, 12 * 3600, 86_400)
-"""Usual edges of requested times, s."""
+"""Default edges of requested times, s."""
 USERS = 10
-"""Usual number of single users."""
+"""Default number of single users."""
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 GROUPINGS: Mapping[str, str] = {
     "month": "calendar month in which the job ends",
@@ -55,25 +57,29 @@ TITLES: Mapping[str, str] = {
     "length": "requested time",
     **{column: column for column in GROUPED_COLUMNS},
 }
-"""What tables of groups on pages are called, after "by"."""
+"""Titles of tables of groups on pages, after "by"."""
+CLASSES = ("short narrow", "short wide", "long narrow", "long wide")
+USE = ("heavy", "medium", "light")
+_NUMBER = re.compile(r"\d+")
+_TIME = re.compile(r"(\d+) (s|min|h|d)\b")
 UNKNOWN = "unknown"
 Edges = Sequence[int] | Sequence[Sequence[int]] | int | None
 
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """The names of groups in their natural order, and of each job the place of its group among them, int64, shape (jobs,)."""
+    """The names of groups in their natural order, and the index of each job's group, int64, shape (jobs,)."""
 
     names: Sequence[str]
     of: Array
 
     def __mul__(self, other: Groups) -> Groups:
-        """The groups of two groupings together, the first one's outermost; those that have no job are left out."""
+        """Combine two groupings, the first one outermost, without empty groups."""
         pairs, of = np.unique(self.of * len(other.names) + other.of, return_inverse=True)
         return Groups([f"{self.names[p // len(other.names)]}, {other.names[p % len(other.names)]}" for p in pairs.tolist()], of)
 
     def members(self, mask: Array) -> list[tuple[str, Array]]:
-        """Each group that has jobs in this mask (bool, shape (jobs,)), with their places, int64, in order of arrival."""
+        """Return each group with jobs in this mask (bool, shape (jobs,)), and their indices, int64, by arrival."""
         chosen = np.flatnonzero(mask)
         order = chosen[np.argsort(self.of[chosen], kind="stable")]
         numbers, first = np.unique(self.of[order], return_index=True)
@@ -81,58 +87,62 @@ class Groups:
 
 
 def group_jobs(workload: Workload, by: str, submit: Array, end: Array, edges: Edges = None, runtime: Array | None = None) -> Groups:
-    """Put the jobs into groups; a group "unknown" is for jobs of which the log does not say.
+    """Put the jobs into groups; jobs that the log does not describe are in the group "unknown".
 
-    `submit, end, runtime`: int64 seconds, shape (jobs,); `runtime`: as simulated where a schedule is grouped, by default that of the log.
-    `edges`: for `size` and `length` the largest processors or requested seconds of each group but the last, for `size-length` both, for
-    `users` how many. Raises PolicyError for an unknown grouping or bad edges.
+    `submit, end, runtime`: int64 seconds, shape (jobs,); `runtime`: as simulated, by default the log's. `edges`: for `size` and `length`
+    the largest processors or requested seconds of each group but the last, for `size-length` both, for `users` their number. Raises
+    PolicyError for an unknown grouping or wrong edges.
     """
     runtime = workload.runtime if runtime is None else runtime
     if by not in GROUPINGS:
-        raise PolicyError(f"jobs cannot be grouped by {shown(by)}; known are {', '.join(GROUPINGS)}", "unknown_grouping")
+        raise PolicyError(f"jobs cannot be grouped by {shown(by)}. Valid options: {', '.join(GROUPINGS)}", "unknown_grouping")
     if edges is not None and by not in ("size", "length", "size-length", "users"):
-        raise PolicyError(f"groups by {by} have no edges; those by size, length, size-length and users have", "wrong_edges")
+        raise PolicyError(f"groups by {by} have no edges; only size, length, size-length and users have", "wrong_edges")
+    use = workload.procs.astype(np.float64) * runtime
     match by:
         case "month":
             return _months(workload, end)
         case "class":
-            return _of_names(["short narrow", "short wide", "long narrow", "long wide"], 2 * (runtime > LONG) + (workload.procs > WIDE))
+            return _nonempty(CLASSES, 2 * (runtime > LONG) + (workload.procs > WIDE))
         case "user":
-            return _user_classes(workload, _use(workload, runtime))
+            return _user_classes(workload, use)
         case "users":
-            return _single_users(workload, _use(workload, runtime), USERS if edges is None else edges)
+            most = USERS if edges is None else edges
+            if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+                message = f"the number of single users must be a whole number of at least 1, not {shown(most)}"
+                raise PolicyError(message, "number_out_of_range")
+            return largest_groups(workload, "user", use, most)
         case "size":
             return _sizes(workload.procs, edges)
         case "length":
             return _lengths(workload.requested, edges)
         case "size-length":
-            two = _two(edges)
-            return _sizes(workload.procs, two[0]) * _lengths(workload.requested, two[1])
+            both: Any = (None, None) if edges is None else edges
+            if not isinstance(both, Sequence) or len(both) != 2:
+                raise PolicyError(f"edges of size-length are a list of sizes and a list of lengths, not {shown(edges)}", "wrong_edges")
+            return _sizes(workload.procs, both[0]) * _lengths(workload.requested, both[1])
         case "hour" | "weekday" | "hour-of-week":
             return _clock(workload, submit, by)
-    return _numbers(workload, by)
+    return _values(workload, by)
 
 
 def check_known(workload: Workload, by: str, groups: Groups) -> None:
-    """Raise WorkloadError where the log says of no job to which group it belongs."""
+    """Raise WorkloadError if the log describes the group of no job."""
     if list(groups.names) != [UNKNOWN]:
         return
-    if by not in ("user", "users", *GROUPED_COLUMNS):
-        cure = "group them by another property, or add a line to its header, such as '; UnixStartTime: 1262304000'"
-        raise WorkloadError(
-            f"{workload.origin.name} does not say when it begins (UnixStartTime), so its jobs have no {by}; {cure}", "unknown_start_time"
-        )
-    raise WorkloadError(
-        f"{workload.origin.name} does not say the {by.removesuffix('s')} of its jobs; group them by another property", "missing_column"
-    )
+    name, remedy = workload.origin.name, "group them by another property"
+    if by in ("user", "users", *GROUPED_COLUMNS):
+        raise WorkloadError(f"{name} does not record the {by.removesuffix('s')} of its jobs; {remedy}", "missing_column")
+    remedy += ", or add a line to its header, such as '; UnixStartTime: 1262304000'"
+    raise WorkloadError(f"{name} does not record its start (UnixStartTime), so its jobs have no {by}; {remedy}", "unknown_start_time")
 
 
 def check_same_jobs(first: Workload, other: Workload) -> None:
-    """Raise WorkloadError where two workloads are not of the same jobs."""
+    """Raise WorkloadError if two workloads have different jobs."""
     if other is first:
         return
     if len(other) != len(first) or (other.job_id != first.job_id).any() or (other.submit != first.submit).any():
-        raise WorkloadError(f"the schedules of {first.origin.name} and {other.origin.name} are not of the same jobs", "other_jobs")
+        raise WorkloadError(f"the schedules of {first.origin.name} and {other.origin.name} have different jobs", "other_jobs")
 
 
 def _times(text: str) -> tuple[int, ...]:
@@ -141,10 +151,7 @@ def _times(text: str) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Grouping(Specification):
-    """A way to put jobs into groups, with edges of one's own where it has any.
-
-    Raises PolicyError for `size-length` with the edges of one of the two alone.
-    """
+    """A way to put jobs into groups, with optional edges. Raises PolicyError for `size-length` with one kind of edges only."""
 
     positional: ClassVar[tuple[str, ...]] = ("sizes", "lengths", "most")
     by: str
@@ -154,7 +161,7 @@ class Grouping(Specification):
     lengths: Annotated[tuple[int, ...] | None, Key(read=_times, said="lengths of time such as 1h/1d", least=1)] = None
     """the longest requested time in each group but the last"""
     most: Annotated[int | None, Key(least=1)] = None
-    """so many single users are shown"""
+    """number of single users to show"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -163,7 +170,7 @@ class Grouping(Specification):
 
     @property
     def edges(self) -> Edges:
-        """As `group_jobs` takes them."""
+        """Return the edges for `group_jobs`."""
         if self.by == "size-length":
             return None if self.sizes is None or self.lengths is None else [self.sizes, self.lengths]
         return self.most if self.by == "users" else self.sizes if self.by == "size" else self.lengths
@@ -174,15 +181,15 @@ GROUPED = Family(
     Grouping,
     "grouping",
     {
-        name: Variant(Grouping, {"by": name}, _OF_GROUPING.get(name, ()), meaning=f"{said[0].upper()}{said[1:]}.")
-        for name, said in GROUPINGS.items()
+        name: Variant(Grouping, {"by": name}, _OF_GROUPING.get(name, ()), meaning=f"{text[0].upper()}{text[1:]}.")
+        for name, text in GROUPINGS.items()
     },
 )
-"""The groupings as `--by` takes them."""
+"""The groupings of `--by`."""
 
 
 def parse_grouping(text: str) -> tuple[str, Edges]:
-    """A grouping as it is spelled on the command line, and its edges; raises PolicyError.
+    """Parse a grouping of the command line into its name and edges; raise PolicyError if it is invalid.
 
     >>> parse_grouping("size:8/64"), parse_grouping("size-length:8/64,1h/1d"), parse_grouping("users:20"), parse_grouping("month")
     (('size', (8, 64)), ('size-length', [(8, 64), (3600, 86400)]), ('users', 20), ('month', None))
@@ -192,7 +199,7 @@ def parse_grouping(text: str) -> tuple[str, Edges]:
 
 
 def local_seconds(workload: Workload, submit: Array) -> Array | None:
-    """Local time of the site at each submission, int64 s from a Monday at midnight; None where the log does not say when it begins."""
+    """Return the site's local time at each submission, int64 s from a Monday at midnight; None if the log's start is unknown."""
     from walltime.engine.interface.orders import clock_of
 
     origin = workload.origin
@@ -203,8 +210,8 @@ def local_seconds(workload: Workload, submit: Array) -> Array | None:
     return submit + offsets[np.searchsorted(changes, submit, side="right")]
 
 
-def _of_names(names: Sequence[str], of: Array) -> Groups:
-    """Groups of which those without jobs are left out."""
+def _nonempty(names: Sequence[str], of: Array) -> Groups:
+    """Return groups without the empty ones."""
     numbers, place = np.unique(of, return_inverse=True)
     return Groups([names[k] for k in numbers.tolist()], place)
 
@@ -219,12 +226,7 @@ def _months(workload: Workload, end: Array) -> Groups:
         return _unknown(len(workload))
     months = month_starts(begin + int(end.min()), begin + int(end.max()), workload.origin.tzinfo())
     names = [f"{year}-{month:02d}" for year, month, _ in months]
-    return _of_names(names, np.searchsorted([first for _, _, first in months], begin + end, side="right") - 1)
-
-
-def _use(workload: Workload, runtime: Array) -> Array:
-    """Processor-seconds of each job, float64."""
-    return workload.procs.astype(np.float64) * runtime
+    return _nonempty(names, np.searchsorted([first for _, _, first in months], begin + end, side="right") - 1)
 
 
 def _user_classes(workload: Workload, use: Array) -> Groups:
@@ -237,19 +239,13 @@ def _user_classes(workload: Workload, use: Array) -> Groups:
     before = np.empty(len(known))
     before[order] = np.concatenate([[0.0], np.cumsum(area[order])[:-1]]) / max(area.sum(), 1.0)
     classes = np.where(before < HEAVY, 0, np.where(before < MEDIUM, 1, 2))
-    return _of_names(["heavy", "medium", "light", UNKNOWN], np.where(users < 0, 3, classes[place]))
-
-
-def _single_users(workload: Workload, use: Array, most: Any) -> Groups:
-    if isinstance(most, bool) or not isinstance(most, int) or most < 1:
-        raise PolicyError(f"the number of single users must be a whole number of at least 1, not {shown(most)}", "number_out_of_range")
-    return largest_groups(workload, "user", use, most)
+    return _nonempty([*USE, UNKNOWN], np.where(users < 0, 3, classes[place]))
 
 
 def largest_groups(workload: Workload, column: str, weight: Array, most: int, word: str | None = None) -> Groups:
-    """Jobs by the single values of a column that weigh most, the largest first; then the others together, then what is unknown.
+    """Group jobs by the `most` values of a column with the largest weight, the largest first; then all others, then unknown ones.
 
-    `weight`: float64, shape (jobs,). `word`: what a value is called, by default the column's name.
+    `weight`: float64, shape (jobs,). `word`: the name for a value, by default the column's.
     """
     word = word or column
     values = workload.columns.get(column)
@@ -263,7 +259,7 @@ def largest_groups(workload: Workload, column: str, weight: Array, most: int, wo
     rank[chosen] = np.arange(len(chosen))
     rank[known < 0] = len(chosen) + 1
     single = [f"{word} {workload.origin.name_of(column, number)}" for number in known[chosen].tolist()]
-    return _of_names([*single, f"other {word}s", UNKNOWN], rank[place])
+    return _nonempty([*single, f"other {word}s", UNKNOWN], rank[place])
 
 
 def _sizes(procs: Array, edges: Any) -> Groups:
@@ -271,43 +267,33 @@ def _sizes(procs: Array, edges: Any) -> Groups:
         if not len(procs):
             return Groups([], np.zeros(0, np.int64))
         edges = [2**k for k in range(int(procs.max() - 1).bit_length() + 1)]
-    bounds = _checked(edges, "size", 1)
+    bounds = _checked(edges, "size")
     names = [f"{low + 1}-{high}" if low + 1 < high else str(high) for low, high in zip([0, *bounds[:-1]], bounds, strict=True)]
-    return _of_names([*names, f"over {bounds[-1]}"], np.searchsorted(bounds, procs, side="left"))
+    return _nonempty([*names, f"over {bounds[-1]}"], np.searchsorted(bounds, procs, side="left"))
 
 
 def _lengths(requested: Array, edges: Any) -> Groups:
-    bounds = _checked(LENGTHS if edges is None else edges, "length", 1)
-    said = [round_time(seconds) for seconds in bounds]
-    names = [f"up to {said[0]}", *(f"{low} to {high}" for low, high in pairwise(said)), f"over {said[-1]}"]
-    return _of_names(names, np.searchsorted(bounds, requested, side="left"))
+    bounds = _checked(LENGTHS if edges is None else edges, "length")
+    times = [round_time(seconds) for seconds in bounds]
+    names = [f"up to {times[0]}", *(f"{low} to {high}" for low, high in pairwise(times)), f"over {times[-1]}"]
+    return _nonempty(names, np.searchsorted(bounds, requested, side="left"))
 
 
 def round_time(seconds: int) -> str:
-    """A time in its largest whole unit.
+    """Return a time in its largest whole unit.
 
     >>> round_time(5400), round_time(7200), round_time(59)
     ('90 min', '2 h', '59 s')
     """
-    count, unit = next(
-        (seconds // length, unit) for length, unit in ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s")) if not seconds % length
-    )
-    return f"{count} {unit}"
+    units = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+    return next(f"{seconds // length} {unit}" for length, unit in units if not seconds % length)
 
 
-def _checked(edges: Any, what: str, least: int) -> list[int]:
+def _checked(edges: Any, what: str) -> list[int]:
     whole = isinstance(edges, Sequence | np.ndarray) and len(edges) and all(isinstance(edge, int | np.integer) for edge in edges)
-    if not whole or edges[0] < least or any(b <= a for a, b in pairwise(edges)):
-        raise PolicyError(f"edges of {what} must be growing whole numbers, such as [8, 64], not {shown(edges)}", "wrong_edges")
+    if not whole or edges[0] < 1 or any(b <= a for a, b in pairwise(edges)):
+        raise PolicyError(f"edges of {what} must be increasing whole numbers, such as [8, 64], not {shown(edges)}", "wrong_edges")
     return [int(edge) for edge in edges]
-
-
-def _two(edges: Any) -> tuple[Any, Any]:
-    if edges is None:
-        return None, None
-    if not isinstance(edges, Sequence) or len(edges) != 2:
-        raise PolicyError(f"edges of size-length are those of sizes and those of lengths, not {shown(edges)}", "wrong_edges")
-    return edges[0], edges[1]
 
 
 def _clock(workload: Workload, submit: Array, by: str) -> Groups:
@@ -317,27 +303,26 @@ def _clock(workload: Workload, submit: Array, by: str) -> Groups:
     hours = Groups([f"{hour:02d}" for hour in range(24)], local // 3600 % 24)
     days = Groups(DAYS, local // 86_400 % 7)
     if by == "hour-of-week":
-        return _of_names([f"{day} {hour}" for day in days.names for hour in hours.names], days.of * 24 + hours.of)
+        return _nonempty([f"{day} {hour}" for day in days.names for hour in hours.names], days.of * 24 + hours.of)
     chosen = hours if by == "hour" else days
-    return _of_names(chosen.names, chosen.of)
+    return _nonempty(chosen.names, chosen.of)
 
 
-def _numbers(workload: Workload, by: str) -> Groups:
+def _values(workload: Workload, by: str) -> Groups:
     values = workload.columns.get(by)
     if values is None or not len(workload) or (values < 0).all():
         return _unknown(len(workload))
-    known, place = np.unique(values, return_inverse=True)
-    order = np.argsort(known < 0, kind="stable")  # what is unknown comes last
-    rank = np.empty(len(known), np.int64)
-    rank[order] = np.arange(len(known))
-    return Groups([UNKNOWN if known[k] < 0 else f"{by} {workload.origin.name_of(by, int(known[k]))}" for k in order.tolist()], rank[place])
+    unknown = values < 0
+    known, place = np.unique(np.where(unknown, np.iinfo(np.int64).max, values), return_inverse=True)
+    names = [f"{by} {workload.origin.name_of(by, number)}" for number in known[: len(known) - unknown.any()].tolist()]
+    return Groups([*names, UNKNOWN] if unknown.any() else names, place)
 
 
 def breakdown(groups: Groups, wait: Array, runtime: Array, procs: Array, measured: Array) -> list[dict[str, Any]]:
-    """Averages of the measured jobs of each group that has any, in the order of the groups.
+    """Return averages over the measured jobs of each group with such jobs, in the order of the groups.
 
     `wait, runtime`: int64 s, `procs`: int64 processors, `measured`: bool; each of shape (jobs,). A row has the `group`, the number of
-    `jobs`, its `share_of_use` (of the processor time of all measured jobs), and waits, responses (s) and bounded slowdowns.
+    `jobs`, their `share_of_use` (of the processor time of all measured jobs), and waits, responses (s) and bounded slowdowns.
     """
     use = procs.astype(np.float64) * runtime
     total = float(use[measured].sum())
@@ -363,20 +348,64 @@ def breakdown(groups: Groups, wait: Array, runtime: Array, procs: Array, measure
 
 
 def recorded_groups(workload: Workload, by: str, runtime: Array) -> Groups:
-    """Groups of jobs; months are those of submission, so that they are the same for the recorded and all simulated waits.
-
-    `runtime`: as simulated, int64 s, shape (jobs,).
-    """
+    """Return groups with months by submission, so that they are equal for recorded and simulated waits; `runtime`: simulated, int64 s."""
     try:
         return group_jobs(workload, by, workload.submit, workload.submit, runtime=runtime)
     except WorkloadError:  # its times are outside the calendar
-        return Groups([UNKNOWN], np.zeros(len(workload), np.int64))
+        return _unknown(len(workload))
 
 
 def recorded_rows(groups: Groups, recorded: Array, simulated: Array, measured: Array) -> list[dict[str, Any]]:
-    """One row for each group with measured jobs whose waits are known: its name as `group`, then what `recorded_waits` says.
+    """Return a row for each group with measured jobs and known waits: its name as `group`, then the fields of `recorded_waits`.
 
     `recorded, simulated`: int64 s, `measured`: bool; each of shape (jobs,).
     """
     parts = groups.members(measured & (recorded >= 0))
     return [{"group": name, **recorded_waits(recorded[inside], simulated[inside]).as_dict()} for name, inside in parts]
+
+
+def group_rank(by: str, name: str) -> tuple[Any, ...]:
+    """Return the sort key of a group by its name, so that campaigns list groups like the breakdowns of single runs.
+
+    Sizes, lengths and numbers ascend, days begin on Monday, months and hours follow the time, users go from heavy to light; others follow
+    the alphabet, and the unknown group comes last.
+
+    >>> sorted(["9-16", "over 64", "1", "17-32"], key=lambda name: group_rank("size", name))
+    ['1', '9-16', '17-32', 'over 64']
+    >>> sorted(["over 1 d", "1 h to 4 h", "10 min to 1 h", "up to 10 min"], key=lambda name: group_rank("length", name))
+    ['up to 10 min', '10 min to 1 h', '1 h to 4 h', 'over 1 d']
+    >>> sorted(["Sun 03", "Mon 12", "Mon 03"], key=lambda name: group_rank("hour-of-week", name))
+    ['Mon 03', 'Mon 12', 'Sun 03']
+    """
+    if name == UNKNOWN:
+        return (1,)
+    match by:
+        case "size":
+            return (0, _size(name), name)
+        case "length":
+            return (0, _length(name), name)
+        case "size-length":
+            size, _, length = name.partition(", ")
+            return (0, _size(size), _length(length), name)
+        case "weekday" | "hour-of-week":
+            day, _, hour = name.partition(" ")
+            return (0, DAYS.index(day) if day in DAYS else len(DAYS), hour)
+        case "class" | "user":
+            usual = CLASSES if by == "class" else USE
+            return (0, usual.index(name) if name in usual else len(usual), name)
+    number = _NUMBER.search(name)
+    return (0, int(number[0]) if number else math.inf, name)
+
+
+def _size(name: str) -> float:
+    """Return the fewest processors of a group, one more than the edge for the last one."""
+    number = _NUMBER.search(name)
+    return math.inf if number is None else int(number[0]) + (1 if name.startswith("over") else 0)
+
+
+def _length(name: str) -> float:
+    """Return the shortest time of a group, s."""
+    if name.startswith("up to"):
+        return 0
+    number = _TIME.search(name)
+    return math.inf if number is None else int(number[1]) * UNITS["m" if number[2] == "min" else number[2]]

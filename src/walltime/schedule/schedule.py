@@ -1,9 +1,9 @@
-"""The result of a simulation: when every job of a workload started, and how."""
+"""The result of a simulation: start, end and kind of start of every job; and its longest waits."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,7 @@ from walltime.schedule.groups import (
     recorded_rows,
 )
 from walltime.tables import Facts, number
+from walltime.wording import human_time
 from walltime.workload import Workload
 
 if TYPE_CHECKING:
@@ -42,8 +43,8 @@ Array = np.ndarray
 class PredictionRecord:
     """The predictions of a simulation; arrays have one entry per job.
 
-    `predicted`: int64 s, at submission, before any correction (the last one before the start, if the predictor predicts waiting
-    jobs again). `basis`: uint8, a `walltime.predictors.Basis`. `corrections`: int64, number of corrections while the job ran.
+    `predicted`: int64 s, at submission, or at the last prediction before the start if the predictor predicts waiting jobs again; before
+    corrections. `basis`: uint8, a `walltime.predictors.Basis`. `corrections`: int64, number of corrections while the job ran.
     """
 
     prediction: Prediction
@@ -58,16 +59,15 @@ class Schedule:
 
     If the jobs were given in another order, `schedule.workload.in_given_order` restores it for an array.
 
-    `start, end`: int64 seconds. `runtime`: int64 seconds, the effective runtime (killed at its limit under `kill`).
-    `kind`: uint8, a `Kind`. `reserved_start`: int64 seconds, the start of the job's first reservation, -1 if it never had one.
-    `submitted`: int64 seconds, the submit times if they depend on the schedule (feedback), else None. `seconds`: duration of
-    the stages of the run. `dynamics`: the effects of backfilling, None unless requested. `predictions`: the predictions, None
-    without a predictor. `engine`: the engine used, `kernel` or `reference`; `simulated_on`: the kind of machine that it simulated,
-    `number`, `pools` or `nodes`; pools that are only a number of processors for these jobs are simulated as one. `dialect`: the readings
-    of the rules. On a machine of several pools, `placement`: what the jobs
-    need there; `given`: the processors and units of the second resource that each job had of each pool, int64, shape (jobs, pools, 2).
-    Under Slurm's scheduling, `slots`: what jobs had of single nodes, four int64 arrays: the job's place in the workload, the node,
-    processors, units of the second resource; `limit`: the limit under which each job ran, int64 s, None if it was everybody's request.
+    `start, end`: int64 seconds. `runtime`: int64 seconds, the effective runtime (killed at its limit under `kill`). `kind`: uint8, a
+    `Kind`. `reserved_start`: int64 seconds, the start of the job's first reservation, -1 without one. `submitted`: int64 seconds, the
+    submit times if they depend on the schedule (feedback), else None. `seconds`: duration of the stages of the run. `dynamics`: the effects
+    of backfilling, None unless requested. `predictions`: None without a predictor. `engine`: `kernel` or `reference`; `simulated_on`: the
+    simulated kind of machine, `number`, `pools` or `nodes`; pools that are only a number of processors for these jobs are simulated as one.
+    `dialect`: the readings of the rules. On a machine with several pools, `placement`: the jobs' needs; `given`: processors and units of
+    the second resource that each job had in each pool, int64, shape (jobs, pools, 2). Under Slurm's scheduling, `slots`: the jobs' shares
+    of nodes, four int64 arrays: the job's index, the node, processors, units of the second resource; `limit`: the jobs' limits, int64 s,
+    None if these are the requests.
     """
 
     workload: Workload
@@ -98,42 +98,42 @@ class Schedule:
 
     @property
     def coincident(self) -> str:
-        """How simultaneous events were handled."""
+        """Return how simultaneous events were handled."""
         return self.dialect.coincident
 
     @property
     def label(self) -> str:
-        """The specification of the whole scheduler: the policy, its orders, and its use of predicted runtimes."""
+        """Return the specification of the whole scheduler: the policy, its orders, and its use of predicted runtimes."""
         return with_prediction(self.policy.label, None if self.predictions is None else self.predictions.prediction)
 
     @property
     def title(self) -> str:
-        """The scheduler's name in text and figures."""
+        """Return the scheduler's name in text and figures."""
         return self.policy.title + ("" if self.predictions is None else f", {self.predictions.prediction.title}")
 
     @property
     def wait(self) -> Array:
-        """Seconds between submission and start, int64."""
+        """Return the wait of each job, int64 seconds."""
         return self.start - self.submit
 
     @property
     def submit(self) -> Array:
-        """Submit time of each job, int64 seconds."""
+        """Return the submit time of each job, int64 seconds."""
         return self.workload.submit if self.submitted is None else self.submitted
 
     @property
     def last_submit(self) -> int:
-        """The last arrival, s; 0 if there are no jobs."""
+        """Return the last arrival, s; 0 without jobs."""
         return int(self.submit.max()) if len(self) else 0
 
     @property
     def offered_load(self) -> float:
-        """The load that the log offers with the simulated runtimes: of a job that was ended at its limit only what ran."""
+        """Return the offered load of the log with the simulated runtimes, in which killed jobs count up to their limits."""
         w = self.workload
         return metrics.offered_load(w.submit, self.runtime, w.procs, w.machine_procs)
 
     def summary(self, trim: str = "none") -> metrics.Summary:
-        """The usual averages; `trim="tsafrir06"` excludes warm-up and cool-down as in tsafrir06, section II."""
+        """Return the usual averages; `trim="tsafrir06"` excludes warm-up and cool-down as in tsafrir06, section II."""
         w = self.workload
         return metrics.summarize(
             submit=self.submit,
@@ -147,49 +147,43 @@ class Schedule:
         )
 
     def dynamics_summary(self, trim: str = "none") -> metrics.DynamicsSummary:
-        """Averages of the effects of backfilling over the measured jobs of `summary`. Raises PolicyError if not recorded."""
+        """Return averages of the effects of backfilling over the measured jobs of `summary`. Raises PolicyError if not recorded."""
         if self.dynamics is None:
             raise PolicyError("the starts were not recorded; simulate with dynamics=True")
-        return metrics.summarize_dynamics(self.dynamics, self.runtime, metrics.measured(self.end, self.last_submit, trim))
+        return metrics.summarize_dynamics(self.dynamics, self.runtime, self._measured(trim))
+
+    def _measured(self, trim: str) -> Array:
+        return metrics.measured(self.end, self.last_submit, trim)
 
     def prediction_summary(self, trim: str = "none") -> metrics.PredictionSummary:
-        """Quality of the predictions over the measured jobs of `summary`. Raises PolicyError if nothing was predicted."""
+        """Return the quality of the predictions over the measured jobs of `summary`. Raises PolicyError if nothing was predicted."""
         if self.predictions is None:
             raise PolicyError("no runtime was predicted; simulate with a predictor", "no_predictions")
-        mask = metrics.measured(self.end, self.last_submit, trim)
-        record = self.predictions
-        columns = (
-            self.runtime,
-            self.workload.requested,
-            record.predicted,
-            record.basis,
-            self.start,
-            self.reserved_start,
-            record.corrections,
-        )
+        mask, own, requested = self._measured(trim), self.predictions, self.workload.requested
+        columns = (self.runtime, requested, own.predicted, own.basis, self.start, self.reserved_start, own.corrections)
         return metrics.summarize_predictions(*(column[mask] for column in columns))
 
     def weighted_wait(self) -> float:
-        """Mean wait weighted by each job's priority at its start, by this policy's order and the user requests, s (tang13, eq. 4)."""
+        """Return the mean wait weighted by each job's priority at its start, by the policy's order and the requests, s (tang13, eq. 4)."""
         w = self.workload
         known = LogView.of(self.policy.reads, w, w.requested)
         return metrics.weighted_wait_under(self.policy.order, self.submit, self.start, w.requested, w.procs, known)
 
     def batch_means(self, **options: Any) -> metrics.BatchMeans:
-        """Mean response with a confidence interval by batch means, jobs in order of termination.
+        """Return the mean response with a confidence interval by batch means, jobs in order of termination.
 
-        `options` are those of `walltime.metrics.batch_means`, such as `batch=1000`; `least` is by how busy the machine
-        is. Raises WorkloadError for too few jobs.
+        `options`: of `walltime.metrics.batch_means`, such as `batch=1000`; `least` follows from the utilization by default. Raises
+        WorkloadError for too few jobs.
         """
         in_order = np.lexsort((self.start, self.end))
         least = {"least": metrics.jobs_needed(self.summary().utilization)} | options
         return metrics.batch_means((self.end - self.submit)[in_order], **least)
 
     def monthly(self, by: str = "end") -> list[metrics.Month]:
-        """Averages for each calendar month, in the site's time zone, as in feitelson98 and mualem01, Table 1.
+        """Return averages for each calendar month, in the site's time zone, as in feitelson98 and mualem01, Table 1.
 
-        `by`: the event, end, start or submit, that determines a job's month; by default the end, our interpretation of "each
-        month individually". Raises WorkloadError if the log does not record its start time.
+        `by`: the event, end, start or submit, that determines a job's month; by default the end, our interpretation of "each month
+        individually". Raises WorkloadError if the log does not record its start time.
         """
         w = self.workload
         return metrics.monthly(
@@ -204,31 +198,29 @@ class Schedule:
         )
 
     def breakdown(self, by: str, edges: Edges = None, trim: str = "none") -> pl.DataFrame:
-        """Who waits, as a polars table: one row for each group of jobs, in the order of the groups.
+        """Return averages of groups of jobs as a polars table: one row for each group, in the order of the groups.
 
-        `by`: month, class, user, users, size, length, size-length, hour, weekday, hour-of-week, queue or partition. `edges`: for
-        `size` (processors) and `length` (requested s) the largest value of each group but the last, for `size-length` both, for
-        `users` how many. Columns: `group`, `jobs`, `share_of_use` (of all processor time), `mean_wait`, `median_wait`, `p90_wait`,
-        `max_wait`, `mean_response` (s), `mean_bounded_slowdown`; over the jobs that `summary` measures. Raises PolicyError for an
-        unknown grouping, WorkloadError where the log says of no job to which group it belongs.
+        `by`: month, class, user, users, size, length, size-length, hour, weekday, hour-of-week, queue or partition. `edges`: for `size`
+        (processors) and `length` (requested s) the largest value of each group but the last, for `size-length` both, for `users` their
+        number. Columns: `group`, `jobs`, `share_of_use` (of all processor time), `mean_wait`, `median_wait`, `p90_wait`, `max_wait`,
+        `mean_response` (s), `mean_bounded_slowdown`; over the measured jobs of `summary`. Raises PolicyError for an unknown grouping,
+        WorkloadError if the log describes the group of no job.
         """
         import polars as pl
 
         groups = group_jobs(self.workload, by, self.submit, self.end, edges, self.runtime)
         check_known(self.workload, by, groups)
-        mask = metrics.measured(self.end, self.last_submit, trim)
-        rows = breakdown(groups, self.wait, self.runtime, self.workload.procs, mask)
+        rows = breakdown(groups, self.wait, self.runtime, self.workload.procs, self._measured(trim))
         return pl.DataFrame(rows, schema={"group": pl.String, "jobs": pl.Int64} | dict.fromkeys(MEASURES[1:], pl.Float64))
 
     def gains(self, other: Schedule, trim: str = "none", most: int = 5) -> metrics.Gains:
-        """Who gains and who loses if this schedule is replaced by another one of the same jobs.
+        """Return the jobs and users that gain or lose if this schedule is replaced by another one of the same jobs.
 
-        Over the jobs that `summary` measures in both; `most`: how many winners and losers are named. Raises WorkloadError if the
-        schedules are not of the same jobs.
+        Over the jobs that `summary` measures in both; `most`: number of winners and losers to name. Raises WorkloadError if the jobs
+        differ.
         """
         check_same_jobs(self.workload, other.workload)
-        mask = metrics.measured(self.end, self.last_submit, trim) & metrics.measured(other.end, other.last_submit, trim)
-        w = self.workload
+        mask, w = self._measured(trim) & other._measured(trim), self.workload
         columns = {"before": self.wait, "after": other.wait, "procs": w.procs, "runtime": other.runtime, "job_id": w.job_id}
         user = w.columns.get("user")
         named = {name: values[mask] for name, values in columns.items()}
@@ -236,28 +228,26 @@ class Schedule:
         return gains.with_names(partial(w.origin.name_of, "user")) if "user" in w.origin.names else gains
 
     def recorded(self, trim: str = "none") -> metrics.RecordedWaits | None:
-        """The waits that the log records beside the simulated ones, over the jobs that `summary` measures; None if it has none."""
-        recorded = self.workload.recorded_wait
-        mask = metrics.measured(self.end, self.last_submit, trim)
+        """Compare recorded and simulated waits over the measured jobs of `summary`; None if the log records no waits."""
+        recorded, mask = self.workload.recorded_wait, self._measured(trim)
         return None if recorded is None else metrics.recorded_waits(recorded[mask], self.wait[mask])
 
     def recorded_by(self, by: str, trim: str = "none") -> list[dict[str, Any]]:
-        """The same for groups of jobs (see `breakdown`; a month is that of submission): rows of `group`, `jobs` and averages.
+        """Return the same for groups of jobs (see `breakdown`; months by submission): rows of `group`, `jobs` and averages.
 
-        Empty where the log has no waits, or says of no job to which group it belongs.
+        Empty if the log records no waits, or describes the group of no job.
         """
         recorded, groups = self.workload.recorded_wait, recorded_groups(self.workload, by, self.runtime)
-        mask = metrics.measured(self.end, self.last_submit, trim)
         if recorded is None or list(groups.names) == [UNKNOWN]:
             return []
-        return recorded_rows(groups, recorded, self.wait, mask)
+        return recorded_rows(groups, recorded, self.wait, self._measured(trim))
 
     def timeline(self, interval: int | None = None) -> pl.DataFrame:
-        """The queue and the machine over time, all jobs, as a polars table.
+        """Return the queue and the machine over time, with all jobs, as a polars table.
 
-        Columns: `time` (s), `queued_jobs`, `queued_work` (processor-seconds that the waiting jobs request), `busy_procs`,
-        `running_jobs`. One row for each change, valid until the next row; or, with an `interval` (s), for each interval the means
-        over it. Raises PolicyError for an interval below 1 s, or so short that there are over 10 million.
+        Columns: `time` (s), `queued_jobs`, `queued_work` (processor-seconds that the waiting jobs request), `busy_procs`, `running_jobs`.
+        One row for each change, valid until the next row; or, with an `interval` (s), means over each interval. Raises PolicyError for an
+        interval below 1 s, or so short that there are over 10 million.
         """
         import polars as pl
 
@@ -266,9 +256,9 @@ class Schedule:
         return pl.DataFrame(metrics.timeline(**columns, interval=interval))
 
     def columns(self) -> dict[str, Array]:
-        """The columns of `walltime.workload.SCHEDULE_COLUMNS`, one entry per job in the workload's order.
+        """Return the columns of `walltime.workload.SCHEDULE_COLUMNS`, one entry per job in the workload's order.
 
-        Where Slurm has shortened limits, they are in a further one, `limit`.
+        If Slurm has shortened limits, a further column `limit` has them.
         """
         w = self.workload
         columns = {
@@ -286,7 +276,7 @@ class Schedule:
         return columns if self.limit is None else columns | {"limit": self.limit}
 
     def audit(self) -> AuditReport:
-        """Check this schedule against its workload and what its policy promises (see `walltime.audit`)."""
+        """Check this schedule against its workload and the promises of its policy (see `walltime.audit`)."""
         from walltime.auditor import audit
 
         columns = self.columns() if self.given is None else self.columns() | {"given": self.given}
@@ -295,51 +285,88 @@ class Schedule:
         return audit(self.workload, columns, self.policy, placement=self.placement, slots=self.slots, **rules)
 
     def table(self) -> pl.DataFrame:
-        """The schedule as a polars table to work with, one row per job in order of arrival.
+        """Return the schedule as a polars table, one row per job by arrival.
 
-        The columns of a schedule file (`walltime.workload.SCHEDULE_COLUMNS`), with `kind` in words and no reservation as null; `wait`
-        (s); the other columns of the log, such as `user` and `queue`, by name where the log has names, the wait that it records as
-        `recorded_wait`; and, if the log says when it began, `submit_time`, `start_time` and `end_time` by the clocks of the site.
+        It has the columns of a schedule file (`walltime.workload.SCHEDULE_COLUMNS`), with `kind` in words and null without a reservation;
+        `wait` (s); the log's other columns, such as `user` and `queue`, by name if the log has names, and its waits as `recorded_wait`;
+        and, if the log records its start, `submit_time`, `start_time` and `end_time` in local time.
         """
         from walltime.schedule.files import table_of_jobs
 
         return table_of_jobs(self.workload, self.columns())
 
     def to_pandas(self) -> Any:
-        """The same as a pandas table; needs pandas (`pip install walltime[pandas]`)."""
+        """Return the same as a pandas table; needs pandas (`pip install walltime[pandas]`)."""
         import pandas as pd
 
         return pd.DataFrame({column.name: column.to_numpy() for column in self.table()})
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The table for any library that reads Arrow."""
+        """Return the table for any library that reads Arrow."""
         return self.table().__arrow_c_stream__(requested_schema)
 
     def _repr_html_(self) -> str:
-        """A table in a notebook."""
+        """Return a table for notebooks."""
         rows = [(name.replace("_", " "), number(value)) for name, value in self.summary().as_dict().items()]
         return Facts(f"{self.title} on {self.workload.origin.name}", rows)._repr_html_()
 
     def write(self, path: str | Path) -> Path:
-        """Write atomically to .csv, .parquet, .swf or .swf.gz; returns the path. Raises OutputError."""
+        """Write atomically to .csv, .parquet, .swf or .swf.gz, and return the path. Raises OutputError."""
         from walltime.schedule.files import write_schedule
 
-        return write_schedule(
-            Path(path),
-            self.workload,
-            self.columns(),
-            policy=self.label,
-            overrun=self.overrun,
-            coincident=self.coincident,
-            dialect=self.dialect.label,
-        )
+        rules = {"overrun": self.overrun, "coincident": self.coincident, "dialect": self.dialect.label}
+        return write_schedule(Path(path), self.workload, self.columns(), policy=self.label, **rules)
 
 
 def labels(schedules: Sequence[Schedule]) -> list[str]:
-    """One name for each schedule; if a policy occurs more than once, its schedules are numbered.
+    """Return a name for each schedule; if a policy occurs more than once, its schedules are numbered.
 
     >>> labels([])
     []
     """
     names = [s.title for s in schedules]
     return [f"{name} ({names[: i + 1].count(name)})" if names.count(name) > 1 else name for i, name in enumerate(names)]
+
+
+@dataclass(frozen=True)
+class LongWait:
+    """One of the longest waits.
+
+    `job`: its number; `submit`, `wait`, `requested`: s; `ahead`: number of earlier jobs waiting at its submission; `overtaken_by`: number
+    of jobs that arrived later and started earlier.
+    """
+
+    job: int
+    submit: int
+    wait: int
+    procs: int
+    requested: int
+    ahead: int
+    overtaken_by: int
+    kind: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields, ready for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        size = f"{self.procs:,} processor{'' if self.procs == 1 else 's'} for {human_time(self.requested)}"
+        return (
+            f"job {self.job} waited {human_time(self.wait)} for {size}: {self.ahead:,} waited ahead of it, "
+            f"{self.overtaken_by:,} overtook it, {'backfilled' if self.kind == 'backfilled' else 'started in its turn'}"
+        )
+
+
+def longest_waits(schedule: Schedule, count: int = 10) -> list[LongWait]:
+    """Return the longest waits above 0, the longest first, ties by arrival; each prints as one line."""
+    w, submit, start = schedule.workload, schedule.submit, schedule.start
+    worst = np.argsort(submit - start, kind="stable")[: max(count, 0)]
+    place = np.arange(len(w))
+    waits = []
+    for job in worst[start[worst] > submit[worst]].tolist():
+        earlier = (submit < submit[job]) | ((submit == submit[job]) & (place < job))
+        ahead = int((earlier & (start > submit[job])).sum())
+        overtook = int((~earlier & (start < start[job])).sum())
+        numbers = (int(w.job_id[job]), int(submit[job]), int(start[job] - submit[job]), int(w.procs[job]), int(w.requested[job]))
+        waits.append(LongWait(*numbers, ahead, overtook, Kind(schedule.kind[job]).name.lower()))
+    return waits

@@ -1,4 +1,4 @@
-"""Schedules of one workload, side by side."""
+"""Comparison of schedules of one workload."""
 
 from __future__ import annotations
 
@@ -25,35 +25,35 @@ class Comparison:
     summaries: Sequence[metrics.Summary]
 
     def difference(self, name: str) -> list[float]:
-        """Relative difference of this field of the summary to the first schedule's, in percent (mualem01, Table 1).
+        """Return relative differences of a summary field to the first schedule's, in percent (mualem01, Table 1).
 
-        Raises PolicyError, listing the fields, for an unknown one.
+        Raises PolicyError for an unknown field.
         """
         values = metrics.field_values(self.summaries, name, metrics.Summary).tolist()
         return [metrics.relative_difference(value, values[0]) for value in values]
 
     def gains(self, a: int = 0, b: int = 1, trim: str = "none", most: int = 5) -> metrics.Gains:
-        """Who gains and who loses from schedule `a` to schedule `b`, counted from 0; see `Schedule.gains`."""
+        """Return the jobs and users that gain or lose from schedule `a` to schedule `b`, counted from 0; see `Schedule.gains`."""
         return self.schedules[a].gains(self.schedules[b], trim, most)
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row per schedule: the policy, then the fields of its summary."""
+        """Return one row per schedule: the policy, then the fields of its summary."""
         return [{"policy": schedule.label, **summary.as_dict()} for schedule, summary in zip(self.schedules, self.summaries, strict=True)]
 
     def table(self) -> pl.DataFrame:
-        """The rows as a polars table."""
+        """Return the rows as a polars table."""
         import polars as pl
 
         return pl.DataFrame(self.rows())
 
     def _repr_html_(self) -> str:
-        """A table in a notebook."""
+        """Return a table for notebooks."""
         names = ("mean_wait", "median_wait", "mean_response", "mean_bounded_slowdown", "backfilled_percent", "utilization")
         rows = [
             [schedule.title, *(number(getattr(summary, name)) for name in names), f"{change:+.1f} %"]
             for schedule, summary, change in zip(self.schedules, self.summaries, self.difference("mean_wait"), strict=True)
         ]
-        head = ["policy", *(name.replace("_", " ") for name in names), "wait against the first"]
+        head = ["policy", *(name.replace("_", " ") for name in names), "wait vs the first"]
         return Table(head, rows, self.schedules[0].workload.origin.name)._repr_html_()
 
     def __repr__(self) -> str:
@@ -66,10 +66,8 @@ class Comparison:
 def compare(*schedules: Schedule, trim: str = "none") -> Comparison:
     """Compare schedules of one workload: their averages, and their differences to the first.
 
-    `trim`: which jobs are measured, as in `Schedule.summary`. Of the result, `table()` has a row for each schedule,
-    `difference("mean_wait")` the changes in percent, and `gains()` who gains and who loses.
-
-    Raises WorkloadError if none is given, if one is not a schedule, or if their jobs differ.
+    `trim`: as in `Schedule.summary`. The result's `table()` has a row for each schedule, `difference("mean_wait")` the changes in percent,
+    and `gains()` the jobs and users that gain or lose. Raises WorkloadError without schedules, for another object, or if the jobs differ.
 
     >>> from walltime import Easy, NoBackfilling, Workload, simulate
     >>> jobs = Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 5], procs=[3, 4, 1], machine_procs=4)
@@ -81,8 +79,8 @@ def compare(*schedules: Schedule, trim: str = "none") -> Comparison:
     everything: Sequence[object] = schedules
     for given in everything:
         if not isinstance(given, Schedule):
-            cure = "write compare(*schedules)" if isinstance(given, list | tuple) else "compare takes what walltime.simulate returns"
-            raise WorkloadError(f"{shown(given)} is no schedule; {cure}", "wrong_type")
+            remedy = "write compare(*schedules)" if isinstance(given, list | tuple) else "pass results of walltime.simulate"
+            raise WorkloadError(f"{shown(given)} is not a schedule; {remedy}", "wrong_type")
     first = schedules[0].workload
     for other in schedules[1:]:
         check_same_jobs(first, other.workload)

@@ -6,7 +6,7 @@ from walltime.lazy import lazy
 
 if TYPE_CHECKING:
     from walltime.machine.warm_start import stretch as stretch
-    from walltime.metrics.agreement import Agreement as Agreement
+    from walltime.metrics.recorded import Agreement as Agreement
     from walltime.whatif.agreement_page import calibration_page as calibration_page
     from walltime.whatif.calibration import Calibration as Calibration
     from walltime.whatif.calibration import Utilization as Utilization

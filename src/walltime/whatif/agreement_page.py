@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from walltime.comparison.tables import RECORDED
-from walltime.metrics.agreement import Agreement
+from walltime.metrics.recorded import Agreement
 from walltime.provenance import provenance
 from walltime.report.page import Block, Drawing, Fold, Heading, Page, Section, note, workload_facts
 from walltime.schedule.groups import TITLES

@@ -19,7 +19,7 @@ from walltime.errors import LogError, WorkloadError
 from walltime.files import whole_file
 from walltime.machine import Machine, hindsight_note, with_hindsight, write_machine
 from walltime.machine.warm_start import carried_over
-from walltime.metrics.agreement import NEAR, Agreement, agreement
+from walltime.metrics.recorded import NEAR, Agreement, agreement
 from walltime.metrics.summary import Averages
 from walltime.metrics.weekly_interval import LogWeeks
 from walltime.policy import Policy

@@ -11,7 +11,7 @@ import numpy as np
 from walltime import metrics
 from walltime.metrics.intervals import SHOWN_LEVEL
 from walltime.metrics.summary import Averages
-from walltime.metrics.weekly_interval import LogWeeks, share_that_agrees
+from walltime.metrics.weekly_interval import LogWeeks, agreeing_share
 from walltime.schedule.groups import UNKNOWN, group_jobs
 from walltime.schedule.schedule import Schedule
 from walltime.whatif.calibration import ALL, GROUPED_BY, MOST_GROUPS, Calibration
@@ -169,7 +169,7 @@ def differences(
         if name.startswith("mean") and len(both[0]):
             single = [_single(name, schedule, jobs) for schedule, jobs in zip((today, changed), both, strict=True)]
             low, high = weeks.ends(single[1] - single[0], both[0])
-            agree = share_that_agrees(single[1] - single[0], weeks.weeks[both[0]])
+            agree = agreeing_share(single[1] - single[0], weeks.weeks[both[0]])
         others = [copy[name] for copy in resampled]
         ends = _ends(others)
         known = (name, before[name], after[name], values[0], scatter, len(shaken), low, high, *ends, len(others), agree)

@@ -97,7 +97,7 @@ def test_diff_command__prints_and_writes(golden, tmp_path, capsys):
     assert record["first"]["job"] == 3
     assert not record["identical"]
     page = (tmp_path / "page.html").read_text()
-    assert "What was tried" in page
+    assert "Schedulers tried" in page
     golden("diff", outline(page))
     assert "1 of 4" in page
     assert (tmp_path / "d.svg").stat().st_size > 1000

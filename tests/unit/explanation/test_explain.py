@@ -32,7 +32,7 @@ JOBS = wt.Workload.from_arrays(
 )
 
 
-def explanation(jobs: wt.Workload, policy: object, job: int, **rules: str) -> wt.explanation.NumberExplanation:
+def explanation(jobs: wt.Workload, policy: object, job: int, **rules: str) -> wt.explanation.SinglePoolExplanation:
     return wt.explain(wt.simulate(jobs, policy, **rules), job)
 
 
@@ -84,7 +84,7 @@ def test_fcfs__nobody_overtakes_and_nobody_has_a_reservation(golden):
     assert (told.overtaken_by, told.reservations, told.head_since) == ((), (), None)
     assert (told.too_few, told.held) == (60, 60)  # from 90 to 150 job 2 has all processors
     assert told.let_in == (RunningJob(2, 4, 150, 150),)
-    assert "without backfilling nobody overtakes" in str(told)
+    assert "without backfilling no job overtakes" in str(told)
     golden("explain", str(told))
 
 
@@ -260,7 +260,7 @@ def test_as_dict__is_json_with_everything(golden):
 def test_longest_waits__the_worst_first():
     waits = wt.explanation.longest_waits(wt.simulate(JOBS, "easy"))
     assert [(one.job, one.wait, one.ahead, one.overtaken_by) for one in waits] == [(4, 120, 1, 1), (5, 110, 2, 1), (2, 80, 0, 2)]
-    line = "job 4 waited 2 min 00 s for 1 processor for 3 min 20 s: 1 waited before it, 1 overtook it, started in its turn"
+    line = "job 4 waited 2 min 00 s for 1 processor for 3 min 20 s: 1 waited ahead of it, 1 overtook it, started in its turn"
     assert str(waits[0]) == line
     assert [one.job for one in wt.explanation.longest_waits(wt.simulate(JOBS, "easy"), 1)] == [4]
 
@@ -322,7 +322,7 @@ def test_command__lists_the_longest_waits(log, capsys):
     status, out, _ = call(capsys, "explain", log, "--longest", 10)
     assert (status, out.splitlines()[0]) == (
         0,
-        "job 2 waited 1 min 20 s for 4 processors for 10 s: 0 waited before it, 2 overtook it, started in its turn",
+        "job 2 waited 1 min 20 s for 4 processors for 10 s: 0 waited ahead of it, 2 overtook it, started in its turn",
     )
     assert len(out.splitlines()) == 2
     told = json.loads(call(capsys, "explain", log, "--longest", 1, "--json")[1])

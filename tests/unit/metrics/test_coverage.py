@@ -49,7 +49,7 @@ MADE_BY = {
         "whatif.effects.differences",
     ],
     "weeks": [
-        "metrics.weekly_interval.over_weeks",
+        "metrics.weekly_interval.mean_over_weeks",
         "whatif.effects.differences",
         "metrics.weekly_interval.LogWeeks.ends",
     ],
@@ -91,7 +91,7 @@ MAKERS = [
     "simulation.windows.change_interval",
     "simulation.windows.in_percent",
     "papers.mualem01.models.published_batch_means",
-    "metrics.weekly_interval.over_weeks",
+    "metrics.weekly_interval.mean_over_weeks",
 ]
 """The functions that make intervals of whatever they are given; one that calls one of these makes the intervals of a kind."""
 

@@ -22,8 +22,7 @@ from walltime.comparison.measures import measure
 from walltime.comparison.runs import answer, difference_cell, mean_cell
 from walltime.comparison.sweeps import sweep_figure
 from walltime.report import write_page
-from walltime.schedule.group_order import group_rank
-from walltime.schedule.groups import group_jobs
+from walltime.schedule.groups import group_jobs, group_rank
 
 PLAN = """
 [campaign]

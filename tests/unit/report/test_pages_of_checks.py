@@ -39,7 +39,7 @@ def test_explanation__says_why_and_what_would_have_helped(golden):
     assert [value for _, value in page.numbers] == ["1 min 48 s", "0", "1 min 48 s"]
     html = render(page)
     golden("explain", outline(html))
-    assert "Who overtook it" not in html
+    assert "Jobs that overtook it" not in html
 
 
 def test_explanation__of_a_job_that_started_at_once_or_was_not_varied(golden, easy):
@@ -72,7 +72,7 @@ def test_audit__says_what_is_kept_or_broken_first(golden, jobs, easy):
     page = audit_page(jobs, columns, broken, "ours.csv", "conservative", [])
     golden("audit", page.answer[0])
     assert page.answer[0].endswith(f"first at {broken.first.time:,} s: {broken.first.message}.")
-    assert [section.title for section in page.sections] == ["What is broken", "What was checked"]
+    assert [section.title for section in page.sections] == ["Broken rules", "Checked rules"]
     alone = audit_page(jobs, columns, audit(jobs, columns), "ours.csv", None, [])
     golden("audit", alone.answer[0])
 

@@ -14,7 +14,7 @@ from walltime.accuracy.adjusted import FEW_UNDER, MOST_ACCURATE, OF_PAPER, USERS
 from walltime.accuracy.advice import advise_users, advised_requests
 from walltime.accuracy.page import accuracy_page, answer
 from walltime.errors import PolicyError, WorkloadError
-from walltime.metrics import asked_time
+from walltime.metrics import requested_time
 from walltime.report.html import render
 
 HOUR = 3600
@@ -50,7 +50,7 @@ def regular(users=4, jobs=240):
 
 def test_asked_time__by_hand():
     # 2 h of 4 on 2 processors, 1 h of 1 on 3, and 2 h where 1 was asked for on 1: asked 8 + 3 + 1, used 4 + 3 + 2
-    found = asked_time(np.array([2, 1, 2]) * HOUR, np.array([4, 1, 1]) * HOUR, np.array([2, 3, 1]))
+    found = requested_time(np.array([2, 1, 2]) * HOUR, np.array([4, 1, 1]) * HOUR, np.array([2, 3, 1]))
     assert (found.asked_hours, found.used_hours, found.unused_hours, found.over_hours) == (12, 9, 4, 1)
     assert found.used_share == 0.75
     assert found.mean_accuracy == pytest.approx((0.5 + 1 + 0.5) / 3)
@@ -62,7 +62,7 @@ def test_asked_time__by_hand():
 
 def test_asked_time__of_no_jobs():
     none = np.zeros(0, np.int64)
-    found = asked_time(none, none, none).as_dict()
+    found = requested_time(none, none, none).as_dict()
     assert found["jobs"] == found["asked_hours"] == 0
     assert found["used_share"] is None
     assert found["mean_accuracy"] is None

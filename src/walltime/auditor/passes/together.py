@@ -93,7 +93,7 @@ def together(state, rules, jobs, lists, tables):
 
 @called_kernel
 def reserve_in_order(state, jobs, lists, profile, count):
-    """Make the reservations of the first jobs of the slack order anew."""
+    """Make new reservations for the first jobs of the slack order."""
     build(state, jobs, lists, profile)
     for k in range(count):
         jobs[lists.other[k]].reservation = reserve(state, jobs, profile, lists.other[k])

@@ -1,4 +1,4 @@
-"""Who gains and who loses between two schedules of the same jobs."""
+"""Jobs and users that gain or lose between two schedules of the same jobs."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Side(Averages):
 
     jobs: int
     users: int | None
-    """whose mean wait is; None where the log does not name users"""
+    """users whose mean wait is; None if the log does not name users"""
     processor_hours: float
     """used by the jobs"""
     mean_change: float
-    """of the wait, s, over the jobs; nan without any"""
+    """of the wait, s, over the jobs; nan without jobs"""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class ChangedUser(Averages):
     """A user whose waits have changed."""
 
     user: int | str
-    """number, or name where the log has names"""
+    """number, or name if the log has names"""
     jobs: int
     mean_before: float
     """mean wait, s"""
@@ -46,7 +46,7 @@ class ChangedJob(Averages):
 
     job_id: int
     user: int | str | None
-    """number, or name where the log has names; None where the log does not say"""
+    """number, or name if the log has names; None if unknown"""
     procs: int
     runtime: int
     """s"""
@@ -56,9 +56,12 @@ class ChangedJob(Averages):
     """wait, s"""
 
 
+_LISTS = ("winning_users", "losing_users", "winning_jobs", "losing_jobs")
+
+
 @dataclass(frozen=True)
 class Gains:
-    """Who waits shorter, equally long and longer; the largest changes first, of users in the sum of their waits."""
+    """Jobs by the change of their waits, with the largest changes of jobs, and of users by the sum of their waits, the largest first."""
 
     shorter: Side
     equal: Side
@@ -69,35 +72,26 @@ class Gains:
     losing_jobs: Sequence[ChangedJob]
 
     def as_dict(self) -> dict[str, Any]:
-        """The same ready for JSON."""
+        """Return the gains, ready for JSON."""
         sides = {name: getattr(self, name).as_dict() for name in ("shorter", "equal", "longer")}
-        lists = ("winning_users", "losing_users", "winning_jobs", "losing_jobs")
-        return sides | {name: [asdict(one) for one in getattr(self, name)] for name in lists}
+        return sides | {name: [asdict(one) for one in getattr(self, name)] for name in _LISTS}
 
     def with_names(self, name_of: Callable[[int], str]) -> Gains:
-        """The same with names in place of the users' numbers."""
+        """Return the gains with names in place of the users' numbers."""
 
-        def users(changed: Sequence[ChangedUser]) -> list[ChangedUser]:
-            return [replace(one, user=name_of(int(one.user))) for one in changed]
-
-        def jobs(changed: Sequence[ChangedJob]) -> list[ChangedJob]:
+        def named(changed: Sequence[Any]) -> list[Any]:
             return [one if one.user is None else replace(one, user=name_of(int(one.user))) for one in changed]
 
-        return replace(
-            self,
-            winning_users=users(self.winning_users),
-            losing_users=users(self.losing_users),
-            winning_jobs=jobs(self.winning_jobs),
-            losing_jobs=jobs(self.losing_jobs),
-        )
+        changed: dict[str, Any] = {name: named(getattr(self, name)) for name in _LISTS}
+        return replace(self, **changed)
 
 
 def gains(*, before: Array, after: Array, procs: Array, runtime: Array, job_id: Array, user: Array | None = None, most: int = 5) -> Gains:
     """Compare the waits of the same jobs under two schedules.
 
     `before, after`: waits, int64 s, `procs`: int64 processors, `runtime`: int64 s under the second one, `job_id`: int64, `user`:
-    int64, -1 where unknown, or None; each of shape (jobs,). `most`: how many winners and losers are named at most. A user with as
-    much waiting in all as before counts as equal.
+    int64, -1 where unknown, or None; each of shape (jobs,). `most`: maximum number of winners and losers to name. A user with the same
+    total wait as before counts as equal.
 
     >>> a = np.array([1, 1, 1])
     >>> found = gains(before=np.array([9, 5, 0]), after=np.array([2, 5, 4]), procs=a, runtime=a * 3600, job_id=np.array([7, 8, 9]))
@@ -107,35 +101,29 @@ def gains(*, before: Array, after: Array, procs: Array, runtime: Array, job_id: 
     change = after - before
     known = np.zeros(len(change), bool) if user is None else user >= 0
     users, place = np.unique(user[known] if user is not None else np.zeros(0, np.int64), return_inverse=True)
-    of_user = np.zeros(len(users), np.int64)
-    np.add.at(of_user, place, change[known])
+    by_user = np.zeros(len(users), np.int64)
+    np.add.at(by_user, place, change[known])
     hours = procs * runtime / 3600
 
     def side(sign: int) -> Side:
         inside = np.sign(change) == sign
-        count = int((np.sign(of_user) == sign).sum()) if len(users) else None
+        count = int((np.sign(by_user) == sign).sum()) if len(users) else None
         return Side(int(inside.sum()), count, float(hours[inside].sum()), mean(change[inside]))
 
-    def changed_user(k: int) -> ChangedUser:
-        mine = np.flatnonzero(known)[place == k]
-        return ChangedUser(int(users[k]), len(mine), mean(before[mine]), mean(after[mine]))
+    def largest_users(change: Array) -> list[ChangedUser]:
+        own = [(k, np.flatnonzero(known)[place == k]) for k in _lowest(change, most)]
+        return [ChangedUser(int(users[k]), len(jobs), mean(before[jobs]), mean(after[jobs])) for k, jobs in own]
 
-    def changed_job(k: int) -> ChangedJob:
-        who = int(user[k]) if user is not None and known[k] else None
-        return ChangedJob(int(job_id[k]), who, int(procs[k]), int(runtime[k]), int(before[k]), int(after[k]))
+    def largest_jobs(change: Array) -> list[ChangedJob]:
+        rows = ((k, tuple(int(column[k]) for column in (procs, runtime, before, after))) for k in _lowest(change, most))
+        return [ChangedJob(int(job_id[k]), int(user[k]) if user is not None and known[k] else None, *row) for k, row in rows]
 
-    return Gains(
-        shorter=side(-1),
-        equal=side(0),
-        longer=side(1),
-        winning_users=[changed_user(k) for k in _lowest(of_user, most)],
-        losing_users=[changed_user(k) for k in _lowest(-of_user, most)],
-        winning_jobs=[changed_job(k) for k in _lowest(change, most)],
-        losing_jobs=[changed_job(k) for k in _lowest(-change, most)],
-    )
+    shorter, equal, longer = (side(sign) for sign in (-1, 0, 1))
+    winners, losers = largest_users(by_user), largest_users(-by_user)
+    return Gains(shorter, equal, longer, winners, losers, largest_jobs(change), largest_jobs(-change))
 
 
 def _lowest(change: Array, most: int) -> list[int]:
-    """The places of the lowest values below 0, the lowest first, equal ones in their order."""
+    """Return the indices of the lowest values below 0, the lowest first, equal ones in their order."""
     order = np.argsort(change, kind="stable")[:most]
     return [k for k in order.tolist() if change[k] < 0]
