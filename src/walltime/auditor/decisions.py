@@ -273,7 +273,7 @@ def encode_policy(
         "extra": EXTRA[passes.extra],
         "shadow": SHADOW[passes.shadow],
         "before": passes.ends == "before",
-        "heads_run": passes.heads_run,
+        "head_runtime_factor": passes.head_runtime_factor,
         "compression": COMPRESSION[passes.compression],
         "ahead": passes.ahead,
         "objective": OBJECTIVES[passes.objective],
