@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 
-from walltime.campaign.slurm import WORKERS
+from walltime.campaign.executors import WORKERS
 from walltime.declared import described, meaning_of
 from walltime.estimates import ESTIMATES
 from walltime.policy import DIALECTS, ORDERS, POLICIES
