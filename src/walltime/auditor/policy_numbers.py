@@ -9,7 +9,7 @@ import numpy as np
 from walltime.auditor.passes import state as s
 from walltime.auditor.passes.events import PASSES
 from walltime.auditor.passes.together import BY_PLAN, OBJECTIVES
-from walltime.policy import FCFS, Dialect, Order, Passes, Policy, Wfp
+from walltime.policy import FCFS, Dialect, Order, PassSpec, Policy, Wfp
 from walltime.policy.orders import ScoredOrder
 from walltime.predictors import Prediction
 
@@ -54,7 +54,7 @@ def _power(order: Order) -> int | None:
     return order.exponent if isinstance(order, Wfp) and order.bounds == (None, None) else None
 
 
-def _kind(passes: Passes) -> dict[str, Any] | None:
+def _kind(passes: PassSpec) -> dict[str, Any] | None:
     """What a policy's passes decide on, and their own numbers."""
     if passes.kind not in PASSES:
         return None
@@ -70,7 +70,7 @@ def _kind(passes: Passes) -> dict[str, Any] | None:
         "extra": EXTRA[passes.extra],
         "shadow": SHADOW[passes.shadow],
         "before": passes.ends == "before",
-        "heads_run": passes.heads_run,
+        "heads_run": passes.head_runtime_factor,
         "compression": COMPRESSION[passes.compression],
         "ahead": passes.ahead,
         "objective": OBJECTIVES[passes.objective],

@@ -31,7 +31,7 @@ MACHINE_CHECKS = {
 }
 """Further rules of the auditor for machines of several pools."""
 ON_NODES: Mapping[str, Callable[[MachineSchedule, Any], Iterator[Difference]]] = {"slurm": slurm_differences, "oar": oar_differences}
-"""What goes along a schedule of single nodes, by the kinds of `walltime.policy.Passes`."""
+"""What goes along a schedule of single nodes, by the kinds of `walltime.policy.PassSpec`."""
 DECISIONS = ("head_waits", "left_waiting", "reservation_delayed", "out_of_turn", "reserved_start_missed")
 """Rules on what a policy starts in the state that the schedule has led to."""
 

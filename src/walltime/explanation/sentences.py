@@ -164,7 +164,7 @@ def _reservation(why: NumberExplanation) -> Iterator[str]:
         if who.of == "unknown":
             yield "What the policy planned for it cannot be told, as it is plain Python."
         else:
-            yield f"It had no reservation: {who.said}."
+            yield f"It had no reservation: {who.reason}."
         return
     yield f"Its first reservation was made {_later(why, made.time)}, for a start {_later(why, made.start)}."
     changes = list(pairwise(why.reservations))

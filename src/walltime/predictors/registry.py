@@ -5,14 +5,14 @@ from __future__ import annotations
 from functools import partial
 
 from walltime.errors import PolicyError
-from walltime.policy.files import own
+from walltime.policy.files import load_named
 from walltime.predictors.base import PlainPredictor, Predictor
 from walltime.specification import Family, Form
 
 
 def _of_own(text: str) -> tuple[Form, str] | None:
     """A class of one's own; what is no `Predictor` is made anew for each run, with its options."""
-    loaded = own(text, "predictor")
+    loaded = load_named(text, "predictor")
     if loaded is None:
         return None
     kind, options = loaded

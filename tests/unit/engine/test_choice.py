@@ -13,7 +13,7 @@ from walltime.auditor.passes.events import PASSES
 from walltime.engine.interface.choice import FEATURES, LIMITED, MACHINES, PASS_KINDS, support
 from walltime.engine.interface.load import PASS_OF
 from walltime.machine import Limit, Machine, Outage, Overhead, Partition, Pool, Window
-from walltime.policy.base import Passes
+from walltime.policy.base import PassSpec
 from walltime.policy.plain import PlainPolicy
 from walltime.simulation.specification import Scheduler
 
@@ -170,7 +170,7 @@ def test_scheduler__with_everything_at_once_says_the_first_reason(golden):
 def test_passes_of_an_unknown_kind__are_refused_in_one_line(engine):
     @dataclass(frozen=True)
     class Mine(wt.policy.Double):
-        passes = Passes("mine", 1)
+        passes = PassSpec("mine", 1)
 
     jobs = wt.Workload.from_arrays(submit=[0], runtime=[1], procs=[1], machine_procs=1)
     with raises(wt.PolicyError, "unsupported_policy", "Mine", "'mine'", "head"):
@@ -178,5 +178,5 @@ def test_passes_of_an_unknown_kind__are_refused_in_one_line(engine):
 
 
 def test_every_kind_of_passes__has_its_place_in_the_engines_and_the_auditor():
-    apart = {"own", "oar", "slurm", "unknown"}  # which have loops of their own, or none
+    apart = {"python", "oar", "slurm", "unknown"}  # which have loops of their own, or none
     assert set(PASS_OF) == set(PASSES) == set(PASS_KINDS) - apart

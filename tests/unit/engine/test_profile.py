@@ -17,7 +17,7 @@ from walltime.engine.kernel import heap, profile
 from walltime.engine.kernel.memory import ITEM, JOB, KEEP, RULES, RUN, new_memory, record, records
 from walltime.engine.kernel.number.conservative import PASS
 from walltime.engine.kernel.profile import NEVER, STEPS_IN_BLOCK, Profile, new_profile
-from walltime.policy.base import Passes
+from walltime.policy.base import PassSpec
 
 MACHINE = 6
 HORIZON = 500
@@ -317,6 +317,6 @@ def test_events__come_by_end_and_then_in_the_order_of_the_starts(actions):
 def test_new_memory__starts_with_an_empty_machine(processors):
     jobs, nobody = records(JOB, 5), np.zeros(0, np.int64)
     rules = record(RULES, mode=KEEP, procs=processors, backfill=1)
-    memory = new_memory(jobs, rules, nobody, nobody, PASS.new(rules, Passes("kept"), len(jobs)))
+    memory = new_memory(jobs, rules, nobody, nobody, PASS.new(rules, PassSpec("kept"), len(jobs)))
     assert (memory.state.free, memory.state.running, memory.state.blocked) == (processors, 0, -1)
     assert memory.state.broken, "the profile is made in the first pass"

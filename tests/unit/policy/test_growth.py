@@ -22,7 +22,7 @@ from walltime.policy.growth import never_falls
 )
 def test_never_falls__is_so_for_all_waits(formula):
     order = parse_order(f"expr:{formula}")
-    assert order.growing
+    assert order.is_monotone
     for believed, procs in ((1, 1), (60, 4), (9_999, 128)):
         scores = [order.score(wait, believed, procs, 0, elapsed=0) for wait in range(0, 20_000, 61)]
         assert (np.diff(scores) > -1e-9).all()
@@ -47,7 +47,7 @@ def test_never_falls__is_so_for_all_waits(formula):
     ],
 )
 def test_never_falls__is_not_claimed_where_it_is_unsure(formula):
-    assert not parse_order(f"expr:{formula}").growing
+    assert not parse_order(f"expr:{formula}").is_monotone
 
 
 def test_never_falls__has_a_limit_of_factors():

@@ -41,7 +41,7 @@ from walltime.auditor.passes.together import BY_PLAN, together
 from walltime.compiled.jit import called_kernel, entry, kernel
 
 PASSES = {**BY_HEAD, **BY_PLAN, "lookahead": together}
-"""The passes by the kinds of `walltime.policy.Passes`."""
+"""The passes by the kinds of `walltime.policy.PassSpec`."""
 
 
 @kernel

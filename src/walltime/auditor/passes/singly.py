@@ -387,4 +387,4 @@ def kept(state, rules, jobs, lists, profile):
 
 BY_HEAD = {"head": head, "relaxed": relaxed}
 BY_PLAN = {"fresh": fresh, "kept": kept, "selective": selective, "multiqueue": several_queues}
-"""The passes by the kinds of `walltime.policy.Passes`: with the head's reservation at most, and on a profile."""
+"""The passes by the kinds of `walltime.policy.PassSpec`: with the head's reservation at most, and on a profile."""

@@ -12,7 +12,7 @@ from walltime.policy.base import KERNEL, Support
 from walltime.policy.orders import has_history
 
 ENGINES = ("auto", "kernel", "reference")
-PASS_KINDS = ("head", "fresh", "kept", *PASS_OF_KIND, "oar", "slurm", "own", "unknown")
+PASS_KINDS = ("head", "fresh", "kept", *PASS_OF_KIND, "oar", "slurm", "python", "unknown")
 """The kinds of passes: those of the reference engine, and those that are made elsewhere."""
 MACHINES = {"number": "a machine that is a number of processors", "pools": "a machine of several pools", "nodes": "single nodes"}
 """The kinds of machines."""

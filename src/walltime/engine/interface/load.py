@@ -54,7 +54,7 @@ from walltime.engine.kernel.pools.memory import (
     new_cluster_memory,
 )
 from walltime.engine.problem import Nodes, Shares
-from walltime.policy.base import Passes
+from walltime.policy.base import PassSpec
 
 Arguments = tuple[Any, ...]
 
@@ -92,7 +92,7 @@ PASS_OF = {kind: own for own in PASSES for kind in own.kinds}
 def _example_run(own: Pass, example: Loop) -> Arguments:
     values = {"mode": own.mode, "procs": 1, "backfill": 1, "order": BY_LENGTH, "backfill_order": BY_LENGTH}
     rules = record(RULES, **(values | dict(example.rules)))
-    reservations = own.new(rules, Passes(own.kinds[0]), 0)
+    reservations = own.new(rules, PassSpec(own.kinds[0]), 0)
     return *new_memory(records(JOB, 0), rules, _NOTHING, _NOTHING, reservations), 0
 
 

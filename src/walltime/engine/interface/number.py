@@ -211,7 +211,7 @@ class NumberEngine(CompiledEngine):
             omega=passes.omega,
             factor=passes.factor,
             adapts=int(passes.adapts),
-            heads_run=passes.heads_run,
+            heads_run=passes.head_runtime_factor,
         )
         self._kept = lower_orders(problem)
         point_to_orders(rules, self._kept)

@@ -208,4 +208,4 @@ PASS_OF_KIND: dict[str, Callable[[Any, Any], None]] = {
     "multiqueue": multiple_queues,
     "slack": within_slack,
 }
-"""By the kinds of `walltime.policy.Passes`."""
+"""By the kinds of `walltime.policy.PassSpec`."""

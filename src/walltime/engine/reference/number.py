@@ -217,7 +217,7 @@ class Reference(Engine):
                 self._reserve_afresh(passes.depth)
             case "kept":
                 self._keep_reservations(policy.order, passes.compression)
-            case "own":
+            case "python":
                 self._ask(policy)
             case kind if kind in later.PASS_OF_KIND:
                 later.PASS_OF_KIND[kind](self, policy)
@@ -229,7 +229,7 @@ class Reference(Engine):
         queue = self._queue(policy)
         while queue and queue[0].procs <= self.free:
             head = queue.pop(0)
-            head.run_length *= self.passes.heads_run  # doubled by `HeadDoubleEasyScheduler` of pyss
+            head.run_length *= self.passes.head_runtime_factor  # doubled by `HeadDoubleEasyScheduler` of pyss
             self._start(head, self._kind_behind(head, ()))
             if self.passes.window or self.passes.committed:
                 queue = self._queue(policy)

@@ -350,7 +350,7 @@ class ClusterReference(Engine):
         if reserves and self.depth > 1 and job.reserved_start < 0:
             job.reserved_start = self.now
         if not so_far.blocks(job):
-            job.run_length *= self.passes.heads_run
+            job.run_length *= self.passes.head_runtime_factor
         return self._start(job, given, so_far.blocks(job))
 
     def _plan(self, job: ClusterJob, so_far: Pass) -> None:
