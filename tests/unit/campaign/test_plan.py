@@ -67,7 +67,7 @@ BAD: dict[str, tuple[str, list[str]]] = {
     "seed is no whole number": (campaign("seeds = [1.5]"), ["campaign.seeds must be"]),
     "seed too large": (campaign(f"seeds = [{2**63}]"), ["campaign.seeds must be"]),
     "seed twice": (campaign("seeds = [3, 4, 3]"), ["campaign.seeds: contains 3 twice"]),
-    "too many seeds": (campaign(f"seeds = {10**17}"), ["campaign.seeds must be from 1 to 10,000,000", "into several plans"]),
+    "too many seeds": (campaign(f"seeds = {10**17}"), ["campaign.seeds must be from 1 to 10,000,000", "make several plans"]),
     "far too many seeds": (campaign(f"seeds = {10**30}"), ["campaign.seeds must be from 1 to"]),
     "too many cells": (
         "[campaign]\nseeds = 100_000\n" + grid(f"shake = {list(range(200))}"),
