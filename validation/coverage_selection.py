@@ -14,10 +14,10 @@ import numpy as np
 from benchmarks.common import find_log
 from validation.coverage import Sizes, Trials, experiment
 from walltime import Easy, read, simulate
-from walltime.benchmark.best import behind_best
+from walltime.benchmark.standings import behind_best
 from walltime.learn import Task
 from walltime.learn.evaluation import SCHEDULERS
-from walltime.learn.training import simple_outcomes
+from walltime.learn.training import formula_outcomes
 from walltime.metrics import BatchMeans, batch_means, halves_differ, jobs_needed, prediction_interval, series_interval, stratified_interval
 from walltime.papers.mualem01.models import published_batch_means
 from walltime.simulation.windows import log_cost
@@ -172,7 +172,7 @@ def window_costs(name: str) -> dict[str, Array]:
     task = Task()
     episodes = task.windows(read(file), "all")
     labels = dict.fromkeys(label for pair in PAIRS for label in pair)
-    return {label: log_cost(simple_outcomes(episodes, task.rules, SCHEDULERS[label])[0], task.reward) for label in labels}
+    return {label: log_cost(formula_outcomes(episodes, task.rules, SCHEDULERS[label])[0], task.reward) for label in labels}
 
 
 def stretches(name: str) -> Iterator[tuple[Array, Array]]:

@@ -22,10 +22,9 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.common import find_log  # noqa: E402
 from walltime import Schedule, Workload, metrics, read, simulate  # noqa: E402
-from walltime.policy import every_policy  # noqa: E402
+from walltime.policy import policy_variants  # noqa: E402
 from walltime.schedule.groups import group_jobs  # noqa: E402
-from walltime.simulation.first_look import COPIES, first_look  # noqa: E402
-from walltime.simulation.spread import MEASURES, shaking_spread  # noqa: E402
+from walltime.simulation.spread import COPIES, MEASURES, first_look, shaking_spread  # noqa: E402  # noqa: E402
 from walltime.whatif.effects import differences, pairs  # noqa: E402
 
 OUT = ROOT / "docs" / "generators" / "later-policies.json"
@@ -51,12 +50,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def look_at(workload: Workload) -> dict[str, Any]:
     """The numbers of one log."""
     begin = time.perf_counter()
-    schedules = [simulate(workload, label) for label in every_policy()]
+    schedules = [simulate(workload, label) for label in policy_variants()]
     spread = shaking_spread(schedules, copies=COPIES)
-    looks = first_look(schedules, every_policy(), every_policy().index(BASELINE), spread)
+    looks = first_look(schedules, policy_variants(), policy_variants().index(BASELINE), spread)
     print(f"{workload.origin.name}: {len(workload):,} jobs, {time.perf_counter() - begin:.0f} s", flush=True)
     classes = group_jobs(workload, "class", schedules[0].submit, schedules[0].end)
-    own = dict(zip(every_policy(), schedules, strict=True))
+    own = dict(zip(policy_variants(), schedules, strict=True))
     return {
         "jobs": len(workload),
         "procs": workload.machine_procs,

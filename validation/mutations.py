@@ -24,7 +24,7 @@ import numpy as np
 import walltime as wt
 from validation.perturb import Columns, perturb
 from walltime.auditor.passes.state import Array
-from walltime.policy import every_policy
+from walltime.policy import policy_variants
 
 OPTIONS = (
     "fcfs",
@@ -77,7 +77,7 @@ OPTIONS = (
     "slack:factor=0.2,recent=3",
 )
 """Policies with options that matter to the auditor."""
-POLICIES = (*OPTIONS, *(one for one in every_policy() if one.partition(":")[0] not in {text.partition(":")[0] for text in OPTIONS}))
+POLICIES = (*OPTIONS, *(one for one in policy_variants() if one.partition(":")[0] not in {text.partition(":")[0] for text in OPTIONS}))
 """Every policy that runs on a number of processors."""
 EVERY = "every schedule, no policy given"
 """The row of those that are judged without their policy."""

@@ -127,7 +127,7 @@ def on_log(workload: wt.Workload, copies: int = 10) -> list[dict[str, Any]]:
 
     `change`: the difference to the policy without any of them, s: its mean over the copies, the smallest and the largest.
     """
-    plain: dict[str, Any] = {"security_time": 0, "slots": "mended", "latencies": "none"}
+    plain: dict[str, Any] = {"security_time": 0, "slots": "2023", "latencies": "none"}
     machine = machine_of(workload.machine_procs)
     alone = f"{SAME}, and "
     policies: list[tuple[str, Any, Machine | None]] = [(SAME, Oar(**plain), machine)]

@@ -43,7 +43,7 @@ from walltime.policy import Easy
 from walltime.policy.expressions import Expression
 from walltime.simulation.fair_start import fairness
 from walltime.simulation.specification import Scheduler, parse_scheduler
-from walltime.tuning.objectives import Part, Parts, late_percents
+from walltime.tuning.objectives import LogPart, Parts, late_percents
 from walltime.tuning.order_file import read_order_file
 from walltime.workload.scaling import shake
 
@@ -143,7 +143,7 @@ def without_parts(scheduler: Scheduler, logs: Sequence[Workload]) -> list[dict[s
 
 def relative_rows(rows: dict[str, Scheduler], logs: Sequence[Workload]) -> list[dict[str, Any]]:
     """Mean bounded slowdown and longest wait of these over EASY's on each log."""
-    parts = Parts([Part(k, log.origin.name, log) for k, log in enumerate(logs)], Scheduler(Easy()))
+    parts = Parts([LogPart(k, log.origin.name, log) for k, log in enumerate(logs)], Scheduler(Easy()))
     relative = np.exp(parts.relative(list(rows.values())))
     return [
         {"without": name, "slowdown": relative[k, :, 0].round(3).tolist(), "longest": relative[k, :, 3].round(3).tolist()}
@@ -170,7 +170,7 @@ def everywhere(found: Sequence[str], logs: Sequence[Workload]) -> dict[str, Any]
     schedulers = [*map(parse_scheduler, ("easy", *found, *BESIDE))]
     rows: list[dict[str, Any]] = [{"scheduler": one.label, "logs": []} for one in schedulers]
     for number, log in enumerate(logs):
-        parts = [Part(number, log.origin.name, log if k == 0 else shake(log, SHAKEN, 1000 + k), 0, k) for k in range(COPIES)]
+        parts = [LogPart(number, log.origin.name, log if k == 0 else shake(log, SHAKEN, 1000 + k), 0, k) for k in range(COPIES)]
         relative = Parts(parts, Scheduler(Easy())).relative(schedulers)
         half = student_t(0.95, COPIES - 1) * relative.std(axis=1, ddof=1) / np.sqrt(COPIES)
         for row, mean, width in zip(rows, np.exp(relative.mean(axis=1)), half, strict=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from walltime.campaign.slurm import WORKERS
+from walltime.campaign.executors import WORKERS
 from walltime.cli.listing import about
 from walltime.declared import described, meaning_of
 from walltime.estimates import ESTIMATES

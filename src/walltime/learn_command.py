@@ -166,8 +166,8 @@ def evaluate(
 ) -> None:
     """Compare agents with EASY and with other orders, on windows of a log that they have not seen."""
     _one_thread()
+    from walltime.learn.evaluation import count_steps
     from walltime.learn.evaluation import evaluate as compare
-    from walltime.learn.evaluation import work
     from walltime.learn.page import learned_tables
     from walltime.learn.training import load as load_agent
     from walltime.provenance import jobs_sha256
@@ -181,7 +181,7 @@ def evaluate(
     workload = generated.load_or_make(log, reading)
     if not given and jobs_sha256(workload) != agents[0].jobs_sha256:
         raise PolicyError(f"{log} has other jobs now than when the agent was trained; name it with --log if that is meant")
-    with progress_bar(work(len(agents), importances), "schedulers, agents and features") as progress:
+    with progress_bar(count_steps(len(agents), importances), "schedulers, agents and features") as progress:
         evaluation = compare(agents, workload, importances=importances, seed=seed, progress=progress)
     if out is not None:
         write_rows(evaluation.table(), out)

@@ -38,7 +38,7 @@ def python_files(text: str) -> list[str]:
 def only(*files: str | os.PathLike[str]) -> Iterator[None]:
     """Allow these Python files, and no others, within this context of one thread; data files may name them too.
 
-    `walltime.policy.files.load_name` asks before it runs a file, so no spelling of a name gets around it.
+    `walltime.policy.files.load_object` asks before it runs a file, so no spelling of a name gets around it.
     """
     before = _here.set(frozenset(Path(file).resolve() for file in files))
     try:

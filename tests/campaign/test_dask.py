@@ -148,7 +148,7 @@ def test_error_of_a_cell__comes_back_in_one_line(golden, tmp_path, cluster):
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "127.0.0.1:9", "nonsense", "abc://127.0.0.1:9", "tcp://127.0.0.1:many", ""])
 def test_wrong_address__is_said_in_one_line(plan, address, capsys, monkeypatch):
-    monkeypatch.setattr(executors, "PATIENCE", 0.5)
+    monkeypatch.setattr(executors, "TIMEOUT", 0.5)
     status, out, err = call(capsys, "campaign", "run", plan, "--dask", address)
     assert status == 2
     assert f"no Dask scheduler answers at {address!r}" in one_line(status, out, err)

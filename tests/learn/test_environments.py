@@ -13,7 +13,7 @@ import pytest
 import walltime as wt
 from tests.errors import raises
 from walltime import learn
-from walltime.learn.batch import AT_THE_END
+from walltime.learn.batch import FINAL_REWARDS
 
 gymnasium = pytest.importorskip("gymnasium")
 
@@ -170,7 +170,7 @@ def test_rewards__add_up_to_the_metric(reward, metric):
         assert play(gymnasium.make(learn.env.ID, jobs=jobs, reward=reward, dense=dense, baseline="fcfs")) == pytest.approx(0.0, abs=1e-9)
 
 
-@pytest.mark.parametrize("reward", AT_THE_END)
+@pytest.mark.parametrize("reward", FINAL_REWARDS)
 def test_rewards__at_the_end_can_be_any_metric_of_a_schedule(reward):
     jobs = wt.workloads.Lublin99().generate(jobs=100, machine_procs=32, load=0.9, seed=4)
     found = getattr(wt.simulate(jobs, "easy").summary(), reward)
@@ -190,7 +190,7 @@ def test_parts_of_a_log__do_not_overlap_and_the_test_is_later():
 
 
 def test_models_and_shaken_logs__give_episodes():
-    drawn = learn.drawn(lambda seed: wt.workloads.Lublin99().generate(jobs=20, machine_procs=32, load=0.7, seed=seed), episodes=3)
+    drawn = learn.from_model(lambda seed: wt.workloads.Lublin99().generate(jobs=20, machine_procs=32, load=0.7, seed=seed), episodes=3)
     shaken = learn.shaken(LOG, copies=2, jobs=100, warm="easy")
     assert [len(drawn), len(shaken)] == [3, 6]
     assert not np.array_equal(shaken[0].workload.submit, shaken[3].workload.submit)
@@ -240,16 +240,16 @@ def test_episodes__can_be_kept_by_what_a_formula_makes_of_them():
         env.reset(options={"episode": number})
         costs.append(env.baseline("sjf"))
     least, most = sorted(costs)[1], sorted(costs)[-1]
-    found, left_out = learn.kept(EPISODES, least=least, most=most, **rules)
+    found, left_out = learn.filter_episodes(EPISODES, least=least, most=most, **rules)
     assert found == [one for one, cost in zip(EPISODES, costs, strict=True) if least < cost < most]
     assert len(found) + left_out == len(EPISODES)
     assert left_out >= 3
     with raises(wt.WorkloadError, "no_episode", "1e+09"):
-        learn.kept(EPISODES, "fcfs", least=1e9, most=2e9)
+        learn.filter_episodes(EPISODES, "fcfs", least=1e9, most=2e9)
     with raises(wt.PolicyError, "unknown_formula", "'best'"):
-        learn.kept(EPISODES, "best")
+        learn.filter_episodes(EPISODES, "best")
     with raises(wt.PolicyError, "unknown_option", "'size'"):
-        learn.kept(EPISODES, size=3)
+        learn.filter_episodes(EPISODES, size=3)
 
 
 def test_slots__show_the_shortest_and_the_smallest_in_turn():
@@ -259,8 +259,8 @@ def test_slots__show_the_shortest_and_the_smallest_in_turn():
     env.reset()
     env.step(0)
     assert env.waiting().tolist() == [1, 4, 2, 5]
-    assert gymnasium.make(learn.env.ID, jobs=jobs, observation="published").unwrapped._batch.rules.in_turns
-    assert not gymnasium.make(learn.env.ID, jobs=jobs, observation="published", selection="arrival").unwrapped._batch.rules.in_turns
+    assert gymnasium.make(learn.env.ID, jobs=jobs, observation="published").unwrapped._batch.rules.alternates
+    assert not gymnasium.make(learn.env.ID, jobs=jobs, observation="published", selection="arrival").unwrapped._batch.rules.alternates
 
 
 def test_forbidden_actions__count_as_the_first_allowed_one():

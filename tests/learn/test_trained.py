@@ -15,10 +15,10 @@ from tests.errors import raises
 from walltime import learn
 from walltime.learn import ppo, training
 from walltime.learn.batch import Batch, Rules
-from walltime.learn.evaluation import SCHEDULERS, Halves, _halves, work
+from walltime.learn.evaluation import SCHEDULERS, Halves, _halves, count_steps
 from walltime.learn.features import FORMULAS
 from walltime.learn.page import learned_tables
-from walltime.learn.training import simple_costs
+from walltime.learn.training import formula_outcomes
 from walltime.logs import write_swf
 
 LOG = wt.workloads.Lublin99().generate(jobs=1280, machine_procs=32, load=0.8, seed=3)
@@ -96,7 +96,7 @@ def test_agents__choose_only_what_is_allowed(options):
 def test_rewards_less_those_of_the_group__add_up_to_the_difference_from_its_mean():
     batch = Batch(learn.windows(LOG, 64), Rules(slots=16), 8)
     played = ppo.play(batch, np.repeat([0, 1], 4), ppo.Agent(TINY, np.random.default_rng(1)), np.random.default_rng(2))
-    rewards = ppo.less_the_group(played, 8, 4, played.reward)
+    rewards = ppo.subtract_group_mean(played, 8, 4, played.reward)
     costs = np.array([batch.cost(number) for number in range(8)])
     for number in range(8):
         group = slice(number // 4 * 4, number // 4 * 4 + 4)
@@ -122,7 +122,7 @@ def test_training__finds_that_short_jobs_come_first():
         episodes=320, together=32, group=8, decisions=4000, batch=256, hidden=(8,), hidden_value=(8,), learning_rate=0.02
     )
     agent, rules = ppo.Agent(settings, np.random.default_rng(1)), Rules(decision="both", slots=32)
-    batch, scales = Batch(episodes, rules, 32), simple_costs(episodes, rules)
+    batch, scales = Batch(episodes, rules, 32), formula_outcomes(episodes, rules)[0]
     rows = [ppo.iterate(batch, agent, settings, number, 1, scales) for number in range(settings.iterations)]
     all_of_them = Batch(episodes, rules, len(episodes))
     ppo.play(all_of_them, np.arange(len(episodes)), agent)
@@ -135,7 +135,7 @@ def test_training__finds_that_short_jobs_come_first():
 
 
 def test_training__that_was_stopped_and_resumed_gives_the_same_bytes(tmp_path, monkeypatch):
-    monkeypatch.setattr(training, "EVERY", 2)
+    monkeypatch.setattr(training, "VALIDATION_INTERVAL", 2)
     whole = learn.train(LOG, tmp_path / "whole", seed=1, task=TASK, settings=TINY)
     assert (whole.done, whole.is_finished) == (3, True)
     stopped = learn.train(LOG, tmp_path / "parts", seed=1, task=TASK, settings=TINY, minutes=0)
@@ -216,14 +216,14 @@ def test_costs_of_schedulers__are_those_of_simulations(label):
     expected = wt.simulate(jobs, label)
     episodes = learn.sources.as_episodes(jobs)
     assert Batch(episodes, TASK.rules).play(0, *SCHEDULERS[label]).tolist() == expected.start.tolist()
-    found = simple_costs(episodes, TASK.rules, SCHEDULERS[label])
+    found = formula_outcomes(episodes, TASK.rules, SCHEDULERS[label])[0]
     assert found.tolist() == pytest.approx([expected.summary().mean_bounded_slowdown])
 
 
 def test_evaluation__has_every_scheduler_in_pairs(agents):
     done: list[int] = []
     found = learn.evaluate(agents, LOG, progress=done.append)
-    assert done == list(range(1, work(2) + 1))
+    assert done == list(range(1, count_steps(2) + 1))
     assert [one.scheduler for one in found.compared] == list(SCHEDULERS)
     assert found.windows == len(TASK.windows(LOG, "test")) == 12
     own = np.array([found.costs[f"agent {seed}, seed {seed}"] for seed in (1, 2)])
@@ -411,7 +411,7 @@ def test_evaluation__is_over_blocks_and_says_where_the_halves_of_a_log_differ(go
     assert f"of {len(found.compared)} other schedulers" in found.verdict[0]
     changed = replace(found, halves=Halves(-10.0, -60.0, differ=True))
     assert not any("halves" in one for one in replace(found, halves=Halves(-10.0, -12.0, differ=False)).caveats)
-    assert "-10 % in the earlier one" in changed.caveats[0]
+    assert "-10 % in the earlier half" in changed.caveats[0]
     assert changed.as_dict()["caveats"][0] == changed.caveats[0]
 
 

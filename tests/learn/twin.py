@@ -98,7 +98,7 @@ class Twin:
     def shown(self) -> list[Job]:
         """The jobs in the slots."""
         count, queue = self.rules.shown, self.waiting
-        if len(queue) <= count or not self.rules.in_turns:
+        if len(queue) <= count or not self.rules.alternates:
             return queue[:count]
         shortest = sorted(queue, key=lambda job: (job.planned, job.submit, job.procs))
         smallest = sorted(queue, key=lambda job: (job.procs, job.submit, job.planned))

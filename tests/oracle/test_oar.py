@@ -33,7 +33,7 @@ def site_of(draw: random.Random):
 def policy_of(draw: random.Random, kind: str) -> Oar:
     """Security times that matter for jobs of some seconds."""
     return Oar(
-        security_time=draw.choice((0, 1, 3, 60)), slots=draw.choice(("2016", "2016", "mended")), latencies=kind, seed=draw.randint(0, 9)
+        security_time=draw.choice((0, 1, 3, 60)), slots=draw.choice(("2016", "2016", "2023")), latencies=kind, seed=draw.randint(0, 9)
     )
 
 
@@ -60,7 +60,7 @@ def test_kernel_equals_reference_and_passes_the_audit(kind):
         assert report.ok, f"seed {seed}: {report}"
         seen["backfilled"] += bool((kernel.kind == 2).any())
         seen["reserved"] += bool((kernel.reserved_start >= 0).any())
-        other = replace(kernel.policy, slots="mended")
+        other = replace(kernel.policy, slots="2023")
         if not kernel.workload.feedback and kernel.policy.slots == "2016":
             mended = ran(kernel.workload, other, kernel.placement.machine, overrun=kernel.overrun)
             seen["bug"] += not isinstance(mended, type) and mended.start.tolist() != kernel.start.tolist()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-import walltime.campaign.slurm  # its family, as those below
+import walltime.campaign.executors  # its family, as those below
 import walltime.estimates.registry
 import walltime.policy.dialect
 import walltime.policy.registry

@@ -80,7 +80,7 @@ class OarWalk(Walk):
         super().__init__(schedule)
         workload, placement, slots = schedule.workload, schedule.placement, schedule.slots
         machine, part = placement.machine, placement.partition
-        self.policy, self.takes = policy, policy.takes
+        self.policy, self.takes = policy, policy.durations
         held = effective_times(workload, schedule.overrun)[1] + policy.security_time
         noticed, phase = whole_numbers(policy.seed, workload.job_id, STREAM, self.takes.noticed, self.takes.phase)
         self.held, self.noticed, self.phase = held.tolist(), noticed.tolist(), phase.tolist()

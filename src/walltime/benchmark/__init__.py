@@ -1,4 +1,4 @@
-"""Frozen suites of simulations, results that others can check, and leaderboards."""
+"""Frozen suites of simulations, verifiable results, and leaderboards."""
 
 from typing import TYPE_CHECKING
 

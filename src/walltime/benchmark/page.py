@@ -1,4 +1,4 @@
-"""The leaderboards of benchmark suites, as a page."""
+"""The page of leaderboards of benchmark suites."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from walltime.tables import Cell, Row, Table
 from walltime.wording import listed, shown_change
 
 LEADERBOARD_CAVEATS = (
-    "The intervals are of such windows of these subjects; on another machine's jobs the order may be another.",
-    "How far schedulers are behind the best is bounded for all of them at once, the choice of the best included. So these "
-    "intervals are wide; two schedulers that were named beforehand may differ clearly.",
-    "A mean says nothing of single jobs: look at the longest waits, too.",
+    "The intervals cover the sampling of windows of these subjects; on other machines the order may differ.",
+    "The intervals behind the best hold for all schedulers at once, including the selection of the best. They are therefore wide; two "
+    "schedulers chosen beforehand may differ clearly.",
+    "A mean hides single jobs: check the longest waits as well.",
 )
-HOW = (
-    "Geometric means over the windows, with 90 % intervals of such windows of these subjects, each alone. Behind the best: paired by "
-    "windows; with 90 % all rows hold at once, whichever scheduler is the best. The order of those that may be the best means nothing."
+METHOD = (
+    "Geometric means over the windows, with separate 90 % intervals (sampling of windows). Behind the best: simultaneous 90 % intervals, "
+    "paired by windows. The order of schedulers that may be the best has no meaning."
 )
 
 
 def leaderboard_page(results: Sequence[Result]) -> Page:
-    """The page of these results, a table for each suite; raises as `leaderboard` does."""
+    """Return the page of these results, a table for each suite; raises the errors of `leaderboard`."""
     boards = leaderboard(results)
     sections = [_board(name, rows) for name, rows in boards.items()]
     answers = [leaderboard_answer(rows) for rows in boards.values()]
@@ -38,13 +38,13 @@ def leaderboard_page(results: Sequence[Result]) -> Page:
 def _board(name: str, rows: Sequence[Standing]) -> Section:
     suite = read_suite(name)
     missing = [one for one in suite.baselines if one not in {row.scheduler for row in rows}]
-    blocks: list[Block | None] = [note(f"{suite.title} {HOW}"), _board_drawing(name, rows), leaderboard_table(name, rows)]
+    blocks: list[Block | None] = [note(f"{suite.title} {METHOD}"), _board_drawing(name, rows), leaderboard_table(name, rows)]
     blocks.append(note(f"Baselines without a result: {', '.join(missing)}.") if missing else None)
     return Section(f"{name} {suite.version}", [*blocks, note(f"Definition: {suite.definition}")])
 
 
 def _board_drawing(name: str, rows: Sequence[Standing]) -> Drawing | None:
-    """How far the others are behind the best; nothing where there is one scheduler only."""
+    """Return the figure of the schedulers behind the best; None for a single scheduler."""
     behind = {one.scheduler: one.behind for one in rows[1:] if one.behind is not None}
     if not behind:
         return None
@@ -52,14 +52,14 @@ def _board_drawing(name: str, rows: Sequence[Standing]) -> Drawing | None:
     drawn = changes_figure(list(behind), [(metric, list(behind.values()))], f"{metric} behind the best")
     values = "; ".join(f"{scheduler}: {shown_change(one.mean, one.low, one.high)}" for scheduler, one in behind.items())
     caption = (
-        f"{metric.capitalize()}: marks are above {rows[0].scheduler}, the lowest; bars are 90 % intervals behind the best, whichever that "
-        "is, that hold all at once. Where a bar begins at 0, the scheduler may be the best."
+        f"{metric.capitalize()}: marks are differences to {rows[0].scheduler}, the lowest; bars are simultaneous 90 % intervals behind the "
+        "best. A scheduler whose bar begins at 0 may be the best."
     )
     return Drawing(drawn, f"behind-{name}", f"{metric.capitalize()} behind the best: {values}.", caption)
 
 
 def leaderboard_answer(rows: Sequence[Standing]) -> str:
-    """Who is best in a suite, or who is lowest and which others may be the best."""
+    """Return a sentence on the best scheduler of a suite, or on the lowest and the others that may be the best."""
     lowest, *others = rows
     name = metric_name(read_suite(lowest.suite).metrics[0])
     if not others:
@@ -68,16 +68,12 @@ def leaderboard_answer(rows: Sequence[Standing]) -> str:
     if not near:
         return f"{lowest.suite}: {lowest.scheduler} is best in {name}; all others are behind."
     rest = "" if len(near) == len(others) else "; all others are behind"
-    return f"{lowest.suite}: {lowest.scheduler} is lowest in {name}, but is not shown to be the best: {_some(near)} may be, too{rest}."
-
-
-def _some(names: Sequence[str]) -> str:
-    """Up to six names, and how many more."""
-    return listed(names if len(names) <= 6 else [*names[:5], f"{len(names) - 5} more"])
+    names = listed(near if len(near) <= 6 else [*near[:5], f"{len(near) - 5} more"])
+    return f"{lowest.suite}: {lowest.scheduler} is lowest in {name}, but {names} may also be the best{rest}."
 
 
 def leaderboard_table(name: str, rows: Sequence[Standing]) -> Table:
-    """A line for each scheduler of a suite."""
+    """Return a table with a row for each scheduler of a suite."""
     suite = read_suite(name)
     first, *others = suite.metrics
     lines: list[Row] = []
@@ -91,7 +87,7 @@ def leaderboard_table(name: str, rows: Sequence[Standing]) -> Table:
 
 
 def behind_cells(one: Standing) -> tuple[str, str]:
-    """How far a scheduler is above the lowest, and behind the best."""
+    """Return the cells of a scheduler's differences to the lowest and to the best."""
     if one.behind is None:
         return "", ""
     mean, low, high = (shown_change(value, one.behind.low, one.behind.high) for value in (one.behind.mean, one.behind.low, one.behind.high))

@@ -1,6 +1,6 @@
-"""Predictions judged by the schedules that they make: accuracy beside kills, lost work and waits, and which accuracy tells the gain.
+"""Predictions judged by their schedules: accuracy, kills, lost work and waits, and the correlation of accuracy and gain.
 
-The suite is frozen: predictors, buffers, schedulers and statistics are those of its version. The logs are the user's, named by checksum.
+Predictors, buffers, schedulers and statistics are frozen with the suite's version. The logs are the user's, identified by checksum.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ PREDICTORS = (
     "quantile",
     "gaussier15",
 )
-"""What is judged: the bound, and predictors that need no more than users, requests and sizes."""
+"""Exact runtimes as a bound, and predictors that need only users, requests and sizes."""
 BUFFERS = (1.0, 1.5, 3.0)
 """Factors on predictions; the result is at most the request."""
 SLURM = "slurm:bf_window=10080,time_min_as_soft_limit=yes"
-"""Slurm makes no predictions; with `time_min_as_soft_limit` it plans by a job's `time_min`, which is what is predicted here. Other settings
-are Slurm's defaults, but for the window: its manual advises one as long as the longest limit."""
+"""With `time_min_as_soft_limit`, Slurm plans by a job's `time_min`, which has the prediction here. Other settings are Slurm's defaults,
+except the window: Slurm's manual recommends the longest limit."""
 SCHEDULERS = ("easy", "easy:backfill-order=sjf", "conservative", SLURM)
-"""Without and with predictions. Where one is too short, it is corrected as tsafrir07 does; under Slurm as its soft limits are."""
+"""Schedulers without and with predictions. Too short predictions are corrected as in tsafrir07; under Slurm as its soft limits."""
 COPIES, SECONDS = 4, 30
-"""Shaken copies of the log, and by how many seconds submissions are moved in them at most."""
+"""Number of shaken copies of the log, and largest shift of a submission in them, s."""
 MEASURES = {
     "accuracy": "mean of the smaller of runtime and prediction over the larger (tang13, eq. 3)",
-    "median_accuracy": "the median of the same",
+    "median_accuracy": "median of the smaller of runtime and prediction over the larger",
     "absolute_error": "mean of |prediction - runtime|, s, negated",
-    "area_error": "the same weighted by processors, negated",
+    "area_error": "mean of |prediction - runtime| weighted by processors, s, negated",
     "log_error": "mean of |log(prediction / runtime)|, negated",
     "not_under": "share of the jobs whose prediction is not below the runtime",
     "order": "rank correlation of predictions and runtimes over jobs",
@@ -66,10 +66,10 @@ MEASURES = {
 
 @dataclass(frozen=True)
 class Gain:
-    """What a scheduler gains from predictions: changes against the same scheduler with the users' requests, in percent; below 0 is a gain.
+    """A scheduler's changes by predictions against users' requests, in percent; below 0 is a gain.
 
-    `mean_wait, low, high`: with its interval over such weeks, nan where the log allows none. `copies_low, copies_high`: where a further
-    shaken copy of the log would lie. `slowdown`: of the mean bounded slowdown.
+    `mean_wait, low, high`: with its interval (sampling of weeks), nan if the log is too short. `copies_low, copies_high`: prediction
+    interval of a further shaken copy. `slowdown`: of the mean bounded slowdown.
     """
 
     scheduler: str
@@ -83,10 +83,10 @@ class Gain:
 
 @dataclass(frozen=True)
 class PredictorScore:
-    """One predictor with one buffer on one log. `accuracy`: by the names of `MEASURES`.
+    """A predictor with a buffer on a log. `accuracy`: the `MEASURES`.
 
-    `under_percent`: jobs that run longer than predicted. If the prediction were the limit: `killed` jobs, and `lost_hours`, the node hours
-    (processor hours, where the machine counts processors) that they had run, and their share of all work, `lost_percent`.
+    `under_percent`: jobs that run longer than predicted. If the prediction were the limit: number of `killed` jobs, their lost node hours
+    (or processor hours) `lost_hours`, and the share of all work, `lost_percent`.
     """
 
     log: str
@@ -103,7 +103,7 @@ class PredictorScore:
 
 @dataclass(frozen=True, eq=False)
 class Judgement:
-    """All rows; `skipped`: predictors that a log does not allow, and why; `logs`: their checksums by name."""
+    """The result of `judge_predictions`; `skipped`: unsupported predictors with reasons; `logs`: their checksums by name."""
 
     rows: tuple[PredictorScore, ...]
     skipped: tuple[str, ...]
@@ -111,10 +111,10 @@ class Judgement:
     waits: Mapping[tuple[str, str], float]
     """mean wait with the requests, s, by log and scheduler"""
     caveats: tuple[str, ...] = ()
-    """of predictions that were made elsewhere: how many are missing, and which know more than the log says at submission"""
+    """on external predictions: missing ones, and ones that use information from after the submission"""
 
     def as_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
+        """Return the result for JSON."""
         definition = {"predictors": PREDICTORS, "buffers": BUFFERS, "schedulers": SCHEDULERS, "copies": COPIES, "seconds": SECONDS}
         return {
             "suite": "predictions",
@@ -123,7 +123,7 @@ class Judgement:
             "logs": dict(self.logs),
             "waits": [{"log": log, "scheduler": scheduler, "mean_wait": wait} for (log, scheduler), wait in self.waits.items()],
             "rows": [asdict(row) for row in self.rows],
-            "tells": [asdict(one) for one in tells(self.rows)],
+            "tells": [asdict(one) for one in gain_correlations(self.rows)],
             "skipped": list(self.skipped),
             "caveats": list(self.caveats),
         }
@@ -140,37 +140,32 @@ def judge_predictions(
     workers: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Judgement:
-    """Judge predictors on logs, by name, beside those of the suite (or, with `only`, without them).
+    """Judge predictors on logs, by name, together with the suite's (or, with `only`, without them).
 
-    `predictors`: further ones, as on the command line, such as `file:preds.csv`, `column:NAME`, `mine.py:Class`. Each job is predicted
-    once, at its submission, from the jobs that have ended by then under EASY with requests; all schedulers get the same predictions.
-    `test_share`: all jobs run, but only those submitted in this share of the log, the last part, are measured; so a model that has learned
-    from the earlier ones is judged fairly. `progress` is called with the number of predictors done. Raises PolicyError for an unknown
-    predictor or a buffer below 1. A predictor of the suite for which a log has no columns is `skipped`.
+    `predictors`: further ones, such as `file:preds.csv`, `column:NAME`, `mine.py:Class`. Each job is predicted once, at its submission,
+    from the jobs that have ended by then under EASY with requests; all schedulers get the same predictions. `test_share`: all jobs run,
+    but only jobs submitted in this last share of the log are measured, for models trained on the earlier ones. `progress` is called with
+    the number of finished predictors. Raises PolicyError for an unknown predictor or a buffer below 1. Predictors of the suite that need
+    missing columns are `skipped`.
     """
     if any(not 1 <= buffer < 100 for buffer in buffers) or not buffers:
-        raise PolicyError("a buffer is a factor from 1 to 100 on predictions; give some, such as 1 and 1.5")
+        raise PolicyError("buffers must be factors from 1 to below 100, at least one, such as 1 and 1.5")
     texts = list(dict.fromkeys([*([] if only else PREDICTORS), *predictors]))
     for text in texts:
         parse_predictor(text)
     tasks = [(name, text) for name in logs for text in texts]
     bases = {name: _Base(workload, copies, test_share) for name, workload in logs.items()}
 
-    def make_worker() -> Callable[[int, Callable[[int], None]], list[PredictorScore] | str]:
-        def run(number: int, check: Callable[[int], None]) -> list[PredictorScore] | str:
-            name, text = tasks[number]
-            try:
-                return bases[name].judge(name, text, buffers, check)
-            except WorkloadError as error:
-                if text in predictors:
-                    raise
-                return f"{name}: {text} is left out: {error}"
+    def run(number: int, check: Callable[[int], None]) -> list[PredictorScore] | str:
+        name, text = tasks[number]
+        try:
+            return bases[name].judge(name, text, buffers, check)
+        except WorkloadError as error:
+            if text in predictors:
+                raise
+            return f"{name}: {text} is left out: {error}"
 
-        return run
-
-    for base in bases.values():
-        base.prepare()
-    done = in_threads(make_worker, len(tasks), workers, progress)
+    done = in_threads(lambda: run, len(tasks), workers, progress)
     rows = [row for one in done if not isinstance(one, str) for row in one]
     waits = {
         (name, scheduler): float(base.requests[0][k].wait[base.measured[0]].mean())
@@ -190,45 +185,39 @@ class _Base:
         self._logs = [workload, *(shake(workload, SECONDS, seed) for seed in range(copies))]
         since = int(workload.submit[judged][0])
         self.measured = [np.flatnonzero(log.submit >= since) if test_share < 1 else np.arange(len(log)) for log in self._logs]
-        self.requests: list[list[Schedule]] = []
+        self.requests = [[_simulate(log, scheduler) for scheduler in SCHEDULERS] for log in self._logs]
         self._below: dict[str, list[str]] = {}
 
-    def prepare(self) -> None:
-        """Simulate with the requests."""
-        self.requests = [[_simulated(log, scheduler) for scheduler in SCHEDULERS] for log in self._logs]
-
     def judge(self, name: str, text: str, buffers: Sequence[float], check: Callable[[int], None]) -> list[PredictorScore]:
-        """The rows of one predictor."""
+        """Return the rows of one predictor."""
         predictor = parse_predictor(text)
         predicted = []
         for log, schedules in zip(self._logs, self.requests, strict=True):
             check(0)
-            made = predict(log, [predictor], schedules[0], workers=1)[0]
-            predicted.append(made.predicted)
-            if isinstance(predictor, PlainPredictor):  # of the log itself, which is the first
-                self._below.setdefault(text, below_remark(predictor.label, made.basis))
-        return [self._judged(name, text, buffer, predicted, check) for buffer in buffers]
+            replay = predict(log, [predictor], schedules[0], workers=1)[0]
+            predicted.append(replay.predicted)
+            if isinstance(predictor, PlainPredictor):  # the first log is not shaken
+                self._below.setdefault(text, below_remark(predictor.label, replay.basis))
+        return [self._score(name, text, buffer, predicted, check) for buffer in buffers]
 
     def remarks(self, text: str) -> list[str]:
-        """What is to be said of a predictor that has been judged."""
+        """Return the caveats of a judged predictor."""
         w = self._logs[0]
         return self._below.get(text, []) + parse_predictor(text).remarks(w, w.requested, w.runtime)
 
-    def _judged(self, name: str, text: str, buffer: float, predicted: Sequence[Array], check: Callable[[int], None]) -> PredictorScore:
-        w = self._logs[0]
-        ran = np.minimum(w.runtime, w.requested)
-        given = [
+    def _score(self, name: str, text: str, buffer: float, predicted: Sequence[Array], check: Callable[[int], None]) -> PredictorScore:
+        w, chosen = self._logs[0], self.measured[0]
+        buffered = [
             np.minimum(np.ceil(values * buffer).astype(np.int64), log.requested) for values, log in zip(predicted, self._logs, strict=True)
         ]
-        chosen = self.measured[0]
-        ran, limit, procs = ran[chosen], given[0][chosen], w.procs[chosen]
+        ran, limit, procs = np.minimum(w.runtime, w.requested)[chosen], buffered[0][chosen], w.procs[chosen]
         over = ran > limit
         lost = float((limit * procs)[over].sum())
         work = float((ran * procs).sum())
         changes = []
         for k, scheduler in enumerate(SCHEDULERS):
             check(0)
-            changes.append(self._gain(scheduler, [schedules[k] for schedules in self.requests], given))
+            changes.append(self._gain(scheduler, [schedules[k] for schedules in self.requests], buffered))
         return PredictorScore(
             log=name,
             predictor=text,
@@ -242,35 +231,35 @@ class _Base:
             gains=tuple(changes),
         )
 
-    def _gain(self, scheduler: str, before: Sequence[Schedule], given: Sequence[Array]) -> Gain:
+    def _gain(self, scheduler: str, before: Sequence[Schedule], predicted: Sequence[Array]) -> Gain:
         changes, slowdowns = [], []
         low = high = math.nan
-        for k, (log, old, values) in enumerate(zip(self._logs, before, given, strict=True)):
-            new = _simulated(log, scheduler, values)
+        for k, (log, old, values) in enumerate(zip(self._logs, before, predicted, strict=True)):
+            new = _simulate(log, scheduler, values)
             chosen = self.measured[k]
             mean = float(old.wait[chosen].mean())
             percent = 100 / mean if mean else math.nan
             difference = (new.wait - old.wait)[chosen]
             changes.append(float(difference.mean()) * percent)
-            one, other = (float(bounded_slowdown(made.wait[chosen], made.runtime[chosen]).mean()) for made in (old, new))
+            one, other = (float(bounded_slowdown(s.wait[chosen], s.runtime[chosen]).mean()) for s in (old, new))
             slowdowns.append(100 * (other - one) / one)
             if k == 0:
                 weeks = LogWeeks.of(log.submit[chosen], *((one.submit, one.start) for one in (old, new)))
                 low, high = (end * percent for end in weeks.ends(difference, np.arange(len(chosen))))
-        around = metrics.prediction_interval(np.array(changes)) if len(changes) > 1 else None
-        ends = (math.nan, math.nan) if around is None else (around.low, around.high)
+        interval = metrics.prediction_interval(np.array(changes)) if len(changes) > 1 else None
+        ends = (math.nan, math.nan) if interval is None else (interval.low, interval.high)
         return Gain(scheduler, changes[0], low, high, *ends, slowdowns[0])
 
 
 COLUMN = "judged_prediction"
-"""The column that the predictions are put into."""
+"""The temporary column of the predictions."""
 
 
-def _simulated(log: Workload, scheduler: str, predicted: Array | None = None) -> Schedule:
-    """The schedule with predictions (int64 s, one per job), or with the users' requests.
+def _simulate(log: Workload, scheduler: str, predicted: Array | None = None) -> Schedule:
+    """Return the schedule with predictions (int64 s, one per job), or with the users' requests.
 
-    Slurm's nodes have as many processors as the machine and all jobs are multiples of, mostly 1; what is predicted is the `time_min` of a
-    job, in whole minutes, where it is below the request.
+    The processors of Slurm's nodes are the greatest common divisor of the machine and all jobs, usually 1. The prediction is a job's
+    `time_min`, in whole minutes, if it is below the request.
     """
     columns = {name: values for name, values in log.columns.items() if name != "time_min"}
     if scheduler != SLURM:
@@ -285,7 +274,7 @@ def _simulated(log: Workload, scheduler: str, predicted: Array | None = None) ->
 
 
 def _accuracy(ran: Array, given: Array, procs: Array) -> dict[str, float]:
-    """The values of `MEASURES`."""
+    """Return the values of `MEASURES`."""
     exact = accuracy(ran, given)
     error = np.abs(given - ran).astype(np.float64)
     some = np.maximum(ran, 1)
@@ -301,8 +290,8 @@ def _accuracy(ran: Array, given: Array, procs: Array) -> dict[str, float]:
 
 
 @dataclass(frozen=True)
-class Tells:
-    """How well a measure of accuracy tells the gain of a scheduler on a log: the rank correlation over `predictors` with one buffer."""
+class GainCorrelation:
+    """The rank correlation of a measure of accuracy with a scheduler's gain on a log, over `predictors` with one buffer."""
 
     log: str
     scheduler: str
@@ -312,12 +301,12 @@ class Tells:
     predictors: int
 
 
-def tells(rows: Sequence[PredictorScore]) -> list[Tells]:
-    """For each log, scheduler, buffer and measure the rank correlation of accuracy and gain over predictors; of fewer than 4 there is none.
+def gain_correlations(rows: Sequence[PredictorScore]) -> list[GainCorrelation]:
+    """Return the rank correlation of accuracy and gain over at least 4 predictors, for each log, scheduler, buffer and measure.
 
     Exact runtimes are left out, as they are the best by every measure.
     """
-    relations = []
+    correlations = []
     groups: dict[tuple[str, float], list[PredictorScore]] = {}
     for row in rows:
         if row.predictor != "exact":
@@ -326,8 +315,8 @@ def tells(rows: Sequence[PredictorScore]) -> list[Tells]:
         if len(several) < 4:
             continue
         for k, scheduler in enumerate(SCHEDULERS):
-            gained = np.array([-row.gains[k].mean_wait for row in several])
+            gains = np.array([-row.gains[k].mean_wait for row in several])
             for measure in MEASURES:
                 values = np.array([row.accuracy[measure] for row in several])
-                relations.append(Tells(log, scheduler, buffer, measure, rank_correlation(values, gained), len(several)))
-    return relations
+                correlations.append(GainCorrelation(log, scheduler, buffer, measure, rank_correlation(values, gains), len(several)))
+    return correlations

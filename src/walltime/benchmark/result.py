@@ -1,4 +1,4 @@
-"""A result of a suite: one file with a line for each window, that others can check."""
+"""Results of suites: verifiable files with a line for each window."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from walltime.errors import OutputError, PolicyError
 from walltime.files import json_lines, whole_file
 from walltime.metrics import stratified_interval
 from walltime.permission import check_data, only
-from walltime.policy import files_in
+from walltime.policy import named_files
 from walltime.provenance import version
 from walltime.simulation.run import simulate
 from walltime.simulation.specification import Scheduler
@@ -28,11 +28,11 @@ from walltime.wording import printable
 from walltime.workload import MAX_TIME
 
 Result = dict[str, Any]
-Numbered = tuple[str, int, Window]
+NumberedWindow = tuple[str, int, Window]
 """A subject's name, the number of its window, and the window."""
 SCHEMA = 1
-CLOSE = 1e-9
-"""Relative difference up to which means are the same: processors add up in different orders. Schedules must be equal."""
+TOLERANCE = 1e-9
+"""Relative difference of equal means: machines add up in different orders. Schedules must be identical."""
 
 
 def run_suite(
@@ -45,46 +45,44 @@ def run_suite(
 ) -> Path:
     """Run a suite under a scheduler and write the result to `out`, a file that ends in .json or a folder; returns the file.
 
-    `policy`: the specification of a scheduler, or `FILE.py:NAME` for one of your own. What is done is kept beside the file, so that the
-    same call goes on after Ctrl-C. `workers`: threads, by default one per core. `progress` is called with the number of windows done.
+    `policy`: the specification of a scheduler, or `FILE.py:NAME` for a user-defined one. Finished windows are stored next to the file, so
+    that the same call resumes after an interruption. `workers`: threads, by default one per core. `progress` is called with the number of
+    finished windows.
 
-    Raises PolicyError for an unknown suite or scheduler, WorkloadError and LogError for jobs that are not those of the suite or not on this
-    machine, OutputError for a folder that cannot be written.
+    Raises PolicyError for an unknown suite or scheduler, WorkloadError and LogError for jobs that differ from the suite's or are missing,
+    OutputError for a folder that cannot be written.
     """
     suite = read_suite(suite) if isinstance(suite, str) else suite
     scheduler = Scheduler.of(policy)
     header = _header(suite, policy, scheduler)
-    everything = _windows(suite)
+    windows = _windows(suite)
     path = Path(out)
     if path.suffix != ".json" or path.is_dir():
         path /= file_name(suite, policy)
-    kept = path.with_suffix(".part")
-    done = _kept(kept, header)
-    missing = [one for one in everything if one[:2] not in done]
+    part = path.with_suffix(".part")
+    done = _read_part(part, header)
+    missing = [one for one in windows if one[:2] not in done]
     writing = threading.Lock()
 
-    def make_worker() -> Callable[[int, Callable[[int], None]], None]:
-        def run(number: int, check: Callable[[int], None]) -> None:
-            subject, place, window = missing[number]
-            row = measure(window, scheduler, suite, check) | {"subject": subject, "window": place}
-            with writing, kept.open("a") as file:
-                file.write(json.dumps(row) + "\n")
-            done[subject, place] = row
-
-        return run
+    def run(number: int, check: Callable[[int], None]) -> None:
+        subject, place, window = missing[number]
+        row = measure(window, scheduler, suite, check) | {"subject": subject, "window": place}
+        with writing, part.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+        done[subject, place] = row
 
     before = len(done)
-    in_threads(make_worker, len(missing), workers, None if progress is None else lambda count: progress(before + count))
-    rows = [done[subject, place] for subject, place, _ in everything]
+    in_threads(lambda: run, len(missing), workers, None if progress is None else lambda count: progress(before + count))
+    rows = [done[subject, place] for subject, place, _ in windows]
     content = header | {"totals": totals(rows, suite.metrics), "windows": rows}
     with whole_file(path) as sink:
         sink.write((json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
-    kept.unlink(missing_ok=True)
+    part.unlink(missing_ok=True)
     return path
 
 
 def measure(window: Window, scheduler: Scheduler, suite: Suite, check: Callable[[int], None] | None = None) -> dict[str, Any]:
-    """What a result says of a window: the checksums of its jobs and of the schedule (all starts), and the metrics."""
+    """Return the row of a window: checksums of its jobs and of the schedule (all starts), and the metrics."""
     schedule = simulate(window.jobs, scheduler, overrun=suite.overrun, progress=check)
     summary = window.summary(schedule)
     starts = hashlib.sha256(np.ascontiguousarray(schedule.start, "<i8").tobytes()).hexdigest()
@@ -93,9 +91,9 @@ def measure(window: Window, scheduler: Scheduler, suite: Suite, check: Callable[
 
 
 def totals(rows: Sequence[Mapping[str, Any]], metrics: Sequence[str]) -> dict[str, Any]:
-    """Of each metric the geometric mean over windows with its 90 % interval; to times 1 s is added.
+    """Return the geometric mean over windows of each metric with its 90 % interval; 1 s is added to times.
 
-    Only how windows of one subject differ is chance: a suite's subjects are these, not drawn from others.
+    Only differences between windows of a subject are random: the subjects are fixed.
     """
     by_metric = {}
     for name in metrics:
@@ -107,31 +105,28 @@ def totals(rows: Sequence[Mapping[str, Any]], metrics: Sequence[str]) -> dict[st
 
 
 def file_name(suite: Suite, policy: str) -> str:
-    """The file of a result: the suite and the scheduler, in letters that every file system takes."""
+    """Return the file name of a result, from the suite and the scheduler, in portable characters."""
     plain = re.sub(r"[^A-Za-z0-9.=-]+", "-", policy).strip("-")[:60]
     return f"{suite.name}-{suite.version}-{plain}-{hashlib.sha256(policy.encode()).hexdigest()[:6]}.json"
 
 
 def read_result(path: str | Path) -> Result:
-    """A result's file; raises OutputError for one that is not."""
+    """Read a result; raises OutputError for any other file."""
     try:
         content: Any = json.loads(Path(path).read_bytes())
     except (OSError, ValueError, RecursionError) as error:
         raise OutputError(
-            f"{path}: is no result of a benchmark ({type(error).__name__}); name a file that benchmark run wrote", "not_a_result"
+            f"{path}: not a benchmark result ({type(error).__name__}); give a file written by benchmark run", "not_a_result"
         ) from None
-    texts = isinstance(content, dict) and all(isinstance(content.get(name), str) for name in ("suite", "policy"))
-    if not texts or content.get("schema") != SCHEMA or not _are_rows(content.get("windows")):
-        raise OutputError(f"{path}: is no result of a benchmark; name a file that benchmark run wrote", "not_a_result")
+    rows = content.get("windows") if isinstance(content, dict) and content.get("schema") == SCHEMA else None
+    is_valid = isinstance(rows, list) and all(isinstance(row, dict) for row in rows)
+    if not is_valid or not all(isinstance(content.get(name), str) for name in ("suite", "policy")):
+        raise OutputError(f"{path}: not a benchmark result; give a file written by benchmark run", "not_a_result")
     return content
 
 
-def _are_rows(windows: Any) -> bool:
-    return isinstance(windows, list) and all(isinstance(row, dict) for row in windows)
-
-
 def metric_of(row: Mapping[str, Any], name: str) -> float:
-    """A metric of a window, a time (s) or a slowdown; nan where the row has none, or a number that it cannot be."""
+    """Return a metric of a window, a time (s) or a slowdown; nan for a missing or impossible number."""
     value: Any = row.get(name)
     return float(value) if type(value) in (int, float) and 0 <= value < MAX_TIME else math.nan
 
@@ -145,58 +140,55 @@ def verify_result(
     workers: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> list[str]:
-    """What is wrong with a result, as sentences; none if it holds.
+    """Return the faults of a result as sentences; an empty list if it is correct.
 
-    The suite's version and definition, every window's jobs, the totals, and the files of a policy of your own must be the same; a random
-    `sample` of windows (None for all) is simulated again, and the schedules must be equal, job for job. `own`: the Python files that a
-    result's policy may run; no other file that a result names is run. Raises PolicyError where it names one, else as `run_suite` does.
+    The suite's version and definition, every window's jobs, the totals, and a user-defined policy's files must be the same; a random
+    `sample` of windows (None for all) is simulated again, and the schedules must be equal, job for job. `own`: the Python files that the
+    result's policy may run. Raises PolicyError if the result names other ones, and the errors of `run_suite`.
     """
     content = read_result(path)
     suite, policy = read_suite(content["suite"]), content["policy"]
-    theirs = {Path(file).name: hashlib.sha256(Path(file).read_bytes()).hexdigest() for file in own if Path(file).is_file()}
-    said_files = content.get("files")
-    if own and isinstance(said_files, dict) and any(theirs.get(name, text) != text for name, text in said_files.items()):
-        return ["the files of the policy are not that of this program or machine"]  # so they are not run
+    checksums = {Path(file).name: hashlib.sha256(Path(file).read_bytes()).hexdigest() for file in own if Path(file).is_file()}
+    stored = content.get("files")
+    if own and isinstance(stored, dict) and any(checksums.get(name, text) != text for name, text in stored.items()):
+        return ["the files of the policy differ from this program or machine"]  # without running them
     with only(*own):
         check_data(policy, printable(path))
         scheduler = Scheduler.of(policy)
     header = _header(suite, policy, scheduler)
-    said = {"version": "the suite's version is", "definition": "the definition of the suite is", "files": "the files of the policy are"}
-    wrong = [f"{what} not that of this program or machine" for name, what in said.items() if content.get(name) != header[name]]
-    rows, everything = content["windows"], _windows(suite)
+    parts = {"version": "the suite's version differs", "definition": "the suite's definition differs", "files": "the policy's files differ"}
+    faults = [f"{text} from this program or machine" for name, text in parts.items() if content.get(name) != header[name]]
+    rows, windows = content["windows"], _windows(suite)
     names = [(row.get("subject"), row.get("window"), row.get("jobs")) for row in rows]
-    if names != [(subject, place, window.checksum) for subject, place, window in everything]:
-        return [*wrong, "the windows are not those of the suite"]
+    if names != [(subject, place, window.checksum) for subject, place, window in windows]:
+        return [*faults, "the windows differ from the suite's"]
     if any(not math.isfinite(metric_of(row, name)) for row in rows for name in suite.metrics):
-        return [*wrong, "a metric of a window is missing"]
-    if not _same(content.get("totals"), totals(rows, suite.metrics)):
-        wrong.append("the totals are not those of the windows")
-    count = len(everything) if sample is None else min(sample, len(everything))
-    chosen = sorted(np.random.Generator(np.random.Philox(seed)).permutation(len(everything))[:count].tolist())
+        return [*faults, "a metric of a window is missing"]
+    if not _is_equal(content.get("totals"), totals(rows, suite.metrics)):
+        faults.append("the totals differ from the windows'")
+    count = len(windows) if sample is None else min(sample, len(windows))
+    chosen = sorted(np.random.Generator(np.random.Philox(seed)).permutation(len(windows))[:count].tolist())
 
-    def make_worker() -> Callable[[int, Callable[[int], None]], list[str]]:
-        def run(number: int, check: Callable[[int], None]) -> list[str]:
-            subject, place, window = everything[chosen[number]]
-            row, again = rows[chosen[number]], measure(window, scheduler, suite, check)
-            differ = [name for name in again if not _same(row.get(name), again[name])]
-            return [f"{subject}, window {place}: another {' and '.join(differ)}"] if differ else []
+    def run(number: int, check: Callable[[int], None]) -> list[str]:
+        subject, place, window = windows[chosen[number]]
+        row, again = rows[chosen[number]], measure(window, scheduler, suite, check)
+        differing = [name for name in again if not _is_equal(row.get(name), again[name])]
+        return [f"{subject}, window {place}: {' and '.join(differing)} differ"] if differing else []
 
-        return run
-
-    return wrong + [fault for some in in_threads(make_worker, count, workers, progress) for fault in some]
+    return faults + [fault for some in in_threads(lambda: run, count, workers, progress) for fault in some]
 
 
-def _same(one: Any, other: Any) -> bool:
+def _is_equal(one: Any, other: Any) -> bool:
     if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+        return one.keys() == other.keys() and all(_is_equal(one[key], other[key]) for key in one)
     if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=CLOSE)
+        return math.isclose(one, other, rel_tol=TOLERANCE)
     return bool(one == other)
 
 
 def _header(suite: Suite, policy: str, scheduler: Scheduler) -> Result:
-    """What a result says of the suite and the scheduler."""
-    mine = {name: hashlib.sha256(Path(name).read_bytes()).hexdigest() for name in files_in(policy)}
+    """Return the part of a result on the suite and the scheduler."""
+    checksums = {name: hashlib.sha256(Path(name).read_bytes()).hexdigest() for name in named_files(policy)}
     return {
         "schema": SCHEMA,
         "suite": suite.name,
@@ -204,40 +196,40 @@ def _header(suite: Suite, policy: str, scheduler: Scheduler) -> Result:
         "definition": suite.definition,
         "policy": policy,
         "scheduler": scheduler.label,
-        "files": {Path(name).name: checksum for name, checksum in mine.items()},
+        "files": {Path(name).name: checksum for name, checksum in checksums.items()},
         "program": version(),
     }
 
 
-def _windows(suite: Suite) -> list[Numbered]:
+def _windows(suite: Suite) -> list[NumberedWindow]:
     return [(subject.name, place, window) for subject in suite.subjects for place, window in enumerate(subject.windows())]
 
 
-def _kept(part: Path, header: Result) -> dict[tuple[str, int], dict[str, Any]]:
-    """The windows done so far; begins the file if there is none, or one of another program or suite."""
+def _read_part(part: Path, header: Result) -> dict[tuple[str, int], dict[str, Any]]:
+    """Return the finished windows; begin a new file if there is none, or one of another program or suite."""
     try:
         part.parent.mkdir(parents=True, exist_ok=True)
         first, _, rest = part.read_bytes().partition(b"\n") if part.exists() else (b"", b"", b"")
         if first != json.dumps(header).encode():
             part.write_text(json.dumps(header) + "\n")
             return {}
-        if not rest.endswith(b"\n"):  # a run was interrupted within its last line
+        if not rest.endswith(b"\n"):  # a run was interrupted while writing
             with part.open("ab") as file:
                 file.write(b"\n")
     except OSError as error:
         raise OutputError(
-            f"{part.parent}: cannot be written ({(error.strerror or str(error)).lower()}); name another one", "unwritable_file"
+            f"{part.parent}: cannot be written ({(error.strerror or str(error)).lower()}); use another folder", "unwritable_file"
         ) from error
     rows = [row for row in json_lines(rest) if {"subject", "window", "jobs", "schedule", "measured"} <= row.keys()]
     return {(row["subject"], row["window"]): row for row in rows if isinstance(row["subject"], str) and type(row["window"]) is int}
 
 
 def result_files(*paths: str | Path) -> list[Path]:
-    """The files of results among these files and in these folders, by name; raises PolicyError for a folder that has none."""
+    """Return these files, and the results in these folders by name; raises PolicyError for a folder without results."""
     results = []
     for path in map(Path, paths):
         inside = sorted(path.glob("*.json")) if path.is_dir() else [path]
         if not inside:
-            raise PolicyError(f"{path} has no results; write some with walltime benchmark run", "no_results")
+            raise PolicyError(f"{path} contains no results; write some with walltime benchmark run", "no_results")
         results += inside
     return list(dict.fromkeys(results))

@@ -1,4 +1,4 @@
-"""A suite: windows of jobs, metrics and statistics that never change under its version; data in suites/*.toml."""
+"""Suites: windows of jobs, metrics and statistics that are frozen with their version; data in suites/*.toml."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from walltime.estimates import parse_estimates
 from walltime.logs import read
 from walltime.simulation.windows import DAY, Window, check_cost, windows
 from walltime.toml_file import TomlFile
-from walltime.workload import Workload
 from walltime.workload.models import parse_model
 from walltime.workload.users import with_users
 
@@ -28,83 +27,76 @@ def _cost(metric: str) -> str:
 
 @dataclass(frozen=True)
 class Subject:
-    """Jobs of a suite: windows of a log, or workloads that a model makes, one for each seed."""
+    """Jobs of a suite: windows of a log, or workloads of a model, one for each seed."""
 
     name: str
     checksums: Annotated[tuple[str, ...], Key("windows")] = ()
-    """of the jobs of each window; written by tools/freeze_suites.py"""
+    """checksums of each window's jobs; written by tools/freeze_suites.py"""
     log: str | None = None
-    """of the catalogue"""
+    """a log of the catalogue"""
     days: Count = 30
-    """of a log: the length of a window"""
+    """length of a log's windows"""
     warm_days: Count = 7
-    """of a log: days before and after a window, whose jobs run and are not measured"""
+    """days before and after a log's window, whose jobs run but are not measured"""
     model: str | None = None
-    """in place of a log"""
+    """a model, instead of a log"""
     jobs: Count = 3000
-    """that a model makes"""
+    """number of a model's jobs"""
     load: float = 1.0
     """offered load of a model's jobs"""
     first_seed: Count = 1
     seeds: Annotated[int, Key(least=1)] = 5
-    """how many, from the first one on"""
+    """number of seeds, starting with the first one"""
     warm_jobs: Count = 0
-    """of a model: the first and the last ones, which are not measured"""
+    """number of a model's first and last jobs that are not measured"""
     users: Annotated[int, Key(least=1)] = 1
-    """to whom a model's jobs are given"""
+    """number of users of a model's jobs"""
     procs: Annotated[int | None, Key(least=1)] = None
-    """processors of the machine; without it as the log says"""
+    """processors of the machine; default: the log's"""
     estimates: str = "user"
-    """what the scheduler is told of runtimes"""
+    """the scheduler's estimates"""
 
     def __post_init__(self) -> None:
         if (self.log is None) == (self.model is None) or (self.model is not None and self.procs is None):
             raise PolicyError("needs either a log, or a model and procs")
 
     def windows(self, check: bool = True) -> list[Window]:
-        """The windows, made of the log or by the model.
+        """Return the windows of the log or model.
 
-        Raises WorkloadError if they are not those of the suite (not with `check=False`), LogError for a log that is not on this machine.
+        Raises WorkloadError if their checksums differ from the suite's (not with `check=False`), LogError for a missing log.
         """
-        made = self._of_model(self.model, self.procs) if self.model is not None and self.procs is not None else self._of_log()
-        if check and tuple(one.checksum for one in made) != self.checksums:
+        estimates = parse_estimates(self.estimates)
+        found = []
+        if self.log is not None:
+            jobs = read(self.log, procs=self.procs).with_estimates(estimates, 0)
+            found = windows(jobs, self.days * DAY, self.warm_days * DAY, self.warm_days * DAY)
+        elif self.model is not None and self.procs is not None:
+            model = parse_model(self.model)
+            for seed in range(self.first_seed, self.first_seed + self.seeds):
+                jobs = with_users(model.generate(self.jobs, self.procs, self.load, seed), self.users, seed).with_estimates(estimates, seed)
+                inside = slice(self.warm_jobs, len(jobs) - self.warm_jobs)
+                found.append(Window(int(jobs.submit[inside][0]), int(jobs.submit[inside][-1]) + 1, jobs, jobs.job_id[inside]))
+        if check and tuple(one.checksum for one in found) != self.checksums:
             raise WorkloadError(
-                f"the jobs of {self.name} are not those of the suite: another version of the log, or of numpy's generators", "other_jobs"
+                f"the jobs of {self.name} differ from the suite's: another version of the log, or of numpy's generators", "other_jobs"
             )
-        return made
-
-    def _of_log(self) -> list[Window]:
-        assert self.log is not None, "there is no model"
-        jobs = self._estimated(read(self.log, procs=self.procs), 0)
-        return windows(jobs, self.days * DAY, self.warm_days * DAY, self.warm_days * DAY)
-
-    def _of_model(self, name: str, procs: int) -> list[Window]:
-        """A window for each seed: a generated workload, without its first and last jobs."""
-        made, model = [], parse_model(name)
-        for seed in range(self.first_seed, self.first_seed + self.seeds):
-            jobs = self._estimated(with_users(model.generate(self.jobs, procs, self.load, seed), self.users, seed), seed)
-            inside = slice(self.warm_jobs, len(jobs) - self.warm_jobs)
-            made.append(Window(int(jobs.submit[inside][0]), int(jobs.submit[inside][-1]) + 1, jobs, jobs.job_id[inside]))
-        return made
-
-    def _estimated(self, jobs: Workload, seed: int) -> Workload:
-        return jobs.with_estimates(parse_estimates(self.estimates), seed)
+        return found
 
 
 @dataclass(frozen=True)
 class Suite:
-    """A suite, as its file says."""
+    """The content of a suite's file."""
 
     name: str
     version: int
     title: str
-    """what it is about"""
+    """subject of the suite"""
     metrics: tuple[Annotated[str, Key(read=_cost)], ...]
-    """of each window; the first one decides"""
+    """metrics of each window; the first one decides"""
     overrun: str
-    """what becomes of jobs that run longer than requested"""
+    """treatment of jobs that run longer than requested"""
     baselines: tuple[str, ...]
-    """schedulers that a leaderboard should have"""
+    """recommended schedulers of a leaderboard"""
     subjects: Annotated[tuple[Subject, ...], Key("subject")]
     definition: Annotated[str, Key(inside=True)] = ""
     """SHA-256 of the file"""
@@ -114,14 +106,14 @@ SUITE_FILE = TomlFile(Suite, "a suite", "the guide on the benchmark", PolicyErro
 
 
 def read_suite(name: str) -> Suite:
-    """The suite with this name; raises PolicyError, listing them, for an unknown one."""
+    """Return the suite with this name; raises PolicyError, listing the suites, for an unknown one."""
     if name not in SUITES:
-        others = "; that of predictions has its own command: walltime benchmark predictions LOG" if name == "predictions" else ""
-        raise PolicyError(f"unknown suite {name!r}; known are {', '.join(SUITES)}{others}", "unknown_suite")
+        others = "; the suite of predictions has its own command: walltime benchmark predictions LOG" if name == "predictions" else ""
+        raise PolicyError(f"unknown suite {name!r}; valid suites: {', '.join(SUITES)}{others}", "unknown_suite")
     return parse_suite((files("walltime.benchmark") / "suites" / f"{name}.toml").read_bytes(), f"{name}.toml")
 
 
 def parse_suite(data: bytes, where: str = "the suite") -> Suite:
-    """The suite that a file with these bytes defines, named `where` in errors; raises PolicyError."""
+    """Return the suite of a file with these bytes, named `where` in errors; raises PolicyError."""
     suite = SUITE_FILE.value(SUITE_FILE.content(data.decode(), where), where)
     return replace(suite, definition=hashlib.sha256(data).hexdigest())

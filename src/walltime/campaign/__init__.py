@@ -1,11 +1,10 @@
-"""Many runs: a plan in TOML, run on all cores or on a Dask cluster, into a folder of Parquet files; resumable."""
+"""Campaigns: resumable runs of a TOML plan on all cores or a Dask cluster, with results in Parquet files."""
 
 from typing import TYPE_CHECKING
 
 from walltime.lazy import lazy
 
 if TYPE_CHECKING:
-    from walltime.campaign.caveats import campaign_caveats as campaign_caveats
     from walltime.campaign.dimensions import DIMENSIONS as DIMENSIONS
     from walltime.campaign.executors import Dask as Dask
     from walltime.campaign.executors import Executor as Executor
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
     from walltime.campaign.plan import Plan as Plan
     from walltime.campaign.plan import read_plan as read_plan
     from walltime.campaign.results import Results as Results
+    from walltime.campaign.results import campaign_caveats as campaign_caveats
     from walltime.campaign.results import read_results as read_results
     from walltime.campaign.run import Progress as Progress
     from walltime.campaign.run import Status as Status

@@ -1,4 +1,4 @@
-"""A cell: one simulation of a campaign, and the key that identifies what it computes."""
+"""Cells: single simulations of a campaign, with keys that identify what they compute."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from typing import Any
 
 from walltime.campaign.dimensions import DIMENSIONS, WORKLOAD
 from walltime.estimates import parse_estimates
-from walltime.policy import Dialect, files_in
+from walltime.policy import Dialect, named_files
 from walltime.provenance import version
-from walltime.simulation.specification import PREDICTION_WORDS, Scheduler, backfill_order_of_none, parse_scheduler
+from walltime.simulation.specification import PREDICTION_OPTIONS, Scheduler, no_backfill_order, parse_scheduler
 from walltime.syntax import syntax_hash
 
-SPELLED = ("policy", "order", "backfill_order", "predictor")
-"""The parameters whose values may name a user's own file."""
+USER_FILE_SETTINGS = ("policy", "order", "backfill_order", "predictor")
+"""The parameters whose values may name a user's file."""
 RANDOM_SCALING = ("size", "thin", "users")
 _COMPILED = tuple(f"compiled/{name}.py" for name in ("indices", "jit", "prediction_memory", "records"))
 _PACKAGES = ("engine", "estimates", "logs", "metrics", "policy", "predictors", "schedule", "simulation", "workload")
 RESULTS = ("campaign/work.py", *_COMPILED, *_PACKAGES)
-"""The parts of the package on which results depend."""
-OF_MACHINES = ("engine/kernel/nodes", "engine/kernel/pools", "machine")
-"""What only the results of cells with a machine of several pools depend on."""
+"""The parts of the package that results depend on."""
+MACHINE_PARTS = ("engine/kernel/nodes", "engine/kernel/pools", "machine")
+"""Parts that only results on machines of several pools depend on."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One simulation: a value for each parameter, and a seed, None if nothing is random."""
+    """One simulation: a value for each parameter, and a seed, or None if nothing is random."""
 
     values: tuple[Any, ...]
-    """one for each of `DIMENSIONS`, in their order"""
+    """values of `DIMENSIONS`, in their order"""
     seed: int | None
     trim: str
     dynamics: bool
@@ -41,12 +41,12 @@ class Cell:
 
     @classmethod
     def of(cls, settings: Mapping[str, Any], seed: int | None, trim: str, dynamics: bool, groups: tuple[str, ...]) -> Cell:
-        """The cell with these settings, the other parameters at their defaults."""
+        """Return the cell with these settings and defaults for other parameters."""
         return cls(tuple(settings.get(d.name, d.default) for d in DIMENSIONS.values()), seed, trim, dynamics, groups)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Value of each parameter."""
+        """The value of each parameter."""
         return dict(zip(DIMENSIONS, self.values, strict=True))
 
     @property
@@ -62,31 +62,31 @@ class Cell:
 
     @property
     def workload(self) -> tuple[Any, ...]:
-        """The settings that determine the workload: cells that agree in them share it."""
+        """The settings that determine the workload; cells with equal ones share it."""
         return (*self.values[: len(WORKLOAD)], self.seed if self.workload_is_random else None)
 
-    def place(self) -> tuple[Any, ...]:
-        """Sorts cells so that neighbours share a workload, and then a policy."""
+    def sort_key(self) -> tuple[Any, ...]:
+        """Return a key that sorts cells so that neighbours share a workload, and then a policy."""
         seed = -1 if self.seed is None else self.seed
         return (_sortable(self.workload), _sortable(self.values), seed)
 
     def key(self, sha256: str | None, schema: int, machine: str | None = None) -> str:
-        """Hash of what the cell computes: the log's checksum, the settings, the seed, and the version of results and engine.
+        """Return a hash of what the cell computes: the log's checksum, the settings, the seed, and the version of results and engine.
 
-        `machine`: the text of the file that its `machine` names.
+        `machine`: the text of the cell's machine file.
         """
         settings = self.settings
         settings["trace"] = sha256
         settings["machine"] = hashlib.sha256(machine.encode()).hexdigest() if machine is not None else None
         settings["jobs"] = settings["jobs"] if settings["model"] is not None else None
-        for name in SPELLED:
+        for name in USER_FILE_SETTINGS:
             text = settings[name] or ""
-            if files := [Path(file) for file in files_in(text)]:
+            if files := [Path(file) for file in named_files(text)]:
                 for file in files:
                     text = text.replace(str(file), file.name)
                 settings[name] = ([syntax_hash([file], file.parent) for file in files], text)
-        what = [settings, self.seed, self.trim, self.dynamics, self.groups, schema, version(), engine_version(machine is not None)]
-        return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:32]
+        content = [settings, self.seed, self.trim, self.dynamics, self.groups, schema, version(), engine_version(machine is not None)]
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def _sortable(values: tuple[Any, ...]) -> tuple[str, ...]:
@@ -99,37 +99,36 @@ def _random_estimates(text: str) -> bool:
 
 
 def scheduler_of(settings: Mapping[str, Any]) -> Scheduler:
-    """The scheduler of a cell with these settings; raises PolicyError for an option that does not apply."""
+    """Return the scheduler of a cell with these settings; raises PolicyError for an option that does not apply."""
     words = {word.replace("_", "-"): settings.get(word) for word in ("order", "backfill_order")}
     text = settings.get("policy") or "easy"
-    if words["backfill-order"] and (fault := backfill_order_of_none([text])):
+    if words["backfill-order"] and (fault := no_backfill_order([text])):
         raise fault
     if settings.get("predictor"):
-        words |= {word: settings.get(word) for word in PREDICTION_WORDS}
+        words |= {word: settings.get(word) for word in PREDICTION_OPTIONS}
     return parse_scheduler(text, words)
 
 
 def dialect_of(settings: Mapping[str, Any]) -> Dialect:
-    """How the rules are read in a cell with these settings."""
+    """Return the dialect of a cell with these settings."""
     return Dialect.of(settings["dialect"], None if settings["coincident"] == "batch" else settings["coincident"])
 
 
 @functools.cache
 def engine_version(machines: bool = False) -> str:
-    """Hash (16 hexadecimal digits) of the code on which results depend; comments and docstrings do not change it.
+    """Return a hash (16 hexadecimal digits) of the code that results depend on, ignoring comments and docstrings.
 
-    `machines`: of results on machines of several pools.
+    `machines`: for results on machines of several pools.
     """
     package = Path(__file__).parent.parent
     return syntax_hash(files_of_results(package, machines), package)[:16]
 
 
 def files_of_results(package: Path, machines: bool = False) -> list[Path]:
-    """The modules of the package in this folder that determine the content of a cell's row."""
-    files, of_machines = _files(package, RESULTS), _files(package, OF_MACHINES)
+    """Return the modules of the package in this folder that determine the content of a cell's row."""
+    files, of_machines = _files(package, RESULTS), _files(package, MACHINE_PARTS)
     return sorted(files | of_machines if machines else files - of_machines)
 
 
 def _files(package: Path, parts: Iterable[str]) -> set[Path]:
-    """These modules, and those of these folders."""
     return {file for part in parts for file in ([package / part] if part.endswith(".py") else (package / part).rglob("*.py"))}

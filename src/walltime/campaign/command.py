@@ -148,7 +148,7 @@ def report(
 ) -> None:
     """Show the results of a plan: means with bands over the seeds, paired differences, and caveats."""
     from walltime.campaign import read_results
-    from walltime.campaign.caveats import campaign_caveats, count_flurries
+    from walltime.campaign.results import campaign_caveats, count_flurries
     from walltime.comparison.combination_means import METRICS
     from walltime.comparison.many_runs_command import line_records, line_tables
 

@@ -1,4 +1,4 @@
-"""Executors: threads on this machine, or a Dask cluster. Both take the same tasks and report in the same way."""
+"""Executors of tasks: threads on this machine, or Dask workers, also as Slurm jobs."""
 
 from __future__ import annotations
 
@@ -6,34 +6,144 @@ import asyncio
 import contextlib
 import pickle
 import re
+import subprocess
+import threading
 import zlib
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
-from walltime.campaign.slurm import LocalWorkers, SlurmJobs, SlurmWorkers, workers_of
 from walltime.campaign.work import Report, Task, case_of, run_task
+from walltime.declared import Key
 from walltime.errors import EngineError, PolicyError
 from walltime.simulation.batch import compile_for
 from walltime.simulation.threads import in_threads
+from walltime.specification import Family, Form, Specification
+
+RESUBMIT_INTERVAL = 10.0
+"""Time between checks for ended jobs, which are replaced, s."""
+SBATCH_TIMEOUT = 60.0
+"""Time limit for sbatch, s."""
+
+
+class Workers(Specification):
+    """Base of Dask workers that the campaign starts."""
+
+
+@dataclass(frozen=True)
+class LocalWorkers(Workers):
+    """Workers as processes on this machine."""
+
+    workers: Annotated[int | None, Key(least=1)] = None
+    """number of processes with one thread each; default: Dask's"""
+
+    def cluster(self) -> Any:
+        """Start a Dask cluster of them, without a dashboard."""
+        from distributed import LocalCluster
+
+        threads = 1 if self.workers else None
+        return LocalCluster(n_workers=self.workers, threads_per_worker=threads, dashboard_address=None, silence_logs=50)
+
+
+@dataclass(frozen=True)
+class SlurmWorkers(Workers):
+    """Workers as Slurm jobs.
+
+    >>> str(WORKERS.parse("slurm:jobs=10,cores=4,walltime=02:00:00"))
+    'slurm:jobs=10,cores=4,walltime=02:00:00'
+    """
+
+    jobs: Annotated[int, Key(least=1)] = 1
+    """number of jobs, with one worker each"""
+    cores: Annotated[int, Key(least=1)] = 1
+    """cores per job"""
+    memory: str | None = None
+    """memory per job, such as 16GB; default: 2 GB per core"""
+    walltime: str | None = None
+    """limit per job in Slurm's notation; default: dask-jobqueue's"""
+    partition: str | None = None
+    """partition of the jobs"""
+    account: str | None = None
+    """account of the jobs"""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of dask-jobqueue."""
+        given = {"walltime": self.walltime, "queue": self.partition, "account": self.account}
+        return {"cores": self.cores, "memory": self.memory or f"{2 * self.cores}GB"} | {key: one for key, one in given.items() if one}
+
+
+WORKERS = Family(Workers, "workers", {"local": Form(LocalWorkers), "slurm": Form(SlurmWorkers)})
+"""Valid values of `--dask` besides an address."""
+
+
+class SlurmJobs:
+    """Dask workers, one per job, and their scheduler in this process; ended jobs are replaced until it is closed.
+
+    `workers`: the jobs; other settings are dask-jobqueue's configuration. `logs`: the folder of the jobs' outputs, None for the current
+    one. Raises PolicyError if dask-jobqueue is missing, or if Slurm rejects the jobs.
+    """
+
+    def __init__(self, workers: SlurmWorkers, logs: Path | None = None):
+        options = workers.options
+        try:
+            from dask_jobqueue.slurm import SLURMCluster
+        except ImportError as error:
+            raise PolicyError("dask-jobqueue is not installed; pip install 'walltime[dask]'") from error
+        self._jobs = workers.jobs
+        if logs is not None:
+            options["log_directory"] = str(logs)
+        try:
+            self.cluster = SLURMCluster(processes=1, job_name="walltime-campaign", **options)
+        except (ValueError, OSError) as error:
+            raise PolicyError(f"the workers {str(workers)!r}: {error}") from error
+        self._closed = threading.Event()
+        if rejection := _rejection(self.cluster.job_script()):
+            self.close()
+            raise PolicyError(f"the workers {str(workers)!r}: Slurm rejects the jobs: {rejection}")
+        self.cluster.scale(jobs=self._jobs)
+        threading.Thread(target=self._replace_jobs, daemon=True).start()
+
+    def _replace_jobs(self) -> None:
+        while not self._closed.wait(RESUBMIT_INTERVAL):
+            with contextlib.suppress(Exception):  # Slurm may be unavailable for a while
+                self.cluster.scale(jobs=self._jobs)
+
+    def close(self) -> None:
+        """Cancel the jobs."""
+        self._closed.set()
+        with contextlib.suppress(Exception):
+            self.cluster.close(timeout=30)
+
+
+def _rejection(script: str) -> str:
+    """Return Slurm's reason for rejecting a job; empty if it accepts it."""
+    try:
+        done = subprocess.run(["sbatch", "--test-only"], input=script, capture_output=True, text=True, timeout=SBATCH_TIMEOUT)
+    except subprocess.TimeoutExpired:
+        return f"no answer within {SBATCH_TIMEOUT:g} s"
+    except OSError as error:
+        return f"sbatch: {(error.strerror or str(error)).lower()}"
+    return " ".join(done.stderr.replace("sbatch: error: ", "").replace("allocation failure: ", "").split()) if done.returncode else ""
+
 
 IN_FLIGHT = 3
-"""Tasks sent to a Dask cluster at a time, per thread; the others wait here, to bound its memory."""
-
-
+"""Maximum number of unfinished tasks at a Dask cluster, per thread, to bound its memory."""
 ADDRESS = re.compile(r"((tcp|tls|ws|wss|ucx)://)?(\[[^\]\s]+\]|[^\s:/]+):[0-9]{1,5}")
 """Form of a Dask scheduler's address."""
-PATIENCE = 10.0
-"""Seconds in which a Dask scheduler must answer."""
+TIMEOUT = 10.0
+"""Time limit for a Dask scheduler's answer, s."""
 
 
 class Executor(Protocol):
     """Runs tasks."""
 
     def run(self, tasks: Sequence[Task], done: Callable[[Report], None]) -> None:
-        """Run all tasks; `done` is called with the report of each, in the calling thread. Raises what a task raises."""
+        """Run all tasks; call `done` with each report, in the calling thread. Raises the tasks' errors."""
 
 
 class Threads:
@@ -50,51 +160,45 @@ class Threads:
             for cell in task.cells
         }
         compile_for([case_of(cell) for cell in kinds.values()], dynamics=any(cell.dynamics for task in tasks for cell in task.cells))
-        finished: list[Report] = []
-        told = 0
+        finished: deque[Report] = deque()
 
-        def make_worker() -> Callable[[int, Callable[[int], None]], None]:
-            return lambda number, check: finished.append(run_task(tasks[number], check))
+        def report(_count: int) -> None:
+            while finished:
+                done(finished.popleft())
 
-        def tell(_count: int) -> None:
-            nonlocal told
-            while told < len(finished):
-                done(finished[told])
-                told += 1
-
-        in_threads(make_worker, len(tasks), self.workers, tell)
-        tell(0)
+        in_threads(lambda: lambda number, check: finished.append(run_task(tasks[number], check)), len(tasks), self.workers, report)
+        report(0)
 
 
 class Dask:
-    """The workers of a Dask scheduler; they must see the same files under the same names."""
+    """The workers of a Dask scheduler; they must have the same files under the same names."""
 
     def __init__(self, address: Any, logs: Path | None = None):
-        """Find the scheduler, or submit the workers to Slurm.
+        """Connect to the scheduler, or start workers.
 
-        `address`: the scheduler's, such as tcp://10.0.0.1:8786, a `distributed` cluster object, `local` or `local:workers=4` for
-        processes on this machine, or `slurm:jobs=10,cores=16`, as `walltime.campaign.slurm` reads it; `logs` is the folder of such jobs'
-        outputs. Raises PolicyError.
+        `address`: the scheduler's, such as tcp://10.0.0.1:8786; a `distributed` cluster object; `local` or `local:workers=4` for
+        processes on this machine; or `slurm:jobs=10,cores=16` for jobs of Slurm (see `SlurmWorkers`), whose outputs go to the
+        folder `logs`. Raises PolicyError.
         """
         try:
             from distributed import Client
         except ImportError as error:
             raise PolicyError("Dask is not installed; pip install 'walltime[dask]'", "missing_library") from error
-        workers = workers_of(address)
+        workers = WORKERS.parse(address) if isinstance(address, str) and address.partition(":")[0] in WORKERS else None
         self._slurm = SlurmJobs(workers, logs) if isinstance(workers, SlurmWorkers) else None
         self._local = workers.cluster() if isinstance(workers, LocalWorkers) else None
         if workers is not None:
             address = self._local if self._slurm is None else self._slurm.cluster
-        nobody = f"no Dask scheduler answers at {address!r}; start one, or name an address such as tcp://host:8786"
+        no_answer = f"no Dask scheduler answers at {address!r}; start one, or give an address such as tcp://host:8786"
         if isinstance(address, str) and not ADDRESS.fullmatch(address):
-            raise PolicyError(nobody)
+            raise PolicyError(no_answer)
         try:
-            self.client = Client(address, timeout=PATIENCE, set_as_default=False)
+            self.client = Client(address, timeout=TIMEOUT, set_as_default=False)
         except (OSError, ValueError, TimeoutError) as error:
-            raise PolicyError(nobody) from error
+            raise PolicyError(no_answer) from error
 
     def run(self, tasks: Sequence[Task], done: Callable[[Report], None]) -> None:
-        """Run all tasks, a few at a time for each thread of the cluster; a task whose worker dies is run again by another one."""
+        """Run all tasks, a few at a time for each thread of the cluster; if a worker dies, another one repeats its task."""
         from distributed import KilledWorker, as_completed
         from distributed.comm.core import CommClosedError
 
@@ -105,28 +209,30 @@ class Dask:
                 report = future.result()
                 future.release()
                 done(report)
-                for following in islice(waiting, max(0, self._room() - running.count())):  # more if workers have come since
+                for following in islice(waiting, max(0, self._room() - running.count())):  # new workers make more room
                     running.add(self._submit(following))
         except KilledWorker as error:
-            raise EngineError("workers died repeatedly while running one task; see their logs, give them more memory, run again") from error
+            raise EngineError(
+                "workers died repeatedly during one task; check their logs, give them more memory, and run the plan again"
+            ) from error
         except (CancelledError, asyncio.CancelledError, CommClosedError) as error:
             raise EngineError(
                 "the connection to the Dask scheduler was lost; finished results are kept, so start one and run the plan again"
             ) from error
         finally:
-            with contextlib.suppress(Exception):  # a scheduler that has gone cannot be told
+            with contextlib.suppress(Exception):  # the scheduler may be gone
                 self.client.cancel(list(running.futures))
 
     def _room(self) -> int:
-        """How many tasks may be in flight."""
+        """Return the maximum number of unfinished tasks."""
         return IN_FLIGHT * max(1, sum(self.client.nthreads().values()))
 
     def _submit(self, task: Task) -> Any:
         return self.client.submit(_run_packed, zlib.compress(pickle.dumps(task)), pure=False, retries=2)
 
     def close(self) -> None:
-        """Leave the cluster."""
-        with contextlib.suppress(Exception):  # it may have gone
+        """Disconnect from the cluster and stop workers that were started here."""
+        with contextlib.suppress(Exception):  # the scheduler may be gone
             self.client.close(timeout=5)
         if self._slurm is not None:
             self._slurm.close()
@@ -136,5 +242,5 @@ class Dask:
 
 
 def _run_packed(packed: bytes) -> Report:
-    """Run a serialized task; it is serialized since a scheduler keeps part of every task that it has seen."""
+    """Run a compressed task; a Dask scheduler keeps part of every task in memory."""
     return run_task(pickle.loads(zlib.decompress(packed)))

@@ -1,4 +1,4 @@
-"""The page of a campaign: what was run, what came out with its intervals, and where it comes from."""
+"""The page of a campaign: results with intervals, missing cells, and provenance."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from walltime.campaign import DIMENSIONS, Results, campaign_caveats
-from walltime.campaign.caveats import count_flurries
+from walltime.campaign.dimensions import DIMENSIONS
+from walltime.campaign.results import Results, campaign_caveats, count_flurries
 from walltime.campaign.run import find_logs
 from walltime.comparison.combination_means import METRICS
 from walltime.comparison.measures import measure
@@ -18,12 +18,12 @@ from walltime.report.page import Block, Code, Fold, Page, Paragraph, Section, co
 from walltime.schedule.groups import GROUPINGS
 from walltime.tables import Table
 
-OF_GROUPS = ("mean_wait", "mean_bounded_slowdown")
+GROUP_MEASURES = ("mean_wait", "mean_bounded_slowdown")
 """Measures of the tables by groups of jobs."""
-MOST_GROUPS = 60
+MAX_GROUPS = 60
 """A grouping with more groups gets no table."""
-MOST_MISSING = 20
-"""So many kinds of missing cells are listed."""
+MAX_MISSING = 20
+"""Maximum number of combinations in the table of missing cells."""
 
 
 def campaign_page(
@@ -33,12 +33,12 @@ def campaign_page(
     command: str | Sequence[str] | None = None,
     flurries: Mapping[str, int] | None = None,
 ) -> Page:
-    """The page of a campaign's results; the same store gives the same page.
+    """Return the page of a campaign's results; the same store gives the same page.
 
-    `metrics`: fields of the summary. `baseline`: values of parameters that the others are compared with, by default the first policy.
-    `command`: the command line that repeats it. `flurries`: from `count_flurries`, which is called without them.
+    `metrics`: fields of the summary. `baseline`: parameter values to compare with, by default the first policy. `command`: the command
+    line that repeats it. `flurries`: from `count_flurries`, by default called here.
 
-    Raises PolicyError for an unknown measure or baseline, LogError for a log that is missing.
+    Raises PolicyError for an unknown measure or baseline, LogError for a missing log.
     """
     plan, cells = results.plan, results.cells
     base = dict(results.baseline or {}) if baseline is None else dict(baseline)
@@ -72,11 +72,11 @@ def campaign_page(
 
 
 def _subject(results: Results) -> str:
-    """The logs and models, in a few words."""
+    """Return a short text for the logs and models."""
     traces, models = (results.cells[name].drop_nulls().unique().sort().to_list() for name in ("trace", "model"))
     if len(traces) + len(models) <= 2:
         return " and ".join([*traces, *models])
-    return " and ".join(f"{len(names)} {what}" for names, what in ((traces, "logs"), (models, "models")) if names)
+    return " and ".join(f"{len(names)} {kind}" for names, kind in ((traces, "logs"), (models, "models")) if names)
 
 
 def _facts(results: Results) -> list[tuple[str, str]]:
@@ -91,16 +91,16 @@ def _facts(results: Results) -> list[tuple[str, str]]:
 
 
 def _groups(results: Results, base: Mapping[str, Any]) -> list[Section]:
-    """Tables by groups of jobs, folded, for each grouping of the plan."""
+    """Return folded tables by groups of jobs, for each grouping of the plan."""
     blocks: list[Block] = []
     for by in results.plan.groups:
         names = results.groups.filter(results.groups["by"] == by)["group"].n_unique()
         title = f"{by}: {GROUPINGS[by]}"
-        if names > MOST_GROUPS:
+        if names > MAX_GROUPS:
             blocks.append(note(f"{title}: {names} groups, too many for a table; see walltime campaign report --by {by}."))
         elif names:
-            lines = results.means(OF_GROUPS, baseline=base, by=by)
-            for name in OF_GROUPS:
+            lines = results.means(GROUP_MEASURES, baseline=base, by=by)
+            for name in GROUP_MEASURES:
                 tables = groups_tables([line for line in lines if line.metric == name], f"by {by}", base)
                 blocks.append(Fold(f"{measure(name).title} by {title}", tables))
     return [Section("By groups of jobs", blocks)] if blocks else []
@@ -112,17 +112,17 @@ def _missing(results: Results) -> list[Section]:
         return []
     words = [name for name in results.plan.varied if name in DIMENSIONS]
     kinds = Counter(tuple(spelled.get(cell.settings[name], cell.settings[name]) for name in words) for cell in missing)
-    first = list(kinds.items())[:MOST_MISSING]
+    first = list(kinds.items())[:MAX_MISSING]
     rows = [[str(number), *map(value_cell, values), f"{count:,}"] for number, (values, count) in enumerate(first, 1)]
-    why = "not run yet, or stopped by an error. Running the plan again adds what can be run."
-    more = f" The first {MOST_MISSING} of {len(kinds)} combinations:" if len(kinds) > MOST_MISSING else ""
+    text = f"{len(missing):,} of {len(results.keys):,} cells: not run yet, or stopped by an error. Run the plan again to add them."
+    more = f" The first {MAX_MISSING} of {len(kinds)} combinations:" if len(kinds) > MAX_MISSING else ""
     head = ["", *(name.replace("_", " ") for name in words), "missing cells"]
     table = Table(head, rows, "Missing cells by combination", texts=-1) if words else None
-    return [Section("What is missing", [Paragraph(f"{len(missing):,} of {len(results.keys):,} cells: {why}{more}"), table])]
+    return [Section("Missing cells", [Paragraph(text + more), table])]
 
 
 def _provenance(results: Results) -> dict[str, Any]:
-    """Versions, logs, and what is the same and what is varied in all cells."""
+    """Return versions, logs, and the constant and varied settings."""
     plan, cells = results.plan, results.cells
     settings, spelled = plan.cells[0].settings, plan.spelled
     rows: dict[str, Any] = {
@@ -142,10 +142,10 @@ def _provenance(results: Results) -> dict[str, Any]:
 
 
 def _repetition(results: Results, command: str | Sequence[str] | None) -> str:
-    """The commands that run the plan and make the page."""
+    """Return the commands that run the plan and make the page."""
     plan = results.plan
-    where = ["--store", str(results.store.folder)] if results.store.folder != plan.store else []
-    run = shlex.join(["walltime", "campaign", "run", str(plan.path) if command else plan.path.name, *where])
+    store = ["--store", str(results.store.folder)] if results.store.folder != plan.store else []
+    run = shlex.join(["walltime", "campaign", "run", str(plan.path) if command else plan.path.name, *store])
     return f"{run}\n{command_text(command or ['walltime', 'campaign', 'report', plan.path.name, '--report', 'page.html'])}"
 
 

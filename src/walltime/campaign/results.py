@@ -1,4 +1,4 @@
-"""The results of a plan as far as they are in its store: the cells, what is missing, and the comparison of its combinations."""
+"""The results of a plan in its store: cells, missing cells, caveats, and the comparison of combinations."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from walltime.campaign.cell import Cell
-from walltime.campaign.naming import as_spelled, orders
+from walltime.campaign.cell import USER_FILE_SETTINGS, Cell
 from walltime.campaign.plan import Plan
-from walltime.campaign.run import plan_keys
+from walltime.campaign.run import find_logs, plan_keys
 from walltime.campaign.store import Store
+from walltime.comparison.cell_caveats import cell_caveats
 from walltime.comparison.combination_means import METRICS, CombinationMean, compare_cells
 from walltime.errors import OutputError
 from walltime.wording import printable
@@ -22,49 +22,48 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """The cells of a plan that have been run."""
+    """The finished cells of a plan."""
 
     plan: Plan
     store: Store
     keys: Sequence[str]
-    """of all cells of the plan, in their order"""
+    """keys of all cells of the plan, in their order"""
     cells: pl.DataFrame
-    """one row for each cell that is there, as in `Store.table`, with files of one's own as the plan spells them"""
+    """one row for each finished cell, as in `Store.table`, with user files spelled as in the plan"""
 
     @property
     def missing(self) -> list[Cell]:
         """The cells that are not in the store: not run yet, or stopped by an error."""
-        there = set(self.cells["cell"])
-        return [cell for key, cell in zip(self.keys, self.plan.cells, strict=True) if key not in there]
+        finished = set(self.cells["cell"])
+        return [cell for key, cell in zip(self.keys, self.plan.cells, strict=True) if key not in finished]
 
     @cached_property
     def baseline(self) -> dict[str, Any] | None:
-        """The usual baseline: the first policy of the plan, if it compares several."""
-        return {"policy": orders(self.plan)["policy"][0]} if "policy" in self.plan.varied else None
+        """The default baseline: the first policy of the plan, if it compares several."""
+        return {"policy": _text_values(self.plan)["policy"][0]} if "policy" in self.plan.varied else None
 
     @cached_property
     def groups(self) -> pl.DataFrame:
-        """One row for each of the cells and each group of jobs, as in `Store.group_table`."""
+        """One row per cell and group of jobs, as in `Store.group_table`."""
         return self.store.group_table(self.keys)
 
     def means(
         self, metrics: Sequence[str] = METRICS, *, baseline: Mapping[str, Any] | None = None, by: str | None = None
     ) -> list[CombinationMean]:
-        """Means, intervals and paired differences, one for each combination (and group of jobs) and measure.
+        """Return means, intervals and paired differences for each combination (and group of jobs) and measure.
 
         `baseline`: as in `compare_cells`; by default the first policy. `by`: one of the plan's groupings. Raises PolicyError for an
         unknown measure or baseline, or a missing grouping.
         """
-        groups = self.groups if by is not None else None
+        groups, orders = self.groups if by is not None else None, _text_values(self.plan)
         chosen = self.baseline if baseline is None else baseline
-        order = orders(self.plan)
-        return compare_cells(self.cells, self.plan.varied, metrics=metrics, baseline=chosen, groups=groups, by=by, orders=order)
+        return compare_cells(self.cells, self.plan.varied, metrics=metrics, baseline=chosen, groups=groups, by=by, orders=orders)
 
 
 def read_results(plan: Plan, store: Store | None = None) -> Results:
-    """The results of a plan that are in its store, by default the folder that the plan names.
+    """Return the results of a plan in its store, by default the plan's folder.
 
-    Raises OutputError if there are none, LogError for a trace that is missing.
+    Raises OutputError if there are none, LogError for a missing log.
     """
     store = store or Store(plan.store)
     store.manifest()
@@ -72,7 +71,55 @@ def read_results(plan: Plan, store: Store | None = None) -> Results:
     cells = store.table(keys)
     if not len(cells):
         others = len(store.done())
-        elsewhere = f" (its {others:,} are from another plan, log or version of walltime)" if others else ""
-        cure = f"run it with: walltime campaign run {printable(plan.path)}"
-        raise OutputError(f"{printable(store.folder)}: has no cell of this plan{elsewhere}; {cure}", "no_results")
-    return Results(plan, store, keys, as_spelled(plan, keys, cells))
+        elsewhere = f" (its {others:,} cells are from another plan, log or version of walltime)" if others else ""
+        remedy = f"run it with: walltime campaign run {printable(plan.path)}"
+        raise OutputError(f"{printable(store.folder)}: contains no cell of this plan{elsewhere}; {remedy}", "no_results")
+    return Results(plan, store, keys, _in_spelling(plan, keys, cells))
+
+
+def _in_spelling(plan: Plan, keys: Sequence[str], cells: pl.DataFrame) -> pl.DataFrame:
+    """Return the cells with user files spelled as in the plan, not by their paths at the time of the run.
+
+    The store is not changed: a cell is identified by the content of its file, not by its path.
+    """
+    import polars as pl
+
+    if not plan.spelled:
+        return cells
+    settings = {key: cell.settings for key, cell in zip(keys, plan.cells, strict=True)}
+    rows = [settings[key] for key in cells["cell"]]
+    columns = {name: [plan.spelled.get(row[name], row[name]) for row in rows] for name in USER_FILE_SETTINGS}
+    return cells.with_columns(pl.Series(name, values, pl.String) for name, values in columns.items())
+
+
+def _text_values(plan: Plan) -> dict[str, list[Any]]:
+    """Return the values of each varied text parameter, in the order and spelling of the plan."""
+    values_of: dict[str, dict[Any, None]] = {}
+    for choice in (choice for axis in plan.axes for choice in axis):
+        for name, value in choice.items():
+            if name in plan.varied and not isinstance(value, int | float):
+                values_of.setdefault(name, {})[plan.spelled.get(value, value)] = None
+    return {name: list(values) for name, values in values_of.items() if any(isinstance(value, str) for value in values)}
+
+
+def campaign_caveats(plan: Plan, cells: pl.DataFrame, flurries: dict[str, int] | None = None) -> list[str]:
+    """Return the caveats of a plan's cells as sentences, the most important first; see `cell_caveats`."""
+    return cell_caveats(cells, plan.varied, plan.trim, flurries)
+
+
+def count_flurries(plan: Plan) -> dict[str, int]:
+    """Return the number of flurries in each log that the plan does not filter; logs without any are omitted.
+
+    Each log is read with the options of its first cell, such as the size of the machine.
+    """
+    from walltime.logs import read
+    from walltime.workload.cleaning import find_flurries
+
+    filtered = {cell.settings["trace"] for cell in plan.cells if cell.settings["remove"]}
+    first = {cell.settings["trace"]: cell.settings for cell in reversed(plan.cells)}
+    counts = {}
+    for trace, (file, _) in find_logs(plan).items():
+        if trace not in filtered:
+            jobs = read(file, **{name: first[trace][name] for name in ("procs", "too_wide", "partial")})
+            counts[trace] = len(find_flurries(jobs)) if len(jobs) and "user" in jobs.columns else 0
+    return {trace: count for trace, count in counts.items() if count}

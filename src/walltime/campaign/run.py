@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,21 +19,20 @@ from walltime.files import note_input
 from walltime.logs.catalogue import find_log
 from walltime.machine import read_machine, write_machine
 from walltime.permission import NotRunError
-from walltime.simulation.run import check_asked_for
-from walltime.simulation.specification import PREDICTION_WORDS
+from walltime.simulation.run import check_support
+from walltime.simulation.specification import PREDICTION_OPTIONS
 from walltime.wording import printable
 
 CELLS_PER_TASK = 200
 """Maximum number of cells in one task."""
 JOBS_PER_TASK = 5_000_000
-"""Approximate maximum of jobs simulated in one task: under a second with EASY, and the most work lost when a run is killed."""
+"""Approximate maximum of jobs simulated in one task: under a second with EASY, and the largest loss when a run is killed."""
 TASKS = 64
-"""Few cells are split into about this many tasks, so that all workers are busy."""
+"""Few cells are split into about this many tasks, to keep all workers busy."""
 SLOW = 10
 """Approximate run time of conservative and hybrid backfilling relative to EASY."""
-MOST_JOBS = 2**40
-OF_SCHEDULING = ("policy", "order", "backfill_order", *PREDICTION_WORDS, "machine", "coincident", "dialect")
-"""The parameters by which it is decided whether a cell runs on its machine."""
+SCHEDULING_SETTINGS = ("policy", "order", "backfill_order", *PREDICTION_OPTIONS, "machine", "coincident", "dialect")
+"""The parameters that decide whether a cell's machine is supported."""
 BYTES_PER_JOB = 15
 """The number of jobs in a log is estimated from the size of its gzipped file."""
 
@@ -42,7 +42,7 @@ class Progress:
     """The progress of a run."""
 
     cells: int
-    """in the plan"""
+    """cells of the plan"""
     done: int
     """cells in the store"""
     run: int = 0
@@ -71,10 +71,12 @@ class Progress:
 
 @dataclass(frozen=True)
 class Status:
-    """Which cells of a plan are in a store."""
+    """Numbers of a plan's cells in a store."""
 
     cells: int
+    """cells of the plan"""
     done: int
+    """cells of the plan in the store"""
     others: int
     """cells in the store that are not in the plan: from another plan, or from an earlier version of the program"""
     files: int
@@ -88,20 +90,20 @@ def run_campaign(
 ) -> Progress:
     """Run the cells of the plan that are not in the store yet.
 
-    `store`: by default the folder that the plan names. `executor`: by default `Threads()`. `progress` is called after each
-    task. Finished tasks are kept, however this ends; another call resumes from there.
+    `store`: by default the plan's folder. `executor`: by default `Threads()`. `progress` is called after each task. Finished tasks are
+    kept in any case; another call resumes from there.
 
-    Raises LogError for a trace that is missing or has changed since the store was made, OutputError if the store cannot be
+    Raises LogError for a log that is missing or has changed since the store was made, OutputError if the store cannot be
     written, and the errors of cells.
     """
     store = store or Store(plan.store)
     logs, machines = find_logs(plan), find_machines(plan)
     store.open(plan.name, {trace: sha256 for trace, (_, sha256) in logs.items()})
     with store.locked():
-        there = store.done()
-        missing = [cell for cell in plan.cells if _key(cell, logs, machines) not in there]
+        keys = store.done()
+        missing = [cell for cell in plan.cells if _key(cell, logs, machines) not in keys]
         state = Progress(cells=len(plan.cells), done=len(plan.cells) - len(missing))
-        del there
+        del keys
         if progress is not None:
             progress(state)
 
@@ -116,60 +118,58 @@ def run_campaign(
 
 
 def status(plan: Plan, store: Store | None = None) -> Status:
-    """Which cells of the plan are in the store; raises the errors of `run_campaign` before it runs anything."""
+    """Return the numbers of the plan's cells in the store; raises the errors of `run_campaign` before any simulation."""
     store = store or Store(plan.store)
     store.manifest()
-    there = store.done()
-    keys = plan_keys(plan)
-    done = sum(key in there for key in keys)
-    return Status(cells=len(keys), done=done, others=len(there) - done, files=len(list(store.cells.glob("*.parquet"))))
+    stored, keys = store.done(), plan_keys(plan)
+    done = len(stored.intersection(keys))
+    return Status(cells=len(keys), done=done, others=len(stored) - done, files=len(list(store.cells.glob("*.parquet"))))
 
 
 def plan_keys(plan: Plan) -> list[str]:
-    """The keys of the plan's cells, in their order."""
+    """Return the keys of the plan's cells, in their order."""
     logs, machines = find_logs(plan), find_machines(plan)
     return [_key(cell, logs, machines) for cell in plan.cells]
 
 
 def find_logs(plan: Plan) -> dict[str, tuple[str, str]]:
-    """File and SHA-256 of each trace that the plan names; raises LogError for one that is missing."""
+    """Return file and SHA-256 of each log in the plan; raises LogError for a missing one."""
     logs = {}
     for trace in dict.fromkeys(cell.settings["trace"] for cell in plan.cells):
         if trace is None:
             continue
-        beside = plan.folder / trace
-        file = beside if beside.is_file() else find_log(trace)
+        local = plan.folder / trace
+        file = local if local.is_file() else find_log(trace)
         try:
             with Path(file).open("rb") as content:
                 note_input(content.fileno(), file)
                 logs[trace] = (str(Path(file).resolve()), hashlib.file_digest(content, "sha256").hexdigest())
         except (OSError, ValueError) as error:  # a name with a NUL byte is a ValueError
             reason = (getattr(error, "strerror", None) or str(error)).lower()
-            raise LogError(f"{printable(beside)}: cannot be read ({reason}); the plan {printable(plan.path)} names it") from error
+            raise LogError(f"{printable(local)}: cannot be read ({reason}); correct the trace in {printable(plan.path)}") from error
     return logs
 
 
 def find_machines(plan: Plan) -> dict[str, str]:
-    """The text of each file of a machine that the plan names.
+    """Return the text of each machine file in the plan.
 
-    Raises LogError for one that is missing or cannot be used, PolicyError for what the cells on it ask for and it does not know.
+    Raises LogError for a missing or invalid one, PolicyError for settings of its cells that it does not support.
     """
     names = dict.fromkeys(cell.settings["machine"] for cell in plan.cells)
     machines = {name: read_machine(plan.folder / name) for name in names if name is not None}
-    checked = set()
-    for settings in (cell.settings for cell in plan.cells):
-        if settings["machine"] is None or (asked := tuple(settings[name] for name in OF_SCHEDULING)) in checked:
+    distinct = {tuple(s[name] for name in SCHEDULING_SETTINGS): s for s in (cell.settings for cell in plan.cells)}
+    for settings in distinct.values():
+        if settings["machine"] is None:
             continue
-        checked.add(asked)
         dialect = dialect_of(settings)
         try:
             scheduler = scheduler_of(settings)
             scheduler = replace(scheduler, policy=dialect.apply(scheduler.policy))
-            check_asked_for(scheduler, dialect, machines[settings["machine"]], plan.dynamics)
+            check_support(scheduler, dialect, machines[settings["machine"]], plan.dynamics)
         except NotRunError:
             continue
         except PolicyError as error:
-            raise PolicyError(f"{error}; the plan {printable(plan.path)} asks for it on {settings['machine']}") from error
+            raise PolicyError(f"{printable(plan.path)}, cells on {settings['machine']}: {error}") from error
     return {name: write_machine(machine) for name, machine in machines.items()}
 
 
@@ -187,7 +187,7 @@ def _tasks(cells: Sequence[Cell], store: Store, logs: dict[str, tuple[str, str]]
     def work(cell: Cell) -> int:
         s = cell.settings
         slow = SLOW if s["policy"].startswith(("conservative", "hybrid")) or s["machine"] is not None else 1
-        return slow * int(min(guesses.get(s["trace"], s["jobs"]), s["head"] or MOST_JOBS))
+        return slow * int(min(guesses.get(s["trace"], s["jobs"]), s["head"] or math.inf))
 
     def task() -> Task:
         named = {cell.settings["trace"] for cell in part}

@@ -1,11 +1,11 @@
-"""The store: a folder of Parquet files that any tool can read, and a manifest in plain text.
+"""Stores: folders of Parquet files that any tool can read, with a manifest in plain text.
 
     manifest.toml       versions, and the checksums of the logs
     cells/*.parquet     one row per cell; a file holds the cells of one task
     groups/*.parquet    one row per cell and group of jobs, if the plan asks for groups
 
-Files are written completely and renamed into place, so any file present is complete. The column `cell` is a hash of what the
-cell computes; a cell in the store is not run again.
+Files are written completely and renamed into place, so every file is complete. The column `cell` is a hash of what the
+cell computes; cells in the store are not run again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from walltime.campaign.dimensions import DIMENSIONS
 from walltime.errors import LogError, OutputError
 from walltime.files import whole_file, write_as_parquet
 from walltime.metrics import DynamicsSummary, PredictionSummary, Summary
-from walltime.policy import files_in
+from walltime.policy import named_files
 from walltime.provenance import version
 from walltime.tables import Facts
 from walltime.toml_file import to_toml
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     import polars as pl
 
 SCHEMA = 2
-"""Version of the columns; a store with another one is not read."""
+"""Version of the columns; stores with another version are rejected."""
 MEASURES = ("jobs", "mean_wait", "mean_response", "mean_bounded_slowdown", "median_wait", "p90_wait", "max_wait")
-"""Of each group of jobs."""
+"""Measures of each group of jobs."""
 _TYPES = {"str": "String", "int": "Int64", "float": "Float64", "bool": "Boolean"}
 
 
@@ -68,17 +68,16 @@ class Store:
         return self.folder / "groups"
 
     def open(self, name: str, logs: Mapping[str, str]) -> None:
-        """Make the folder, or check that it matches: its schema, and the checksums of these logs (name: sha256).
+        """Make the folder, or check that it has our schema and the checksums of these logs (name: sha256).
 
-        Raises OutputError if it cannot be made or has another schema, LogError for a log that has changed.
+        Raises OutputError if it cannot be made or has another schema, LogError for a changed log.
         """
-        known = self.manifest()
-        earlier: dict[str, str] = known.get("logs", {})
+        earlier: dict[str, str] = self.manifest().get("logs", {})
         for log, sha256 in logs.items():
             if earlier.get(log, sha256) != sha256:
                 raise LogError(
                     f"{printable(log)}: has changed since {printable(self.folder)} was made (checksum {earlier[log][:12]}... then, "
-                    f"{sha256[:12]}... now); put the old log back, or name another store"
+                    f"{sha256[:12]}... now); restore the old log, or use another store"
                 )
         try:
             for folder in (self.cells, self.groups):
@@ -86,30 +85,28 @@ class Store:
         except OSError as error:
             raise _cannot(self.folder, "made", error) from error
         manifest = Manifest(SCHEMA, version(), name, dict(sorted({**earlier, **logs}.items())))
-        text = f"# What made the Parquet files in this folder; written by walltime.\n{to_toml(manifest, {})}"
+        text = f"# Source of the Parquet files in this folder; written by walltime.\n{to_toml(manifest, {})}"
         file = self.folder / "manifest.toml"
         if not file.exists() or file.read_text(encoding="utf-8") != text:
-            with _written(file) as sink:
+            with _writing(file) as sink:
                 sink.write(text.encode())
 
     def manifest(self) -> dict[str, Any]:
-        """The manifest's content; empty if there is none. Raises OutputError for another schema, or any other file."""
+        """Return the manifest's content; empty if there is none. Raises OutputError for another schema, or an invalid file."""
         file = self.folder / "manifest.toml"
         try:
             content = tomllib.loads(file.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return {}
         except (OSError, ValueError, RecursionError) as error:
-            raise OutputError(f"{printable(file)}: cannot be read ({error}); name another store, or put the file back") from error
+            raise OutputError(f"{printable(file)}: cannot be read ({error}); use another store, or restore the file") from error
         schema = content.get("schema")
-        if not isinstance(schema, int):
-            raise OutputError(f"{printable(file)}: does not say its schema, so it is no manifest of a store; name another store")
-        if not isinstance(content.get("logs", {}), dict):
-            raise OutputError(f"{printable(file)}: its logs are no table, so it is no manifest of a store; name another store")
+        if not isinstance(schema, int) or not isinstance(content.get("logs", {}), dict):
+            raise OutputError(f"{printable(file)}: not a manifest of a store (a number `schema` and a table `logs`); use another store")
         if schema != SCHEMA:
             raise OutputError(
-                f"{printable(self.folder)}: was made by another walltime ({content.get('walltime', 'unknown')}, schema {schema}; this one "
-                f"knows {SCHEMA}); take that version, or name another store"
+                f"{printable(self.folder)}: was made by walltime {content.get('walltime', 'unknown')} with schema {schema}, but this "
+                f"version needs schema {SCHEMA}; use that version, or another store"
             )
         return content
 
@@ -117,7 +114,7 @@ class Store:
     def locked(self) -> Iterator[None]:
         """Lock the store against other campaigns and remove partial files. Raises OutputError if it is locked.
 
-        The lock is released when the process ends, however that happens.
+        The lock is released when the process ends in any way.
         """
         try:
             file = (self.folder / ".lock").open("w")
@@ -127,44 +124,44 @@ class Store:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
-                raise OutputError(f"{printable(self.folder)}: another campaign is writing to it; wait, or name another store") from error
+                raise OutputError(f"{printable(self.folder)}: another campaign is writing to it; wait, or use another store") from error
             for folder in (self.folder, self.cells, self.groups):
                 for part in folder.glob(".walltime-*.part"):
                     part.unlink(missing_ok=True)
             yield
 
     def done(self) -> set[str]:
-        """Keys of the cells in the store. Raises OutputError for a file that cannot be read."""
+        """Return the keys of the cells in the store. Raises OutputError for an unreadable file."""
         keys: set[str] = set()
         for file in sorted(self.cells.glob("*.parquet")):
             keys.update(_read(file, {"cell": None})["cell"])
         return keys
 
     def write(self, cells: Sequence[Mapping[str, Any]], groups: Sequence[Mapping[str, Any]]) -> None:
-        """Write the rows of one task: the groups first, since cells in the store count as done. Raises OutputError."""
+        """Write the rows of one task, groups first, since stored cells count as done. Raises OutputError."""
         import polars as pl
 
         name = hashlib.sha256("".join(sorted(row["cell"] for row in cells)).encode()).hexdigest()[:24]
         for folder, rows, schema in ((self.groups, groups, group_schema()), (self.cells, cells, cell_schema())):
             if rows:
-                with _written(folder / f"{name}.parquet") as sink:
+                with _writing(folder / f"{name}.parquet") as sink:
                     write_as_parquet(pl.DataFrame(rows, schema=schema), sink, compression="zstd", statistics=True)
 
     def _repr_html_(self) -> str:
-        """A table in a notebook."""
+        """Return a table for notebooks."""
         cells = self.table()
         labels = cells["policy"].unique().drop_nulls().sort().to_list()
-        names = [functools.reduce(lambda text, file: text.replace(file, Path(file).name), files_in(label), label) for label in labels]
+        names = [functools.reduce(lambda text, file: text.replace(file, Path(file).name), named_files(label), label) for label in labels]
         policies = ", ".join((names if len(set(names)) == len(names) else labels)[:8])
         rows = [("cells", f"{len(cells):,}"), ("policies", policies or "none"), ("rows of groups", f"{len(self.group_table()):,}")]
         return Facts(f"campaign {self.folder.name}", rows)._repr_html_()
 
     def table(self, keys: Iterable[str] | None = None) -> pl.DataFrame:
-        """One row per cell, sorted by key; only the given keys, if any are given."""
+        """Return one row per cell, sorted by key; `keys`: only these cells."""
         return self._table(self.cells, cell_schema(), ["cell"], keys)
 
     def group_table(self, keys: Iterable[str] | None = None) -> pl.DataFrame:
-        """One row per cell and group, sorted."""
+        """Return one row per cell and group, sorted; `keys`: only these cells."""
         return self._table(self.groups, group_schema(), ["cell", "by", "group"], keys)
 
     @staticmethod
@@ -179,8 +176,8 @@ class Store:
 
 
 @contextlib.contextmanager
-def _written(file: Path) -> Iterator[BinaryIO]:
-    """As `whole_file`, with an error message for stores that cannot be written."""
+def _writing(file: Path) -> Iterator[BinaryIO]:
+    """Open a file by `whole_file`, with an error message for stores that cannot be written."""
     try:
         with whole_file(file) as sink:
             yield sink
@@ -190,15 +187,15 @@ def _written(file: Path) -> Iterator[BinaryIO]:
 
 
 def _cannot(folder: Path, what: str, error: OSError) -> OutputError:
-    """The message for a folder that cannot be made or written."""
+    """Return the error for a folder that cannot be made or written."""
     reason = (error.strerror or str(error)).lower()
     if error.errno in (errno.ENOSPC, errno.EDQUOT) or "no space left" in reason or "quota" in reason:
-        return OutputError(f"{printable(folder)}: the disk is full ({reason}); make room and run the plan again; finished results are kept")
-    return OutputError(f"{printable(folder)}: cannot be {what} ({reason}); name another store")
+        return OutputError(f"{printable(folder)}: the disk is full ({reason}); free space and run the plan again; results are kept")
+    return OutputError(f"{printable(folder)}: cannot be {what} ({reason}); use another store")
 
 
 def _read(file: Path, columns: Mapping[str, Any]) -> pl.DataFrame:
-    """These columns of a file. Raises OutputError if the file is damaged."""
+    """Return these columns of a file. Raises OutputError for a damaged file."""
     import polars as pl
 
     try:
@@ -209,7 +206,7 @@ def _read(file: Path, columns: Mapping[str, Any]) -> pl.DataFrame:
 
 
 def cell_schema() -> dict[str, Any]:
-    """Columns of a row per cell: its key and settings, the log, the averages, the dynamics, the version."""
+    """Return the columns of the table of cells: key, settings, log, averages, dynamics, predictions, and version."""
     import polars as pl
 
     columns: dict[str, Any] = {"cell": pl.String}
@@ -222,7 +219,7 @@ def cell_schema() -> dict[str, Any]:
 
 
 def group_schema() -> dict[str, Any]:
-    """Columns of a row per cell and group."""
+    """Return the columns of the table of groups."""
     import polars as pl
 
     return {"cell": pl.String, "by": pl.String, "group": pl.String} | {

@@ -1,4 +1,4 @@
-"""Workers: run the cells of a task one after the other, and write their rows into the store."""
+"""Workers, which run the cells of a task one after the other and write their rows into the store."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ Array = np.ndarray
 MODEL_PROCS = 128
 """Default number of processors of a model's machine."""
 _reading = threading.Lock()
-_of_thread = threading.local()
+_thread = threading.local()
 
 
 @dataclass(frozen=True)
 class Task:
-    """Adjacent cells of the plan, with everything that a worker needs to run them."""
+    """Adjacent cells of the plan, with the logs and machines that a worker needs."""
 
     store: str
     cells: Sequence[Cell]
     logs: Mapping[str, tuple[str, str]]
-    """file and SHA-256 of each trace named in the cells"""
+    """file and SHA-256 of each log of the cells"""
     machines: Mapping[str, str] = field(default_factory=dict)
-    """the text of each file of a machine"""
+    """the text of each machine file"""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Report:
 
     cells: int
     jobs: int
-    """simulated, over all cells"""
+    """jobs simulated, over all cells"""
     kernel_seconds: float
     """processor time in compiled code: estimates, simulation, averages"""
     seconds: float
@@ -58,16 +58,16 @@ class Report:
 
 
 def run_task(task: Task, check: Callable[[int], None] | None = None) -> Report:
-    """Run the cells and write their rows; `check` is called repeatedly during a simulation and may raise to stop it.
+    """Run the cells and write their rows; `check` is called repeatedly and may raise to stop it.
 
-    Raises LogError if a log differs from the one for which the campaign was started, and any other error of a cell, naming it.
+    Raises LogError if a log has changed since the campaign was started, and any other error of a cell, with its settings.
     """
     begin = time.thread_time()
     cells, groups = [], []
     jobs, kernel_seconds = 0, 0.0
     for cell in task.cells:
         try:
-            row, group, seconds = _run_cell(cell, task, check or _nothing)
+            row, group, seconds = _run_cell(cell, task, check or (lambda _started: None))
         except WalltimeError as error:
             raise type(error)(f"{describe(cell)}: {error}") from error
         cells.append(row)
@@ -79,7 +79,7 @@ def run_task(task: Task, check: Callable[[int], None] | None = None) -> Report:
 
 
 def describe(cell: Cell) -> str:
-    """A short description of the cell: the settings that differ from the default."""
+    """Return a short description of the cell: log or model, policy, estimates, load, order, and seed."""
     s = cell.settings
     source = s["trace"] or s["model"]
     words = [f"{name}={value}" for name, value in s.items() if name in ("policy", "estimates", "load", "order") and value is not None]
@@ -87,7 +87,7 @@ def describe(cell: Cell) -> str:
 
 
 def case_of(cell: Cell) -> Case:
-    """The case that a cell simulates."""
+    """Return the case of a cell."""
     s = cell.settings
     return Case(scheduler_of(s), parse_estimates(s["estimates"]), cell.seed or 0)
 
@@ -113,7 +113,7 @@ def _run_cell(cell: Cell, task: Task, check: Callable[[int], None]) -> tuple[dic
 
 
 def group_rows(workload: Workload, by: str, start: Array, submit: Array, runtime: Array, measured: Array) -> list[dict[str, Any]]:
-    """Averages of the measured jobs of each group, sorted by name.
+    """Return averages of the measured jobs of each group, sorted by name.
 
     `start, submit, runtime`: int64 s, `measured`: bool; each of shape (jobs,).
     """
@@ -123,18 +123,16 @@ def group_rows(workload: Workload, by: str, start: Array, submit: Array, runtime
 
 
 def _lane(cell: Cell, file: str | None, sha256: str | None, machine: str | None) -> Lane:
-    """The lane of this thread for the cell's workload; a new one if the workload or the kind of simulation changes."""
+    """Return this thread's lane for the cell's workload; a new one if the workload or the kind of simulation changes."""
     s = cell.settings
-    rules = dialect_of(s)
-    what = (cell.workload, sha256, cell.trim, rules, s["overrun"], cell.dynamics, machine)
-    if getattr(_of_thread, "what", None) != what:
-        _of_thread.what = None
-        _of_thread.lane = None  # released before the next one is made, so that there are never two
-        workload = _workload(cell, file, sha256)
-        on = None if machine is None else parse_machine(machine, s["machine"], checked=False)
-        _of_thread.lane = Lane(workload, cell.trim, rules, s["overrun"], cell.dynamics, on)
-        _of_thread.what = what
-    lane: Lane = _of_thread.lane
+    dialect = dialect_of(s)
+    key = (cell.workload, sha256, cell.trim, dialect, s["overrun"], cell.dynamics, machine)
+    if getattr(_thread, "key", None) != key:
+        _thread.key = _thread.lane = None  # releases the memory before the next lane allocates its own
+        parsed = None if machine is None else parse_machine(machine, s["machine"], checked=False)
+        _thread.lane = Lane(_workload(cell, file, sha256), cell.trim, dialect, s["overrun"], cell.dynamics, parsed)
+        _thread.key = key
+    lane: Lane = _thread.lane
     return lane
 
 
@@ -159,9 +157,5 @@ def _workload(cell: Cell, file: str | None, sha256: str | None) -> Workload:
 def _read(file: str, sha256: str, procs: int | None, too_wide: Any, partial: Any) -> Workload:
     workload = read(Path(file), procs=procs, too_wide=too_wide, partial=partial)
     if workload.origin.sha256 != sha256:
-        raise LogError(f"{file}: differs from the log with which the campaign was started (by its checksum); copy that one")
+        raise LogError(f"{file}: its checksum has changed since the campaign was started; restore the original log")
     return workload
-
-
-def _nothing(_started: int) -> None:
-    """Never stop."""

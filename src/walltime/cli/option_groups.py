@@ -210,13 +210,13 @@ class DecisionOptions:
 
         Raises PolicyError for an invalid specification, and for an option that no scheduler can use.
         """
-        from walltime.simulation.specification import backfill_order_of_none, parse_scheduler
+        from walltime.simulation.specification import no_backfill_order, parse_scheduler
 
         defaults = {"order": self.order, "backfill-order": self.backfill_order, "predictor": self.predictor}
         chosen = {"believe": self.predictions_for, "correction": self.correction, "history": self.learn_from}
         defaults |= {name: value for name, value in chosen.items() if value != USUAL[name]}
         schedulers = [parse_scheduler(text, defaults) for text in texts]
-        if self.backfill_order is not None and (fault := backfill_order_of_none(texts)):
+        if self.backfill_order is not None and (fault := no_backfill_order(texts)):
             raise fault
         if len(defaults) > 3 and not any(scheduler.prediction for scheduler in schedulers):
             raise PolicyError("--predictions-for, --correction and --learn-from need predictions; name a --predictor too")

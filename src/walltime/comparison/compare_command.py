@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from walltime.metrics import Interval
     from walltime.schedule import Schedule
     from walltime.simulation import Spread
-    from walltime.simulation.first_look import Look
+    from walltime.simulation.spread import Look
     from walltime.tables import Table
 
 DEFAULT = ("fcfs", "easy", "conservative")
@@ -84,7 +84,7 @@ def compare(
     """
     from walltime.comparison.caveats import caveats_of
     from walltime.comparison.tables import breakdown_table, changes_table, months_table, sides_table
-    from walltime.policy import every_policy
+    from walltime.policy import policy_variants
     from walltime.schedule.groups import parse_grouping
     from walltime.schedule.schedule import labels
     from walltime.schedule.side_by_side import compare as side_by_side
@@ -95,7 +95,7 @@ def compare(
     if every:
         page = {"--report": output.report, "--figure": files.figure, "--by": shown.by, "--monthly": shown.monthly, "--gains": shown.gains}
         _refuse_beside_all(page | {"--machine": machine, "several runs": many})
-        named = [*every_policy(), *(own for own in compared.policy or () if own != ALL)]
+        named = [*policy_variants(), *(own for own in compared.policy or () if own != ALL)]
     else:
         named = compared.policy or site or list(DEFAULT)
     chosen = run.schedulers(named)
@@ -223,7 +223,7 @@ def _show_all(
 ) -> None:
     """Shake the log, sort the policies, and print them."""
     from walltime.comparison.caveats import caveats_of
-    from walltime.simulation.first_look import COPIES, first_look
+    from walltime.simulation.spread import COPIES, first_look
 
     trim, baseline = run.measuring, labels.index(BASELINE)
     spread = None if no_spread else spread_of(schedules, trim, COPIES)

@@ -88,10 +88,10 @@ def dialects(
 def _known() -> dict[str, Any]:
     """The dialects with their readings, and the readings."""
     from walltime.declared import meaning_of
-    from walltime.policy.dialect import CHECKED, DIALECTS, READINGS, Dialect
+    from walltime.policy.dialect import DIALECTS, READINGS, VALIDATION, Dialect
 
     named = {
-        name: {"readings": one.changed, "source": DIALECTS.variants[name].meaning, "checked": CHECKED.get(name, "")}
+        name: {"readings": one.changed, "source": DIALECTS.variants[name].meaning, "checked": VALIDATION.get(name, "")}
         for name, one in DIALECTS.items()
     }
     readings = {

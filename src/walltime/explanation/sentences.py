@@ -147,7 +147,7 @@ def _reservation(why: SinglePoolExplanation) -> Iterator[str]:
     made = why.reservations[0] if why.reservations else None
     if made is None:
         promise = why.schedule.policy.reservations
-        planned = f"It had no reservation: {promise.said}."
+        planned = f"It had no reservation: {promise.reason}."
         yield "What the policy, which is plain Python, planned for it is not known." if promise.of == "unknown" else planned
         return
     yield f"Its first reservation was made {_later(why, made.time)}, for a start {_later(why, made.start)}."

@@ -1,24 +1,24 @@
-"""Environments in which an agent learns to schedule, for Gymnasium (`pip install walltime[learn]`); and an agent that needs only numpy.
+"""Gymnasium environments in which an agent learns to schedule (`pip install walltime[learn]`), and an agent that needs only numpy.
 
-env.py        the environments: `walltime/Backfilling-v0`, one and many side by side
-batch.py      what is decided, and the arrays of many environments; the kernel is `walltime.engine.kernel.decisions`
-features.py   what is observed: every feature, with its unit and scale; the formulas that order the queue
-sources.py    where episodes come from: windows of a log, models, shaken logs
-ppo.py        the agent: its networks, and how it learns
-training.py   which episodes are worth learning from; its training on a log, in a folder
-evaluation.py schedules of agents, of other libraries too, against those of formulas, on windows that they have not seen
+env.py        the environments: `walltime/Backfilling-v0`, single and vectorised
+batch.py      decisions, and the arrays of many environments; the kernel is `walltime.engine.kernel.decisions`
+features.py   observations: features with units and scales; the formulas that order the queue
+sources.py    episodes from windows of a log, models, and shaken logs
+ppo.py        the agent: its networks and its learning algorithm
+training.py   training on a log, in a folder; selection of episodes
+evaluation.py agents, also of other libraries, against formulas on held-out windows
 """
 
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from walltime.errors import PolicyError
-from walltime.learn.batch import AT_THE_END, DECISIONS, REWARDS, SELECTIONS, Rules
+from walltime.learn.batch import DECISIONS, FINAL_REWARDS, REWARDS, SELECTIONS, Rules
 from walltime.learn.evaluation import AgainstScheduler, Evaluation, Importance, evaluate
 from walltime.learn.features import FEATURES, FORMULAS, QUEUE, Feature
 from walltime.learn.ppo import TrainingSettings
-from walltime.learn.sources import Episode, drawn, overlapping, shaken, windows
-from walltime.learn.training import Task, TrainedAgent, kept, load, train
+from walltime.learn.sources import Episode, from_model, overlapping, shaken, windows
+from walltime.learn.training import Task, TrainedAgent, filter_episodes, load, train
 
 if TYPE_CHECKING:
     from walltime.learn.env import BackfillingEnv as BackfillingEnv
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 ENVIRONMENTS = ("BackfillingEnv", "BackfillingVectorEnv")
 __all__ = [
-    "AT_THE_END",
     "DECISIONS",
     "FEATURES",
+    "FINAL_REWARDS",
     "FORMULAS",
     "QUEUE",
     "REWARDS",
@@ -44,9 +44,9 @@ __all__ = [
     "Task",
     "TrainedAgent",
     "TrainingSettings",
-    "drawn",
     "evaluate",
-    "kept",
+    "filter_episodes",
+    "from_model",
     "load",
     "overlapping",
     "shaken",
@@ -56,7 +56,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """The environments, which need Gymnasium; everything else of the package does without."""
+    """Return an environment, which needs Gymnasium; the rest of the package does not."""
     if name not in ENVIRONMENTS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if find_spec("gymnasium") is None:

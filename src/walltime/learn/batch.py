@@ -1,4 +1,4 @@
-"""Environments side by side: the arrays that the kernel works on (kernel/decisions.py of the engine), and what it is told to do."""
+"""Vectorised environments: their rules, and the arrays of the kernel (kernel/decisions.py of the engine)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from walltime.engine.kernel import decisions as kernel
 from walltime.engine.kernel.memory import records
 from walltime.errors import PolicyError
 from walltime.estimates import effective_times
-from walltime.learn.features import FEATURES, FORMULAS, QUEUE, formula_terms, still_features
+from walltime.learn.features import FEATURES, FORMULAS, QUEUE, constant_features, formula_terms
 from walltime.learn.sources import Episode
 from walltime.metrics import offered_load, summarize
 from walltime.metrics.summary import averages
@@ -28,20 +28,20 @@ REWARDS = {
     "slowdown": kernel.SLOWDOWN,
     "bounded_slowdown": kernel.BOUNDED,
 }
-"""Metrics of a job that a reward can be made of: s, or without unit."""
-AT_THE_END = {
+"""Job metrics for rewards: s, or without unit."""
+FINAL_REWARDS = {
     name: float(-average.better) for name, average in averages().items() if average.better and name.removeprefix("mean_") not in REWARDS
 }
-"""Metrics of a whole schedule (`walltime.metrics.Summary`) that a reward at the end can be made of; -1 where more is better."""
+"""Schedule metrics (`walltime.metrics.Summary`) for rewards at the end of an episode; -1 if more is better."""
 DIALECTS = ("papers", "rlscheduler")
 SELECTIONS = ("arrival", "published")
-"""Which waiting jobs have the slots where there are too few: the first to arrive; or the shortest and the smallest in turn (zhang20)."""
-_LIKE_THE_AGENT = "like the agent"
+"""Which waiting jobs get slots if there are too few: the first to arrive, or the shortest and the smallest in turn (zhang20)."""
+_AS_THE_AGENT = "as the agent"
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What an environment asks for, how it schedules, and what it observes and rewards: see `walltime.learn.BackfillingEnv`."""
+    """The decisions, scheduling rules, observations and rewards of an environment: see `walltime.learn.BackfillingEnv`."""
 
     decision: str = "next"
     dialect: str = "papers"
@@ -59,76 +59,77 @@ class Rules:
 
     def __post_init__(self) -> None:
         known: dict[str, Sequence[str]] = {"decision": tuple(DECISIONS), "dialect": DIALECTS, "observation": tuple(FEATURES)}
-        known |= {"reward": (*REWARDS, *AT_THE_END), "baseline": FORMULAS, "selection": SELECTIONS}
+        known |= {"reward": (*REWARDS, *FINAL_REWARDS), "baseline": FORMULAS, "selection": SELECTIONS}
         for name, values in known.items():
             value = getattr(self, name)
             if value not in values and not (name in ("baseline", "selection") and value is None):
-                raise PolicyError(f"unknown {name} {value!r} of a learning environment; known are {', '.join(values)}", "unknown_value")
-        if self.dense and self.reward in AT_THE_END:
+                raise PolicyError(f"unknown {name} {value!r} of a learning environment; valid values: {', '.join(values)}", "unknown_value")
+        if self.dense and self.reward in FINAL_REWARDS:
             raise PolicyError(
-                f"{self.reward} is known at the end of an episode only; use dense=False, or one of {', '.join(REWARDS)}", "sparse_reward"
+                f"the reward {self.reward} exists only at the end of an episode; use dense=False, or one of {', '.join(REWARDS)}",
+                "sparse_reward",
             )
         if self.decision in ("backfill", "both") and not self.backfilling:
-            raise PolicyError(
-                "without backfilling nobody can be chosen to be backfilled; leave backfilling on, or decide on the next job",
-                "conflicting_options",
-            )
+            raise PolicyError(f"decision={self.decision} needs backfilling=True; or use decision=next", "conflicting_options")
         if self.dialect == "rlscheduler" and self.committed is False:
-            raise PolicyError(
-                "in the dialect rlscheduler decisions are committed; use the dialect papers for others", "conflicting_options"
-            )
-        for name, least in (("period", 1), ("slots", 1)):
+            raise PolicyError("the dialect rlscheduler has committed decisions; use dialect=papers", "conflicting_options")
+        for name in ("period", "slots"):
             value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
-                raise PolicyError(f"{name} must be a whole number, {least} or more, not {value!r}", "number_out_of_range")
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+                raise PolicyError(f"{name} must be a whole number of at least 1, not {value!r}", "number_out_of_range")
 
     @property
     def shown(self) -> int:
-        """How many waiting jobs are observed and can be chosen."""
+        """Number of waiting jobs that are observed and can be chosen."""
         return self.slots or (128 if self.observation == "published" else 32)
 
     @property
-    def in_turns(self) -> bool:
-        """Whether the shortest and the smallest jobs have the slots where there are too few; else the first to arrive."""
+    def alternates(self) -> bool:
+        """Whether the shortest and the smallest jobs get slots in turn if there are too few, instead of the first to arrive."""
         return (self.selection or ("published" if self.observation == "published" else "arrival")) == "published"
 
     @property
     def skips(self) -> bool:
-        """Whether there is an action that starts nobody."""
+        """Whether there is an action that starts no job."""
         return self.decision == "backfill" or (self.decision in ("next", "both") and self.skip)
 
     @property
     def actions(self) -> int:
-        """How many actions there are: one for each slot, and one to skip; or one for each formula."""
+        """Number of actions: one for each slot, and one to skip; or one for each formula."""
         return len(FORMULAS) if self.decision == "formula" else self.shown + int(self.skips)
 
+    @property
+    def fills_by_arrival(self) -> bool:
+        """Whether jobs are backfilled by arrival where the agent does not decide."""
+        return self.dialect == "rlscheduler" or self.decision == "next"
+
     def lowered(self, size: int) -> Any:
-        """The rules as the kernel takes them, an array of one record, for a machine of this size."""
-        theirs = self.dialect == "rlscheduler"
+        """Return the rules for the kernel, an array of one record, for a machine of this size."""
+        published = self.dialect == "rlscheduler"
         rules = records(kernel.RULES, 1)
         rule = rules[0]
         rule.kind, rule.procs, rule.period = DECISIONS[self.decision], size, self.period
-        rule.committed = theirs or bool(self.committed)
+        rule.committed = published or bool(self.committed)
         rule.backfills, rule.cost = self.backfilling, REWARDS.get(self.reward, kernel.BOUNDED)
-        rule.one_by_one = rule.ends_before = rule.shadow_once = theirs
-        rule.extra_nodes, rule.turns = not theirs, self.in_turns
-        rule.fill_by_arrival = theirs or self.decision == "next"
+        rule.one_by_one = rule.ends_before = rule.shadow_once = published
+        rule.extra_nodes, rule.turns = not published, self.alternates
+        rule.fill_by_arrival = self.fills_by_arrival
         return rules
 
 
-def as_rules(options: dict[str, Any]) -> Rules:
-    """The rules that these options of an environment ask for."""
+def parse_rules(options: dict[str, Any]) -> Rules:
+    """Return the rules with these options of an environment."""
     known = [field.name for field in fields(Rules)]
     if unknown := [name for name in options if name not in known]:
-        raise PolicyError(f"learning environments have no option {unknown[0]!r}; known are jobs, {', '.join(known)}", "unknown_option")
+        raise PolicyError(f"learning environments have no option {unknown[0]!r}; valid options: jobs, {', '.join(known)}", "unknown_option")
     return Rules(**options)
 
 
 class Batch:
-    """A number of environments that run independently of each other; those of one batch share the episodes.
+    """Independent environments with common episodes.
 
-    After `step`, row `e` of `seen` (float32, slots x features), `summary` (float32), `mask` (int8), `rewards` (float64) and `over`
-    (bool) is what environment `e` shows. They are written to again at the next step.
+    After `step`, row `e` of `seen` (float32, slots x features), `summary` (float32), `mask` (int8), `rewards` (float64), `over` (bool),
+    `now` (int64 s) and `number` (of the episode, int64) belongs to environment `e`, until the next step.
     """
 
     def __init__(self, episodes: list[Episode], rules: Rules, environments: int = 1, threads: int = 1):
@@ -137,14 +138,14 @@ class Batch:
         self._table = log.episodes
         size, rows = episodes[0].workload.machine_procs, environments + 1  # the last one plays baselines
         jobs = int(self._table.jobs.max())
-        self._environments = kernel.new_environments(rows, jobs, size, rules.shown, rules.in_turns)
+        self._environments = kernel.new_environments(rows, jobs, size, rules.shown, rules.alternates)
         self.state, self.start = self._environments.state, self._environments.start
-        self._over, self._now, self._number = (self.state[name][:environments] for name in ("over", "now", "episode"))  # fast to reach
+        self._over, self.now, self.number = (self.state[name][:environments] for name in ("over", "now", "episode"))  # for speed
         self.seen = np.zeros((rows, rules.shown, len(FEATURES[rules.observation])), np.float32)
         self.summary = np.zeros((rows, len(QUEUE)), np.float32)
         self.mask = np.ones((rows, rules.actions), np.int8)
         self.rewards = np.zeros(rows)
-        self._baselines: dict[int, float] = {}
+        self._baselines: dict[tuple[int, str], float] = {}
         self._actions = np.zeros(rows, np.int64)
         observed = kernel.Observations(self.seen, self.summary, self.mask, self.rewards)
         self._arguments = (self._actions, _fixed(rules.lowered(size)), log, self._environments, observed)
@@ -155,7 +156,7 @@ class Batch:
         self._pool = ThreadPoolExecutor(parts - 1) if parts > 1 else None
 
     def observed(self, which: int | slice) -> Any:
-        """Return what one or several environments show, as their spaces of Gymnasium have it; a copy."""
+        """Return a copy of the observations of one or several environments, as in their Gymnasium spaces."""
         jobs = self.seen[which].copy()
         return jobs if self.rules.observation == "published" else {"jobs": jobs, "queue": self.summary[which].copy()}
 
@@ -165,23 +166,13 @@ class Batch:
         return self._over == 1
 
     @property
-    def now(self) -> Array:
-        """The time of each environment, s, int64."""
-        return self._now
-
-    @property
-    def number(self) -> Array:
-        """The episode of each environment, int64."""
-        return self._number
-
-    @property
     def left(self) -> Array:
-        """How many jobs of each environment's episode have not started yet, int64."""
+        """Number of jobs of each environment's episode that have not started yet, int64."""
         own = self.state[: self.count]
         return np.asarray(self._table.jobs[own.episode] - own.started)
 
     def step(self, actions: Array) -> None:
-        """One decision in each environment; -1 - k begins episode k instead."""
+        """Decide once in each environment; -1 - k begins episode k instead."""
         self._actions[: self.count] = actions
         was_over = self.over
         if self._pool is None:
@@ -194,12 +185,12 @@ class Batch:
         self._reward(was_over)
 
     def close(self) -> None:
-        """Let the threads go."""
+        """Stop the threads."""
         if self._pool is not None:
             self._pool.shutdown()
 
     def _reward(self, was_over: Array) -> None:
-        """What is not known before the end of an episode."""
+        """Add the rewards at the end of an episode."""
         rules = self.rules
         if rules.dense and rules.baseline is None:
             return
@@ -212,43 +203,35 @@ class Batch:
                 self.rewards[e] += self.baseline(int(self.state[e].episode))
 
     def cost(self, environment: int) -> float:
-        """The metric of a finished episode, or its mean over the jobs; negative where more is better."""
+        """Return the metric of a finished episode, or its mean over the jobs; negative if more is better."""
         jobs = self.episodes[self.state[environment].episode].workload
         name = self.rules.reward
         if name in REWARDS:
             return float(self.state[environment].paid) / len(jobs)
         runtime, _ = effective_times(jobs, self.rules.overrun)
         columns = {"submit": jobs.submit, "start": self.starts(environment), "runtime": runtime, "procs": jobs.procs}
-        nobody = np.zeros(len(jobs), np.bool_)
+        not_backfilled = np.zeros(len(jobs), np.bool_)
         load = offered_load(jobs.submit, runtime, jobs.procs, jobs.machine_procs)
-        summary = summarize(**columns, backfilled=nobody, machine_procs=jobs.machine_procs, offered_load=load)
-        return AT_THE_END[name] * float(getattr(summary, name))
+        summary = summarize(**columns, backfilled=not_backfilled, machine_procs=jobs.machine_procs, offered_load=load)
+        return FINAL_REWARDS[name] * float(getattr(summary, name))
 
     def baseline(self, episode: int, formula: str | None = None) -> float:
-        """The same as `cost` where the formula (default: the baseline) decides in the same episode, under the same rules."""
+        """Return the `cost` if the formula (default: the rules' baseline) decides in this episode, under the same rules."""
         chosen = formula or self.rules.baseline
         if chosen is None:
-            raise PolicyError(f"the environment has no baseline; known are {', '.join(FORMULAS)}")
-        if formula is None and episode in self._baselines:
-            return self._baselines[episode]
-        cost = self.cost_of(episode, chosen, _LIKE_THE_AGENT)
-        if formula is None:
-            self._baselines[episode] = cost
-        return cost
+            raise PolicyError(f"the environment has no baseline; give a formula: {', '.join(FORMULAS)}")
+        if (episode, chosen) not in self._baselines:
+            self.play(episode, chosen)
+            self._baselines[episode, chosen] = self.cost(self.count)
+        return self._baselines[episode, chosen]
 
-    def cost_of(self, episode: int, formula: str, fill: str | None) -> float:
-        """The same as `cost` where a formula decides in this episode and jobs are backfilled by the formula `fill`; None: nobody is."""
-        self.play(episode, formula, fill)
-        return self.cost(self.count)
+    def play(self, episode: int, formula: str, fill: str | None = _AS_THE_AGENT) -> Array:
+        """Return the start of each job, s, int64, if a formula decides in this episode.
 
-    def play(self, episode: int, formula: str, fill: str | None = _LIKE_THE_AGENT) -> Array:
-        """The start of each job, s, int64, where a formula decides in this episode.
-
-        `fill`: the formula by which jobs are backfilled, None if nobody is; by default as under an agent that decides by the formula.
+        `fill`: the formula of backfilling, None for no backfilling; by default as under an agent that decides by the formula.
         """
-        if fill == _LIKE_THE_AGENT:
-            by_arrival = bool(self.rules.lowered(1)[0].fill_by_arrival)
-            fill = None if not self.rules.backfilling else "fcfs" if by_arrival else formula
+        if fill == _AS_THE_AGENT:
+            fill = None if not self.rules.backfilling else "fcfs" if self.rules.fills_by_arrival else formula
         self.state[self.count].filler = -1 if fill is None else FORMULAS.index(fill)
         self.state[self.count].play = FORMULAS.index(formula)
         self._actions[self.count] = -1 - episode
@@ -256,20 +239,20 @@ class Batch:
         return self.starts(self.count)
 
     def starts(self, environment: int) -> Array:
-        """The start of each job of the episode, s, int64, in order of arrival; -1 for those that have not started."""
+        """Return the start of each job of the episode, s, int64, in order of arrival; -1 before its start."""
         episode = int(self.state[environment].episode)
         ran = int(self._table[episode].run_at_first)
         return self.start[environment, ran : ran + len(self.episodes[episode].workload)].copy()
 
     def waiting(self, environment: int) -> Array:
-        """The waiting jobs in the slots, indices of the episode's workload."""
+        """Return the waiting jobs in the slots, as indices of the episode's workload."""
         own = self.state[environment]
         slots = self._environments.slots[environment, : min(int(own.waiting), self.rules.shown)]
         return np.asarray(self._environments.queue[environment, slots] - int(self._table[int(own.episode)].run_at_first))
 
 
 def _log(episodes: list[Episode], rules: Rules) -> kernel.Log:
-    """The jobs of all episodes, what formulas take from them, their features that do not change, and where each episode is."""
+    """Return the jobs of all episodes, their terms of formulas, their constant features, and the table of episodes."""
     scales = {name: max(one.scales[name] for one in episodes) for name in episodes[0].scales}
     jobs = records(kernel.JOB, sum(len(one.running) + len(one.workload) for one in episodes))
     features, table, first = [], records(kernel.EPISODE, len(episodes)), 0
@@ -283,7 +266,7 @@ def _log(episodes: list[Episode], rules: Rules) -> kernel.Log:
         own.given = -1
         own.given[: len(ran)] = ran[:, 0]
         own.by_length, own.by_size = _ranks(own)
-        seen = still_features(rules.observation, workload, planned, scales)
+        seen = constant_features(rules.observation, workload, planned, scales)
         features += [np.zeros((len(ran), seen.shape[1]), np.float32), seen]
         table[number] = (first, count, len(ran), one.waiting, one.begin)
         first += count
@@ -292,12 +275,12 @@ def _log(episodes: list[Episode], rules: Rules) -> kernel.Log:
 
 
 def _ranks(jobs: Any) -> tuple[Array, Array]:
-    """The place of each job by planned runtime, and by processors, int64; ties as in zhang20, by arrival first."""
+    """Return the rank of each job by planned runtime and by processors, int64; ties as in zhang20, by arrival first."""
     orders = (np.lexsort((jobs.procs, jobs.submit, jobs.believed)), np.lexsort((jobs.believed, jobs.submit, jobs.procs)))
     return np.argsort(orders[0]), np.argsort(orders[1])
 
 
 def _fixed(array: Any) -> Any:
-    """The array, which is not written to any more."""
+    """Make an array read-only, as compiled functions expect."""
     array.flags.writeable = False
     return array

@@ -1,7 +1,8 @@
-"""Compares agents with formulas on windows that the agents have not seen, in pairs, and finds out what trained ones look at."""
+"""Paired comparison of agents with formulas on held-out windows, and importances of trained agents' features."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,10 +12,10 @@ import numpy as np
 
 from walltime.errors import PolicyError, WorkloadError
 from walltime.learn import ppo
-from walltime.learn.batch import Batch, Rules, as_rules
+from walltime.learn.batch import Batch, Rules, parse_rules
 from walltime.learn.features import COMPACT
 from walltime.learn.sources import Episode
-from walltime.learn.training import Task, TrainedAgent, load, outcome_of, simple_outcomes
+from walltime.learn.training import Task, TrainedAgent, formula_outcomes, load, outcome_of
 from walltime.metrics import Interval, halves_differ, prediction_interval
 from walltime.provenance import jobs_sha256, version
 from walltime.simulation.windows import change_interval, in_percent, log_cost, percent
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 AgentFunction = Callable[[Any, Array], int]
-"""An agent of another library: from what the environment shows, and the mask of allowed actions (bool), to an action."""
+"""An agent of another library: a function from the observation and the mask of allowed actions (bool) to an action."""
 _ORDERS = {"sjf": "sjf", "saf": "saf", "wfp": "wfp3", "unicef": "unicep", "f1": "f1", "f2": "f2", "f3": "f3", "f4": "f4"}
-"""The orders by their names elsewhere, and as formulas of `walltime.learn.FORMULAS`."""
+"""Formulas of `walltime.learn.FORMULAS` by the name of their order."""
 SCHEDULERS: dict[str, tuple[str, str | None]] = {
     "easy": ("fcfs", "fcfs"),
     "easy:backfill-order=sjf": ("fcfs", "sjf"),
@@ -35,19 +36,18 @@ SCHEDULERS: dict[str, tuple[str, str | None]] = {
     "fcfs": ("fcfs", None),
     **{f"fcfs:order={name}": (formula, None) for name, formula in _ORDERS.items()},
 }
-"""The schedulers that an agent is compared with: the formulas for the queue and for backfilling (None: nobody is backfilled)."""
+"""The schedulers that an agent is compared with: formulas for the queue and for backfilling (None: no backfilling)."""
 PAIR = ("easy:order=saf", "easy")
-"""The schedulers whose difference says whether the halves of a log are alike: the agent has seen too much of the earlier one."""
+"""The schedulers whose difference shows whether the halves of a log are alike; agents have seen too much of the earlier one."""
 CAVEATS = (
-    "The intervals are of such windows of one log, over five blocks of neighbours; on another machine the agent may be worse.",
-    "Each interval holds its 90 % alone. The best of so many schedulers is known only afterwards, and partly luck; the interval against it "
-    "does not include that choice.",
-    "Users might submit other jobs if the queue were ordered otherwise; the log's jobs stay as they are.",
-    "A mean says nothing of single jobs: look at the longest waits, too.",
+    "The intervals cover the sampling of windows of one log, in five blocks of neighbours; on other machines the agent may be worse.",
+    "Each interval covers 90 % by itself. The best of many schedulers is partly lucky (selection bias), which its interval does not cover.",
+    "Users might submit different jobs under another order; the simulated jobs are the log's.",
+    "A mean hides single jobs: check the longest waits as well.",
 )
 """The caveats of every evaluation."""
-SMALL = 0.1
-"""How far a feature is moved to see what it does to scores."""
+SLOPE_STEP = 0.1
+"""The change of a feature for the slope of scores."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,8 @@ class AgainstScheduler:
     """A scheduler on the held-out windows, and the agents against it.
 
     `mean`: over windows. `longest_wait`: of any job, s. `change`: the agents' cost against it in %, less is better; the interval is over
-    five blocks of neighbouring windows, in each of which the agents count as one. `over_seeds`: where the change by one further agent
-    would lie with a probability of 90 %; None for a single one.
+    five blocks of neighbouring windows, with the agents averaged. `over_seeds`: 90 % prediction interval for one further agent; None for
+    a single one.
     """
 
     scheduler: str
@@ -67,15 +67,16 @@ class AgainstScheduler:
 
     @property
     def is_clear(self) -> bool:
-        """Whether neither interval contains 0: not that of the mean over such windows, nor that of one further agent."""
+        """Whether neither interval, over windows and for one further agent, contains 0."""
         return all(one is None or one.low > 0 or one.high < 0 for one in (self.change, self.over_seeds))
 
 
 @dataclass(frozen=True)
 class Importance:
-    """A feature: by how much the cost grows where its values are shuffled, %, over windows; and what it does to a job's score.
+    """The importance of a feature.
 
-    `slope`: the mean change of the score where the feature is greater by 0.1; None for features of the queue, which all jobs share.
+    `loss`: increase of the cost if its values are shuffled, %, over windows. `slope`: mean change of a job's score if the feature
+    increases by 0.1; None for features of the queue, which all jobs share.
     """
 
     feature: str
@@ -85,7 +86,7 @@ class Importance:
 
 @dataclass(frozen=True)
 class Halves:
-    """The change in % from EASY to smallest area first in the halves of a log, and whether these differ beyond chance."""
+    """The change in % from EASY to smallest area first in the halves of a log, and whether they differ beyond chance."""
 
     early: float
     late: float
@@ -93,33 +94,33 @@ class Halves:
 
 
 def verdict_of(metric: str, compared: Sequence[AgainstScheduler], windows: int) -> tuple[str, ...]:
-    """What came out on so many windows, in sentences: against the best of all schedulers on them, EASY, and EASY in the order F4."""
+    """Return sentences on the agents against the best scheduler on these windows, EASY, and EASY with order F4."""
     by_name = {one.scheduler: one for one in compared}
-    hardest = max(compared, key=lambda one: one.change.mean)
+    best = max(compared, key=lambda one: one.change.mean)
     others = f"{len(compared)} other schedulers"
-    if not hardest.is_clear:
-        said = f"Between the agent and the best of {others} on these windows, {hardest.scheduler}, there is no clear difference."
-    elif hardest.change.mean > 0:
-        said = f"On these windows the best of {others}, {hardest.scheduler}, is better than the agent."
+    if not best.is_clear:
+        answer = f"On these windows there is no clear difference between the agent and the best of {others}, {best.scheduler}."
+    elif best.change.mean > 0:
+        answer = f"On these windows the best of {others}, {best.scheduler}, is better than the agent."
     else:
-        said = f"On these windows the agent is better than each of {others}; {hardest.scheduler} comes nearest."
-    chosen = dict.fromkeys((hardest.scheduler, "easy", "easy:order=f4"))
-    return (said, *(_sentence(metric, by_name[name], windows) for name in chosen))
+        answer = f"On these windows the agent is better than each of {others}; {best.scheduler} comes closest."
+    chosen = dict.fromkeys((best.scheduler, "easy", "easy:order=f4"))
+    return (answer, *(_sentence(metric, by_name[name], windows) for name in chosen))
 
 
 def _sentence(metric: str, one: AgainstScheduler, windows: int) -> str:
     name = metric.replace("_", " ")
     span = one.change.as_change("such windows", f"{windows} held out")
     if not one.is_clear:
-        return f"Its {name} does not clearly differ from that of {one.scheduler}: {span}."
-    return f"Its {name} is {'lower' if one.change.mean < 0 else 'higher'} than that of {one.scheduler}: {span}."
+        return f"Its {name} does not clearly differ from {one.scheduler}: {span}."
+    return f"Its {name} is {'lower' if one.change.mean < 0 else 'higher'} than under {one.scheduler}: {span}."
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Hold the result of `walltime.learn.evaluate`.
+    """The result of `walltime.learn.evaluate`.
 
-    `costs`: of each scheduler and agent, one per window. `agents`: of each the seed, or the name of a function, the mean over windows, and
+    `costs`: of each scheduler and agent, one per window. `agents`: for each the seed, or the name of a function, the mean over windows, and
     the change in % against the first scheduler of `compared`, EASY. `trained_on`: the log; empty for functions.
     """
 
@@ -139,12 +140,12 @@ class Evaluation:
 
     @property
     def windows(self) -> int:
-        """How many windows were held out."""
+        """Number of held-out windows."""
         return len(self.costs["easy"])
 
     @property
     def verdict(self) -> tuple[str, ...]:
-        """What came out, in sentences."""
+        """Sentences on the result."""
         return verdict_of(self.metric, self.compared, self.windows)
 
     @property
@@ -155,19 +156,19 @@ class Evaluation:
         early, late = (f"{change:+.0f} %" for change in (self.halves.early, self.halves.late))
         return (
             f"The halves of this log differ: {PAIR[0]} changes the {self.metric.replace('_', ' ')} of {PAIR[1]} by {early} in the earlier "
-            f"one and by {late} in the later one. So the intervals are of these months only: other months of this log lie outside far more "
-            "often than one time in ten.",
+            f"half and by {late} in the later half. The intervals therefore hold for these months only; other months of this log lie "
+            "outside them far more often than one time in ten.",
             *CAVEATS,
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it as plain values."""
+        """Return the result as plain values."""
         compared = [asdict(one) | {"is_clear": one.is_clear} for one in self.compared]
         words = {"verdict": list(self.verdict), "caveats": list(self.caveats)}
         return asdict(self) | {"compared": compared, "windows": self.windows, "version": version()} | words
 
     def table(self) -> pl.DataFrame:
-        """A row for each window: its number, and the cost of each scheduler and agent."""
+        """Return a polars table with a row per window: its number, and the cost of each scheduler and agent."""
         import polars as pl
 
         return pl.DataFrame({"window": np.arange(self.windows), **self.costs})
@@ -175,7 +176,7 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class _FunctionAgent:
-    """A function that decides in environments with these rules."""
+    """A function as agent of environments with these rules."""
 
     decide: AgentFunction
     task: Task
@@ -187,7 +188,7 @@ class _FunctionAgent:
         return str(getattr(self.decide, "__name__", type(self.decide).__name__))
 
     def outcomes(self, episodes: list[Episode]) -> Array:
-        """Return the cost of each episode, and its longest wait, s; float64, two rows."""
+        """Return cost and longest wait (s) of each episode; float64, two rows."""
         batch, outcomes = Batch(episodes, self.rules), []
         for number, one in enumerate(episodes):
             batch.step(np.array([-1 - number]))
@@ -200,9 +201,8 @@ class _FunctionAgent:
         given = np.asarray(self.decide(batch.observed(0), batch.mask[0] != 0))
         if given.size != 1 or given.dtype.kind not in "iu" or not 0 <= given.item() < self.rules.actions:
             shown = repr(given.item() if given.size == 1 else given.tolist())
-            raise PolicyError(
-                f"the agent {self.name} chose {shown}; an action is a whole number from 0 to {self.rules.actions - 1}", "unknown_action"
-            )
+            valid = f"a whole number from 0 to {self.rules.actions - 1}"
+            raise PolicyError(f"the agent {self.name} returned {shown}; an action must be {valid}", "unknown_action")
         return int(given.item())
 
 
@@ -216,21 +216,20 @@ def evaluate(
     progress: Callable[[int], None] | None = None,
     **options: Any,
 ) -> Evaluation:
-    """Compare agents that were trained alike, usually with several seeds, with simple schedulers on the held-out windows of a log.
+    """Compare agents of one kind, usually with several seeds, with simple schedulers on the held-out windows of a log.
 
-    `agents`: what `train` returned, or its folders; or functions, each called with what `BackfillingEnv` shows and the mask of allowed
-    actions (bool), and returning an action, so that agents of other libraries are judged in the same way. For functions `task` names the
-    windows and the metric (default: `Task()`), and `options` are those of the environment in which they were trained, such as `decision`
-    and `slots`; a trained agent has both of its own. `workload`: the log they were trained on, or another one. All schedulers get the same
-    windows, each with the jobs that the warm start has left. Costs are compared by their logarithms, so that each window counts alike, and
-    changes are in %. `importances`: whether each feature of trained agents is shuffled in turn, with this `seed`; functions have no
-    importances. `progress` is called with the number of schedulers, agents and features done (see `work`).
+    `agents`: results of `train`, or its folders; or functions from an observation of `BackfillingEnv` and the mask of allowed actions
+    (bool) to an action, for agents of other libraries. For functions, `task` names the windows and the metric (default: `Task()`), and
+    `options` are the environment's in training, such as `decision` and `slots`; a trained agent has its own. `workload`: the log of the
+    training, or another one. All schedulers get the same windows with the jobs of the warm start. Costs are compared by their logarithms,
+    so that windows count equally, and changes are in %. `importances`: whether each feature of trained agents is shuffled in turn, with
+    this `seed`. `progress` is called with the number of finished schedulers, agents and features (see `count_steps`).
 
-    Intervals are over five blocks of neighbouring windows (`walltime.metrics.series_interval`), as neighbours are alike, and `halves` says
+    Intervals are over five blocks of neighbouring windows (`walltime.metrics.series_interval`), as neighbours are alike; `halves` shows
     whether the log itself changes.
 
-    Raises PolicyError for agents that were trained differently, unknown options, and an action that is not one; WorkloadError for a log
-    with fewer than two windows to test with.
+    Raises PolicyError for agents with different training, unknown options, and an invalid action; WorkloadError for a log with fewer than
+    two test windows.
 
     >>> import walltime as wt
     >>> log = wt.workloads.Lublin99().generate(jobs=1000, machine_procs=32, load=0.8, seed=1)
@@ -245,28 +244,26 @@ def evaluate(
     trained = [one for one in judged if isinstance(one, TrainedAgent)]
     episodes = first.task.windows(workload, "test")
     if len(episodes) < 2:
-        raise WorkloadError("one window to test with is too few for an interval; take a longer log, or train with shorter windows")
-    done = 0
+        raise WorkloadError("an interval needs at least two test windows; use a longer log, or train with shorter windows")
+    steps = itertools.count(1)
 
-    def tell() -> None:
-        nonlocal done
-        done += 1
+    def report() -> None:
         if progress is not None:
-            progress(done)
+            progress(next(steps))
 
     outcomes: dict[str, Array] = {}
     for name, orders in SCHEDULERS.items():
-        outcomes[name] = simple_outcomes(episodes, first.task.rules, orders)
-        tell()
+        outcomes[name] = formula_outcomes(episodes, first.task.rules, orders)
+        report()
     costs = {name: one[0] for name, one in outcomes.items()}
-    of_agents = []
+    agent_outcomes = []
     for one in judged:
-        of_agents.append(one.outcomes(episodes))
-        tell()
-    own = [one[0] for one in of_agents]
+        agent_outcomes.append(one.outcomes(episodes))
+        report()
+    own = [one[0] for one in agent_outcomes]
     metric = first.task.reward
     logs = np.array([log_cost(one, metric) for one in own])
-    compared = tuple(_compared(name, outcomes[name], logs, metric) for name in SCHEDULERS)
+    compared = tuple(_compare(name, outcomes[name], logs, metric) for name in SCHEDULERS)
     against_easy = [percent(float((row - log_cost(costs["easy"], metric)).mean())) for row in logs]
     named = [{"seed": one.seed} if isinstance(one, TrainedAgent) else {"name": one.name} for one in judged]
     labels = [f"seed {one.seed}" if isinstance(one, TrainedAgent) else one.name for one in judged]
@@ -281,9 +278,9 @@ def evaluate(
             name | {"mean": float(cost.mean()), "against_easy": change} for name, cost, change in zip(named, own, against_easy, strict=True)
         ),
         mean=float(np.mean(own)),
-        longest_wait=max(float(one[1].max()) for one in of_agents),
+        longest_wait=max(float(one[1].max()) for one in agent_outcomes),
         compared=compared,
-        importances=_importances(trained, episodes, logs, metric, seed, tell) if importances and trained else (),
+        importances=_importances(trained, episodes, logs, metric, seed, report) if importances and trained else (),
         halves=_halves(first.task.windows(workload, "all"), first.task.rules, metric),
         costs={name: cost.tolist() for name, cost in costs.items()}
         | {f"agent {number}, {label}": cost.tolist() for number, (label, cost) in enumerate(zip(labels, own, strict=True), 1)},
@@ -291,40 +288,37 @@ def evaluate(
 
 
 def _agents(given: Any, task: Task | None, options: dict[str, Any]) -> list[TrainedAgent] | list[_FunctionAgent]:
-    """Return the agents to compare, at least one, all trained or all functions; raises PolicyError as `evaluate` does."""
-    kept = TrainedAgent | str | Path
+    """Return the agents to compare, all trained or all functions; raises PolicyError as `evaluate` does."""
     several = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else [given]
     if not several:
-        raise PolicyError("there is no agent to be evaluated; name the folder of one", "no_agent")
-    functions = [one for one in several if not isinstance(one, kept)]
+        raise PolicyError("evaluate needs at least one agent, such as a folder of train", "no_agent")
+    functions = [one for one in several if not isinstance(one, TrainedAgent | str | Path)]
     if wrong := [one for one in functions if not callable(one)]:
-        raise PolicyError(f"an agent is what train returned, its folder, or a function, not {wrong[0]!r}", "wrong_type")
+        raise PolicyError(f"an agent must be a result of train, its folder, or a function, not {wrong[0]!r}", "wrong_type")
     if functions:
         if len(functions) < len(several):
-            raise PolicyError("trained agents and functions cannot be evaluated together; evaluate them one by one", "mixed_agents")
+            raise PolicyError("trained agents and functions cannot be evaluated together; evaluate them separately", "mixed_agents")
         task = task or Task()
         own = {name: getattr(task, name) for name in ("reward", "skip", "overrun")}
         if twice := next((name for name in options if name in own), None):
             raise PolicyError(f"the option {twice} belongs to the task; use task=Task({twice}={options[twice]!r})", "conflicting_options")
-        rules = as_rules(own | options)
+        rules = parse_rules(own | options)
         return [_FunctionAgent(one, task, rules) for one in functions]
     if task is not None or options:
-        raise PolicyError(
-            "a trained agent has its own task and options; leave out task and the options of the environment", "conflicting_options"
-        )
+        raise PolicyError("a trained agent has its own task and options; leave out task and options", "conflicting_options")
     trained = [one if isinstance(one, TrainedAgent) else load(one) for one in several]
     if any((one.task, one.jobs_sha256) != (trained[0].task, trained[0].jobs_sha256) for one in trained):
-        raise PolicyError("the agents were trained on different logs or for different tasks; evaluate them one by one", "mixed_agents")
+        raise PolicyError("the agents were trained on different logs or for different tasks; evaluate them separately", "mixed_agents")
     return trained
 
 
-def work(agents: int, importances: bool = True) -> int:
-    """What there is to be done, as `progress` counts it."""
+def count_steps(agents: int, importances: bool = True) -> int:
+    """Return the number of steps that `progress` counts."""
     return len(SCHEDULERS) + agents * (1 + importances * len(_shuffled()))
 
 
-def _compared(name: str, outcome: Array, agents: Array, metric: str) -> AgainstScheduler:
-    """The agents (logarithms, agents x windows) against a scheduler."""
+def _compare(name: str, outcome: Array, agents: Array, metric: str) -> AgainstScheduler:
+    """Return the agents (logarithms, agents x windows) against a scheduler."""
     costs, longest = outcome
     differences = agents - log_cost(costs, metric)
     over_seeds = in_percent(prediction_interval(differences.mean(axis=1))) if len(agents) > 1 else None
@@ -332,22 +326,22 @@ def _compared(name: str, outcome: Array, agents: Array, metric: str) -> AgainstS
 
 
 def _halves(episodes: list[Episode], rules: Any, metric: str) -> Halves:
-    """Whether the halves of the whole log differ in what one scheduler gains over another."""
-    one, other = (log_cost(simple_outcomes(episodes, rules, SCHEDULERS[name])[0], metric) for name in PAIR)
+    """Return the gain of one scheduler over another in the halves of the whole log."""
+    one, other = (log_cost(formula_outcomes(episodes, rules, SCHEDULERS[name])[0], metric) for name in PAIR)
     gain = one - other
     middle = len(gain) // 2
     return Halves(percent(float(gain[:middle].mean())), percent(float(gain[middle:].mean())), halves_differ(gain))
 
 
 def _shuffled() -> list[int]:
-    """The inputs that mean something: all but whether a job waits."""
+    """Return the indices of the informative inputs: all except whether a job waits."""
     return [number for number, name in enumerate(ppo.INPUTS) if name != "waits"]
 
 
 def _importances(
-    trained: list[TrainedAgent], episodes: list[Episode], logs: Array, metric: str, seed: int, tell: Callable[[], None]
+    trained: list[TrainedAgent], episodes: list[Episode], logs: Array, metric: str, seed: int, report: Callable[[], None]
 ) -> tuple[Importance, ...]:
-    """Each feature shuffled among all that is seen at the same step of all windows, in turn; the most important one first."""
+    """Shuffle each feature in turn, within the same step of all windows; return the importances, the largest first."""
     slopes = np.mean([_slopes(one, episodes, seed) for one in trained], axis=0)
     importances = []
     for column in _shuffled():
@@ -355,14 +349,14 @@ def _importances(
         for own, before in zip(trained, logs, strict=True):
             draw = np.random.default_rng([seed, column])
             losses.append(log_cost(own.costs(episodes, _shuffler(column, draw)), metric) - before)
-            tell()
+            report()
         slope = float(slopes[column]) if column < len(COMPACT) else None
         importances.append(Importance(ppo.INPUTS[column], change_interval(np.mean(losses, axis=0)), slope))
     return tuple(sorted(importances, key=lambda one: -one.loss.mean))
 
 
 def _shuffler(column: int, draw: np.random.Generator) -> Callable[[Array, Array], None]:
-    """Shuffles a feature of the jobs among the jobs, one of the queue among the decisions."""
+    """Return a function that shuffles a feature of jobs among the jobs, or one of the queue among the decisions."""
 
     def shuffle(seen: Array, first: Array) -> None:
         if column < len(COMPACT):
@@ -374,19 +368,19 @@ def _shuffler(column: int, draw: np.random.Generator) -> Callable[[Array, Array]
 
 
 def _slopes(trained: TrainedAgent, episodes: list[Episode], seed: int) -> Array:
-    """The mean change of the score of a job where a feature is greater by a little, over what the agent meets."""
-    met: list[Array] = []
+    """Return the mean change of a job's score if a feature increases a little, over a sample of the agent's observations."""
+    samples: list[Array] = []
     draw = np.random.default_rng(seed)
 
     def keep(seen: Array, first: Array) -> None:
-        met.append(seen[draw.random(len(seen)) < 0.1].copy())
+        samples.append(seen[draw.random(len(seen)) < 0.1].copy())
 
     trained.costs(episodes, keep)
-    seen = np.concatenate(met)
+    seen = np.concatenate(samples)
     slopes = np.zeros(len(ppo.INPUTS))
     before = trained.agent.scores(seen)
     for column in range(len(COMPACT)):
         more = seen.copy()
-        more[:, column] += np.float32(SMALL)
+        more[:, column] += np.float32(SLOPE_STEP)
         slopes[column] = float((trained.agent.scores(more) - before).mean())
     return slopes

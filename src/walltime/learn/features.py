@@ -1,4 +1,4 @@
-"""What an agent observes: every feature, with its unit and scale; and the formulas that order the queue, from which it may choose."""
+"""Observations of an agent: features with units and scales; and the formulas that order the queue."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Feature:
-    """A number from 0 to 1 that is observed: what it is of, in which unit, and the scale that brings it between 0 and 1.
+    """An observed number, scaled to 0 to 1.
 
-    `padding`: its value in slots without a job.
+    `unit`: before scaling; `padding`: the value in slots without a job.
     """
 
     name: str
@@ -30,51 +30,47 @@ class Feature:
 
 COMPACT = (
     Feature("waits", "", "0 or 1", "whether a job waits in this slot"),
-    Feature("wait", "s", "log(1 + x) / log(1 + 7 d), at most 1", "how long it has waited"),
-    Feature("planned", "s", "log(1 + x) / log(1 + 7 d), at most 1", "the runtime that is planned with"),
-    Feature("processors", "processors", "divided by those of the machine", "the processors that it needs"),
-    Feature("fits", "", "0 or 1", "whether it fits now"),
-    Feature("stretch", "", "log(1 + x) / log(1 + 1000), at most 1", "how long it has waited, divided by the planned runtime"),
-    Feature("behind_head", "", "0 or 1", "whether it may start behind the reservation of the head; 0 while there is none"),
+    Feature("wait", "s", "log(1 + x) / log(1 + 7 d), at most 1", "wait so far"),
+    Feature("planned", "s", "log(1 + x) / log(1 + 7 d), at most 1", "planned runtime"),
+    Feature("processors", "processors", "divided by those of the machine", "processors of the job"),
+    Feature("fits", "", "0 or 1", "whether the job fits now"),
+    Feature("stretch", "", "log(1 + x) / log(1 + 1000), at most 1", "wait so far over planned runtime"),
+    Feature("behind_head", "", "0 or 1", "whether the job may start behind the head's reservation; 0 without one"),
 )
 """The compact observation of a job."""
 
 PUBLISHED = (
-    Feature("wait", "s", "divided by 12 h, at most 0.99999", "how long it has waited", 0.0),
-    Feature("planned", "s", "divided by the longest runtime of the log, at most 0.99999", "the runtime that is planned with", 1.0),
-    Feature("processors", "processors", "divided by those of the machine, at most 0.99999", "the processors that it needs", 1.0),
-    Feature(
-        "memory", "KB per processor", "divided by the most of the log, at most 0.99999; 1 if unknown", "the memory that it asked for", 1.0
-    ),
-    Feature("user", "number", "divided by the highest of the log, at most 0.99999; 1 if unknown", "its user", 1.0),
-    Feature("group", "number", "divided by the highest of the log, at most 0.99999; 1 if unknown", "its group", 1.0),
-    Feature("executable", "number", "divided by the highest of the log, at most 0.99999; 1 if unknown", "its program", 1.0),
-    Feature("fits", "", "0.00001 or 0.99999", "whether it fits now", 0.0),
+    Feature("wait", "s", "divided by 12 h, at most 0.99999", "wait so far", 0.0),
+    Feature("planned", "s", "divided by the longest runtime of the log, at most 0.99999", "planned runtime", 1.0),
+    Feature("processors", "processors", "divided by those of the machine, at most 0.99999", "processors of the job", 1.0),
+    Feature("memory", "KB per processor", "divided by the largest of the log, at most 0.99999; 1 if unknown", "requested memory", 1.0),
+    Feature("user", "number", "divided by the highest of the log, at most 0.99999; 1 if unknown", "user of the job", 1.0),
+    Feature("group", "number", "divided by the highest of the log, at most 0.99999; 1 if unknown", "group of the job", 1.0),
+    Feature("executable", "number", "divided by the highest of the log, at most 0.99999; 1 if unknown", "program of the job", 1.0),
+    Feature("fits", "", "0.00001 or 0.99999", "whether the job fits now", 0.0),
 )
 """The observation of a job as in zhang20, for up to 128 jobs."""
 
 QUEUE = (
     Feature("free", "processors", "divided by those of the machine", "free processors"),
-    Feature("waiting", "jobs", "log(1 + x) / log(1 + 1024), at most 1", "waiting jobs, those without a slot too"),
+    Feature("waiting", "jobs", "log(1 + x) / log(1 + 1024), at most 1", "waiting jobs, including those without a slot"),
     Feature(
         "work", "processor s", "divided by the processors, then log(1 + x) / log(1 + 30 d), at most 1", "planned work of the waiting jobs"
     ),
-    Feature("shadow", "s", "log(1 + x) / log(1 + 7 d), at most 1", "time until the reservation of the head; 0 while there is none"),
-    Feature("extra", "processors", "divided by those of the machine", "processors that the head will leave free; 0 without a reservation"),
-    Feature("day", "s", "divided by 24 h", "time of the day, counted from the start of the log"),
+    Feature("shadow", "s", "log(1 + x) / log(1 + 7 d), at most 1", "time until the head's reservation; 0 without one"),
+    Feature("extra", "processors", "divided by those of the machine", "extra processors; 0 without a reservation"),
+    Feature("day", "s", "divided by 24 h", "time of day, from the start of the log"),
 )
-"""The summary of the queue, observed beside the compact vectors of jobs."""
+"""The summary of the queue, part of the compact observation."""
 
 FEATURES = {"compact": COMPACT, "published": PUBLISHED}
 """The features of a job, by observation."""
-
-
 NUMBERS = ("requested_memory", "user", "group", "executable")
-"""Columns of a log that the published observation shows."""
+"""Log columns of the published observation."""
 
 
-def still_features(observation: str, workload: Workload, planned: Array, scales: Mapping[str, int]) -> Array:
-    """The features of each job that do not change while it waits, float32; `scales`: the greatest value of each column."""
+def constant_features(observation: str, workload: Workload, planned: Array, scales: Mapping[str, int]) -> Array:
+    """Return each job's features that are constant while it waits, float32; `scales`: the largest value of each column."""
     size = workload.procs / workload.machine_procs
     if observation == "compact":
         return np.column_stack([np.minimum(np.log1p(planned) / np.log1p(kernel.WEEK), 1.0), size]).astype(np.float32)
@@ -86,21 +82,21 @@ def still_features(observation: str, workload: Workload, planned: Array, scales:
 
 
 def scales_of(workload: Workload) -> dict[str, int]:
-    """The greatest value of each column that is scaled by it; 0 for columns that a log has not."""
+    """Return the largest value of each column that is scaled by it; 0 for missing columns."""
     columns = {"runtime": workload.runtime} | {name: workload.columns[name] for name in NUMBERS if name in workload.columns}
     return {name: int(columns[name].max(initial=0)) if name in columns else 0 for name in ("runtime", *NUMBERS)}
 
 
 FORMULAS = ("fcfs", "sjf", "saf", "wfp3", "unicep", "f1", "f2", "f3", "f4")
-"""The formulas that the decision `formula` chooses from, in this order, and the baselines: those of zhang20 (`walltime.papers.zhang20`)
-and F2 to F4 of carastan17; the submission counts from the start of the log."""
+"""The actions of the decision `formula`, in this order, and the baselines: formulas of zhang20 (`walltime.papers.zhang20`) and F2 to F4
+of carastan17; the submission counts from the start of the log."""
 
 
 def formula_terms(submit: Array, planned: Array, procs: Array) -> Array:
-    """What does not change in a formula's score of a job while the job waits, float64, a column for each formula.
+    """Return the constant part of each job's scores, float64, a column for each formula.
 
-    That is the score itself, for `unicep` what the wait is divided by, and for `wfp3` nothing. Logarithms take longer than all else that
-    a decision needs, so they are taken once; and not by numpy, whose last digit differs from that of other orders.
+    This is the score itself, the divisor of the wait for `unicep`, and nothing for `wfp3`. Logarithms are the slowest part of a decision,
+    so they are computed once; and not by numpy, whose last digit differs from other orders.
     """
     submitted = np.array([math.log10(max(time, 0.1)) for time in submit.tolist()])
     length = np.array([math.log10(time) for time in planned.tolist()])

@@ -14,54 +14,46 @@ from walltime.workload import Workload
 
 
 def learned_page(evaluation: Evaluation, workload: Workload, settings: Mapping[str, Any] | None = None) -> Page:
-    """The page of an evaluation of trained agents.
+    """Return the page of an evaluation of agents.
 
     `workload`: the log of the windows. `settings`: further entries of the provenance, and as `command` the command line.
     """
     title = f"{'A trained agent' if evaluation.trained_on else 'An agent'} on {evaluation.log}"
-    hardest = max(evaluation.compared, key=lambda one: one.change.mean)
-    numbers = change_numbers(evaluation.metric, {one.scheduler: one.change for one in (hardest, *evaluation.compared)})
+    best = max(evaluation.compared, key=lambda one: one.change.mean)
+    numbers = change_numbers(evaluation.metric, {one.scheduler: one.change for one in (best, *evaluation.compared)})
     numbers.append(("windows of the test", f"{evaluation.windows:,}"))
     return windows_page("learning", title, evaluation, _drawings(evaluation), learned_tables(evaluation), numbers, workload, settings)
 
 
 def _drawings(evaluation: Evaluation) -> list[Drawing]:
-    """The agent against each scheduler, and what shuffled features cost."""
+    """Return figures of the agent against each scheduler, and of the cost of shuffled features."""
     name = metric_name(evaluation.metric)
-    better = f"The agent's {name} against each scheduler's, with 90 % intervals of such windows: to the left the agent is better."
-    matters = (
-        "What it costs to shuffle a feature among all jobs or queues, with 90 % intervals of such windows: what matters is to the right."
-    )
     lowest = sorted(evaluation.compared, key=lambda one: one.mean)[: MOST_DRAWN - 1]
     compared = [(one.scheduler, one.change) for one in evaluation.compared if one in lowest or one is evaluation.compared[0]]
-    better += rows_left_out(len(evaluation.compared) - len(compared))
+    left_out = rows_left_out(len(evaluation.compared) - len(compared))
+    against, shuffling = f"The agent's {name} against each scheduler's", "The cost of shuffling each feature"
+    interval = "with 90 % intervals (sampling of windows)"
     features = [(one.feature, one.loss) for one in evaluation.importances]
     drawings = []
-    for key, pairs, axis, what, caption in (
-        (
-            "against",
-            compared,
-            f"{name} of the agent against that of each scheduler",
-            f"The agent's {name} against each scheduler's",
-            better,
-        ),
+    for key, pairs, axis, title, caption in (
+        ("against", compared, f"{name} of the agent against each scheduler's", against, f"the agent is better on the left.{left_out}"),
         (
             "importances",
             features,
-            f"{name} with the feature shuffled, against that without",
-            "What it costs to shuffle each feature",
-            matters,
+            f"{name} with the feature shuffled, against without",
+            shuffling,
+            "important features are on the right.",
         ),
     ):
         if pairs:
             drawn = changes_figure([label for label, _ in pairs], [("", [change for _, change in pairs])], axis)
             values = "; ".join(f"{label}: {change.mean:+.1f} %" for label, change in pairs)
-            drawings.append(Drawing(drawn, key, f"{what}: {values}.", caption))
+            drawings.append(Drawing(drawn, key, f"{title}: {values}.", f"{title}, {interval}: {caption}"))
     return drawings
 
 
 def learned_tables(evaluation: Evaluation) -> list[Table]:
-    """The comparison of trained agents with schedulers, and what the agents look at."""
+    """Return the tables of agents against schedulers, and of the features' importances."""
     rows: list[Row] = [["agent", human_number(evaluation.mean), _days(evaluation.longest_wait), "", "", "", ""]]
     for one in evaluation.compared:
         verdict = "no clear difference" if not one.is_clear else "the agent is better" if one.change.mean < 0 else "the agent is worse"
@@ -73,7 +65,7 @@ def learned_tables(evaluation: Evaluation) -> list[Table]:
     tables = [Table(head, rows, title)]
     if evaluation.importances:
         rows = [[one.feature, *change_ends(one.loss), "" if one.slope is None else f"{one.slope:+.2f}"] for one in evaluation.importances]
-        tables.append(Table(("feature", "cost", "90 %: from", "to", "score for 0.1 more"), rows, "what it costs to shuffle a feature"))
+        tables.append(Table(("feature", "cost", "90 %: from", "to", "score for 0.1 more"), rows, "cost of shuffling a feature"))
     return tables
 
 

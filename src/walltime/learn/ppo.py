@@ -1,12 +1,12 @@
-"""An agent that learns to schedule, in numpy: proximal policy optimisation with masks, from scratch, in one file.
+"""An agent that learns to schedule, in numpy: proximal policy optimisation with masks.
 
-The agent scores each waiting job that may be chosen by one small network, from what is observed of that job and of the queue, and chooses
-by the softmax of the scores; jobs that the mask forbids are not scored at all. An iteration plays whole episodes, several at once, and
-then improves the network by the clipped objective of schulman17, with generalised advantages. Nothing but numpy is needed.
+A small network scores each allowed job from observations of the job and the queue; the agent chooses by the softmax of the scores. An
+iteration plays whole episodes, several at once, and then improves the network by the clipped objective of schulman17, with generalised
+advantages.
 
-Two things make it learn from metrics in which a few windows weigh a hundred times as much as others: rewards are divided by what a simple
-scheduler costs in the same episode, and of each reward is taken off what the whole group that plays this episode has got in the same
-seconds, so that what the jobs alone bring about is gone (common random numbers).
+Two techniques cope with metrics in which a few windows weigh a hundred times as much as others: rewards are divided by a simple
+scheduler's cost in the same episode, and the mean reward in the same seconds of all members of a group, which play the same episode, is
+subtracted, so that effects of the jobs alone cancel (common random numbers).
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from walltime.learn.features import COMPACT, QUEUE
 Array = np.ndarray
 JOB, ALL = len(COMPACT), len(COMPACT) + len(QUEUE)
 INPUTS = (*(feature.name for feature in COMPACT), *(feature.name for feature in QUEUE))
-"""What the agent sees of a job that may be chosen, and of the queue; to choose nobody is a slot without a job."""
+"""The features of a choice and of the queue; the choice to skip is a slot without a job."""
 PROCESSORS = INPUTS.index("processors")
 BOUND = np.float32(5.0)
-"""Advantages beyond so many standard deviations count as this."""
-WIDEST = 4096
-"""The most units of a layer."""
+"""Largest absolute advantage, in standard deviations."""
+MAX_WIDTH = 4096
+"""Maximum number of units of a layer."""
 
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """How an agent learns.
+    """Settings of the learning algorithm.
 
-    `episodes`: how many it plays in all; `together`: how many in an iteration, and `group`: how many of these are the same one.
-    `learning_rate`: of the first iteration, falling to 0. `trace`: the lambda of generalised advantages. `clip`: how far a probability may
-    change in an iteration. `entropy`: the weight of the policy's entropy, falling to 0. `epochs`: passes over the decisions of an
-    iteration, of which `decisions` are used at most, `batch` at a time. `hidden`, `hidden_value`: the widths of the networks.
+    `episodes`: total number; `together`: number per iteration, of which each `group` plays the same one. `learning_rate`: of the first
+    iteration, falling to 0. `trace`: the lambda of generalised advantages. `clip`: maximum change of a probability ratio in an iteration.
+    `entropy`: the weight of the policy's entropy, falling to 0. `epochs`: passes over at most `decisions` of an iteration, in mini-batches
+    of `batch`. `hidden`, `hidden_value`: the widths of the networks.
     """
 
     episodes: int = 10_240
@@ -57,19 +57,16 @@ class TrainingSettings:
 
     def __post_init__(self) -> None:
         if self.together < 1 or self.group < 1 or self.together % self.group:
-            raise PolicyError(
-                f"groups of {self.group} episodes do not make up {self.together} played together; take a divisor of it",
-                "number_out_of_range",
-            )
-        if not all(type(width) is int and 1 <= width <= WIDEST for width in (*self.hidden, *self.hidden_value)):
-            raise PolicyError(f"the layers of a network are 1 to {WIDEST:,} wide, not {self.hidden} and {self.hidden_value}")
+            raise PolicyError(f"group must be a divisor of together={self.together}, not {self.group}", "number_out_of_range")
+        if not all(type(width) is int and 1 <= width <= MAX_WIDTH for width in (*self.hidden, *self.hidden_value)):
+            raise PolicyError(f"widths of layers must be 1 to {MAX_WIDTH:,}, not {self.hidden} and {self.hidden_value}")
         for name in ("episodes", "epochs", "decisions", "batch"):
             if getattr(self, name) < 1:
-                raise PolicyError(f"{name} must be 1 or more, not {getattr(self, name)}", "number_out_of_range")
+                raise PolicyError(f"{name} must be at least 1, not {getattr(self, name)}", "number_out_of_range")
 
     @property
     def iterations(self) -> int:
-        """How many there are."""
+        """Number of iterations."""
         return -(-self.episodes // self.together)
 
 
@@ -85,7 +82,7 @@ class Network:
         self.steps = 0
 
     def forward(self, inputs: Array) -> list[Array]:
-        """The inputs (rows x features), and what comes out of each layer; the last one has one column."""
+        """Return the inputs (rows x features) and the output of each layer; the last one has one column."""
         layers = [inputs]
         for weights, bias in zip(self.parameters[::2], self.parameters[1::2], strict=True):
             out = layers[-1] @ weights + bias
@@ -93,7 +90,7 @@ class Network:
         return layers
 
     def backward(self, layers: list[Array], gradient: Array) -> list[Array]:
-        """The gradients of the parameters, where `gradient` (rows x 1) is that of what came out."""
+        """Return the gradients of the parameters from the output's `gradient` (rows x 1)."""
         gradients: list[Array] = []
         for number in range(len(self.parameters) // 2 - 1, -1, -1):
             before = layers[number]
@@ -102,14 +99,14 @@ class Network:
                 gradient = (gradient @ self.parameters[2 * number].T) * (1 - before * before)
         return gradients[::-1]
 
-    def descend(self, gradients: list[Array], rate: float, longest: float = 1.0) -> None:
-        """A step of Adam; gradients longer than `longest` are shortened."""
+    def descend(self, gradients: list[Array], rate: float) -> None:
+        """Make a step of Adam; gradients are clipped to a length of 1."""
         length = float(np.sqrt(sum(float((one * one).sum()) for one in gradients)))
         self.steps += 1
         rate *= np.sqrt(1 - 0.999**self.steps) / (1 - 0.9**self.steps)
         count = len(self.parameters)
         for number, (own, gradient) in enumerate(zip(self.parameters, gradients, strict=True)):
-            gradient = gradient * np.float32(min(1.0, longest / (length + 1e-9)))
+            gradient = gradient * np.float32(min(1.0, 1.0 / (length + 1e-9)))
             first, second = self.moments[number], self.moments[count + number]
             first += np.float32(0.1) * (gradient - first)
             second += np.float32(0.001) * (gradient * gradient - second)
@@ -117,7 +114,7 @@ class Network:
 
 
 class Agent:
-    """The network that scores jobs, the one that foresees rewards (in training only), and the scale of the inputs.
+    """The policy network, the value network (for training), and the scale of the inputs.
 
     `scale`: the mean and the inverse spread of each input, from the first decisions; None before.
     """
@@ -127,8 +124,8 @@ class Agent:
         self.value = Network((ALL + 3, *settings.hidden_value, 1), draw)
         self.scale: Array | None = None
 
-    def prepared(self, seen: Array) -> Array:
-        """The inputs of the networks, from what is seen (rows x INPUTS): that, and the processors on a logarithmic scale; all scaled."""
+    def prepare(self, seen: Array) -> Array:
+        """Return the scaled inputs of the networks: the observations (rows x INPUTS), and the logarithm of the processors."""
         small = np.log1p(127 * seen[:, PROCESSORS, None]) / np.float32(np.log(128))
         inputs = np.concatenate([seen, small], axis=1)
         if self.scale is None:
@@ -138,18 +135,17 @@ class Agent:
         return inputs
 
     def scores(self, seen: Array) -> Array:
-        """The scores of jobs that may be chosen; of those of one decision the highest is the best."""
-        return self.policy.forward(self.prepared(seen))[-1][:, 0]
+        """Return the scores of choices; the highest one of a decision is the best."""
+        return self.policy.forward(self.prepare(seen))[-1][:, 0]
 
 
 @dataclass
 class Rollout:
-    """The decisions of some episodes, one after the other in time; arrays with a row for each.
+    """The decisions of some episodes in order of time; arrays with a row for each.
 
-    `number`: which environment. `choices`: how many could be chosen, and `chosen`: which one of them was. `inputs`: of all choices, those
-    of a decision after those of the one before. `chance`: the logarithm of the probability of what was chosen. `spread`: the entropy.
-    `now`, `then` (s): the time of the decision and of the next one. `left`: jobs that were still to start. `reward`: what came before the
-    next decision.
+    `number`: the environment. `choices`: number of choices; `chosen`: the chosen one. `inputs`: of all choices, decision by decision.
+    `chance`: the logarithm of the chosen one's probability. `spread`: the entropy. `now`, `then` (s): the time of the decision and of the
+    next one. `left`: number of jobs that have not started. `reward`: the reward until the next decision.
     """
 
     number: Array
@@ -165,13 +161,13 @@ class Rollout:
 
 
 def log_softmax(scores: Array, first: Array, choices: Array) -> Array:
-    """The logarithms of the probabilities of all choices; each decision's choices are `choices` rows from `first` on."""
+    """Return the logarithms of the probabilities of all choices; each decision's choices are `choices` rows from `first` on."""
     scores = scores - np.repeat(np.maximum.reduceat(scores, first), choices)
     return scores - np.repeat(np.log(np.add.reduceat(np.exp(scores), first)), choices)
 
 
 def candidates(batch: Batch) -> tuple[Array, Array, Array]:
-    """Who may be chosen where an episode goes on: the environment and the action of each row, and what is seen of it."""
+    """Return the allowed choices in unfinished episodes: environment, action, and observation of each row."""
     allowed = (batch.mask[: batch.count] != 0) & ~batch.over[:, None]
     number, action = np.nonzero(allowed)
     seen = np.zeros((len(number), ALL), np.float32)
@@ -188,9 +184,9 @@ def play(
     draw: np.random.Generator | None = None,
     change: Callable[[Array, Array], None] | None = None,
 ) -> Rollout | None:
-    """Play an episode (by number) in each environment to its end: by chance if `draw` is given, else always the highest score.
+    """Play an episode (by number) in each environment to its end: at random if `draw` is given, otherwise by the highest score.
 
-    `change`: called with what is seen and the first row of each decision, to change it. What was played is returned where chance decides.
+    `change`: called with the observations and the first row of each decision, to modify them. Returns the decisions of random play.
     """
     batch.step(-1 - episodes)
     count = batch.count
@@ -201,7 +197,7 @@ def play(
         choices, who = np.diff(first, append=len(number)), number[first]
         if change is not None:
             change(seen, first)
-        inputs = agent.prepared(seen)
+        inputs = agent.prepare(seen)
         scores = agent.policy.forward(inputs)[-1][:, 0]
         tried = scores if draw is None else scores + draw.gumbel(size=len(scores)).astype(np.float32)
         rows = np.full((count, batch.rules.actions), -np.inf, np.float32)
@@ -219,8 +215,8 @@ def play(
     return Rollout(*(np.concatenate(part) for part in zip(*kept, strict=True))) if draw is not None else None
 
 
-def less_the_group(played: Rollout, count: int, group: int, rewards: Array) -> Array:
-    """The rewards, less the mean of what all members of a group have got in the same seconds; each group has played one episode."""
+def subtract_group_mean(played: Rollout, count: int, group: int, rewards: Array) -> Array:
+    """Return the rewards minus the mean over all members of a group in the same seconds; each group has played one episode."""
     relative = rewards.copy()
     rows = [np.flatnonzero(played.number == number) for number in range(count)]
     times = [np.append(played.now[own[0]], played.then[own]) for own in rows]
@@ -234,7 +230,7 @@ def less_the_group(played: Rollout, count: int, group: int, rewards: Array) -> A
 
 
 def advantages(played: Rollout, count: int, rewards: Array, values: Array, trace: float) -> Array:
-    """Generalised advantages without discount, one for each decision."""
+    """Return generalised advantages without discount, one for each decision."""
     sums = np.zeros(len(rewards))
     for number in range(count):
         own = np.flatnonzero(played.number == number)
@@ -249,9 +245,9 @@ def advantages(played: Rollout, count: int, rewards: Array, values: Array, trace
 def objective(
     scores: Array, first: Array, choices: Array, chosen: Array, before: Array, gain: Array, clip: float, entropy: float
 ) -> tuple[float, Array]:
-    """The clipped objective, negated, and its gradient by the scores: means over decisions.
+    """Return the negated clipped objective, and its gradient by the scores: means over decisions.
 
-    `chosen`: the row of each choice made, `before`: the logarithm of its probability when it was made, `gain`: its advantage.
+    `chosen`: the row of each chosen job; `before`: the logarithm of its probability at the decision; `gain`: its advantage.
     """
     logs = log_softmax(scores, first, choices)
     chances, ratio = np.exp(logs), np.exp(logs[chosen] - before)
@@ -266,9 +262,9 @@ def objective(
 
 
 def iterate(batch: Batch, agent: Agent, settings: TrainingSettings, number: int, seed: int, scales: Array) -> dict[str, float]:
-    """One iteration: play, and learn from it. It depends on the agent, its number and the seed only.
+    """Play and learn for one iteration, which depends only on the agent, its number and the seed.
 
-    `scales`: the cost of a simple scheduler in each episode. Returns what can be shown: the mean `cost` against it, and the `entropy`.
+    `scales`: the cost of a simple scheduler in each episode. Returns the mean `cost` against it, the `entropy`, and the `decisions`.
     """
     draw = np.random.default_rng([seed, number])
     rest = 1 - number / settings.iterations
@@ -277,7 +273,7 @@ def iterate(batch: Batch, agent: Agent, settings: TrainingSettings, number: int,
     played = play(batch, episodes, agent, draw)
     assert played is not None
     own = scales[episodes]
-    rewards = less_the_group(played, count, settings.group, played.reward / own[played.number])
+    rewards = subtract_group_mean(played, count, settings.group, played.reward / own[played.number])
     begins = np.append(0, np.cumsum(played.choices)[:-1])
     means = np.add.reduceat(played.inputs, begins) / played.choices[:, None]
     state = np.column_stack([means, played.left / 256, np.log(own)[played.number] / 4]).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Where episodes come from: windows of a log, models, shaken logs."""
+"""Episodes from windows of a log, models, and shaken logs."""
 
 from __future__ import annotations
 
@@ -22,12 +22,11 @@ PARTS = ("all", "train", "test")
 
 @dataclass(frozen=True, eq=False)
 class Episode:
-    """Jobs to be scheduled, and the state of the machine before the first of them is submitted.
+    """Jobs to schedule, and the initial state of the machine.
 
-    `workload`: the jobs, in order of arrival; the first `waiting` of them wait already at `begin` (s). `running`: jobs that run at `begin`,
-    which nobody decides on, in the order in which they started: an int64 row of start, runtime, planned runtime (s) and processors each.
-    `scales`: the greatest values of the log that the jobs are from, by column, by which the published observation is scaled (default:
-    those of the jobs themselves).
+    `workload`: the jobs, in order of arrival; the first `waiting` ones wait already at `begin` (s). `running`: jobs that run at `begin`,
+    in order of start, an int64 row of start, runtime, planned runtime (s) and processors each. `scales`: the largest values of the log's
+    columns, by which the published observation is scaled (default: those of the jobs).
     """
 
     workload: Workload
@@ -50,13 +49,13 @@ def windows(
     warm: Policy | Scheduler | str | None = None,
     overrun: str = "kill",
 ) -> list[Episode]:
-    """The log in windows of so many jobs, one after the other, none of which share a job.
+    """Return consecutive windows of a log, of `jobs` each, without common jobs.
 
-    `part`: `all`; or the windows to `train` with, which are earlier than those to `test` with, the last `test_share` of them; one window
-    between the two is left out. `warm`: a scheduler that had the machine before, so that each window begins with the jobs that it has left
-    running and waiting (simulated with this `overrun`); without it, with an empty machine.
+    `part`: `all`; or the windows to `train`, before those to `test`, the last `test_share` of them; one window between them is left out.
+    `warm`: a scheduler that ran the machine before, so that each window begins with its running and waiting jobs (simulated with this
+    `overrun`); by default the machine is empty.
 
-    Raises WorkloadError for an unknown part, a log with fewer jobs than a window, and jobs that wait for others.
+    Raises WorkloadError for an unknown part, a log with fewer jobs than a window, and feedback.
 
     >>> import walltime as wt
     >>> log = wt.Workload.from_arrays(submit=[0, 1, 2, 3], runtime=[9, 9, 9, 9], procs=[1, 1, 1, 1], machine_procs=2)
@@ -78,11 +77,10 @@ def overlapping(
     warm: Policy | Scheduler | str | None = None,
     overrun: str = "kill",
 ) -> list[Episode]:
-    """Windows of a log that begin at any job, drawn at random, as the program of zhang20 trains with; they overlap.
+    """Return random windows of a log, which may overlap, as in the training of zhang20's program.
 
-    Good to train with, as there are more of them. Not to compare with: results on windows that share jobs are not independent of each
-    other, so intervals over them are too narrow. No job of the windows to `train` with is in those to `test` with. All else is as in
-    `windows`.
+    They are more numerous than `windows`, but not independent, so intervals over them are too narrow for comparisons. Training windows
+    have no job of test windows. Other arguments are as in `windows`.
     """
     begin, end = _part(workload, jobs, part, test_share)
     first = np.random.default_rng(seed).integers(begin, end - jobs + 1, episodes)
@@ -90,24 +88,24 @@ def overlapping(
 
 
 def _part(workload: Workload, jobs: int, part: str, test_share: float) -> tuple[int, int]:
-    """The first job of a part of a log, and the one behind its last."""
+    """Return the first job of a part of a log, and the first job after it."""
     check_workload(workload)
     if part not in PARTS:
-        raise WorkloadError(f"unknown part {part!r} of a log; known are {', '.join(PARTS)}", "unknown_part")
+        raise WorkloadError(f"unknown part {part!r} of a log; valid parts: {', '.join(PARTS)}", "unknown_part")
     if jobs < 1 or len(workload) < jobs:
-        raise WorkloadError(f"a window of {jobs} jobs cannot be taken from a log of {len(workload)}", "log_too_short")
+        raise WorkloadError(f"a log of {len(workload)} jobs has no window of {jobs}; use fewer jobs per window", "log_too_short")
     if workload.feedback:
-        raise WorkloadError("jobs that wait for the ends of others cannot be cut into windows; use with_feedback(False)")
+        raise WorkloadError("a workload with feedback cannot be cut into windows; use with_feedback(False)")
     count = len(workload) // jobs
     tested = max(1, round(count * test_share))
     begin, end = {"all": (0, count), "train": (0, count - tested - 1), "test": (count - tested, count)}[part]
     if end <= begin:
-        raise WorkloadError(f"{count} windows are too few to {part} with", "too_few_windows")
+        raise WorkloadError(f"{count} windows are too few for the part {part}; use fewer jobs per window", "too_few_windows")
     return begin * jobs, end * jobs
 
 
 def _cut(workload: Workload, first: list[int], jobs: int, note: str, warm: Policy | Scheduler | str | None, overrun: str) -> list[Episode]:
-    """Windows that begin with these jobs."""
+    """Return the windows that begin with these jobs."""
     scales, episodes = scales_of(workload), []
     if warm is None:
         for i in first:
@@ -122,38 +120,38 @@ def _cut(workload: Workload, first: list[int], jobs: int, note: str, warm: Polic
         ran = before[(schedule.start[:i] < begin) & (schedule.end[:i] >= begin)]
         ran = ran[np.argsort(schedule.start[ran], kind="stable")]
         wait = before[schedule.start[:i] >= begin]
-        own = workload.take(np.concatenate([wait, np.arange(i, i + jobs)]), f"jobs {i} to {i + jobs - 1}, and those that wait{note}")
+        own = workload.take(np.concatenate([wait, np.arange(i, i + jobs)]), f"jobs {i} to {i + jobs - 1}, and waiting jobs{note}")
         running = np.column_stack([schedule.start[ran], runtime[ran], planned[ran], workload.procs[ran]])
         episodes.append(Episode(own, begin, len(wait), running, scales))
     return episodes
 
 
-def drawn(model: Callable[[int], Workload], episodes: int = 64, seed: int = 0) -> list[Episode]:
-    """Episodes of a model for successive seeds, each on an empty machine.
+def from_model(model: Callable[[int], Workload], episodes: int = 64, seed: int = 0) -> list[Episode]:
+    """Return episodes of a model for consecutive seeds, each on an empty machine.
 
     `model`: from a seed to jobs, such as `lambda seed: wt.workloads.Lublin99().generate(jobs=256, machine_procs=64, load=0.7, seed=seed)`.
     """
-    return [_cold(model(seed + number)) for number in range(episodes)]
+    return [_on_empty_machine(model(seed + number)) for number in range(episodes)]
 
 
 def shaken(workload: Workload, copies: int = 8, seed: int = 0, jobs: int = 256, **options: object) -> list[Episode]:
-    """The windows of copies of a log that are shaken with successive seeds; `options` as for `windows`."""
+    """Return the windows of copies of a log, shaken with consecutive seeds; `options` as in `windows`."""
     return [one for number in range(copies) for one in windows(shake(workload, seed + number), jobs, **options)]  # type: ignore[arg-type]
 
 
 def as_episodes(source: Workload | Episode | Sequence[Workload | Episode]) -> list[Episode]:
-    """Episodes from what an environment is made with: episodes, workloads (an empty machine each), or one of them."""
+    """Return the episodes of an environment from one or several episodes or workloads (on empty machines)."""
     given = [source] if isinstance(source, Workload | Episode) else list(source)
     jobs: list[object] = [one.workload if isinstance(one, Episode) else one for one in given]
     for one in jobs:
         check_workload(one)
-    episodes = [each if isinstance(each, Episode) else _cold(each) for each in given]
+    episodes = [each if isinstance(each, Episode) else _on_empty_machine(each) for each in given]
     if not episodes or min(len(one.workload) for one in episodes) == 0:
-        raise WorkloadError("an environment needs episodes, and every episode a job", "no_episode")
+        raise WorkloadError("an environment needs at least one episode, and every episode a job", "no_episode")
     if len({one.workload.machine_procs for one in episodes}) > 1:
-        raise WorkloadError("the episodes of an environment must be on machines of one size", "mixed_machines")
+        raise WorkloadError("all episodes of an environment must have the same number of processors", "mixed_machines")
     return episodes
 
 
-def _cold(workload: Workload) -> Episode:
+def _on_empty_machine(workload: Workload) -> Episode:
     return Episode(workload, int(workload.submit[0]) if len(workload) else 0)

@@ -1,4 +1,4 @@
-"""Policies: which jobs get reservations, and in which order the queue is considered. One module per policy; the table is in registry.py."""
+"""Policies: which jobs get reservations, and in which order the queue is considered. The table of policies is in registry.py."""
 
 from typing import TYPE_CHECKING
 
@@ -13,16 +13,15 @@ if TYPE_CHECKING:
     from walltime.policy.base import Kind as Kind
     from walltime.policy.base import PassSpec as PassSpec
     from walltime.policy.base import Policy as Policy
-    from walltime.policy.base import Reservations as Reservations
     from walltime.policy.conservative import Conservative as Conservative
     from walltime.policy.dialect import DIALECTS as DIALECTS
     from walltime.policy.dialect import PAPERS as PAPERS
     from walltime.policy.dialect import READINGS as READINGS
     from walltime.policy.dialect import Dialect as Dialect
     from walltime.policy.easy import Easy as Easy
-    from walltime.policy.fcfs import NoBackfilling as NoBackfilling
-    from walltime.policy.files import files_in as files_in
-    from walltime.policy.files import placed as placed
+    from walltime.policy.easy import NoBackfilling as NoBackfilling
+    from walltime.policy.files import named_files as named_files
+    from walltime.policy.files import resolve_files as resolve_files
     from walltime.policy.formulas import FittedFormula as FittedFormula
     from walltime.policy.formulas import Formula as Formula
     from walltime.policy.formulas import WeightedOrder as WeightedOrder
@@ -46,10 +45,10 @@ if TYPE_CHECKING:
     from walltime.policy.plain import WaitingJob as WaitingJob
     from walltime.policy.registry import ORDERS as ORDERS
     from walltime.policy.registry import POLICIES as POLICIES
-    from walltime.policy.registry import every_policy as every_policy
+    from walltime.policy.registry import has_option as has_option
     from walltime.policy.registry import parse_order as parse_order
     from walltime.policy.registry import parse_policy as parse_policy
-    from walltime.policy.registry import takes as takes
+    from walltime.policy.registry import policy_variants as policy_variants
     from walltime.policy.slurm import Slurm as Slurm
 
 # The classes of policies come from the registry; above are those that other packages import from here.

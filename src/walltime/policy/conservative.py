@@ -18,44 +18,44 @@ class Conservative(Policy):
     order; no job starts after its first reservation (mualem01, section 2.1). `scratch` recomputes all reservations, in queue
     order, at every event; a job may start after its first reservation (feitelson98, Fig. 1).
 
-    Other values of `compression` than the default run on the reference engine.
+    `compression` values other than the default run on the reference engine.
     """
 
     variant: Literal["compress", "scratch"] = "compress"
-    """whether reservations are kept, or recomputed"""
+    """whether reservations are kept (`compress`) or recomputed (`scratch`)"""
     compression: Literal["once", "fixpoint", "always"] = "once"
-    """one round when a job ends early, repeated until no job moves, or one round at every event"""
+    """one round when a job ends early, rounds until no job moves, or one round at every event"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.variant == "scratch" and self.compression != "once":
-            raise PolicyError("conservative from scratch does not compress, so it takes no compression option", "conflicting_options")
+            raise PolicyError("conservative from scratch does not compress; leave out `compression`", "conflicting_options")
 
     @property
     def reservations(self) -> Reservations:
-        """One of each job."""
+        """Every waiting job has one."""
         return Reservations("all", kept=self.variant == "compress")
 
     @property
     def title(self) -> str:
-        """The policy's name in text and figures."""
-        return ("Conservative" if self.variant == "compress" else "Conservative from scratch") + self.remarks()
+        """Name in text and figures."""
+        return ("Conservative" if self.variant == "compress" else "Conservative from scratch") + self.options_text()
 
     @property
     def promises(self) -> Mapping[str, str]:
-        """With `compress` each job starts at its reserved start, which no later job delays; with `scratch` who is planned for now."""
+        """With `compress`, each job starts at its reserved start; with `scratch`, the jobs planned for now start."""
         first = {"reserved_start_differs": FIRST_OF_ALL, **KINDS}
         if self.variant == "scratch":
             return {
                 "head_waits": HEAD_STARTS,
-                "left_waiting": "reservations are made anew in every pass, in queue order, as early as possible; one for now is a start",
+                "left_waiting": "every pass recomputes the reservations in queue order, each as early as possible; those for now start",
                 "reservation_delayed": "no other job starts",
                 **first,
             }
         when = {"once": "when a job has ended early", "always": "in every pass", "fixpoint": "when a job has ended early, until none moves"}
         return {
-            "reserved_start_missed": "a job is given the earliest place beside all reservations when it arrives, and starts there; "
-            f"reservations move forward {when[self.compression]}, in queue order, and back only where an expected end has moved back",
+            "reserved_start_missed": "an arriving job gets the earliest place that fits next to all reservations, and starts there; "
+            f"reservations move forward {when[self.compression]}, in queue order, and back only if an expected end has moved back",
             "out_of_turn": "no job starts before its reserved start",
             **first,
         }

@@ -1,7 +1,7 @@
-"""Dialects: named sets of readings, one for each published simulator whose schedules differ from those of the papers as read here.
+"""Dialects: named sets of readings, one for each published simulator that differs from our reading of the papers.
 
-A reading is what a program does where the papers leave a point open, or what it does instead. Readings that concern the whole run are
-fields of `Dialect`; those of policies are options of these policies, and a dialect sets them for all of them.
+A reading is a program's choice where the papers leave a point open, or its deviation from them. `coincident` and `expiry` concern the
+whole run; the others are options of policies, which a dialect sets for all policies that have them.
 """
 
 from __future__ import annotations
@@ -22,9 +22,7 @@ P = TypeVar("P", bound=Policy)
 
 @dataclass(frozen=True)
 class Dialect(Specification):
-    """A set of readings; the default of each is that of the papers.
-
-    `coincident` and `expiry` concern the whole run, the others are options of policies that have them.
+    """A set of readings; the defaults are our reading of the papers.
 
     >>> Dialect.of("predictsim").expiry, Dialect.of("papers:coincident=sequential").label
     ('silent', 'pyss')
@@ -33,44 +31,44 @@ class Dialect(Specification):
     coincident: Coincident = "batch"
     """simultaneous events: one pass after all of them, or one after each"""
     expiry: Expiry = "pass"
-    """when a running job outlives its prediction: a pass at once, or at the next event"""
+    """when a running job outlives its prediction: an immediate pass, or none until the next event"""
     arrivals: Literal["all", "fitting"] = "all"
-    """EASY with predictions, backfilling in queue order: a pass at all arrivals, or of jobs that fit"""
+    """EASY with predictions and backfilling in queue order: a pass at all arrivals, or only if the job fits"""
     decisions: Literal["revised", "committed"] = "revised"
-    """the head of the queue: found in every pass, or kept until it starts"""
+    """head of the queue: determined in every pass, or kept until it starts"""
     window: Annotated[int, Key(least=0)] = 0
-    """how many of the waiting jobs, the first to arrive, are in the queue; 0 for all"""
+    """number of waiting jobs in the queue, by arrival; 0 for all"""
     extra: Literal["all", "literal", "none"] = "all"
-    """extra nodes of EASY: all, until the first job that suffices, none"""
+    """extra processors of EASY: all, counted up to the first running job that suffices, or none"""
     shadow: Literal["afresh", "kept", "once"] = "afresh"
-    """shadow time of EASY: found for each backfilled job, until a job ends, once for a head"""
+    """shadow time of EASY: computed for each backfilled job, when a job has ended, or once for a head"""
     ends: Literal["by", "before"] = "by"
     """backfilled jobs of EASY end by the shadow time, or before it"""
     backfill_order: Literal["order", "fcfs"] = "order"
-    """order in which EASY tries jobs: that of the queue, or of arrival"""
+    """backfill order of EASY: the queue order, or arrival"""
     compression: Literal["once", "fixpoint", "always"] = "once"
     """when conservative backfilling moves its reservations forward"""
 
     @staticmethod
     def of(dialect: Dialect | str, coincident: str | None = None) -> Dialect:
-        """The dialect of this name, or a name with readings that differ: `papers:coincident=sequential,shadow=kept`.
+        """Return the dialect with this specification, such as `papers:coincident=sequential,shadow=kept`.
 
-        `coincident`: in place of the dialect's own. Raises PolicyError for an unknown name, reading or value.
+        `coincident` overrides the dialect's. Raises PolicyError for an unknown name, reading or value.
         """
         chosen = DIALECTS.parse(dialect)
         return chosen if coincident is None else chosen.but(coincident=coincident)
 
     @property
     def changed(self) -> dict[str, str]:
-        """The readings that are not those of the papers, as specifications have them."""
+        """The readings that differ from the papers', by name, as in specifications."""
         return {name: spell(getattr(self, name), one) for name, one in READINGS.items() if getattr(self, name) != one.default}
 
     def but(self, **readings: Any) -> Dialect:
-        """The dialect with other readings."""
+        """Return the dialect with other readings."""
         return replace(self, **readings)
 
     def apply(self, policy: P) -> P:
-        """The policy with the dialect's readings, where it has such options and they are at their defaults."""
+        """Return the policy with the dialect's readings in place of its default options."""
         mine = {field.name: field.default for field in fields(policy)}
         own = {name: getattr(self, name) for name in self.changed if name in mine and getattr(policy, name) == mine[name]}
         if "backfill_order" in own:
@@ -79,50 +77,43 @@ class Dialect(Specification):
 
 
 READINGS: Mapping[str, DeclaredKey] = keys_of(Dialect)
-"""Every reading that a dialect can set."""
+"""The readings, by name."""
+
+
+def _form(meaning: str, **readings: Any) -> Variant:
+    return Variant(Dialect, start=readings, meaning=meaning)
+
+
 DIALECTS = Family(
     Dialect,
     "dialect",
     {
-        "papers": Variant(Dialect, meaning="feitelson98, mualem01, tsafrir06 and tang13, as docs/background/dialects.md reads them"),
-        "pyss": Variant(Dialect, start={"coincident": "sequential"}, meaning="the program pyss of the group behind mualem01 and tsafrir06"),
-        "predictsim": Variant(
-            Dialect,
-            start={"coincident": "sequential", "expiry": "silent", "arrivals": "fitting"},
-            meaning="the program predictsim of gaussier15, a fork of pyss",
+        "papers": _form("feitelson98, mualem01, tsafrir06 and tang13, with the interpretations in docs/background/dialects.md"),
+        "pyss": _form("the program pyss by the authors of mualem01 and tsafrir06", coincident="sequential"),
+        "predictsim": _form(
+            "the program predictsim of gaussier15, a fork of pyss", coincident="sequential", expiry="silent", arrivals="fitting"
         ),
-        "rlscheduler": Variant(
-            Dialect,
-            start={
-                "coincident": "arrivals-first",
-                "backfill_order": "fcfs",
-                "decisions": "committed",
-                "ends": "before",
-                "extra": "none",
-                "shadow": "once",
-            },
-            meaning="the program RLScheduler of zhang20",
+        "rlscheduler": _form(
+            "the program RLScheduler of zhang20",
+            coincident="arrivals-first",
+            backfill_order="fcfs",
+            decisions="committed",
+            ends="before",
+            extra="none",
+            shadow="once",
         ),
-        "sc17": Variant(
-            Dialect,
-            start={"window": 32},
-            meaning="the program of carastan17, whose policies order the first 32 jobs that have arrived and wait",
-        ),
-        "mualem01-measured": Variant(
-            Dialect,
-            start={"coincident": "one-by-one", "extra": "literal", "shadow": "kept"},
-            meaning="the monthly rows of Table 1 of mualem01",
-        ),
+        "sc17": _form("the program of carastan17, whose policies order the first 32 waiting jobs by arrival", window=32),
+        "mualem01-measured": _form("the monthly rows of Table 1 of mualem01", coincident="one-by-one", extra="literal", shadow="kept"),
     },
 )
-"""The dialects by name, each with what it was read from."""
-CHECKED: Mapping[str, str] = {
-    "pyss": "EASY on KTH-SP2 and SDSC-SP2 equals the published schedules of a program derived from it, job for job",
+"""The dialects by name, each with its source."""
+VALIDATION: Mapping[str, str] = {
+    "pyss": "EASY on KTH-SP2 and SDSC-SP2 equals the published schedules of a derived program, job for job",
     "predictsim": "EASY, EASY with exact runtimes, with and without shortest job backfilled first, EASY++, and shortest job backfilled "
     "first with learned predictions on KTH-SP2 and SDSC-SP2 equal the published schedules, job for job",
-    "rlscheduler": "if jobs run as long as in the log, the twenty means of Table V of zhang20 for its formulas, to the last digit",
-    "sc17": "medians on a reconstruction of SDSC-BLUE-2000 are near the printed ones, and without the window far from them",
-    "mualem01-measured": "with jobs that run as long as in the log, five months of EASY on KTH-SP2 agree to the last printed digit",
+    "rlscheduler": "with the log's runtimes, the twenty means of Table V of zhang20 for its formulas agree to the last digit",
+    "sc17": "medians on a reconstruction of SDSC-BLUE-2000 are near the published ones, and far from them without the window",
+    "mualem01-measured": "with the log's runtimes, five months of EASY on KTH-SP2 agree to the last published digit",
 }
-"""How a dialect was checked, by its name."""
+"""How each dialect was validated, by name."""
 PAPERS = Dialect()

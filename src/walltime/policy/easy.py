@@ -1,62 +1,108 @@
-"""EASY backfilling."""
+"""Policies with at most one reservation, for the head of the queue: FCFS, EASY, and variants of EASY."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from walltime.declared import DeclaredKey
-from walltime.policy.base import FIRST_OF_HEAD, HEAD, HEAD_STARTS, KINDS, Backfilling, HeadPolicy, PassSpec
+from walltime.declared import DeclaredKey, Key
+from walltime.policy.base import (
+    FIRST_OF_HEAD,
+    HEAD,
+    HEAD_STARTS,
+    KINDS,
+    NO_RESERVATIONS,
+    PLAIN_ON_POOLS,
+    Backfilling,
+    HeadPolicy,
+    PassSpec,
+)
+from walltime.policy.orders import FCFS
+
+
+@dataclass(frozen=True)
+class NoBackfilling(HeadPolicy):
+    """Start jobs from the head of the queue while they fit: first come, first served, or another `order` without backfilling.
+
+    Source: feitelson98, section 1.
+    """
+
+    reservations = NO_RESERVATIONS
+
+    @property
+    def title(self) -> str:
+        """Name in text and figures."""
+        return "FCFS" if self.order == FCFS else "No backfilling" + self.options_text()
+
+    @property
+    def promises(self) -> Mapping[str, str]:
+        """No job is overtaken, and the head of the queue starts as soon as it fits."""
+        head = HEAD_STARTS
+        if self.window:
+            head += f"; the head is the first, in queue order, of the {self.window} waiting jobs that arrived first"
+        if self.decisions == "committed":
+            head += "; a job that has reached the head stays there until it starts"
+        others = {"out_of_turn": "no other job starts", "reserved_start_differs": "no job has a reservation"}
+        return {"head_waits": head, **others, **KINDS}
+
+    @property
+    def passes(self) -> PassSpec:
+        """Jobs start from the head only."""
+        committed = self.decisions == "committed"
+        return PassSpec("head", 0, compiled=not committed, backfills=False, window=self.window, committed=committed)
 
 
 @dataclass(frozen=True)
 class Easy(HeadPolicy, Backfilling):
     """EASY backfilling: a job may be backfilled if it does not delay the job at the head of the queue.
 
-    Other values of `extra`, `shadow`, `ends` and `decisions` than the default run on the reference engine.
+    Values of `extra`, `shadow`, `ends` and `decisions` other than the default run on the reference engine.
 
     Source: mualem01, section 2.2; feitelson98, Fig. 2; `fitting`: the program predictsim of gaussier15.
     """
 
-    called: ClassVar[str] = "EASY"
+    display_name: ClassVar[str] = "EASY"
     reservations = HEAD
     variants: ClassVar[tuple[str, ...]] = (
         *("", "order=*", "order=saf:starvation=86400"),
         *("backfill-order=sjf", "backfill-order=saf", "backfill-order=lxf"),
     )
     extra: Literal["all", "literal", "none"] = "all"
-    """the extra processors are all that are free at the shadow time and not needed by the head; or those counted when the walk over the
-    running jobs stops at the first that suffices, among jobs with the same expected end the one started last first; or none"""
+    """the extra processors: all that are free at the shadow time and not needed by the head; or, `literal`, those counted when the walk
+    over the running jobs stops at the first that suffices, the latest start first among equal expected ends; or none"""
     shadow: Literal["afresh", "kept", "once"] = "afresh"
-    """shadow time and extra processors are found before each backfilled job; or kept until a job ends or another is the head, even if jobs
-    have used extra processors in the meantime, so that the head may be delayed; or once for each head"""
+    """when shadow time and extra processors are computed: before each backfilled job; only when a job has ended or the head has changed,
+    so that backfilled jobs may use extra processors twice and delay the head; or once for each head"""
     ends: Literal["by", "before"] = "by"
-    """a job that uses no extra processors is expected to end by the shadow time, or before it"""
+    """a job that uses no extra processors must be expected to end by the shadow time, or before it"""
     arrivals: Literal["all", "fitting"] = "all"
-    """which arrivals bring a pass; with predictions and if jobs are backfilled in the order of the queue it can be only those that fit into
-    the free processors, which matters only where a silent expiry has moved the shadow time"""
+    """which arrivals trigger a pass; `fitting`: with predictions and in queue order, only jobs that fit into the free processors, which
+    matters only after a silent expiry has moved the shadow time"""
+
+    @property
+    def _in_queue_order(self) -> bool:
+        return self.backfill_order in (None, self.order)
 
     def says(self, option: DeclaredKey) -> bool:
-        """Which arrivals bring a pass matters only if jobs are backfilled in the order of the queue."""
-        in_order = self.backfill_order in (None, self.order)
-        return super().says(option) and not (option.field == "arrivals" and not in_order)
+        """Leave out `arrivals` unless jobs are backfilled in queue order, as it has no effect."""
+        return super().says(option) and (option.field != "arrivals" or self._in_queue_order)
 
     @property
     def promises(self) -> Mapping[str, str]:
-        """The head of the queue starts as soon as it fits, and whoever does not delay it, if it fits; nobody else."""
+        """The head starts as soon as it fits; other jobs start if they fit and do not delay it."""
         by = "<" if self.ends == "before" else "<="
         room = "" if self.extra == "none" else " or procs <= extra processors"
         when = {
-            "afresh": "for each job that is backfilled",
-            "kept": "until a job ends or another is the head",
+            "afresh": "for each backfilled job",
+            "kept": "when a job has ended or the head has changed",
             "once": "once for each head",
         }
-        counted = ", those counted at the first running job that suffices" if self.extra == "literal" else ""
+        counted = ", counted at the first running job that suffices" if self.extra == "literal" else ""
         fits = f"procs <= free, and now + believed {by} shadow time{room}{counted}"
         return {
             "head_waits": HEAD_STARTS,
-            "left_waiting": f"in backfill order, every job behind the head starts that has {fits}; these are found {when[self.shadow]}",
+            "left_waiting": f"in backfill order, every job behind the head starts that has {fits}; computed {when[self.shadow]}",
             "reservation_delayed": "no other job starts ahead of the head",
             "reserved_start_differs": FIRST_OF_HEAD,
             **KINDS,
@@ -65,7 +111,7 @@ class Easy(HeadPolicy, Backfilling):
     @property
     def passes(self) -> PassSpec:
         """One reservation, for the head."""
-        every_arrival = self.arrivals == "all" or self.backfill_order not in (None, self.order)
+        every_arrival = self.arrivals == "all" or not self._in_queue_order
         default = self.decisions == "revised" and not self.window and (self.extra, self.shadow, self.ends) == ("all", "afresh", "by")
         head = PassSpec(
             "head", 1, compiled=default, window=self.window, committed=self.decisions == "committed", every_arrival=every_arrival
@@ -73,13 +119,79 @@ class Easy(HeadPolicy, Backfilling):
         return head._replace(extra=self.extra, shadow=self.shadow, ends=self.ends)
 
 
+@dataclass(frozen=True)
+class Double(Backfilling):
+    """EASY backfilling that doubles the planned runtime of each job that starts at the head of the queue.
+
+    The next head's shadow time is then later, so more jobs are backfilled before it. Backfilled jobs keep their planned runtime; to double
+    that of all jobs, use EASY with the estimates `double`.
+
+    Source: `HeadDoubleEasyScheduler` of the program pyss.
+    """
+
+    display_name: ClassVar[str] = "EASY, heads doubled"
+    reservations = HEAD
+    on_pools = PLAIN_ON_POOLS
+    passes = PassSpec("head", 1, head_runtime_factor=2)
+    variants: ClassVar[tuple[str, ...]] = ("", "backfill-order=sjf")
+
+    @property
+    def promises(self) -> Mapping[str, str]:
+        """The head starts as soon as it fits; other jobs start if they do not delay it, given doubled heads."""
+        return {
+            "head_waits": f"{HEAD_STARTS}; a job that starts as the head is expected to run for 2 x believed, other jobs for believed",
+            "left_waiting": "in backfill order, every job behind the head starts that has procs <= free, and now + believed <= shadow time "
+            "or procs <= extra processors; both are recomputed for each backfilled job",
+            "reservation_delayed": "no other job starts ahead of the head",
+            "reserved_start_differs": FIRST_OF_HEAD,
+            **KINDS,
+        }
+
+
+@dataclass(frozen=True)
+class Relaxed(Backfilling):
+    """EASY backfilling that may delay the head of the queue by up to `omega` times its expected wait.
+
+    The expected wait lasts until the head's first reservation. The delay counts from the earliest reservation that the job has had as
+    the head. An omega of 0 is EASY.
+
+    Source: Ward, Mahood and West, JSSPP 2002, who try several values; omega 0.5 is an assumption.
+    """
+
+    reservations = HEAD
+    on_pools = PLAIN_ON_POOLS
+    omega: Annotated[float, Key(least=0)] = 0.5
+    """largest delay of the head, in units of its expected wait"""
+
+    @property
+    def title(self) -> str:
+        """Name in text and figures."""
+        return f"Relaxed ({self.omega:g})" + self.options_text("omega")
+
+    @property
+    def promises(self) -> Mapping[str, str]:
+        """The head starts as soon as it fits; other jobs start unless they delay it too much."""
+        latest = "latest = earliest shadow time as the head + omega x (first shadow time - submit), or the shadow time if later"
+        return {
+            "head_waits": HEAD_STARTS,
+            "left_waiting": "in backfill order, every job behind the head starts that has procs <= free, and now + believed <= latest or "
+            f"procs <= processors that the head leaves free at that time; {latest}",
+            "reservation_delayed": "no other job starts ahead of the head",
+            "reserved_start_differs": FIRST_OF_HEAD,
+            **KINDS,
+        }
+
+    @property
+    def passes(self) -> PassSpec:
+        """One reservation, for the head, with a latest start."""
+        return PassSpec("relaxed", 1, omega=self.omega)
+
+
 def find_shadow(running: Iterable[tuple[int, int]], free: int, wanted: int, now: int, literal: bool = False) -> tuple[int, int]:
-    """Find EASY's reservation: the shadow time, at which so many processors are free if no other job starts, and the extra nodes.
+    """Return EASY's shadow time (s), when `wanted` processors are free if no other job starts, and the extra processors then.
 
-    `running`: the ends (s) and the processors of those that run. Of the jobs that end at the shadow time all count; read literally, the
-    walk stops at the first sufficient one.
-
-    Source: mualem01, section 2.2.
+    `running`: (expected end, s, and processors) of each running job. With `literal`, the walk over them stops at the first job that
+    suffices; by default all that end at the shadow time count. Source: mualem01, section 2.2.
 
     >>> find_shadow([(10, 2), (20, 3)], free=1, wanted=4, now=5)
     (20, 2)

@@ -1,7 +1,8 @@
-"""Queue orders whose scores are short formulas of the literature, or weighted sums and products of features."""
+"""Queue orders by short formulas from the literature, or by weighted sums and products of features."""
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -16,43 +17,11 @@ from walltime.specification import options_of
 ScoreFunction = Callable[..., float]
 
 
-def _lcfs(submit):
-    return submit
-
-
-def _ljf(believed):
-    return believed
-
-
-def _sqf(procs):
-    return -procs
-
-
-def _lqf(procs):
-    return procs
-
-
-def _saf(believed, procs):
-    return -believed * procs
-
-
-def _laf(believed, procs):
-    return believed * procs
-
-
-def _lxf(wait, believed):
-    return (wait + believed) / believed
-
-
-def _unicef(wait, believed, procs):
-    return (wait + 1e-20) / (math.log2(procs + 1e-20) * believed)
-
-
 @dataclass(frozen=True)
 class Formula(ScoredOrder):
-    """An order of `FORMULAS`, by name; with `starvation` (s), see `walltime.Order`.
+    """An order of `FORMULAS`, by name.
 
-    `believed` is the runtime that the scheduler plans with. UNICEF puts serial jobs first, since their score is infinite.
+    `believed` is the planned runtime. UNICEF puts serial jobs first, since their score is infinite.
     Sources: Lelong, Reis and Trystram 2017 for `lcfs`, `ljf`, `sqf`, `lqf`, `saf`, `laf` and `lxf`; tang09 for UNICEF, with the
     guards of carastan17's code.
 
@@ -61,19 +30,13 @@ class Formula(ScoredOrder):
     """
 
     starvation: Starvation = None
-    """after so many seconds of waiting a job comes first"""
     limit: Limit = None
-    """the same as a share of the longest wait so far; with both, it must have waited for longer than either"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.name not in self.known():
-            raise PolicyError(f"unknown formula {self.name!r}; known are {', '.join(self.known())}", "unknown_formula")
-
-    @classmethod
-    def known(cls) -> tuple[str, ...]:
-        """The names that it may have."""
-        return tuple(_BY_FORMULA)
+        valid = [name for name, (kind, _) in FORMULAS.items() if kind is type(self)]
+        if self.name not in valid:
+            raise PolicyError(f"unknown formula {self.name!r}; valid formulas: {', '.join(valid)}", "unknown_formula")
 
     @property
     def scoring(self) -> ScoreFunction:
@@ -82,7 +45,7 @@ class Formula(ScoredOrder):
 
     @property
     def is_monotone(self) -> bool:
-        """None of these scores falls while a job waits."""
+        """True: none of these scores falls while a job waits."""
         return True
 
 
@@ -90,7 +53,7 @@ class Formula(ScoredOrder):
 class FittedFormula(Formula):
     """F1 to F4, fitted to simulations of small sets of jobs: the lowest value comes first.
 
-    With r the believed runtime, n the processors and s the seconds from the first submission of the workload to the job's:
+    With r the believed runtime, n the processors and s the seconds since the workload's first submission:
     log10(r) n + w log10(s), sqrt(r) n + w log10(s), r n + w log10(s), and r sqrt(n) + w log10(s); 0.1 for an s of 0.
 
     Source: carastan17 (Carastan-Santos and de Camargo, SC'17).
@@ -107,11 +70,6 @@ class FittedFormula(Formula):
         weight = self._published if self.submit_weight is None else self.submit_weight
         object.__setattr__(self, "submit_weight", float(weight))
 
-    @classmethod
-    def known(cls) -> tuple[str, ...]:
-        """The names that it may have."""
-        return tuple(_CARASTAN17)
-
     @property
     def scoring(self) -> ScoreFunction:
         """The formula."""
@@ -119,17 +77,17 @@ class FittedFormula(Formula):
 
     @property
     def parameters(self) -> Sequence[float]:
-        """The weight, which is data of the compiled formula."""
+        """The weight, an argument of the compiled formula."""
         assert self.submit_weight is not None
         return (self.submit_weight,)
 
     @property
     def _published(self) -> float:
-        """The weight in print."""
+        """The published weight."""
         return float(inspect.signature(self.scoring).parameters["weight"].default)
 
     def says(self, option: DeclaredKey) -> bool:
-        """The published weight goes without saying."""
+        """Leave out the published weight."""
         if option.field == "submit_weight":
             return self.submit_weight != self._published
         return super().says(option)
@@ -152,26 +110,29 @@ def _f4(believed, procs, elapsed, weight=5.30e5):
 
 
 _BY_FORMULA: dict[str, tuple[ScoreFunction, str]] = {
-    "lcfs": (_lcfs, "the latest arrival"),
-    "ljf": (_ljf, "the longest believed runtime"),
-    "sqf": (_sqf, "the fewest processors"),
-    "lqf": (_lqf, "the most processors"),
-    "saf": (_saf, "the smallest area: believed runtime x processors"),
-    "laf": (_laf, "the largest area"),
-    "lxf": (_lxf, "the largest expansion factor: (wait + believed) / believed"),
-    "unicef": (_unicef, "the highest wait / (log2(procs) x believed); serial jobs before all others"),
+    "lcfs": (lambda submit: submit, "the latest arrival"),
+    "ljf": (lambda believed: believed, "the longest believed runtime"),
+    "sqf": (lambda procs: -procs, "the fewest processors"),
+    "lqf": (lambda procs: procs, "the most processors"),
+    "saf": (lambda believed, procs: -believed * procs, "the smallest area: believed runtime x processors"),
+    "laf": (lambda believed, procs: believed * procs, "the largest area"),
+    "lxf": (lambda wait, believed: (wait + believed) / believed, "the largest expansion factor: (wait + believed) / believed"),
+    "unicef": (
+        lambda wait, believed, procs: (wait + 1e-20) / (math.log2(procs + 1e-20) * believed),
+        "the highest wait / (log2(procs) x believed), with serial jobs before all others",
+    ),
 }
 _CARASTAN17: dict[str, ScoreFunction] = {"f1": _f1, "f2": _f2, "f3": _f3, "f4": _f4}
 FORMULAS: Mapping[str, tuple[type[Formula], str]] = {name: (Formula, f"First {what}.") for name, (_, what) in _BY_FORMULA.items()} | {
     name: (FittedFormula, f"{name.upper()} of carastan17, fitted to simulations of small sets of jobs.") for name in _CARASTAN17
 }
-"""The orders of this module by name: the class, and what comes first."""
+"""The orders of this module by name: class and description."""
 
 HOUR = 3600.0
 
 
 def _linear(wait, believed, procs, *weights):
-    """The sum of the features, each times its weight; a feature without a weight costs nothing."""
+    """Return the weighted sum of the features; features without a weight are not computed."""
     of_wait, of_believed, of_procs, of_area, of_log_wait, of_log_believed, of_log_procs, of_log_area = weights
     score = of_wait * (wait / HOUR) + of_believed * (believed / HOUR) + of_procs * procs
     if of_area != 0.0:
@@ -188,7 +149,7 @@ def _linear(wait, believed, procs, *weights):
 
 
 def _power(wait, believed, procs, of_wait, of_believed, of_procs, of_area):
-    """The logarithm of the product of the features' powers, which orders jobs as the product does, and cannot overflow."""
+    """Return the logarithm of the product of the features' powers: the same order, without overflow."""
     score = 0.0
     if of_wait != 0.0:
         score += of_wait * math.log(wait + 1.0)
@@ -203,9 +164,9 @@ def _power(wait, believed, procs, of_wait, of_believed, of_procs, of_area):
 
 @dataclass(frozen=True)
 class WeightedOrder(ScoredOrder):
-    """A queue order by a score with a weight for each of its features, its options.
+    """A queue order by a score whose options are the weights of its features.
 
-    The weights are data of the compiled function, so other weights compile nothing. Raises PolicyError if no feature has a weight.
+    The weights are arguments of the compiled function, so new weights compile nothing. Raises PolicyError if no feature has a weight.
     """
 
     function: Annotated[ScoreFunction, Key(inside=True)]
@@ -213,23 +174,23 @@ class WeightedOrder(ScoredOrder):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not any(self.weights):
-            names = ", ".join(self.known_features())
-            raise PolicyError(f"it needs a weight that is not 0, such as {self.name}:wait=1; its features are {names}", "no_features")
+            names = ", ".join(self.feature_names())
+            raise PolicyError(f"it needs a weight other than 0, such as {self.name}:wait=1; valid features: {names}", "no_features")
 
     @classmethod
-    def known_features(cls) -> tuple[str, ...]:
-        """The names of the features, in the order of the function's weights."""
+    def feature_names(cls) -> tuple[str, ...]:
+        """Return the names of the features, in the order of the function's weights."""
         return tuple(name for name in options_of(cls) if name not in ("starvation", "limit"))
 
     @property
     def weights(self) -> tuple[float, ...]:
         """The weights, one per feature."""
-        return tuple(float(getattr(self, name.replace("-", "_"))) + 0.0 for name in self.known_features())
+        return tuple(float(getattr(self, name.replace("-", "_"))) + 0.0 for name in self.feature_names())
 
     @property
     def features(self) -> dict[str, float]:
-        """The features that have a weight."""
-        return {name: weight for name, weight in zip(self.known_features(), self.weights, strict=True) if weight != 0}
+        """The features with a weight, and their weights."""
+        return {name: weight for name, weight in zip(self.feature_names(), self.weights, strict=True) if weight != 0}
 
     @property
     def parameters(self) -> tuple[float, ...]:
@@ -241,13 +202,14 @@ class WeightedOrder(ScoredOrder):
         """The function."""
         return self.function
 
-    def asks(self) -> tuple[str, ...]:
-        """What the features are made of."""
+    @functools.cached_property
+    def arguments(self) -> tuple[str, ...]:
+        """The arguments that the features are computed from."""
         return ("wait", "believed", "procs")
 
     @property
     def is_monotone(self) -> bool:
-        """Whether no weight of the wait is negative; larger ones than these would show the rounding of logarithms."""
+        """Whether no weight of the wait is negative, or so large that rounded logarithms matter."""
         return all(0 <= weight <= 1e6 for name, weight in self.features.items() if name.endswith("wait"))
 
     @property
@@ -263,25 +225,23 @@ class Linear(WeightedOrder):
     name: Name = "linear"
     function: Annotated[ScoreFunction, Key(inside=True)] = _linear
     wait: float = 0.0
-    """of the wait, h"""
+    """weight of the wait, h"""
     believed: float = 0.0
-    """of the runtime that the scheduler plans with, h"""
+    """weight of the planned runtime, h"""
     procs: float = 0.0
-    """of the processors"""
+    """weight of the processors"""
     area: float = 0.0
-    """of processors x believed runtime, processor hours"""
+    """weight of processors x planned runtime, processor hours"""
     log_wait: float = 0.0
-    """of the natural logarithm of the wait + 1 s"""
+    """weight of the natural logarithm of the wait + 1 s"""
     log_believed: float = 0.0
-    """of that of the believed runtime, s"""
+    """weight of the logarithm of the planned runtime, s"""
     log_procs: float = 0.0
-    """of that of the processors"""
+    """weight of the logarithm of the processors"""
     log_area: float = 0.0
-    """of that of the processor seconds"""
+    """weight of the logarithm of the processor seconds"""
     starvation: Starvation = None
-    """after so many seconds of waiting a job comes first"""
     limit: Limit = None
-    """the same as a share of the longest wait so far; with both, it must have waited for longer than either"""
 
 
 @dataclass(frozen=True)
@@ -291,17 +251,15 @@ class Power(WeightedOrder):
     name: Name = "power"
     function: Annotated[ScoreFunction, Key(inside=True)] = _power
     wait: float = 0.0
-    """of the wait + 1 s"""
+    """exponent of the wait + 1 s"""
     believed: float = 0.0
-    """of the runtime that the scheduler plans with"""
+    """exponent of the planned runtime"""
     procs: float = 0.0
-    """of the processors"""
+    """exponent of the processors"""
     area: float = 0.0
-    """of processors x believed runtime"""
+    """exponent of processors x planned runtime"""
     starvation: Starvation = None
-    """after so many seconds of waiting a job comes first"""
     limit: Limit = None
-    """the same as a share of the longest wait so far; with both, it must have waited for longer than either"""
 
 
 SCORES: Mapping[str, type[WeightedOrder]] = {"linear": Linear, "power": Power}
@@ -309,19 +267,18 @@ SCORES: Mapping[str, type[WeightedOrder]] = {"linear": Linear, "power": Power}
 
 
 def score_order(kind: str, weights: Mapping[str, float]) -> WeightedOrder:
-    """The order by a `linear` or `power` score with these weights, by feature; features left out have none.
+    """Return the order by a `linear` or `power` score with these weights by feature (see `Linear` and `Power`); others are 0.
 
-    See `Linear` and `Power` for the features. Raises PolicyError for an unknown kind or feature, a weight that is not a finite number, and
-    if no feature has a weight.
+    Raises PolicyError for an unknown kind or feature, a weight that is not a finite number, and if all weights are 0.
 
     >>> score_order("power", {"wait": 3, "believed": -3, "procs": 1}).label
     'power:wait=3,believed=-3,procs=1'
     """
     if kind not in SCORES:
-        raise PolicyError(f"unknown kind of score {kind!r}; known are {', '.join(SCORES)}")
-    features = SCORES[kind].known_features()
+        raise PolicyError(f"unknown kind of score {kind!r}; valid kinds: {', '.join(SCORES)}")
+    features = SCORES[kind].feature_names()
     unknown = [name for name in weights if name not in features]
     if unknown:
-        raise PolicyError(f"{unknown[0]!r} is no feature of the order {kind}; its features are {', '.join(features)}", "unknown_feature")
+        raise PolicyError(f"{unknown[0]!r} is not a feature of the order {kind}; valid features: {', '.join(features)}", "unknown_feature")
     make: Callable[..., WeightedOrder] = SCORES[kind]
     return make(**{name.replace("-", "_"): float(weight) for name, weight in weights.items()})

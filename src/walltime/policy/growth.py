@@ -1,4 +1,4 @@
-"""Whether the score of an expression can fall while a job waits: if it cannot, the engine need not score every job at every pass."""
+"""Monotonicity of expressions: if a score never falls while a job waits, the engine need not score every job at every pass."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from typing import NamedTuple
 _one_at_a_time = threading.Lock()
 
 LARGE = 1e6
-"""A logarithm is exact to 1 in 10**15 or so, and not sure to grow in the last digit: nothing larger than this may multiply one."""
-MOST_FACTORS = 12
+"""Logarithms are rounded, so the last digit may not grow; no larger factor may multiply one."""
+MAX_FACTORS = 12
 """With more products a score could overflow."""
 
 
-def tree_of(text: str) -> ast.expr:
-    """The syntax tree of an expression; one thread at a time, as CPython up to 3.11.7 may raise SystemError where two parse (gh-106905)."""
+def parse_expression(text: str) -> ast.expr:
+    """Return the syntax tree of an expression; one thread at a time, as CPython up to 3.11.7 may raise SystemError (gh-106905)."""
     with _one_at_a_time:
         return ast.parse(text, mode="eval").body
 
 
-class Course(NamedTuple):
-    """How a value changes with time, 1 for never falling, -1 for never rising, 0 for not at all; its bounds; whether it has a logarithm."""
+class Trend(NamedTuple):
+    """Change of a value over time (1: never falls, -1: never rises, 0: constant), its bounds, and whether it contains a logarithm."""
 
     sign: int
     low: float
@@ -32,111 +32,111 @@ class Course(NamedTuple):
 
 
 _KNOWN = {
-    "wait": Course(1, 0.0, math.inf),
-    "believed": Course(0, 1.0, math.inf),
-    "procs": Course(0, 1.0, 1e8),
-    "machine": Course(0, 1.0, 1e8),
-    "area": Course(0, 1.0, math.inf),
-    "elapsed": Course(0, 0.0, math.inf),
-    "requested": Course(0, -1.0, math.inf),
+    "wait": Trend(1, 0.0, math.inf),
+    "believed": Trend(0, 1.0, math.inf),
+    "procs": Trend(0, 1.0, 1e8),
+    "machine": Trend(0, 1.0, 1e8),
+    "area": Trend(0, 1.0, math.inf),
+    "elapsed": Trend(0, 0.0, math.inf),
+    "requested": Trend(0, -1.0, math.inf),
 }
 
 
 @functools.lru_cache(maxsize=1024)
 def never_falls(text: str, numbers: tuple[float, ...]) -> bool:
-    """Whether an expression with `k0`, `k1`, ... for its numbers surely never falls with time, for a job that waits.
+    """Return whether an expression with `k0`, `k1`, ... for its numbers provably never falls with time for a waiting job.
 
     >>> never_falls("log(wait+k0)-k1*log(believed)", (60.0, 0.5)), never_falls("k0*wait/believed", (-1.0,))
     (True, False)
     """
-    if text.count("*") > MOST_FACTORS or any(abs(number) > LARGE for number in numbers):
+    if text.count("*") > MAX_FACTORS or any(abs(number) > LARGE for number in numbers):
         return False
-    course = _course(tree_of(text), numbers)
-    return course is not None and course.sign >= 0
+    trend = _trend(parse_expression(text), numbers)
+    return trend is not None and trend.sign >= 0
 
 
-def _course(node: ast.expr, numbers: tuple[float, ...]) -> Course | None:
-    """The course of a part, None if it is not known."""
+def _trend(node: ast.expr, numbers: tuple[float, ...]) -> Trend | None:
+    """Return the trend of a part; None if unknown."""
     match node:
         case ast.Name(id=name):
             if name in _KNOWN:
                 return _KNOWN[name]
             if not (name[0] == "k" and name[1:].isdigit()):
-                return None  # the hour, the longest wait, the queue, and what users have had: not known before it comes
+                return None  # calendar, longest wait, queue and past use cannot be predicted
             value = numbers[int(name[1:])]
-            return Course(0, value, value)
+            return Trend(0, value, value)
         case ast.UnaryOp(operand=inner):
-            course = _course(inner, numbers)
-            return None if course is None else _negative(course)
+            trend = _trend(inner, numbers)
+            return None if trend is None else _negate(trend)
         case ast.BinOp(left=left, op=sign, right=right):
-            return _combined(sign, _course(left, numbers), _course(right, numbers))
+            return _combine(sign, _trend(left, numbers), _trend(right, numbers))
         case ast.Compare(left=left, ops=[sign], comparators=[right]):
-            course = _combined(ast.Sub(), _course(left, numbers), _course(right, numbers))
-            if course is None or course.has_log:  # which side of the number a logarithm is on is not sure
+            trend = _combine(ast.Sub(), _trend(left, numbers), _trend(right, numbers))
+            if trend is None or trend.has_log:  # rounding may flip a comparison with a logarithm
                 return None
-            return Course(course.sign if isinstance(sign, ast.Gt) else -course.sign, 0.0, 1.0)
+            return Trend(trend.sign if isinstance(sign, ast.Gt) else -trend.sign, 0.0, 1.0)
         case ast.Call(func=ast.Name(id=name), args=args):
-            return _called(name, [_course(one, numbers) for one in args])
+            return _apply(name, [_trend(one, numbers) for one in args])
     return None
 
 
-def _negative(one: Course) -> Course:
-    return Course(-one.sign, -one.high, -one.low, one.has_log)
+def _negate(one: Trend) -> Trend:
+    return Trend(-one.sign, -one.high, -one.low, one.has_log)
 
 
-def _combined(operator: ast.operator, one: Course | None, other: Course | None) -> Course | None:
-    """A sum, difference, product or quotient."""
+def _combine(operator: ast.operator, one: Trend | None, other: Trend | None) -> Trend | None:
+    """Return the trend of a sum, difference, product or quotient."""
     if one is None or other is None:
         return None
     if isinstance(operator, ast.Sub):
-        operator, other = ast.Add(), _negative(other)
+        operator, other = ast.Add(), _negate(other)
     has_log = one.has_log or other.has_log
     if isinstance(operator, ast.Add):
-        signs = _agreed(one, other)
-        return None if signs is None else Course(signs, one.low + other.low, one.high + other.high, has_log)
+        sign = _common_sign(one, other)
+        return None if sign is None else Trend(sign, one.low + other.low, one.high + other.high, has_log)
     if isinstance(operator, ast.Div):
         if other.sign != 0 or other.low <= 0 or (other.has_log and other.low < 1 / LARGE):
             return None  # the divisor may be 0, or changes
-        other = Course(0, 0.0 if other.high == math.inf else 1 / other.high, 1 / other.low, other.has_log)
+        other = Trend(0, 0.0 if other.high == math.inf else 1 / other.high, 1 / other.low, other.has_log)
     corners = [0.0 if a == 0 or b == 0 else a * b for a in (one.low, one.high) for b in (other.low, other.high)]
     if has_log and max(map(abs, corners)) > LARGE:
         return None
-    first, second = (_times(b, a) for a, b in ((one, other), (other, one)))
+    first, second = (_sign_of_product(b, a) for a, b in ((one, other), (other, one)))
     if first is None or second is None or first * second < 0:
         return None
-    return Course(first or second, min(corners), max(corners), has_log)
+    return Trend(first or second, min(corners), max(corners), has_log)
 
 
-def _times(factor: Course, one: Course) -> int | None:
-    """How `one` times this factor changes with `one`; None if the factor may have either sign."""
+def _sign_of_product(factor: Trend, one: Trend) -> int | None:
+    """Return the sign of change of factor x one with `one`; None if the factor may have either sign."""
     if one.sign == 0:
         return 0
     return one.sign if factor.low >= 0 else -one.sign if factor.high <= 0 else None
 
 
-def _agreed(*courses: Course) -> int | None:
-    """The direction in which all of these change; None if some rise and some fall."""
-    signs = {one.sign for one in courses} - {0}
+def _common_sign(*trends: Trend) -> int | None:
+    """Return the direction in which all of these change; None if some rise and some fall."""
+    signs = {one.sign for one in trends} - {0}
     return None if len(signs) > 1 else signs.pop() if signs else 0
 
 
-def _called(name: str, given: list[Course | None]) -> Course | None:
-    """The value of a function."""
-    courses = [one for one in given if one is not None]
-    if len(courses) < len(given):
+def _apply(name: str, arguments: list[Trend | None]) -> Trend | None:
+    """Return the trend of a function's value."""
+    trends = [one for one in arguments if one is not None]
+    if len(trends) < len(arguments):
         return None
-    first = courses[0]
+    first = trends[0]
     if name == "log":
         low, high = (math.log(max(value, 1e-9)) if value < math.inf else 50.0 for value in (first.low, first.high))
-        return Course(first.sign, low, high, True)
+        return Trend(first.sign, low, high, True)
     if name == "sqrt":
         low, high = (math.sqrt(max(value, 0.0)) for value in (first.low, first.high))
-        return None if first.has_log else Course(first.sign, low, high)
+        return None if first.has_log else Trend(first.sign, low, high)
     if name == "tanh":
-        return Course(first.sign, math.tanh(first.low), math.tanh(first.high), True)
-    signs = _agreed(*courses)
-    if name in ("min", "max") and signs is not None:
+        return Trend(first.sign, math.tanh(first.low), math.tanh(first.high), True)
+    sign = _common_sign(*trends)
+    if name in ("min", "max") and sign is not None:
         choose = min if name == "min" else max
-        low, high = choose(one.low for one in courses), choose(one.high for one in courses)
-        return Course(signs, low, high, any(one.has_log for one in courses))
+        low, high = choose(one.low for one in trends), choose(one.high for one in trends)
+        return Trend(sign, low, high, any(one.has_log for one in trends))
     return None

@@ -8,21 +8,32 @@ from typing import Annotated, ClassVar, Literal
 
 from walltime.declared import DeclaredKey, Key
 from walltime.errors import PolicyError
-from walltime.policy.base import FIRST_OF_ALL, FIRST_OF_HEAD, HEAD, HEAD_STARTS, KINDS, NOBODY, Backfilling, PassSpec, Reservations, Support
+from walltime.policy.base import (
+    FIRST_OF_ALL,
+    FIRST_OF_HEAD,
+    HEAD,
+    HEAD_STARTS,
+    KINDS,
+    NO_RESERVATIONS,
+    Backfilling,
+    PassSpec,
+    Reservations,
+    Support,
+)
 from walltime.policy.formulas import Formula
-from walltime.policy.lookahead import ONE_NUMBER, combination
+from walltime.policy.later import ONE_NUMBER, combination
 
-BEST = {"procs": Formula("lqf"), "seconds": Formula("ljf"), "procseconds": Formula("laf")}
-"""The backfill order that is the best fit, by metric."""
+BEST_FIT = {"procs": Formula("lqf"), "seconds": Formula("ljf"), "procseconds": Formula("laf")}
+"""The backfill order of the best fit, by metric."""
 GREEDY_AHEAD = 50
-"""Of how many jobs combinations are looked for."""
+"""Number of jobs whose combinations are considered."""
 
 
 @dataclass(frozen=True)
 class Hybrid(Backfilling):
     """Backfilling with reservations for the first `depth` blocked jobs, recomputed at every event.
 
-    0 makes no reservations, 1 is EASY, a depth beyond the length of the queue is conservative backfilling from scratch.
+    Depth 0 makes no reservations, 1 is EASY, and more than the queue length is conservative backfilling from scratch.
 
     Source: the reservation depth and the backfill policies (FIRSTFIT, BESTFIT, GREEDY) of the Maui scheduler.
     """
@@ -34,10 +45,10 @@ class Hybrid(Backfilling):
         *("depth=1,fit=best", "depth=1,fit=best,metric=seconds", "depth=1,fit=greedy,metric=procseconds"),
     )
     depth: Annotated[int, Key(least=0)] = 1
-    """how many blocked jobs have a reservation"""
+    """number of blocked jobs with a reservation"""
     fit: Literal["first", "best", "greedy"] = "first"
-    """which job is backfilled of those that may be: the first in the backfill order; the one with the most of `metric`, which is the
-    backfill order lqf, ljf or laf; or, up to depth 1, the combination that has the most of it together, found among the first 50 of them"""
+    """which job is backfilled: the first in backfill order; the one with the most of `metric`, as with the backfill orders lqf, ljf and
+    laf; or, up to depth 1, the set with the highest total, found among the first 50 candidates"""
     metric: Literal["procs", "seconds", "procseconds"] = "procs"
     """processors, believed runtime, or their product"""
 
@@ -46,46 +57,46 @@ class Hybrid(Backfilling):
         if self.fit == "first":
             object.__setattr__(self, "metric", "procs")
         if self.fit == "best":
-            if self.backfill_order is not None and self.backfill_order != BEST[self.metric]:
-                raise PolicyError("a hybrid that backfills the best fit takes no backfill order")
-            object.__setattr__(self, "backfill_order", BEST[self.metric])
+            if self.backfill_order is not None and self.backfill_order != BEST_FIT[self.metric]:
+                raise PolicyError("fit=best of a hybrid implies its backfill order; leave backfill-order out")
+            object.__setattr__(self, "backfill_order", BEST_FIT[self.metric])
         if self.fit == "greedy" and self.depth > 1:
-            raise PolicyError(f"combinations are found with at most one reservation, so fit=greedy is not for depth={self.depth}")
+            raise PolicyError(f"fit=greedy needs a depth of at most 1, not {self.depth}")
 
     def says(self, option: DeclaredKey) -> bool:
-        """The best fit says the order of backfilling."""
+        """Leave out the backfill order that the best fit implies."""
         return super().says(option) and not (option.field == "backfill_order" and self.fit == "best")
 
     @property
     def reservations(self) -> Reservations:
-        """As many as the depth says."""
+        """The first `depth` blocked jobs have one."""
         if self.depth < 2:
-            return HEAD if self.depth else NOBODY
+            return HEAD if self.depth else NO_RESERVATIONS
         return Reservations("some", f"only the first {self.depth} jobs that cannot start have one")
 
     @property
     def on_pools(self) -> Support:
-        """With combinations, not at all."""
+        """The engine for several pools; none with `fit=greedy`."""
         return Support("", ONE_NUMBER) if self.fit == "greedy" else super().on_pools
 
     @property
     def title(self) -> str:
-        """The policy's name in text and figures."""
-        return f"Hybrid ({self.depth:,} reservation{'' if self.depth == 1 else 's'})" + self.remarks("depth")
+        """Name in text and figures."""
+        return f"Hybrid ({self.depth:,} reservation{'' if self.depth == 1 else 's'})" + self.options_text("depth")
 
     @property
     def promises(self) -> Mapping[str, str]:
-        """The head starts as soon as it fits, and whoever fits and delays no reservation."""
+        """The head starts as soon as it fits, and so do jobs that fit and delay no reservation."""
         if self.fit == "greedy":
             return {**combination(GREEDY_AHEAD, self.metric, self.depth > 0), **KINDS}
         first = "the head" if self.depth == 1 else f"the first {self.depth:,} blocked jobs"
         if self.depth == 0:
             others = {"left_waiting": "in backfill order, every job behind the head starts that has procs <= free"}
-            others |= {"out_of_turn": "no other job starts", "reserved_start_differs": "nobody has a reservation"}
+            others |= {"out_of_turn": "no other job starts", "reserved_start_differs": "no job has a reservation"}
         else:
             others = {
-                "left_waiting": f"in backfill order, every job starts that fits now beside the reservations of {first}",
-                "reservation_delayed": f"no other job starts: reservations of {first} are made in every pass, in queue order",
+                "left_waiting": f"in backfill order, every job starts that fits now next to the reservations of {first}",
+                "reservation_delayed": f"no other job starts: every pass makes reservations for {first}, in queue order",
                 "reserved_start_differs": FIRST_OF_HEAD if self.depth == 1 else FIRST_OF_ALL,
             }
         return {"head_waits": HEAD_STARTS, **others, **KINDS}

@@ -1,4 +1,4 @@
-"""What custom orders and policies may know besides the queue: columns of the log, and the local date at the site."""
+"""Log columns and the local date at the site, for custom orders and policies."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 from walltime.errors import WorkloadError
 
 COLUMNS = ("requested", "user", "group", "executable", "queue", "partition", "job_id")
-"""The columns of the log that may be read, whole numbers: the user's request (s), and numbers that are -1 if unknown."""
+"""The readable log columns, whole numbers: the user's request (s), and codes that are -1 if unknown."""
 NO_START = (
     "the log does not record its start time; add '; UnixStartTime: SECONDS' and '; TimeZoneString: NAME' to its header, "
     "or give the workload walltime.workload.Origin(unix_start_time=SECONDS, time_zone=NAME)"
 )
-"""What is missing without a calendar, and how to supply it."""
+"""The message for a log without a start time, with the remedy."""
 
 
 class Calendar(NamedTuple):
@@ -31,7 +31,7 @@ class Calendar(NamedTuple):
     zone: tzinfo
 
     def local(self, time: int) -> datetime:
-        """Local date and time at the site for a simulation time (s); raises WorkloadError if beyond the calendar's range."""
+        """Return the local date and time for a simulation time (s); raises WorkloadError beyond the calendar's range."""
         try:
             return datetime.fromtimestamp(self.begin + int(time), self.zone)
         except (OverflowError, ValueError, OSError) as error:
@@ -41,7 +41,7 @@ class Calendar(NamedTuple):
 
 
 class Moment(int):
-    """A simulation time: whole seconds from the start of the log, which also knows the local date at the site.
+    """A simulation time: whole seconds since the start of the log, with the local date at the site.
 
     >>> from datetime import UTC
     >>> now = Moment(3600, Calendar(0, UTC))
@@ -52,7 +52,7 @@ class Moment(int):
     _calendar: Calendar | None
 
     def __new__(cls, seconds: int, calendar: Calendar | None = None) -> Moment:
-        """The time, and the calendar for its local date."""
+        """Return the time with this calendar for its local date."""
         moment = super().__new__(cls, seconds)
         moment._calendar = calendar
         return moment
@@ -63,26 +63,26 @@ class Moment(int):
         return None if self._calendar is None else self._calendar.local(self)
 
     def at(self, local: datetime) -> int:
-        """The simulation time (s) of a local date and time at the site, such as `now.local.replace(hour=22)`.
+        """Return the simulation time (s) of a local date and time, such as `now.local.replace(hour=22)`.
 
-        Prefer this to the difference of two dates, which is an hour off if the clocks change in between. Raises
-        WorkloadError if the log does not record its start time.
+        The difference of two dates would be an hour off across a clock change. Raises WorkloadError if the log does not record its
+        start time.
         """
         if self._calendar is None:
-            raise WorkloadError(f"the time of {local} is not known: {NO_START}", "unknown_start_time")
+            raise WorkloadError(f"the time of {local} is unknown: {NO_START}", "unknown_start_time")
         begin, zone = self._calendar
         return round((local if local.tzinfo else local.replace(tzinfo=zone)).timestamp()) - begin
 
 
 class LogView(NamedTuple):
-    """What orders and policies may read of the log: columns of `COLUMNS` by name (integers, one per job), and the calendar, or None."""
+    """The readable part of a log: `COLUMNS` by name (int64, one value per job), and the calendar, or None."""
 
     columns: Mapping[str, Any]
     calendar: Calendar | None = None
 
     @classmethod
     def of(cls, names: Iterable[str], workload: Any, requested: Any) -> LogView:
-        """These columns of a `walltime.Workload`, as far as it has them; `requested`: the users' requests, int64 s, one entry per job."""
+        """Return the existing ones of these columns of a `walltime.Workload`; `requested`: the users' requests, int64 s, per job."""
         own = {"requested": requested, "job_id": workload.job_id}
         columns = {name: own[name] if name in own else workload.columns.get(name) for name in sorted(names)}
         begin = workload.origin.unix_start_time

@@ -1,4 +1,4 @@
-"""The scheduler of the resource manager OAR: conservative backfilling on single nodes, planned anew in passes that take time."""
+"""The scheduler of the resource manager OAR: conservative backfilling on single nodes, in passes that take time."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ from walltime.policy.base import ON_NODES, OWN_ORDER, PassSpec, Policy, Reservat
 from walltime.policy.orders import FCFS
 
 STREAM = 6
-"""Of the random numbers that jobs have."""
+"""The stream of random numbers for the moments of events."""
 
 
 class Latencies(NamedTuple):
-    """What takes how long in OAR, ms; one server does all but the launches, one after the other.
+    """Durations in OAR, ms; one server does everything except the launches, one after the other.
 
-    `step`: to bring the states of nodes up to date before a pass; `clock`: from the begin of a pass to its reading the clock; `idle`,
-    `busy`: a pass with nobody waiting, and with somebody; `start`: more for each job that it starts; `launch`: from the end of a pass until
-    its jobs are launched, which brings another pass. `period`: without any event there is a pass after so long, while jobs wait; 0 for
-    never. `noticed`, `phase`: a submission is noticed after its second so late, from the first to the second number, at random; an end
-    happens at a random moment of its second, and is noticed `end` later. `tick`: jobs start so many seconds after the clock that a pass has
-    read.
+    `step`: updating the nodes' states before a pass; `clock`: from the begin of a pass until it reads the clock; `idle`, `busy`: a pass
+    without and with waiting jobs; `start`: extra per started job; `launch`: from the end of a pass until its jobs are launched, which
+    triggers another pass. `period`: longest time without a pass while jobs wait; 0 for no limit. `noticed`: range of the random delay
+    after which a submission is noticed; `phase`: range of the random moment of an end within its second, noticed `end` later.
+    `tick`: seconds from the time that a pass has read to its starts.
     """
 
     step: int = 0
@@ -41,44 +40,44 @@ class Latencies(NamedTuple):
 
 NO_LATENCIES = Latencies()
 MEASURED = Latencies(150, 170, 370, 1020, 50, 650, 350, 60_000, (60, 1050), (0, 1000), 1)
-"""As in the logs of real runs of OAR 2.5.4 with the scheduler kamelot."""
+"""Measured in the logs of real runs of OAR 2.5.4 with the scheduler kamelot."""
 
 
 @dataclass(frozen=True)
 class Oar(Policy):
-    """OAR's conservative scheduler (kamelot): each pass plans all waiting jobs anew, by number, as early as the same nodes are free.
+    """OAR's conservative scheduler (kamelot): each pass replans all waiting jobs, by number, as early as the same nodes are free.
 
-    It gives whole nodes, the first in order that are free, and needs a machine of nodes (`--machine`).
+    It allocates whole nodes, the first free ones in order, and needs a machine of nodes (`--machine`).
     """
 
-    called: ClassVar[str] = "OAR"
+    display_name: ClassVar[str] = "OAR"
     reservations = Reservations("all")
     machines = ON_NODES
     passes = PassSpec("oar")
     security_time: Annotated[int, Key(least=0)] = 60
-    """so long, s, a job is planned beyond its request"""
-    slots: Literal["2016", "mended"] = "2016"
-    """how running jobs are put into the plan: as in 2016, where one that ends before the slot that the one before it has reached is taken
-    out of the first slot only, so that later ones wrongly show its nodes free; or mended, as since 2023"""
+    """seconds added to a job's request in the plan"""
+    slots: Literal["2016", "2023"] = "2016"
+    """the version of the plan's code: in 2016 a running job that ends before the slot of the previous one blocked the first slot only, so
+    that later slots wrongly showed its nodes as free; fixed in 2023"""
     latencies: Literal["measured", "none"] = "measured"
-    """how long passes take; with none there is a pass at each arrival and end, which takes no time"""
+    """duration of passes; with `none`, a pass at each arrival and end takes no time"""
     seed: Annotated[int, Key(least=0)] = 0
-    """of the random moments within seconds"""
+    """seed of the random moments within seconds"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.order != FCFS:
-            raise PolicyError("oar takes jobs by number; leave the order out")
+            raise PolicyError("oar considers jobs by number; leave the order out")
 
     @property
-    def takes(self) -> Latencies:
-        """How long everything takes."""
+    def durations(self) -> Latencies:
+        """Duration of each step."""
         return MEASURED if self.latencies == "measured" else NO_LATENCIES
 
     @property
     def without(self) -> Mapping[str, str]:
-        """Most of what a machine's file may say, and predictions."""
-        out = "it is modelled without; leave them out of the machine's file, or take another policy"
-        these = dict.fromkeys(("windows", "overheads", "limits", "outages", "tiers", "second"), out)
-        these |= dict.fromkeys(("history", "threshold"), OWN_ORDER)
-        return {**super().without, **these, **dict.fromkeys(("predictor", "plain"), "OAR plans by limits; leave the predictor out")}
+        """Most features of a machine file, and predictions."""
+        machine = "they are not modelled; leave them out of the machine file, or use another policy"
+        reasons = dict.fromkeys(("windows", "overheads", "limits", "outages", "tiers", "second"), machine)
+        reasons |= dict.fromkeys(("history", "threshold"), OWN_ORDER)
+        return {**super().without, **reasons, **dict.fromkeys(("predictor", "plain"), "OAR plans by limits; leave the predictor out")}

@@ -9,7 +9,7 @@ from typing import Any
 from walltime.errors import PolicyError
 from walltime.policy.base import Policy
 from walltime.policy.expressions import Expression
-from walltime.policy.files import own, place_of
+from walltime.policy.files import load_named, location_of
 from walltime.policy.formulas import FORMULAS, SCORES
 from walltime.policy.orders import FCFS, FirstCome, Order, ShortestFirst, UserOrder, Wfp
 from walltime.policy.plain import OwnPolicy, PlainPolicy
@@ -19,8 +19,8 @@ from walltime.wording import printable
 
 
 def _own_order(text: str) -> tuple[Variant, str] | None:
-    """An order of one's own: what `walltime.order` has made, or a function that it makes one of."""
-    loaded = own(text, "order")
+    """Return the form of a user-defined order, made by `walltime.order` or from a function, and its options."""
+    loaded = load_named(text, "order")
     if loaded is None:
         return None
     order, options = loaded
@@ -30,34 +30,39 @@ def _own_order(text: str) -> tuple[Variant, str] | None:
         return Variant(order, make=order.but, declared=order.options()), options
     if isinstance(order, Order) or (isinstance(order, type) and issubclass(order, Order)):
         return Variant(order), options
-    raise PolicyError(f"{place_of(order)}{text.strip()} is no order; make it a function, or a subclass of walltime.Order", "not_an_order")
+    raise PolicyError(
+        f"{location_of(order)}{text.strip()} is not an order; make it a function, or a subclass of walltime.Order", "not_an_order"
+    )
 
 
 def _own_policy(text: str) -> tuple[Variant, str] | None:
-    """A policy of one's own, or its class; one without a base class, or with an `__init__` of its own, is made anew for each run."""
-    loaded = own(text, "policy")
+    """Return the form of a user-defined policy, and its options.
+
+    A class without a base class, or with an `__init__` of its own, is instantiated for each run.
+    """
+    loaded = load_named(text, "policy")
     if loaded is None:
         return None
     policy, options = loaded
-    if isinstance(policy, type) and hasattr(policy, "choose") and (not issubclass(policy, Policy) or _has_own_parameters(policy)):
-        spelled = text.strip().removesuffix(options).rstrip(":,")
-        return Variant(OwnPolicy, make=partial(_anew, policy, spelled), free=True, declared={}), options
+    if isinstance(policy, type) and hasattr(policy, "choose"):
+        has_own_init = issubclass(policy, Policy) and (
+            "__dataclass_fields__" not in vars(policy) and policy.__init__ is not PlainPolicy.__init__
+        )
+        if has_own_init or not issubclass(policy, Policy):
+            spelling = text.strip().removesuffix(options).rstrip(":,")
+            return Variant(OwnPolicy, make=partial(_make_policy, policy, spelling), free=True, declared={}), options
     if isinstance(policy, Policy) or (isinstance(policy, type) and issubclass(policy, Policy)):
         return Variant(policy), options
     file, _, name = text.partition(",")[0].rpartition(":")
     raise PolicyError(
-        f"{place_of(policy)}{name!r} of {file} is no policy; make it a class with choose(self, now, waiting, running, free)", "not_a_policy"
+        f"{location_of(policy)}{name!r} of {file} is not a policy; make it a class with choose(self, now, waiting, running, free)",
+        "not_a_policy",
     )
 
 
-def _has_own_parameters(kind: type[Policy]) -> bool:
-    """Whether a subclass is no dataclass, and takes parameters of its own."""
-    return "__dataclass_fields__" not in vars(kind) and kind.__init__ is not PlainPolicy.__init__
-
-
-def _anew(kind: type, spelled: str, **options: Any) -> OwnPolicy:
-    said = [f"{name.replace('_', '-')}={spell(value)}" for name, value in options.items()]
-    return OwnPolicy(make=kind, options=tuple(options.items()), spelling=",".join([spelled, *said]))
+def _make_policy(kind: type, spelling: str, **options: Any) -> OwnPolicy:
+    texts = [f"{name.replace('_', '-')}={spell(value)}" for name, value in options.items()]
+    return OwnPolicy(make=kind, options=tuple(options.items()), spelling=",".join([spelling, *texts]))
 
 
 ORDERS = Family(
@@ -68,7 +73,7 @@ ORDERS = Family(
     | {name: Variant(kind) for name, kind in SCORES.items()}
     | {"expr": Variant(Expression)},
     _own_order,
-    "FILE.py:NAME for one of your own",
+    "FILE.py:NAME for a user-defined one",
 )
 """The queue orders by name."""
 NAMED_ORDERS = tuple(name for name in ORDERS.variants if name not in SCORES and name != "expr")
@@ -77,31 +82,34 @@ POLICIES = Family(
     Policy,
     "policy",
     {
-        "fcfs": Variant("walltime.policy.fcfs:NoBackfilling"),
+        "fcfs": Variant("walltime.policy.easy:NoBackfilling"),
         "easy": Variant("walltime.policy.easy:Easy"),
         "conservative": Variant("walltime.policy.conservative:Conservative", {"variant": "compress"}),
         "conservative-scratch": Variant(
-            "walltime.policy.conservative:Conservative", {"variant": "scratch"}, ("order",), meaning="The same, recomputed at every event."
+            "walltime.policy.conservative:Conservative",
+            {"variant": "scratch"},
+            ("order",),
+            meaning="Conservative backfilling with all reservations recomputed at every event.",
         ),
-        "double": Variant("walltime.policy.double:Double"),
+        "double": Variant("walltime.policy.easy:Double"),
         "hybrid": Variant("walltime.policy.hybrid:Hybrid"),
-        "relaxed": Variant("walltime.policy.relaxed:Relaxed"),
-        "selective": Variant("walltime.policy.selective:Selective"),
-        "los": Variant("walltime.policy.lookahead:Lookahead"),
-        "multiqueue": Variant("walltime.policy.multiqueue:MultiQueue"),
-        "slack": Variant("walltime.policy.slack:Slack"),
+        "relaxed": Variant("walltime.policy.easy:Relaxed"),
+        "selective": Variant("walltime.policy.later:Selective"),
+        "los": Variant("walltime.policy.later:Lookahead"),
+        "multiqueue": Variant("walltime.policy.later:MultiQueue"),
+        "slack": Variant("walltime.policy.later:Slack"),
         "slurm": Variant("walltime.policy.slurm:Slurm"),
         "oar": Variant("walltime.policy.oar:Oar"),
     },
     _own_policy,
-    "FILE.py:NAME for one of your own",
+    "FILE.py:NAME for a user-defined one",
 )
 """The policies by name; each is imported on first use."""
 
 
 @functools.cache
-def every_policy() -> tuple[str, ...]:
-    """Every policy that runs on a number of processors, with usual options, for a first look at a log and for trials."""
+def policy_variants() -> tuple[str, ...]:
+    """Return the labels of all policies for a single-pool machine, each with its `variants`."""
     orders = [f"order={name}" for name in NAMED_ORDERS]
     labels = []
     for name, variant in POLICIES.variants.items():
@@ -112,55 +120,51 @@ def every_policy() -> tuple[str, ...]:
 
 
 def parse_policy(text: str | Policy, order: Order = FCFS, backfill_order: Order | None = None) -> Policy:
-    """The policy with this specification; raises PolicyError, in one line, for what is not known.
+    """Return the policy with this specification; raises PolicyError if the specification is invalid.
 
-    `order`, `backfill_order`: defaults for what the text leaves out. A custom policy, a subclass of `walltime.PlainPolicy`, is
-    written `FILE.py:NAME`.
+    `order`, `backfill_order`: defaults. A custom policy, a subclass of `walltime.PlainPolicy`, is written `FILE.py:NAME`.
 
     >>> parse_policy("hybrid:depth=3").depth, parse_policy("easy:backfill-order=sjf").label
     (3, 'easy:backfill-order=sjf')
     """
     defaults: dict[str, Any] = {"order": order} if order != FCFS else {}
     if backfill_order is not None:
-        if not takes(text, "backfill-order"):
-            raise PolicyError(f"{text} has no backfill order of its own; leave it out, or take easy or hybrid:depth=N")
+        if not has_option(text, "backfill-order"):
+            raise PolicyError(f"{text} has no backfill order of its own; leave it out, or use easy or hybrid:depth=N")
         defaults["backfill_order"] = backfill_order
     return POLICIES.parse(text, **defaults)
 
 
-def takes(text: str | Policy, option: str) -> bool:
-    """Whether a policy has this option."""
+def has_option(text: str | Policy, option: str) -> bool:
+    """Return whether a policy has this option."""
     return option in (POLICIES.variant(text)[0] if isinstance(text, str) else Variant(type(text))).keys
 
 
 def parse_order(text: str | Order) -> Order:
-    """The order with this specification, or the `walltime.order` function NAME of a file, written `FILE.py:NAME`.
+    """Return the order with this specification; raises PolicyError if the specification is invalid.
 
-    `FILE.toml` is the order of the scheduler that `walltime search` wrote there.
-
-    Orders may take options: `wfp:exponent=2,threshold=0.75`, `f1:submit-weight=500`, `sjf:starvation=86400`, `lxf:limit=0.5`; `linear` and
-    `power` are scores with weights: `linear:wait=1.2,area=-0.3`, and `expr:log(wait+60)-log(area)` is an expression.
-    Raises PolicyError, in one line, for what is not known.
+    `FILE.py:NAME` is a `walltime.order` function of a file, `FILE.toml` the order of the scheduler that `walltime search` wrote.
+    Orders may have options: `wfp:exponent=2,threshold=0.75`, `f1:submit-weight=500`, `sjf:starvation=86400`, `lxf:limit=0.5`. `linear` and
+    `power` are scores with weights: `linear:wait=1.2,area=-0.3`; `expr:log(wait+60)-log(area)` is an expression.
 
     >>> parse_order("wfp:exponent=2").exponent
     2
     """
     if isinstance(text, str) and text.endswith(".toml"):
-        return _found_order(text)
+        return _read_searched_order(text)
     return ORDERS.parse(text)
 
 
-def _found_order(path: str) -> Order:
-    """The order in a file of `walltime search`; raises PolicyError for a file that is none, or whose scheduler is more than an order."""
+def _read_searched_order(path: str) -> Order:
+    """Return the order in a file of `walltime search`; raises PolicyError if its scheduler is more than a queue order."""
     file = TomlFile(dict, "a file of walltime search", "the guide on searching for orders", PolicyError)
     label = file.content(file.text(path), printable(path)).get("scheduler")
     if not isinstance(label, str):
-        raise PolicyError(f"{printable(path)}: has no scheduler; name a file of walltime search", "no_scheduler")
+        raise PolicyError(f"{printable(path)}: the key scheduler is missing; give a file written by walltime search", "no_scheduler")
     policy = POLICIES.parse(label) if "predictor=" not in label else None
     if policy is None or policy != POLICIES.parse("easy", order=policy.order):
         raise PolicyError(
-            f"{printable(path)}: is of a scheduler with more than an order of the queue; give it as the policy, '{label}'",
-            "more_than_an_order",
+            f"{printable(path)}: the scheduler is more than a queue order; give it as the policy, '{label}'", "more_than_an_order"
         )
-    found: Order = policy.order
-    return found
+    order: Order = policy.order
+    return order

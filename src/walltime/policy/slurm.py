@@ -24,12 +24,11 @@ Unit = Literal["number", "s", "min", "flag", "time", "word"]
 
 @dataclass(frozen=True, eq=False)
 class Parameter(Key):
-    """A setting of Slurm as an option.
+    """A Slurm setting as an option.
 
-    `default`: Slurm's. `unit`: what its number counts: `s`, `min`; `time`: written as Slurm writes times, kept in s. `setting`: where it
-    stands in Slurm's configuration; empty for one that Slurm does not have. `field`: its name in the records of compiled passes, if it is
-    in them: there times are in s, and a word is whether it is the first of those known. `restrains`: whether a value over 0 keeps jobs from
-    reservations.
+    `default`: Slurm's default. `unit`: of its number: `s`, `min`; `time`: in Slurm's notation, stored in s. `setting`: the name in Slurm's
+    configuration; empty if Slurm has none. `field`: its name in the records of compiled passes, if any: times are in s there, and a word
+    is 1 if it is the first known one. `restrains`: whether a value over 0 keeps jobs from reservations.
     """
 
     default: Value = 0
@@ -39,25 +38,25 @@ class Parameter(Key):
     restrains: bool = False
 
     def number(self, value: Value) -> int:
-        """A value as compiled passes take it."""
+        """Return a value as compiled passes store it."""
         return int(value == self.known[0]) if self.known else int(value) * (60 if self.unit == "min" else 1)
 
 
 def _parameter(
     default: Value, unit: Unit = "number", field: str = "", *, least: int = 0, known: tuple[str, ...] = (), **more: Any
 ) -> Parameter:
-    """A parameter; `more`: its other fields."""
-    numbers = f"a whole number of {least} or more" + (f" ({unit})" if unit != "number" else "")
-    said = {"flag": "yes or no", "time": "a time as Slurm writes it, such as 7-0 or 00:05:00", "word": " or ".join(known) or "a text"}
+    """Return a parameter; `more`: its other fields."""
+    number = f"a whole number of {least} or more" + (f" ({unit})" if unit != "number" else "")
+    kinds = {"flag": "yes or no", "time": "a time in Slurm's notation, such as 7-0 or 00:05:00", "word": " or ".join(known) or "a text"}
     more |= {} if unit in ("flag", "word") else {"least": least}
-    key = Parameter(default=default, unit=unit, field=field, known=known, said=said.get(unit, numbers), **more)
+    key = Parameter(default=default, unit=unit, field=field, known=known, said=kinds.get(unit, number), **more)
     object.__setattr__(key, "read", partial(_read, key))
-    object.__setattr__(key, "write", partial(_spelled, key))
+    object.__setattr__(key, "write", partial(_write, key))
     return key
 
 
 def _read(parameter: Parameter, text: str) -> Value:
-    """A value in Slurm's own writing; raises PolicyError for an impossible one."""
+    """Return a value in Slurm's notation; raises PolicyError for an invalid one."""
     text = text.strip()
     value: Value | None = None
     if parameter.unit == "word":
@@ -75,8 +74,8 @@ def _read(parameter: Parameter, text: str) -> Value:
     return value
 
 
-def _spelled(parameter: Parameter, value: Any) -> str:
-    """A value in Slurm's own writing."""
+def _write(parameter: Parameter, value: Any) -> str:
+    """Return the text of a value in Slurm's notation."""
     if parameter.unit == "time":
         return f"{value // DAY}-{value // 3600 % 24:02d}:{value // 60 % 60:02d}:{value % 60:02d}"
     return spell(value)
@@ -86,7 +85,7 @@ NO_EFFECT = (
     *("batch_sched_delay", "bf_continue", "bf_max_time", "bf_node_space_size", "bf_yield_interval", "bf_yield_rpc_cnt", "bf_yield_sleep"),
     *("build_queue_timeout", "max_rpc_cnt", "sched_min_interval"),
 )
-"""Parameters that spare a busy slurmctld: a simulated pass takes no time, so they change nothing."""
+"""Parameters that relieve a busy slurmctld: they have no effect on simulated passes, which take no time."""
 NOT_MODELLED = {
     "PreemptType": ("preempt/none", "(null)", ""),
     "PriorityWeightAssoc": ("0", "(null)", ""),
@@ -94,13 +93,13 @@ NOT_MODELLED = {
     "PriorityUsageResetPeriod": ("NONE", "(null)", ""),
     "TopologyPlugin": ("topology/none", "topology/default", "topology/flat", "(null)", ""),
 }
-"""SlurmSettings of which only these values are modelled."""
+"""Settings of which only these values are modelled."""
 FLAGS = ("NO_FAIR_TREE", "SMALL_RELATIVE_TO_TIME")
 
 
 @dataclass(frozen=True)
 class SlurmSettings:
-    """What a simulation runs with: the value of every parameter, and what was asked for that is not modelled."""
+    """The value of every parameter in a simulation; `notes`: requested settings that are not modelled."""
 
     values: Mapping[str, Any]
     notes: tuple[str, ...] = ()
@@ -110,7 +109,7 @@ class SlurmSettings:
 
     @property
     def numbers(self) -> dict[str, int]:
-        """The parameters of compiled passes, by the names of the records' fields."""
+        """The parameters of compiled passes, by field of their records."""
         return {one.field: one.number(self.values[name]) for name, one in PARAMETERS.items() if one.field}
 
     @property
@@ -120,70 +119,70 @@ class SlurmSettings:
 
     @property
     def multifactor(self) -> bool:
-        """Whether priorities differ; with all weights at 0 they do not."""
+        """Whether priorities differ, which takes a weight over 0."""
         return self["priority_type"] == "multifactor" and any(self[name] for name in PARAMETERS if name.startswith("priority_weight"))
 
     @property
     def decay(self) -> float:
-        """What use counts after a period of PriorityCalcPeriod."""
+        """The weight of past use after one PriorityCalcPeriod."""
         half_life = self["priority_decay_half_life"]
         return float(0.5 ** (self["priority_calc_period"] / half_life)) if half_life else 1.0
 
     def flag(self, name: str) -> bool:
-        """Whether one of PriorityFlags is set."""
+        """Return whether one of PriorityFlags is set."""
         return name in str(self["priority_flags"]).upper().replace(":", ",").split(",")
 
 
 @dataclass(frozen=True)
 class Slurm(Policy):
-    """Slurm's main and backfill schedulers on a machine of nodes, by the parameters of its own configuration.
+    """Slurm's main and backfill schedulers on a machine of nodes, with the parameters of Slurm's configuration.
 
-    An option that is None is what the machine's table `[slurm]` says, else Slurm's default. It needs a machine of pools (`--machine`).
+    An option that is None comes from the machine file's table `[slurm]`, or is Slurm's default. It needs a machine of pools (`--machine`).
 
     >>> Slurm(bf_interval=60).settings({"SchedulerParameters": "bf_interval=15,bf_window=60"})["bf_window"]
     60
     """
 
-    called: ClassVar[str] = "Slurm"
-    reservations = Reservations("some", "only jobs that a cycle of backfilling has planned have one")
+    display_name: ClassVar[str] = "Slurm"
+    reservations = Reservations("some", "only jobs that a backfill cycle has planned have one")
     machines = ON_NODES
     passes = PassSpec("slurm", None)
     separator: ClassVar[str] = "_"
     default_queue_depth: Annotated[int | None, _parameter(100, "number", "depth")] = None
-    """jobs that the main scheduler looks at when a job has come or ended"""
+    """number of jobs that the main scheduler considers when a job arrives or ends"""
     partition_job_depth: Annotated[int | None, _parameter(0, "number", "partition_depth")] = None
-    """most jobs of a partition that the main scheduler looks at; 0 for all"""
+    """maximum number of jobs of a partition that the main scheduler considers; 0 for no maximum"""
     sched_interval: Annotated[int | None, _parameter(60, "s", "interval", least=-1)] = None
-    """how often the main scheduler looks at all jobs"""
+    """time between passes in which the main scheduler considers all jobs"""
     defer: Annotated[bool | None, _parameter(False, "flag", "defer")] = None
-    """the main scheduler does not run when a job comes, only when one ends and every `sched_interval`"""
+    """the main scheduler does not run at arrivals, only at ends and every `sched_interval`"""
     bf_interval: Annotated[int | None, _parameter(30, "s", "cycle", least=1)] = None
-    """from the end of a backfill cycle to the next"""
+    """time from the end of a backfill cycle to the next"""
     bf_window: Annotated[int | None, _parameter(1440, "min", "window", least=1)] = None
     """how far ahead backfill plans; jobs that would start later get no reservation"""
     bf_resolution: Annotated[int | None, _parameter(60, "s", "resolution", least=1)] = None
     """reservations begin and end at multiples of it: the begin is rounded down, the end up"""
     bf_max_job_test: Annotated[int | None, _parameter(500, "number", "most_tested", least=1)] = None
-    """jobs that a cycle tries"""
+    """number of jobs that a cycle tries"""
     bf_max_job_user: Annotated[int | None, _parameter(0, "number", "most_of_user", restrains=True)] = None
-    """most jobs of a user that a cycle tries; 0 for all"""
+    """maximum number of jobs of a user that a cycle tries; 0 for no maximum"""
     bf_max_job_part: Annotated[int | None, _parameter(0, "number", "most_of_partition", restrains=True)] = None
-    """most jobs of a partition that a cycle tries; 0 for all"""
+    """maximum number of jobs of a partition that a cycle tries; 0 for no maximum"""
     bf_max_job_user_part: Annotated[int | None, _parameter(0, "number", "most_of_user_in_partition", restrains=True)] = None
-    """most jobs of a user in a partition that a cycle tries; 0 for all"""
+    """maximum number of jobs of a user in a partition that a cycle tries; 0 for no maximum"""
     bf_max_job_start: Annotated[int | None, _parameter(0, "number", "most_started")] = None
-    """most jobs that a cycle starts; 0 for all"""
+    """maximum number of jobs that a cycle starts; 0 for no maximum"""
     bf_min_age_reserve: Annotated[int | None, _parameter(0, "s", "least_age", restrains=True)] = None
-    """jobs that have waited for less get no reservation, and block nobody"""
+    """jobs with a shorter wait get no reservation and block no other job"""
     bf_min_prio_reserve: Annotated[int | None, _parameter(0, "number", "least_priority", restrains=True)] = None
-    """jobs of a lower priority get no reservation, and block nobody; 0 for none"""
+    """jobs of a lower priority get no reservation and block no other job; 0 for no minimum"""
     bf_job_part_count_reserve: Annotated[int | None, _parameter(0, "number", "most_reserved", restrains=True)] = None
-    """most reservations for jobs of a partition; 0 for all"""
+    """maximum number of reservations for jobs of a partition; 0 for no maximum"""
     time_min_as_soft_limit: Annotated[bool | None, _parameter(False, "flag", "soft")] = None
-    """jobs with a `time_min` are planned by it and keep their limit (from Slurm 23.11 on)"""
+    """jobs with a `time_min` are planned with it and keep their limit (since Slurm 23.11)"""
     soft_limit_running: Annotated[str | None, _parameter("half", "word", "half", setting="", known=("half", "limit"))] = None
-    """with soft limits, running jobs are planned by `half`: `time_min`, then half of what is left of the limit (from Slurm 25.05.4 on);
-    or by their `limit` (before)"""
+    """with soft limits, running jobs are planned until `time_min`, then until `half` of the remaining limit (since Slurm 25.05.4),
+    or until their `limit` (before)"""
     scheduler_type: Annotated[
         str | None, _parameter("backfill", "word", "backfill", setting="SchedulerType", known=("backfill", "builtin"))
     ] = None
@@ -193,9 +192,9 @@ class Slurm(Policy):
     priority_type: Annotated[str | None, _parameter("multifactor", "word", setting="PriorityType", known=("multifactor", "basic"))] = None
     """`multifactor`, or `basic`: first come, first served"""
     priority_weight_age: Annotated[int | None, _parameter(0, "number", "weight_age", setting="PriorityWeightAge")] = None
-    """weight of the time that a job has waited"""
+    """weight of the job's wait"""
     priority_weight_fairshare: Annotated[int | None, _parameter(0, "number", "weight_share", setting="PriorityWeightFairShare")] = None
-    """weight of what the user has used of his share"""
+    """weight of the user's fair-share factor"""
     priority_weight_job_size: Annotated[int | None, _parameter(0, setting="PriorityWeightJobSize")] = None
     """weight of the job's size"""
     priority_weight_partition: Annotated[int | None, _parameter(0, setting="PriorityWeightPartition")] = None
@@ -203,32 +202,26 @@ class Slurm(Policy):
     priority_weight_qos: Annotated[int | None, _parameter(0, setting="PriorityWeightQOS")] = None
     """weight of the priority of the job's quality of service"""
     priority_max_age: Annotated[int | None, _parameter(7 * DAY, "time", "longest_age", setting="PriorityMaxAge")] = None
-    """the wait from which on age counts fully"""
+    """the wait at which the age factor reaches 1"""
     priority_decay_half_life: Annotated[int | None, _parameter(7 * DAY, "time", setting="PriorityDecayHalfLife")] = None
-    """use counts half after it; 0 for no decay"""
+    """half-life of past use; 0 for no decay"""
     priority_calc_period: Annotated[int | None, _parameter(300, "time", "period", setting="PriorityCalcPeriod", least=1)] = None
-    """how often use and priorities are computed"""
+    """time between updates of past use and priorities"""
     priority_favor_small: Annotated[bool | None, _parameter(False, "flag", setting="PriorityFavorSmall")] = None
-    """small jobs, not large ones, get the weight of size"""
+    """the size factor favours small jobs instead of large ones"""
     priority_flags: Annotated[str | None, _parameter("", "word", setting="PriorityFlags")] = None
-    """`NO_FAIR_TREE` and `SMALL_RELATIVE_TO_TIME` are known"""
+    """supported: `NO_FAIR_TREE` and `SMALL_RELATIVE_TO_TIME`"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.order != FCFS:
             raise PolicyError(
-                "slurm orders the queue by priority; leave the order out, and see priority_type and priority_weight_age",
+                "slurm orders the queue by priority; leave the order out, or set priority_type and priority_weight_age",
                 "conflicting_options",
             )
 
-    @classmethod
-    def of_settings(cls, settings: Mapping[str, str]) -> Slurm:
-        """The policy with the settings of a Slurm, by their names in `scontrol show config`; what is not said stays None."""
-        values: dict[str, Any] = dict(read_settings(settings)[0])
-        return cls(**values)
-
     def settings(self, machine: Mapping[str, str] | None = None) -> SlurmSettings:
-        """All parameters: those of this policy, then of the machine's table `[slurm]`, then the defaults; with notes for the user."""
+        """Return all parameters, from this policy, the machine's table `[slurm]`, or the defaults, with notes for the user."""
         read, notes = read_settings(machine or {})
         own = {name: getattr(self, name) for name in PARAMETERS if getattr(self, name) is not None}
         values = {name: parameter.default for name, parameter in PARAMETERS.items()} | read | own
@@ -238,24 +231,24 @@ class Slurm(Policy):
 
     @property
     def without(self) -> Mapping[str, str]:
-        """Hours in which jobs do not start, and predictions."""
+        """Windows, overheads and predictions."""
         own = dict.fromkeys(("history", "threshold"), OWN_ORDER)
         own |= dict.fromkeys(("predictor", "plain"), "Slurm plans by limits and by time_min; leave the predictor out")
-        own |= dict.fromkeys(("windows", "overheads"), "Slurm is modelled without; leave them out of the machine's file")
+        own |= dict.fromkeys(("windows", "overheads"), "they are not modelled for Slurm; leave them out of the machine file")
         return {**super().without, **own}
 
     @property
     def shortens_limits(self) -> bool:
-        """Its backfill scheduler does, of jobs with a time_min, where these are no soft limits."""
+        """Whether backfill starts jobs with a limit down to their time_min, which soft limits prevent."""
         return not self.time_min_as_soft_limit
 
 
 PARAMETERS: Mapping[str, Parameter] = {name: one.key for name, one in options_of(Slurm).items() if isinstance(one.key, Parameter)}
-"""The settings that are modelled, by the name of the option, with the defaults of Slurm (manual of slurm.conf)."""
+"""The modelled settings, by option, with Slurm's defaults (manual of slurm.conf)."""
 
 
 def read_settings(settings: Mapping[str, str]) -> tuple[dict[str, Value], list[str]]:
-    """The parameters that Slurm's settings give, and the settings that are not modelled; raises PolicyError for impossible values."""
+    """Return the parameters in Slurm's settings, and the settings that are not modelled; raises PolicyError for invalid values."""
     by_name = {name.lower(): str(value).strip() for name, value in settings.items()}
     values: dict[str, Value] = {}
     notes: list[str] = []

@@ -11,7 +11,7 @@ import numpy as np
 
 from walltime.declared import Key
 from walltime.errors import PolicyError, WorkloadError
-from walltime.policy.files import own_code, place_of
+from walltime.policy.files import location_of, user_code
 from walltime.specification import Specification
 from walltime.workload import Workload
 
@@ -213,11 +213,11 @@ class PlainPredictor(Predictor):
 
     def begin(self) -> Learner:
         """Return a new object."""
-        with own_code(f"the making of {self.label}"):
+        with user_code(f"the making of {self.label}"):
             learner = self._make()
         for method in ("predict", "observe"):
             if not callable(getattr(learner, method, None)):
-                raise PolicyError(f"{place_of(learner)}the predictor {self.label} has no method {method}(self, job)", "missing_method")
+                raise PolicyError(f"{location_of(learner)}the predictor {self.label} has no method {method}(self, job)", "missing_method")
         return learner
 
     def _make(self) -> Learner:
@@ -228,7 +228,7 @@ class PlainPredictor(Predictor):
                 raise  # an error in the class's own code
             options = ", ".join(f"{name}={value!r}" for name, value in self.options) or "no options"
             raise PolicyError(
-                f"{place_of(self.make)}{self.make.__name__} cannot be created with {options} ({error})", "own_code_failure"
+                f"{location_of(self.make)}{self.make.__name__} cannot be created with {options} ({error})", "own_code_failure"
             ) from None
         return made
 

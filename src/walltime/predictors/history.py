@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from walltime.errors import PolicyError, WorkloadError
-from walltime.policy.files import own_code, place_of
+from walltime.policy.files import location_of, user_code
 from walltime.predictors.base import Basis, FinishedJob, Guess, Predictor, StartedJob, SubmittedJob, check_columns
 from walltime.workload import Workload
 
@@ -45,7 +45,7 @@ class History:
             return self._given[index]
         limit = self._limit[index]
         job = SubmittedJob(self._known, index, submit, now)
-        with own_code(self._named["predict"], self._learner.predict, "predict(self, job)"):
+        with user_code(self._named["predict"], self._learner.predict, "predict(self, job)"):
             guess = self._learner.predict(job)
         if guess is None:
             return Guess(limit, Basis.NOTHING)
@@ -59,20 +59,20 @@ class History:
         except (TypeError, ValueError):
             prediction = f"{self.predictor.label} predicts {seconds!r} for job {job.job_id}"
             raise PolicyError(
-                f"{place_of(self._learner.predict)}{prediction}, which is not a number of seconds", "wrong_prediction"
+                f"{location_of(self._learner.predict)}{prediction}, which is not a number of seconds", "wrong_prediction"
             ) from None
         return Guess(whole, Basis(basis))
 
     def started(self, index: int, submit: int, start: int) -> None:
         """Show a job that has just started to a learner with a method `started`."""
         if self._learner_started is not None:
-            with own_code(self._named["started"], self._learner_started, "started(self, job)"):
+            with user_code(self._named["started"], self._learner_started, "started(self, job)"):
                 self._learner_started(StartedJob(self._known, index, submit, start))
 
     def observe(self, index: int, submit: int, start: int, end: int) -> None:
         """Show the learner a job that has just ended."""
         if self._learner is not None:
-            with own_code(self._named["observe"], self._learner.observe, "observe(self, job)"):
+            with user_code(self._named["observe"], self._learner.observe, "observe(self, job)"):
                 self._learner.observe(FinishedJob(self._known, index, submit, start, end))
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from walltime.policy.files import own
+from walltime.policy.files import load_named
 from walltime.predictors.base import PlainPredictor, Predictor
 from walltime.specification import Family, Variant
 
 
 def _from_file(text: str) -> tuple[Variant, str] | None:
     """Return the form of a custom class; a class that is not a `Predictor` is created for each run, with its options."""
-    loaded = own(text, "predictor")
+    loaded = load_named(text, "predictor")
     if loaded is None:
         return None
     kind, options = loaded

@@ -1,4 +1,4 @@
-"""Simulations: one (run.py), what it is told (specification.py), thousands (batch.py), step by step (stepping.py)."""
+"""Simulations: one (run.py), its scheduler (specification.py), thousands (batch.py), step by step (stepping.py)."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""One workload, thousands of simulations: many estimates, seeds and policies; only the averages are kept."""
+"""Thousands of simulations of one workload, with many estimates, seeds and policies; only averages are kept."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _Found = tuple[metrics.Summary, metrics.DynamicsSummary | None, metrics.Predicti
 class Case:
     """One simulation of a batch.
 
-    `estimates`: a model, drawn with `seed`; or the estimates that the scheduler uses (int64 s, one entry per job), with the
+    `estimates`: a model, drawn with `seed`; or the scheduler's estimates (int64 s, one entry per job), with the
     users' kill limits; or None for the workload's own. `policy, prediction`: as in `simulate`.
     """
 
@@ -85,7 +85,7 @@ class Batch:
     predictions: Sequence[metrics.PredictionSummary | None] = ()
 
     def values(self, name: str) -> Array:
-        """This field of the summaries, of the dynamics, or of the predictions (nan without one), float64, one per case.
+        """Return this field of the summaries, dynamics, or predictions (nan without one), float64, one per case.
 
         Raises PolicyError, listing the fields, for an unknown one.
         """
@@ -98,7 +98,7 @@ class Batch:
         return metrics.field_values(self.summaries, name, metrics.Summary)
 
     def table(self) -> pl.DataFrame:
-        """A polars table with one row per case: policy, estimates, seed, then the summary, the dynamics, the predictions."""
+        """Return a polars table with one row per case: policy, estimates, seed, then summary, dynamics, and predictions."""
         import polars as pl
 
         rows = []
@@ -108,8 +108,7 @@ class Batch:
             row |= self.dynamics[number].as_dict() if self.dynamics is not None else {}
             if any(case.prediction is not None for case in self.cases):
                 record = self.predictions[number]
-                values = dict.fromkeys(_PREDICTIONS) if record is None else {name: record.as_dict()[name] for name in _PREDICTIONS}
-                row |= values
+                row |= dict.fromkeys(_PREDICTIONS) if record is None else {name: record.as_dict()[name] for name in _PREDICTIONS}
             rows.append(row)
         return pl.DataFrame(rows, infer_schema_length=None)
 
@@ -129,11 +128,9 @@ def simulate_many(
 ) -> Batch:
     """Simulate the workload once for each case, on all cores, and keep only the averages.
 
-    The workload's arrays are shared. Each of the `workers` (threads; default: one per core) allocates the memory of one
-    simulation and reuses it, so memory does not grow with the number of cases; the estimates of the random f-model are
-    drawn in the kernel. The results equal those of `simulate` for each case, for any number of workers. `trim`: as in
-    `Schedule.summary`; `coincident, dialect, overrun, dynamics, machine`: as in `simulate`. `progress` is called
-    with the number of cases done.
+    The results equal those of `simulate`, for any number of `workers` (threads; default: one per core). Each worker reuses the memory of
+    one simulation, and the estimates of the random f-model are drawn in the kernel. `trim`: as in `Schedule.summary`;
+    `coincident, dialect, overrun, dynamics, machine`: as in `simulate`. `progress` is called with the number of finished cases.
 
     Raises PolicyError for an unknown policy or option, WorkloadError for an invalid workload or if no job is left to measure.
 
@@ -160,7 +157,7 @@ def simulate_many(
             raise PolicyError(f"estimates given as an array must be int64 with one entry per job ({len(workload)})", "wrong_length")
     rules = Dialect.of(dialect, coincident)
     if trim not in metrics.TRIMS:
-        raise PolicyError(f"unknown trim {trim!r}; batches know {', '.join(metrics.TRIMS)}", "unknown_trim")
+        raise PolicyError(f"unknown trim {trim!r}; valid values: {', '.join(metrics.TRIMS)}", "unknown_trim")
     effective(workload.runtime, workload.requested, workload.believed, overrun)
     if machine is None:
         compile_for(cases, dynamics)
@@ -177,28 +174,24 @@ def simulate_many(
 
     by_number = dict(zip(in_order, in_threads(make_worker, len(cases), workers, progress), strict=True))
     results = [by_number[number] for number in range(len(cases))]
-    return Batch(
-        cases=cases,
-        summaries=[summary for summary, _, _ in results],
-        dynamics=[record for _, record, _ in results if record is not None] if dynamics else None,
-        predictions=[predictions for _, _, predictions in results],
-    )
+    records = [record for _, record, _ in results if record is not None] if dynamics else None
+    return Batch(cases, [summary for summary, _, _ in results], records, [predictions for _, _, predictions in results])
 
 
 def compile_for(cases: Sequence[Case], dynamics: bool) -> None:
-    """Compile the parts of the engine that these cases need, or load them from disk, so that no thread waits for them later."""
+    """Compile or load the parts of the engine that these cases need, so that no thread waits for them later."""
     from walltime.engine.interface.load import load
     from walltime.engine.interface.number import NumberEngine
 
-    nobody, known = np.zeros(0, np.int64), LogView({}, Calendar(0, UTC))
+    empty, log = np.zeros(0, np.int64), LogView({}, Calendar(0, UTC))
     for policy in {case.policy for case in cases if case.policy.passes.compiled}:
-        NumberEngine(Problem(nobody, nobody, nobody, nobody, 1, policy, known=known)).compile()
+        NumberEngine(Problem(empty, empty, empty, empty, 1, policy, known=log)).compile()
     for name in ("draw", *(("dynamics",) if dynamics else ())):
         load(name)
 
 
 class Lane:
-    """The memory of one simulation at a time, reused for the next; for one thread."""
+    """The reusable memory of one thread's simulations, one at a time."""
 
     def __init__(self, workload: Workload, trim: str, dialect: Dialect, overrun: str, dynamics: bool, machine: Machine | None = None):
         from walltime.engine.interface.load import load
@@ -213,16 +206,16 @@ class Lane:
         self.trim, self.dialect, self.overrun, self.dynamics = trim, dialect, overrun, dynamics
         self.simulation: NumberEngine | None = None
         self.plain: Schedule | None = None
-        """The last case's schedule, if it was simulated by itself: on the reference engine, or on a machine of several pools."""
+        """The last case's schedule if `simulate` made it: on the reference engine, or on a machine of several pools."""
         self.scheduler: Scheduler | None = None
         self.predicted: tuple[Prediction, PredictionSource | None] | None = None
         self.drawn = np.empty(len(workload), np.int64)
         self.runtime = self.requested = self.drawn
         self.kernel_seconds = 0.0
-        """Processor time of this thread in compiled code so far, s: estimates and simulations."""
+        """This thread's processor time in compiled code so far, s: estimates and simulations."""
 
     def run(self, case: Case, check: Callable[[int], None]) -> tuple[metrics.Summary, metrics.DynamicsSummary | None]:
-        """The averages of one case."""
+        """Simulate one case and return its averages."""
         self.plain = None
         if self.machine is not None:
             return self.run_plainly(case, check)
@@ -231,7 +224,7 @@ class Lane:
         problem = replace(number_problem(self.workload, scheduler, self.dialect, times), logged=self.dynamics)
         if choose(problem)[0] == "reference":
             return self.run_plainly(case, check)
-        if case.prediction is not None and case.estimates is None:  # nothing depends on the case, so predictors keep what they have made
+        if case.prediction is not None and case.estimates is None:  # independent of the case, so predictions can be reused
             if self.predicted is None or self.predicted[0] != case.prediction:
                 self.predicted = case.prediction, problem.prediction
             problem = replace(problem, prediction=self.predicted[1])
@@ -252,7 +245,7 @@ class Lane:
         return summary, metrics.summarize_dynamics(metrics.Dynamics(*effects), self.runtime, self.schedule()[3])
 
     def run_plainly(self, case: Case, check: Callable[[int], None]) -> tuple[metrics.Summary, metrics.DynamicsSummary | None]:
-        """The same by `simulate`, for cases that need the reference engine or another loop."""
+        """Simulate a case that needs the reference engine or another loop by `simulate`."""
         w, model = self.workload, case.estimates
         if isinstance(model, np.ndarray):
             w = w.with_believed(model)
@@ -266,11 +259,11 @@ class Lane:
 
     @property
     def simulated(self) -> Workload:
-        """The jobs of the last case: on a machine of several pools those that can run there."""
+        """The jobs of the last case; on a machine of several pools, those that can run there."""
         return self.workload if self.plain is None else self.plain.workload
 
     def prediction_summary(self) -> metrics.PredictionSummary | None:
-        """Quality of the last case's predictions, over the measured jobs; None without a predictor."""
+        """Return the quality of the last case's predictions over the measured jobs; None without a predictor."""
         if self.plain is not None:
             return None if self.plain.predictions is None else self.plain.prediction_summary(self.trim)
         if self.simulation is None or self.simulation.problem.prediction is None:
@@ -280,7 +273,7 @@ class Lane:
         return metrics.summarize_predictions(*(column[mask] for column in columns))
 
     def schedule(self) -> tuple[Array, Array, Array, Array]:
-        """Start, submit, runtime (int64 s) and whether measured (bool) of each job in the last case; overwritten by the next."""
+        """Return start, submit, runtime (int64 s) and whether measured (bool) of each job in the last case; overwritten by the next."""
         if self.plain is not None:
             start, submit, runtime = self.plain.start, self.plain.submit, self.plain.runtime
         else:
@@ -289,7 +282,7 @@ class Lane:
         return start, submit, runtime, metrics.measured(start + runtime, int(submit.max(initial=0)), self.trim)
 
     def times(self, case: Case) -> tuple[Array, Array, Array]:
-        """Requests, runtimes and the estimates that the scheduler uses in this case, int64 s."""
+        """Return requests, runtimes and the scheduler's estimates in this case, int64 s."""
         w, model = self.workload, case.estimates
         if model is None:
             requested, believed = w.requested, w.believed
@@ -301,9 +294,9 @@ class Lane:
         return requested, *effective(w.runtime, requested, believed, self.overrun)
 
     def draw(self, model: EstimateModel, seed: int) -> Array:
-        """As `model.draw`; in the kernel for the random f-model."""
+        """Return `model.draw`, computed in the kernel for the random f-model."""
         w = self.workload
-        if type(model) is not FModel or not model.random or not 0 <= seed < 2**64:  # for a bad seed, draw says what is wrong
+        if type(model) is not FModel or not model.random or not 0 <= seed < 2**64:  # model.draw rejects an invalid seed
             return model.draw(w, seed)
         source = self.make_source(np.uint64(seed & 0xFFFFFFFF), np.uint64(seed >> 32), np.uint64(STREAM_F))
         largest = MAX_TIME if model.truncated is None else model.truncated
@@ -314,7 +307,7 @@ class Lane:
         return self.drawn
 
     def summary(self) -> metrics.Summary:
-        """Return the averages of the last case, a simulation on a number of processors."""
+        """Return the averages of the last case, on a single-pool machine."""
         w, simulation = self.workload, self.simulation
         assert simulation is not None
         return metrics.summarize(
@@ -330,7 +323,7 @@ class Lane:
 
 
 def _fixed(array: Array) -> Array:
-    """A read-only view, as the compiled functions expect."""
+    """Return a read-only view, as compiled functions expect."""
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False
     return view

@@ -1,4 +1,4 @@
-"""Predicted runtimes in the form that each engine takes, and predictions made beside a log, without any simulation."""
+"""Predicted runtimes in the form of each engine, and predictions for a log without a simulation."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 Ends = tuple[Array, Array, Array]
-"""Start and end of each job, int64 s, and where they are known, bool."""
+"""Start and end of each job, int64 s, and whether they are known, bool."""
 
 
 @dataclass(frozen=True, eq=False)
 class JobPredictions:
-    """Predicted runtimes of a workload's jobs, in the form that each engine takes.
+    """Predicted runtimes of a workload's jobs, in the form of each engine.
 
-    `requested, runtime, believed`: int64 s, one entry per job. A prediction is at most the user's request, and the estimate that would be
-    used without predictions. Raises WorkloadError where jobs wait for the ends of others and the log's history is learned.
+    `requested, runtime, believed`: int64 s, one entry per job. A prediction is at most the user's request and the scheduler's estimate.
+    Raises WorkloadError for feedback with the log's history.
     """
 
     prediction: Prediction
@@ -39,37 +39,35 @@ class JobPredictions:
 
     def __post_init__(self) -> None:
         if self.prediction.history == "log" and self.workload.feedback:
-            raise WorkloadError(
-                "with feedback jobs are not submitted when they were in the log; learn from the simulation instead", "feedback"
-            )
+            raise WorkloadError("with feedback, jobs are not submitted as in the log; use the history of the simulation", "feedback")
 
     @property
     def needs_reference(self) -> str:
-        """What only the reference engine can do; empty if there is nothing."""
+        """Why only the reference engine can run it; empty if the kernel can."""
         return "" if self.prediction.runs_compiled else f"the predictor {self.prediction.predictor.label} is plain Python and runs"
 
     @property
     def can_be_called(self) -> bool:
-        """Whether the compiled loop can call it, although it is plain Python: it predicts once, and learns from the simulation."""
+        """Whether the compiled loop can call a plain Python predictor: it predicts once, and learns from the simulation."""
         return bool(self.needs_reference) and not self.prediction.predictor.again
 
     def called(self) -> CalledPredictions:
-        """For a compiled loop that calls it."""
+        """Return the predictions for a compiled loop that calls the predictor."""
         return CalledPredictions(self.prediction, self.workload, self.requested, self.runtime, self.believed)
 
     @property
     def may_be_overdue(self) -> bool:
-        """Whether running jobs may outlive what is expected of them, even those that end within what is believed."""
+        """Whether running jobs may exceed their expected end although they end within their estimate."""
         return self.prediction.believe.running and self.prediction.correction.kind == "none"
 
     def plain(self) -> PlainPredictions:
-        """For the reference engine, with nothing learned yet."""
+        """Return the predictions for the reference engine, with an untrained predictor."""
         prediction = self.prediction
         history = history_for(prediction, self.workload, self.requested, self._limit, self.runtime)
         return PlainPredictions(history, prediction.believe, prediction.correction, prediction.predictor.again)
 
     def compiled(self) -> prediction_memory.PredictionRules:
-        """For the compiled engine; with the log's history the predictions are made here, once.
+        """Return the predictions for the compiled engine; with the log's history they are computed here, once.
 
         Raises PolicyError for a predictor in plain Python that learns from the simulation, as it needs the reference engine.
         """
@@ -79,22 +77,21 @@ class JobPredictions:
     def _compiled(self) -> prediction_memory.PredictionRules:
         predictor, workload = self.prediction.predictor, self.workload
         given = predictor.made_in_advance(workload, self.requested, self.runtime, self._limit)
-        lowered = prediction_memory.nothing_predicted()
+        rules = prediction_memory.nothing_predicted()
         if given is not None:
             check_columns(predictor, workload)
-            lowered = lowered._replace(predicted=given[0], basis=given[1])
+            rules = rules._replace(predicted=given[0], basis=given[1])
         elif self.prediction.history == "log":
             start, end, known = log_ends(workload)
-            predicted, basis = predict_beside(predictor, Jobs(workload, self.requested, self._limit, end - start), (start, end, known))
-            lowered = lowered._replace(predicted=predicted, basis=basis)
+            predicted, basis = predict_in_log(predictor, Jobs(workload, self.requested, self._limit, end - start), (start, end, known))
+            rules = rules._replace(predicted=predicted, basis=basis)
         else:
-            lowered = lowered._replace(compiled=compiled(predictor, Jobs(workload, self.requested, self._limit, self.runtime)))
-        return self._used(lowered)
+            rules = rules._replace(compiled=compiled(predictor, Jobs(workload, self.requested, self._limit, self.runtime)))
+        return self._with_uses(rules)
 
-    def _used(self, lowered: prediction_memory.PredictionRules) -> prediction_memory.PredictionRules:
-        """With how it is used."""
+    def _with_uses(self, rules: prediction_memory.PredictionRules) -> prediction_memory.PredictionRules:
         belief, correction = self.prediction.believe, self.prediction.correction
-        return lowered._replace(
+        return rules._replace(
             believe=(belief.order, belief.own, belief.running),
             correction=_correction(correction),
             increments=correction.increments,
@@ -108,22 +105,22 @@ class JobPredictions:
 
 @dataclass(frozen=True, eq=False)
 class CalledPredictions(JobPredictions):
-    """The same of a predictor in plain Python, which the compiled loop calls. Each engine has a new one, which has seen no job."""
+    """Predictions of a plain Python predictor that the compiled loop calls; each engine has its own, untrained."""
 
     needs_reference = ""
     _calls: list[Calls] = field(default_factory=list)
 
     def compiled(self) -> prediction_memory.PredictionRules:
-        """For the compiled engine, with nothing learned yet."""
+        """Return the predictions for the compiled engine, with an untrained predictor."""
         from walltime.predictors.called import Calls, called
 
         jobs = Jobs(self.workload, self.requested, self._limit, self.runtime)
         history = History(self.prediction.predictor, self.workload, self.requested, self._limit, self.runtime)
         self._calls.append(Calls(history))
-        return self._used(prediction_memory.nothing_predicted()._replace(compiled=called(self._calls[-1], jobs)))
+        return self._with_uses(prediction_memory.nothing_predicted()._replace(compiled=called(self._calls[-1], jobs)))
 
     def check(self) -> None:
-        """Raise what the predictor has raised."""
+        """Raise the predictor's error, if any."""
         for calls in self._calls:
             calls.check()
 
@@ -144,18 +141,18 @@ def _correction(correction: Correction) -> int:
 
 
 def compiled(predictor: Predictor, jobs: Jobs) -> prediction_memory.CompiledPredictor:
-    """The compiled predictor, with nothing learned yet; raises PolicyError if it has only a plain form."""
+    """Return the compiled, untrained predictor; raises PolicyError if it is plain Python only."""
     check_columns(predictor, jobs.workload)
     lowered = predictor.compiled(jobs)
     if lowered is None:
-        raise PolicyError(f"the predictor {predictor.label} is plain Python, which runs on the reference engine only")
+        raise PolicyError(f"the predictor {predictor.label} is plain Python, which needs the reference engine")
     return lowered
 
 
-def predict_beside(predictor: Predictor, jobs: Jobs, ends: Ends, plain: bool = False, arrivals_first: bool = False) -> tuple[Array, Array]:
-    """The prediction for each job at its submission (int64 s), and its basis (uint8); `plain`: always in plain Python.
+def predict_in_log(predictor: Predictor, jobs: Jobs, ends: Ends, plain: bool = False, arrivals_first: bool = False) -> tuple[Array, Array]:
+    """Return the prediction for each job at its submission (int64 s), and its basis (uint8).
 
-    `arrivals_first`: of simultaneous events, arrivals come before terminations.
+    `plain`: in plain Python. `arrivals_first`: arrivals come before simultaneous terminations.
     """
     return (_predict if predictor.is_compiled and not plain else _predict_plainly)(predictor, jobs, ends, arrivals_first)
 

@@ -1,4 +1,4 @@
-"""A workload on a machine under Slurm's scheduling: nodes one by one, what jobs need of them, priorities and shares."""
+"""Workloads on machines of single nodes, for Slurm's and OAR's scheduling: nodes, demands of jobs, priorities and shares."""
 
 from __future__ import annotations
 
@@ -24,57 +24,54 @@ Array = np.ndarray
 
 
 def placed_on_nodes(workload: Workload, policy: Policy, machine: Machine) -> tuple[Workload, Placement, dict[str, Any]]:
-    """The jobs that fit on the nodes, what they need, and what a problem has for a policy that plans single nodes.
+    """Return the jobs that fit on the nodes, their placement, and the fields of a problem for a policy that plans single nodes.
 
-    What Slurm's settings ask for and is not modelled is said in a warning. Raises PolicyError for a machine on which the policy is not
-    modelled.
+    Warns of Slurm settings that are not modelled. Raises PolicyError if the policy does not support the machine.
     """
     placed, placement, demands = placed_for(workload, policy, machine)
     nodes, settings = nodes_of(placement.machine, placement), policy.settings(machine.slurm)
+    fields = {"machine": nodes, "demands": demands, "settings": settings}
     if settings is None:
-        return placed, placement, {"machine": nodes, "demands": demands, "settings": _oar(placed, policy)}
+        oar: Any = policy
+        moments = whole_numbers(oar.seed, placed.job_id, STREAM, oar.durations.noticed, oar.durations.phase)
+        return placed, placement, fields | {"settings": OarSettings(oar.security_time, oar.slots == "2016", oar.durations, *moments)}
     if settings.notes:
         _warn(settings.notes)
     demands, shares = with_priorities(placed, placement.machine, settings, demands, nodes)
-    return placed, placement, {"machine": nodes, "demands": demands, "settings": settings, "shares": shares}
+    return placed, placement, fields | {"demands": demands, "shares": shares}
 
 
 def placed_for(workload: Workload, policy: Policy, machine: Machine) -> tuple[Workload, Placement, NodeDemands]:
-    """The jobs that fit on the nodes as the policy gives them out, and what they need; raises PolicyError as `placed_on_nodes`."""
+    """Return the jobs that fit on the nodes under the policy, their placement and demands; raises PolicyError as `placed_on_nodes`."""
     settings = policy.settings(machine.slurm)
     placed, placement, demands = place_on_nodes(workload, machine, settings is None or settings["select_type"] == "linear")
-    asked = {
+    used = {
         "tiers": len({one.tier for one in machine.partitions}) > 1,
         "limits": bool(placement.limits),
         "outages": bool(placement.outages),
         "second": bool(placement.second.any()),
     }
-    check_features(policy, "nodes", [name for name, given in asked.items() if given])
+    check_features(policy, "nodes", [name for name, is_used in used.items() if is_used])
     return placed, placement, demands
-
-
-def _oar(placed: Workload, policy: Any) -> OarSettings:
-    """What OAR's scheduling runs with."""
-    moments = whole_numbers(policy.seed, placed.job_id, STREAM, policy.takes.noticed, policy.takes.phase)
-    return OarSettings(policy.security_time, policy.slots == "2016", policy.takes, *moments)
 
 
 @functools.cache
 def _warn(notes: tuple[str, ...]) -> None:
-    """Say once what is not modelled."""
     warnings.warn(f"not modelled: {', '.join(notes)}; see the guide on Slurm's scheduling", stacklevel=5)
 
 
 def nodes_of(machine: Machine, placement: Placement) -> Nodes:
-    """The nodes of a machine, pool by pool. An outage takes the last ones of its pool that no earlier one has at the same time."""
+    """Return the nodes of a machine, pool by pool.
+
+    An outage takes the last nodes of its pool, first those without an earlier outage at the same time.
+    """
     counts = [pool.nodes for pool in machine.pools]
-    first = np.concatenate([[0], np.cumsum(counts)])
-    own = [np.arange(first[p], first[p + 1]) for p in range(len(counts))]
+    own = np.split(np.arange(sum(counts)), np.cumsum(counts)[:-1])
     outages: list[tuple[list[int], int, int, int]] = []
     for pool, procs, _, begin, end, known in sorted(placement.outages, key=lambda one: one[3]):
         gone = {n for nodes, _, until, _ in outages if until > begin for n in nodes}
-        in_turn = sorted(own[pool].tolist(), key=lambda n: (n in gone, -n))
-        outages.append((in_turn[: procs // machine.pools[pool].procs], begin, end, known))
+        candidates = sorted(own[pool].tolist(), key=lambda n: (n in gone, -n))
+        outages.append((candidates[: procs // machine.pools[pool].procs], begin, end, known))
     return Nodes(
         pool=np.repeat(np.arange(len(counts)), counts),
         procs=np.repeat([pool.procs for pool in machine.pools], counts).astype(np.int64),
@@ -87,10 +84,10 @@ def nodes_of(machine: Machine, placement: Placement) -> Nodes:
 
 
 def place_on_nodes(workload: Workload, machine: Machine, linear: bool = False) -> tuple[Workload, Placement, NodeDemands]:
-    """The jobs that fit on the nodes of their partitions, and what they need of them; those that do not are dropped and counted.
+    """Return the jobs that fit on the nodes of their partitions, their placement and demands; other jobs are dropped and counted.
 
-    Read are the columns `nodes` (the fewest nodes), `exclusive` (1 for whole nodes, where those of the partition have one size), `time_min`
-    (s) and `user`. Where nodes are `linear`, as in SelectType=select/linear, all partitions of the placement's machine give whole nodes.
+    Reads the columns `nodes` (minimum number), `exclusive` (1 for whole nodes, if the partition's nodes have one size), `time_min` (s)
+    and `user`. With `linear`, as in SelectType=select/linear, all partitions of the placement's machine allocate whole nodes.
     """
     if linear:
         machine = replace(machine, partitions=tuple(replace(one, exclusive=True) for one in machine.partitions))
@@ -100,32 +97,31 @@ def place_on_nodes(workload: Workload, machine: Machine, linear: bool = False) -
         count, part = len(placed), placement.partition
         sizes = np.array([len(own) for own in nodes.partitions])[part]
         whole = np.array([one.exclusive for one in machine.partitions])[part]
-        alike = np.array([len(np.unique(nodes.procs[own])) == 1 for own in nodes.partitions])[part]
-        whole |= alike & (placed.columns.get("exclusive", np.zeros(count, np.int64)) == 1)
+        one_size = np.array([len(np.unique(nodes.procs[own])) == 1 for own in nodes.partitions])[part]
+        whole |= one_size & (placed.columns.get("exclusive", np.zeros(count, np.int64)) == 1)
         procs_each = np.array([nodes.procs[own].max() for own in nodes.partitions])[part]
         second_each = np.array([nodes.second[own].max() for own in nodes.partitions])[part]
-        asked = np.minimum(placed.columns.get("nodes", np.ones(count, np.int64)), sizes)
+        requested = np.minimum(placed.columns.get("nodes", np.ones(count, np.int64)), sizes)
         second = placement.second
-        fewest = np.clip(np.where(second > 0, np.minimum(asked, second), asked), 1, placed.procs)
+        fewest = np.clip(np.where(second > 0, np.minimum(requested, second), requested), 1, placed.procs)
         for_second = -(-second // np.maximum(second_each, 1))
-        wide = np.maximum(np.maximum(asked, -(-placed.procs // procs_each)), for_second)
+        wide = np.maximum(np.maximum(requested, -(-placed.procs // procs_each)), for_second)
         needed = np.where(whole, np.maximum(wide, 1), fewest)
         each = np.where(second > 0, np.where(whole, -(-second // needed), 1), 0)
         fits = _fit_when_empty(nodes, placed.procs, second, needed, whole, each, part)
         if fits.all():
             break
-        kept = np.isin(workload.job_id, placed.job_id[fits])
-        gone = np.isin(workload.job_id, placed.job_id[~fits])
-        if not kept.any():
+        if not fits.any():
             raise WorkloadError(f"none of the {len(workload):,} jobs of {workload.origin.name} fits on the nodes of {machine.name}")
-        dropped = dict(workload.origin.dropped)
-        dropped["too_wide_for_partition"] = dropped.get("too_wide_for_partition", 0) + int(gone.sum())
-        workload = replace(workload.take(~gone, ""), origin=replace(workload.origin, dropped=dropped))
+        gone = np.isin(workload.job_id, placed.job_id[~fits])
+        origin = workload.origin
+        dropped = {**origin.dropped, "too_wide_for_partition": origin.dropped.get("too_wide_for_partition", 0) + int(gone.sum())}
+        workload = replace(workload.take(~gone, ""), origin=replace(origin, dropped=dropped))
     procs = np.where(whole, needed * procs_each, placed.procs)
     if (procs != placed.procs).any():
-        changed = dict(placed.origin.changed)
-        changed["whole_nodes"] = changed.get("whole_nodes", 0) + int((procs != placed.procs).sum())
-        placed = replace(placed, procs=procs, origin=replace(placed.origin, changed=changed))
+        origin = placed.origin
+        changed = {**origin.changed, "whole_nodes": origin.changed.get("whole_nodes", 0) + int((procs != placed.procs).sum())}
+        placed = replace(placed, procs=procs, origin=replace(origin, changed=changed))
     _, user = np.unique(placed.columns.get("user", np.zeros(count, np.int64)), return_inverse=True)
     numbers = {"nodes": needed, "whole": whole, "each": each, "time_min": np.maximum(placed.columns.get("time_min", np.zeros(count)), 0)}
     numbers |= {"user": user, "association": np.zeros(count), "second": second}
@@ -141,14 +137,14 @@ def place_on_nodes(workload: Workload, machine: Machine, linear: bool = False) -
 
 
 def _fit_when_empty(nodes: Nodes, procs: Array, second: Array, needed: Array, whole: Array, each: Array, part: Array) -> Array:
-    """Whether each job finds its nodes in an empty partition."""
+    """Return whether each job fits on the nodes of an empty partition."""
     fits = np.zeros(len(procs), bool)
     for p, own in enumerate(nodes.partitions):
         mine = np.flatnonzero(part == p)
         by_second = np.sort(nodes.second[own])
         usable = len(own) - np.searchsorted(by_second, each[mine])
-        of_second = nodes.second[own] > 0
-        has_procs = np.where(second[mine] > 0, nodes.procs[own][of_second].sum(), nodes.procs[own].sum())
+        has_second = nodes.second[own] > 0
+        has_procs = np.where(second[mine] > 0, nodes.procs[own][has_second].sum(), nodes.procs[own].sum())
         shared = (has_procs >= procs[mine]) & (nodes.second[own].sum() >= second[mine])
         fits[mine] = (usable >= needed[mine]) & (whole[mine] | shared)
     return fits
@@ -157,7 +153,7 @@ def _fit_when_empty(nodes: Nodes, procs: Array, second: Array, needed: Array, wh
 def with_priorities(
     placed: Workload, machine: Machine, settings: SlurmSettings, demands: NodeDemands, nodes: Nodes
 ) -> tuple[NodeDemands, Shares]:
-    """The same needs with each job's association and the part of its priority that does not change, and the tree of shares."""
+    """Return the demands with each job's association and the constant part of its priority, and the tree of shares."""
     if not settings.multifactor:
         return demands, Shares(np.zeros(1, np.int64), np.ones(1, np.int64), np.zeros(1, np.int64))
     association, shares = _tree(placed, machine)
@@ -170,7 +166,7 @@ def with_priorities(
 
 
 def job_size(nodes: Array, procs: Array, limit: Array, all_nodes: int, all_procs: int, settings: SlurmSettings) -> Array:
-    """The job size factor, float64 from 0 to 1: the mean of the parts of nodes and of processors, by Slurm's guide on priorities."""
+    """Return the job size factor, float64 from 0 to 1: the mean share of nodes and processors (Slurm's guide on priorities)."""
     if settings.flag("SMALL_RELATIVE_TO_TIME"):
         size = procs / np.maximum(limit // 60, 1) / all_procs
     else:
@@ -179,43 +175,37 @@ def job_size(nodes: Array, procs: Array, limit: Array, all_nodes: int, all_procs
 
 
 def _tree(placed: Workload, machine: Machine) -> tuple[Array, Shares]:
-    """The association of each job, and the tree: the machine's shares, and one share for each account and user that they do not name."""
+    """Return each job's association, and the tree: the machine's shares, and one share for each account and user without."""
     known = {one.account: one for one in machine.shares if one.user is None}
     own = {(one.account, one.user): one.shares for one in machine.shares if one.user is not None}
     places: dict[tuple[str | None, str | None], int] = {(None, None): 0}
-    parent, shares, leaf = [0], [1], [0]
+    tree = [(0, 1, 0)]  # parent, shares, whether a leaf
 
-    def add(key: tuple[str | None, str | None], above: int, amount: int) -> int:
-        places[key] = len(parent)
-        parent.append(above)
-        shares.append(amount)
-        leaf.append(int(key[1] is not None))
+    def add(key: tuple[str | None, str | None], parent: int, shares: int) -> int:
+        places[key] = len(tree)
+        tree.append((parent, shares, int(key[1] is not None)))
         return places[key]
 
     def account(name: str | None, below: tuple[str, ...] = ()) -> int:
         if name is None or (name, None) in places:
             return places[name, None]
         if name in below:
-            raise WorkloadError(f"the account {name!r} is its own parent")
+            raise WorkloadError(f"the account {name!r} is its own ancestor in the machine's shares; correct its parent")
         one = known.get(name)
         above = account(one.parent, (*below, name)) if one is not None and one.parent != name else 0
         return add((name, None), above, 1 if one is None else one.shares)
 
     for name in known:
         account(name)
-    count = len(placed)
-    of_user = placed.columns.get("user", np.full(count, -1)).tolist()
-    of_group = placed.columns.get("group", np.full(count, -1)).tolist()
-    place = np.zeros(count, np.int64)
+    unknown = np.full(len(placed), -1)
+    pairs = list(zip(*(placed.columns.get(name, unknown).tolist() for name in ("group", "user")), strict=True))
     by_numbers: dict[tuple[int, int], int] = {}
-    for k, numbers in enumerate(zip(of_group, of_user, strict=True)):
-        if numbers not in by_numbers:
-            user = placed.origin.name_of("user", numbers[1])
-            group = placed.origin.name_of("group", numbers[0]) if numbers[0] >= 0 else None
-            if group is None:
-                accounts = [one for one, other in own if other == user]
-                group = accounts[0] if len(accounts) == 1 else None
-            key = (group, user)
-            by_numbers[numbers] = places[key] if key in places else add(key, account(group), own.get((group or "", user), 1))
-        place[k] = by_numbers[numbers]
-    return place, Shares(*(np.array(values, np.int64) for values in (parent, shares, leaf)))
+    for numbers in dict.fromkeys(pairs):
+        user = placed.origin.name_of("user", numbers[1])
+        group = placed.origin.name_of("group", numbers[0]) if numbers[0] >= 0 else None
+        if group is None:
+            accounts = [one for one, other in own if other == user]
+            group = accounts[0] if len(accounts) == 1 else None
+        key = (group, user)
+        by_numbers[numbers] = places[key] if key in places else add(key, account(group), own.get((group or "", user), 1))
+    return np.array([by_numbers[numbers] for numbers in pairs], np.int64), Shares(*np.array(tree, np.int64).T.copy())

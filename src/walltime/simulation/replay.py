@@ -1,4 +1,4 @@
-"""Replays of a log with predictions, without scheduling: how good would they have been?"""
+"""Replays of a log with predictions but without scheduling: the accuracy that predictors would have had."""
 
 from __future__ import annotations
 
@@ -12,21 +12,20 @@ from walltime.errors import PolicyError, WorkloadError
 from walltime.policy import Dialect, Easy
 from walltime.predictors import Jobs, Predictor, log_ends
 from walltime.schedule.schedule import Schedule
-from walltime.simulation.job_predictions import Ends, predict_beside
+from walltime.simulation.job_predictions import Ends, predict_in_log
 from walltime.simulation.run import simulate
 from walltime.simulation.threads import in_threads
 from walltime.workload import Workload
 
 Array = np.ndarray
-ENGINES = ("kernel", "reference")
 
 
 @dataclass(frozen=True, eq=False)
 class Replay:
-    """The prediction for each job of a log at its submission; arrays have one entry per job.
+    """The predictions for a log's jobs at their submissions; arrays have one entry per job.
 
     `predicted`: int64 s. `basis`: uint8, a `walltime.predictors.Basis`. `ends`: the source of the ends of earlier jobs: `log`,
-    or a schedule's policy. `unknown_ends`: number of jobs with unknown ends, from which nothing is learned.
+    or a schedule's policy. `unknown_ends`: number of jobs with unknown ends, which predictors do not learn from.
     """
 
     workload: Workload
@@ -37,24 +36,23 @@ class Replay:
     unknown_ends: int
 
     def summary(self, judged: Array | None = None) -> metrics.PredictionSummary:
-        """Accuracy and classes over all jobs, or those that are `judged` (bool, one per job), killed at their requests."""
+        """Return accuracy and classes over all jobs, or the `judged` ones (bool, one per job), killed at their requests."""
         w = self.workload
         columns = np.minimum(w.runtime, w.requested), w.requested, self.predicted, self.basis
         return metrics.summarize_predictions(*(columns if judged is None else (column[judged] for column in columns)))
 
 
 def held_out(workload: Workload, share: float) -> Array:
-    """Which jobs were submitted in the last part of a log, bool: after so large a share of the jobs has been, or in the same second.
+    """Return which jobs (bool) belong to the last `share` of a log by submission, to judge predictors that learned from the others.
 
-    A predictor is judged fairly by them if it has learned from the others. Raises PolicyError for a share outside of (0, 1], WorkloadError
-    for a log without jobs.
+    Raises PolicyError for a share outside of (0, 1], WorkloadError for a log without jobs.
 
     >>> jobs = Workload.from_arrays(submit=[0, 10, 20, 30], runtime=[9] * 4, requested=[9] * 4, procs=[1] * 4, machine_procs=1)
     >>> held_out(jobs, 0.25).tolist()
     [False, False, False, True]
     """
     if not 0 < share <= 1:
-        raise PolicyError(f"the share of the log that is held out must be over 0 and at most 1, not {share!r}", "number_out_of_range")
+        raise PolicyError(f"the held-out share of the log must be over 0 and at most 1, not {share!r}", "number_out_of_range")
     if not len(workload):
         raise WorkloadError(f"{workload.origin.name} has no jobs to predict")
     since = workload.submit[min(int((1 - share) * len(workload)), len(workload) - 1)]
@@ -73,15 +71,14 @@ def predict(
     workers: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> list[Replay]:
-    """The predictions of each predictor for every job at its submission, learned from the jobs that have ended by then.
+    """Return each predictor's predictions for all jobs at their submission, learned from the jobs that have ended by then.
 
-    `ends`: when the jobs ended: `log` is submit + wait + runtime of the log, a `Schedule` of the same jobs provides its own ends;
-    `easy` first simulates EASY backfilling with user estimates; `auto` is `log`, or `easy` if the log's wait times are unknown or
-    all 0, as in reconstructions; `Replay.ends` tells which. A job that ends at the very instant of a submission counts, unless
-    it also started at that instant. `dialect`: under one that takes arrivals before the terminations of the same instant, such a job
-    does not count. `clip`: whether predictions are at most the user's request. `engine="reference"` uses plain Python, as custom
-    predictors always do; the others are compiled and run on all cores (`workers`: threads). `progress` is called with the number of
-    predictors done.
+    `ends`: the ends of the jobs: `log` is submit + wait + runtime of the log; a `Schedule` of the same jobs provides its own ends;
+    `easy` simulates EASY backfilling with user estimates; `auto` is `log`, or `easy` if the log's wait times are unknown or
+    all 0, as in reconstructions (see `Replay.ends`). A job that ends at the instant of a submission counts, unless it also started then,
+    or the `dialect` handles arrivals before terminations. `clip`: whether predictions are at most the user's request.
+    `engine="reference"` uses plain Python, as custom predictors always do; others are compiled and run on all cores (`workers`: threads).
+    `progress` is called with the number of finished predictors.
 
     Raises PolicyError for an unknown option, WorkloadError if the log lacks wait times or a column that a predictor needs.
 
@@ -92,44 +89,40 @@ def predict(
     >>> replay.predicted.tolist(), replay.ends
     ([60, 10], 'easy')
     """
-    if engine not in ENGINES:
-        raise PolicyError(f"unknown engine {engine!r}; known are {', '.join(ENGINES)}", "unknown_engine")
+    if engine not in ("kernel", "reference"):
+        raise PolicyError(f"unknown engine {engine!r}; valid engines: kernel, reference", "unknown_engine")
     for predictor in predictors:
         if not isinstance(predictor, Predictor):
             raise PolicyError(f"predictor must be one such as walltime.predictors.Tang13(), not {predictor!r}")
         if predictor.again:
-            raise PolicyError(f"{predictor.label} predicts waiting jobs again; in a replay nobody waits", "unsupported_predictor")
+            raise PolicyError(f"{predictor.label} updates predictions of waiting jobs, which replays lack", "unsupported_predictor")
     dialect = Dialect.of(dialect)
     limit = workload.requested if clip else np.full(len(workload), np.iinfo(np.int64).max // 4)
-    (start, end, known), said = _ends(workload, ends, dialect)
+    (start, end, known), source = _ends(workload, ends, dialect)
     jobs = Jobs(workload, workload.requested, limit, end - start)
 
-    def make_worker() -> Callable[[int, Callable[[int], None]], Replay]:
-        def run(number: int, check: Callable[[int], None]) -> Replay:
-            check(number)
-            predicted, basis = predict_beside(
-                predictors[number], jobs, (start, end, known), engine == "reference", dialect.coincident == "sequential"
-            )
-            return Replay(workload, predictors[number], predicted, basis, said, int(np.count_nonzero(~known)))
-
-        return run
+    def run(number: int, check: Callable[[int], None]) -> Replay:
+        check(number)
+        predicted, basis = predict_in_log(
+            predictors[number], jobs, (start, end, known), engine == "reference", dialect.coincident == "sequential"
+        )
+        return Replay(workload, predictors[number], predicted, basis, source, int(np.count_nonzero(~known)))
 
     if any(predictor.is_compiled for predictor in predictors):
         from walltime.engine.interface.load import load
 
         load("replay")
-    return in_threads(make_worker, len(predictors), workers, progress)
+    return in_threads(lambda: run, len(predictors), workers, progress)
 
 
 def _ends(workload: Workload, ends: str | Schedule, dialect: Dialect) -> tuple[Ends, str]:
-    """Start and end of each job, and their source."""
-    everybody = np.ones(len(workload), bool)
+    """Return start and end of each job, and their source."""
     if isinstance(ends, Schedule):
         if not np.array_equal(ends.workload.job_id, workload.job_id):
-            raise WorkloadError("the schedule whose ends are to be taken is not of these jobs", "other_jobs")
-        return (ends.start, ends.end, everybody), ends.label
+            raise WorkloadError("the schedule given as ends has other jobs; give a schedule of this workload", "other_jobs")
+        return (ends.start, ends.end, np.ones(len(workload), bool)), ends.label
     if ends not in ("log", "easy", "auto"):
-        raise PolicyError(f"unknown ends {ends!r}; known are log, easy, auto, or a schedule", "unknown_ends")
+        raise PolicyError(f"unknown ends {ends!r}; valid values: log, easy, auto, or a schedule", "unknown_ends")
     if ends != "easy":
         try:
             return log_ends(workload), "log"

@@ -1,4 +1,4 @@
-"""Replications of a simulation, each with its own seed: the mean of the results, and their spread."""
+"""Replications of a simulation, each with its own seed: means and spread of the results."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Replications:
     seeds: Sequence[int]
     summaries: Sequence[metrics.Summary]
     kept: Sequence[Any] = ()
-    """what was kept of each schedule, if anything"""
+    """results of `keep` for each schedule"""
 
     @property
     def policy(self) -> Policy:
@@ -39,25 +39,25 @@ class Replications:
         return self.scheduler.policy
 
     def values(self, name: str) -> Array:
-        """This field of the summaries, float64, one per seed; raises PolicyError for an unknown one."""
+        """Return this field of the summaries, float64, one per seed; raises PolicyError for an unknown one."""
         return metrics.field_values(self.summaries, name, metrics.Summary)
 
     def band(self, name: str) -> metrics.Interval:
-        """Mean, and the range in which a further run would lie; `what` says with which probability."""
+        """Return the mean and the range of a further run, whose probability is in `what`."""
         return metrics.range_of_runs(self.values(name))
 
     def interval(self, name: str, confidence: float = 0.90) -> metrics.Interval:
-        """Mean with its confidence interval (Student's t)."""
+        """Return the mean with its confidence interval (Student's t)."""
         return metrics.mean_interval(self.values(name), confidence)
 
     def spread(self, name: str) -> float:
-        """Standard deviation over mean."""
+        """Return the standard deviation over the mean."""
         return metrics.relative_spread(self.values(name))
 
     def difference(self, name: str, baseline: Replications, confidence: float = 0.90) -> metrics.Interval:
-        """Mean paired difference to other replications with the same seeds, with its confidence interval."""
+        """Return the mean paired difference to other replications with the same seeds, with its confidence interval."""
         if tuple(self.seeds) != tuple(baseline.seeds):
-            raise PolicyError("replications are compared in pairs, so both need the same seeds", "different_seeds")
+            raise PolicyError("a paired comparison needs replications with the same seeds", "different_seeds")
         return metrics.paired_difference(self.values(name), baseline.values(name), confidence)
 
 
@@ -78,12 +78,10 @@ def replicate(
 ) -> Replications:
     """Simulate `workload_of(seed)` under the policy for every seed, on all cores, and keep the summaries.
 
-    `policy, prediction, machine`: as in `simulate`.
-
-    `workload_of` shakes a log, draws its estimates, or generates a workload; it must depend only on the seed, so that the
-    results do not depend on the number of `workers` (threads; default: one per core). `seeds`: whole numbers, such as
-    `range(5)`. Using the same seeds for all schedulers allows paired differences. `progress` is called with the number of
-    replications done. `keep`: a function of a schedule whose results are kept too, as `kept`, in the order of the seeds.
+    `policy, prediction, machine`: as in `simulate`. `workload_of` shakes a log, draws its estimates, or generates a workload; it must
+    depend only on the seed, so that the results do not depend on the number of `workers` (threads; default: one per core). `seeds`: whole
+    numbers, such as `range(5)`; the same seeds for all schedulers allow paired differences. `progress` is called with the number of
+    finished replications. `keep`: a function of a schedule; its results are the attribute `kept`, in the order of the seeds.
 
     Raises PolicyError for invalid seeds, WorkloadError if `workload_of` is not a function or does not return a workload, and
     the errors of `simulate`.
@@ -97,30 +95,25 @@ def replicate(
     """
     maker: object = workload_of
     if not callable(maker):
-        cure = "replicate needs a function of the seed, such as lambda seed: walltime.workloads.shake(jobs, 30, seed)"
-        raise WorkloadError(f"{shown(maker)} makes no workloads; {cure}", "wrong_type")
-    seeds = _checked(seeds)
+        example = "lambda seed: walltime.workloads.shake(jobs, 30, seed)"
+        raise WorkloadError(f"workload_of must be a function of the seed, such as {example}, not {shown(maker)}", "wrong_type")
+    seeds = _check_seeds(seeds)
     scheduler = Scheduler.of(policy, prediction)
 
-    def make_worker() -> Callable[[int, Callable[[int], None]], tuple[metrics.Summary, Any]]:
-        def run(number: int, check: Callable[[int], None]) -> tuple[metrics.Summary, Any]:
-            workload = workload_of(seeds[number])
-            schedule = simulate(
-                workload, scheduler, coincident=coincident, dialect=dialect, overrun=overrun, machine=machine, progress=check
-            )
-            return schedule.summary(trim), None if keep is None else keep(schedule)
+    def run(number: int, check: Callable[[int], None]) -> tuple[metrics.Summary, Any]:
+        workload = workload_of(seeds[number])
+        schedule = simulate(workload, scheduler, coincident=coincident, dialect=dialect, overrun=overrun, machine=machine, progress=check)
+        return schedule.summary(trim), None if keep is None else keep(schedule)
 
-        return run
-
-    pairs = in_threads(make_worker, len(seeds), workers, progress)
+    pairs = in_threads(lambda: run, len(seeds), workers, progress)
     return Replications(scheduler, seeds, [summary for summary, _ in pairs], [] if keep is None else [kept for _, kept in pairs])
 
 
-def _checked(seeds: object) -> list[int]:
-    """The seeds as a list; raises PolicyError if there are none or one is invalid."""
+def _check_seeds(seeds: object) -> list[int]:
+    """Return the seeds as a list; raises PolicyError if there are none or one is invalid."""
     if isinstance(seeds, str) or not isinstance(seeds, Iterable):
-        cure = f"range({seeds})" if isinstance(seeds, int) else "range(5)"
-        raise PolicyError(f"seeds must be a sequence of whole numbers, such as {cure}, not {shown(seeds)}", "wrong_type")
+        example = f"range({seeds})" if isinstance(seeds, int) else "range(5)"
+        raise PolicyError(f"seeds must be a sequence of whole numbers, such as {example}, not {shown(seeds)}", "wrong_type")
     listed = list(seeds)
     if not listed:
         raise PolicyError("replications need at least one seed", "number_out_of_range")

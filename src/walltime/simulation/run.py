@@ -1,4 +1,4 @@
-"""From a workload and a scheduler to the problem that an engine is given, and from its outcome to a schedule."""
+"""One simulation: from a workload and a scheduler to an engine's problem, and from its outcome to a schedule."""
 
 from __future__ import annotations
 
@@ -52,23 +52,23 @@ def simulate(
 
     `policy`: one such as `walltime.Easy()`, or the specification of a scheduler as on the command line: `easy:order=sjf`.
     `prediction`: a predictor (see `walltime.predictors`), or a `walltime.Prediction`; the policy's specification may name one, too.
-    `machine`: pools, partitions, outages and limits (`walltime.machine`), in place of one number of processors; the schedule is then of
-    the jobs that can run there, and on one pool where that makes no difference (`Schedule.simulated_on`).
-    `dialect`: how the rules are read, a `walltime.policy.Dialect` or the name of one.
-    `coincident`: simultaneous events, in place of the dialect's way.
+    `machine`: pools, partitions, outages and limits (`walltime.machine`), instead of the workload's single pool. The schedule then has
+    the jobs that can run there; it is computed on one pool if that makes no difference (`Schedule.simulated_on`).
+    `dialect`: the readings of rules, a `walltime.policy.Dialect` or the name of one.
+    `coincident`: treatment of simultaneous events, instead of the dialect's.
         `batch`: all terminations of an instant, then all arrivals, then one pass.
-        `sequential`: a pass after every event, arrivals before terminations; jobs expected to end at this very instant count as ended.
+        `sequential`: a pass after every event, arrivals before terminations; jobs expected to end at this instant count as ended.
         `one-by-one`: the same with terminations before arrivals.
-    `overrun`: jobs that run longer than requested.
+    `overrun`: treatment of jobs that run longer than requested.
         `kill`: they end at their request.
         `extend`: the request and the scheduler's estimate are raised to the runtime.
-        `continue`: they run on.
-    `engine`: the compiled `kernel`, the slow independent `reference`, or `auto`: the kernel if possible (`Schedule.engine` says which).
+        `overrun`: they run on.
+    `engine`: the compiled `kernel`, the slow independent `reference`, or `auto`: the kernel if possible (see `Schedule.engine`).
         The reference is needed for policies and predictors in plain Python, and for readings of some dialects.
     `dynamics`: whether to record the effects of backfilling in `Schedule.dynamics`; not with a machine.
-    `progress`: called from time to time with the number of jobs started so far (compiled engine only).
+    `progress`: called repeatedly with the number of jobs started so far (compiled engine only).
 
-    Raises PolicyError for an unknown policy, order or option, and if `engine="kernel"` does not support the request; WorkloadError
+    Raises PolicyError for an unknown policy, order or option, and if `engine="kernel"` does not support the simulation; WorkloadError
     for an invalid workload, or a log without a column that the predictor needs; EngineError if a `PlainPolicy` leaves jobs waiting
     forever.
 
@@ -92,7 +92,7 @@ def simulate(
 
 
 def _raising(simulation: Engine, progress: Callable[[int], None] | None) -> Callable[[int], None]:
-    """Progress that also raises what a predictor in plain Python has raised, where the compiled loop called it."""
+    """Return a progress function that also raises errors of a plain Python predictor called by the compiled loop."""
     prediction = simulation.problem.prediction
 
     def report(done: int) -> None:
@@ -105,12 +105,12 @@ def _raising(simulation: Engine, progress: Callable[[int], None] | None) -> Call
 
 
 Times = tuple[Array, Array, Array]
-"""Requests, runtimes and the estimates that the scheduler uses, int64 s."""
+"""Requests, runtimes and the scheduler's estimates, int64 s."""
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A workload under a scheduler, and the problem that this is for an engine.
+    """A workload under a scheduler, with the problem for an engine.
 
     `workload`: the jobs as they run; on a machine, those that can run there, with their `placement`.
     """
@@ -123,9 +123,9 @@ class Run:
     problem: Problem
 
     def engine(self, wanted: str = "auto", straight: bool = False) -> Engine:
-        """The engine that `choose` chooses, before the first event.
+        """Return the engine that `choose` chooses, before the first event.
 
-        `straight`: it runs to the end, and is neither copied nor goes back; then the compiled loop may call a predictor in plain Python.
+        `straight`: it runs to the end without copies, so the compiled loop may call a predictor in plain Python.
         """
         problem, prediction = self.problem, self.problem.prediction
         if straight and wanted != "reference" and isinstance(prediction, JobPredictions) and prediction.can_be_called:
@@ -133,7 +133,7 @@ class Run:
         return new_engine(problem, wanted)
 
     def schedule(self, outcome: Outcome, **seconds: float) -> Schedule:
-        """The schedule that an engine has made; `seconds`: the time that parts took of which the engine does not know."""
+        """Return the schedule of an engine's outcome; `seconds`: the time of parts outside the engine."""
         workload, placement, prediction = self.workload, self.placement, self.scheduler.prediction
         record, limit = None, None
         if prediction is not None:
@@ -171,7 +171,7 @@ class Run:
         )
 
     def _given(self) -> Array | None:
-        """What jobs had of each pool where all had what they needed of a single one."""
+        """Return the jobs' share of each pool if all ran in a single one; None without pools."""
         machine, demands = self.problem.machine, self.problem.demands
         if not isinstance(machine, Pools) or not isinstance(demands, Demands):
             return None
@@ -181,16 +181,16 @@ class Run:
         return given
 
 
-SOON = 1000
-"""Jobs; so many take the slow engine about a second, so nobody asks why."""
+MIN_SLOW_JOBS = 1000
+"""The slow engine takes about a second for this many jobs; users get no notice for fewer."""
 
 
 def new_engine(problem: Problem, wanted: str = "auto") -> Engine:
-    """The engine that `choose` chooses, before the first event; where that is the slow one, the user is told why."""
+    """Return the engine that `choose` chooses, before the first event, with a notice for the user if it is the slow one."""
     name, problem = choose(problem, wanted)
-    if name == "reference" and wanted == "auto" and len(problem) > SOON:
+    if name == "reference" and wanted == "auto" and len(problem) > MIN_SLOW_JOBS:
         why = support(problem.policy, kind_of(problem), features_of(problem)).why
-        notice(f"{problem.policy.label} runs in plain Python, some thousand times slower than compiled, {why}")
+        notice(f"{problem.policy.label} runs on the plain Python engine (about 1,000 times slower than the compiled one) {why}")
     kind: Any
     if name == "reference":
         from walltime.engine.interface.plain import ReferenceEngine as kind  # noqa: N813
@@ -215,33 +215,33 @@ def run_of(
     machine: Machine | None = None,
     dynamics: bool = False,
 ) -> Run:
-    """The run of a workload under a scheduler; arguments as those of `walltime.simulate`.
+    """Return the run of a workload under a scheduler; arguments as in `walltime.simulate`.
 
-    Raises PolicyError for what is not known on such a machine, and what placing the jobs raises.
+    Raises PolicyError for an unsupported machine, and the errors of placing the jobs.
     """
     scheduler = replace(scheduler, policy=dialect.apply(scheduler.policy))
-    placement, more, seen = None, dict[str, Any](), None
-    check_asked_for(scheduler, dialect, machine, dynamics)
+    placement, more, jobs = None, dict[str, Any](), workload
+    check_support(scheduler, dialect, machine, dynamics)
     if machine is not None:
         if scheduler.policy.plans_nodes:
             from walltime.simulation.nodes import placed_on_nodes
 
             workload, placement, more = placed_on_nodes(workload, scheduler.policy, machine)
+            jobs = workload
         else:
             workload, placement = place(workload, machine, extends=overrun == "extend")
-            seen, own = scheduler_view(workload, placement)
+            jobs, own = scheduler_view(workload, placement)
             demands = Demands(own.second, own.partition, own.since, own.after, own.limits_of, own.windows_of)
             more = {"machine": pools_of(own), "demands": demands, "tick": machine.overhead.tick}
-    jobs = workload if seen is None else seen
     times = (jobs.requested, *effective_times(jobs, overrun))
     problem = replace(number_problem(jobs, scheduler, dialect, times), logged=dynamics, kill=overrun == "kill", **more)
     if placement is not None and problem.after is not None:
-        problem = replace(problem, after=np.where(placement.since < NEVER, -1, problem.after))  # it has been submitted already
+        problem = replace(problem, after=np.where(placement.since < NEVER, -1, problem.after))  # already submitted
     return Run(workload, scheduler, dialect, overrun, placement, problem)
 
 
 def _submitted(workload: Workload, placement: Placement, end: Array) -> Array:
-    """From when on each job waited, int64 s: its submission, or what followed the ends of others."""
+    """Return when each job's wait began, int64 s: its submission, or the time after the ends of preceding jobs."""
     submit = workload.submit.copy()
     if workload.feedback:
         after, think = workload.dependencies()
@@ -252,15 +252,10 @@ def _submitted(workload: Workload, placement: Placement, end: Array) -> Array:
     return submit
 
 
-def check_asked_for(scheduler: Scheduler, dialect: Dialect, machine: Machine | None, dynamics: bool) -> None:
-    """Raise PolicyError for what a scheduler does not run with on such a machine, whatever the jobs are."""
+def check_support(scheduler: Scheduler, dialect: Dialect, machine: Machine | None, dynamics: bool) -> None:
+    """Raise PolicyError if the policy does not support a feature on such a machine, for any jobs."""
     kind = "number" if machine is None else "nodes" if scheduler.policy.plans_nodes else "pools"
-    check_features(scheduler.policy, kind, _asked_for(scheduler, dialect, machine, dynamics))
-
-
-def _asked_for(scheduler: Scheduler, dialect: Dialect, machine: Machine | None, dynamics: bool) -> list[str]:
-    """What of `FEATURES` does not depend on the jobs, and may be nowhere to be had."""
-    asked = {
+    used = {
         "predictor": scheduler.prediction is not None,
         "overheads": machine is not None and machine.overhead != NO_OVERHEAD,
         "windows": machine is not None and bool(machine.windows),
@@ -268,11 +263,11 @@ def _asked_for(scheduler: Scheduler, dialect: Dialect, machine: Machine | None, 
         "dialect": dialect != PAPERS and not one_by_one,
         "effects": dynamics,
     }
-    return [name for name, given in asked.items() if given]
+    check_features(scheduler.policy, kind, [name for name, is_used in used.items() if is_used])
 
 
 def number_problem(workload: Workload, scheduler: Scheduler, dialect: Dialect, times: Times) -> Problem:
-    """The problem on as many processors as the workload's machine has; the policy is one that the dialect has been applied to."""
+    """Return the problem on the workload's single pool; the dialect must have been applied to the policy."""
     requested, runtime, believed = times
     after, think = workload.dependencies() if workload.feedback else (None, None)
     return Problem(
@@ -292,7 +287,7 @@ def number_problem(workload: Workload, scheduler: Scheduler, dialect: Dialect, t
 
 
 def pools_of(placement: Placement) -> Pools:
-    """The pools of a machine as engines take them."""
+    """Return the pools of a machine for an engine."""
     machine = placement.machine
     return Pools(
         capacity=np.array([(pool.nodes * pool.procs, pool.nodes * pool.second) for pool in machine.pools], np.int64),
@@ -305,7 +300,7 @@ def pools_of(placement: Placement) -> Pools:
 
 
 def placed_under(workload: Workload, machine: Machine, policy: Policy | None) -> tuple[Workload, Placement]:
-    """The jobs that can run on this machine under a policy, as they run there, and what they need; see `walltime.machine.place`."""
+    """Return the jobs that can run on this machine under a policy, and their placement; see `walltime.machine.place`."""
     if policy is None or not policy.plans_nodes:
         return place(workload, machine)
     from walltime.simulation.nodes import placed_for

@@ -1,4 +1,4 @@
-"""The specification of a whole scheduler: the policy, its queue orders, and its use of predicted runtimes."""
+"""Schedulers (a policy with its queue orders and predictions) and variations of a log."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from walltime.workload.filters import span_of
 if TYPE_CHECKING:
     from walltime.schedule.schedule import Schedule
 
-PREDICTION_WORDS = ("predictor", "believe", "correction", "history")
+PREDICTION_OPTIONS = ("predictor", "believe", "correction", "history")
 ALIASES = {"easy++": "easy:backfill-order=sjf,predictor=tsafrir07"}
-"""Schedulers with a name of their own; EASY++ is that of tsafrir07."""
+"""Short names of schedulers; EASY++ is from tsafrir07."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,12 @@ class Scheduler:
 
     @classmethod
     def of_schedule(cls, schedule: Schedule) -> Scheduler:
-        """The scheduler that made a schedule."""
+        """Return the scheduler of a schedule."""
         return cls(schedule.policy, None if schedule.predictions is None else schedule.predictions.prediction)
 
     @classmethod
     def of(cls, given: Scheduler | Policy | str, prediction: Prediction | Predictor | str | None = None) -> Scheduler:
-        """The scheduler given as such, by its specification, or by its policy; `prediction`: used unless the scheduler has its own."""
+        """Return a scheduler from itself, its specification, or its policy; `prediction`: used unless the scheduler has its own."""
         chosen = Prediction.of(prediction)
         if isinstance(given, str):
             given = parse_scheduler(given)
@@ -59,45 +59,43 @@ class Scheduler:
 
 
 def parse_scheduler(text: str, defaults: Mapping[str, str | None] | None = None) -> Scheduler:
-    """The scheduler with the specification `POLICY:option=value,...`.
+    """Return the scheduler with the specification `POLICY:option=value,...`.
 
-    Options are those of the policy, such as `order`, `backfill-order` and `depth`, and `predictor`, `believe`, `correction` and
-    `history` as in `walltime.Prediction`; `predictor=none` turns predictions off. `defaults`: options used unless the text sets
-    them; those that the policy lacks are ignored. `easy++` is short for `easy:backfill-order=sjf,predictor=tsafrir07`. Raises PolicyError
-    for an unknown policy, option or value.
+    Options are the policy's, such as `order`, `backfill-order` and `depth`, and `predictor`, `believe`, `correction` and `history` as
+    in `walltime.Prediction`; `predictor=none` turns predictions off. `defaults`: options for those that the text leaves out, ignored if
+    the policy lacks them. `easy++` is short for `easy:backfill-order=sjf,predictor=tsafrir07`. Raises PolicyError for an unknown policy,
+    option or value.
 
     >>> parse_scheduler("hybrid:3", {"order": "sjf", "predictor": "last"}).label
     'hybrid:order=sjf,depth=3,predictor=last'
     """
     text = ALIASES.get(text.strip().lower(), text)
     own = {key: replace(one, default=None) if one.needed else one for key, one in options_of(Prediction).items()}
-    variant, values, said = POLICIES.read(text, own)
+    form, values, given = POLICIES.read(text, own)
     wanted = {name.replace("-", "_"): value for name, value in (defaults or {}).items() if value is not None}
-    able = {one.field for one in variant.keys.values()}
-    policy = POLICIES.build(text, variant, {name: value for name, value in wanted.items() if name in able} | values)
-    chosen = {name: value for name, value in wanted.items() if name in PREDICTION_WORDS} | said
+    fields = {one.field for one in form.keys.values()}
+    policy = POLICIES.build(text, form, {name: value for name, value in wanted.items() if name in fields} | values)
+    chosen = {name: value for name, value in wanted.items() if name in PREDICTION_OPTIONS} | given
     predictor = chosen.pop("predictor", None)
     if predictor is None or predictor == "none":
-        alone = [name for name in said if name != "predictor" and name not in wanted]
-        if alone:
-            raise PolicyError(
-                f"{alone[0]} of {text!r} says what is done with predictions; name a predictor too: predictor=tsafrir07", "missing_predictor"
-            )
+        unused = [name for name in given if name != "predictor" and name not in wanted]
+        if unused:
+            raise PolicyError(f"{unused[0]} of {text!r} needs a predictor; add one, such as predictor=tsafrir07", "missing_predictor")
         return Scheduler(policy)
     return Scheduler(policy, Prediction(predictor, **chosen))
 
 
-def backfill_order_of_none(texts: Sequence[str]) -> PolicyError | None:
-    """The error if an order of backfilling is said beside these schedulers, of which none has one of its own."""
+def no_backfill_order(texts: Sequence[str]) -> PolicyError | None:
+    """Return the error if none of these schedulers has a backfill order of its own; None if one has."""
     if any("backfill-order" in POLICIES.variant(ALIASES.get(text.strip().lower(), text))[0].keys for text in texts):
         return None
-    who = f"none of {', '.join(texts)} has a" if len(texts) > 1 else f"{texts[0]} has no"
-    return PolicyError(f"{who} backfill order of its own; leave it out, or take easy or hybrid:depth=N", "no_backfill_order")
+    subject = f"none of {', '.join(texts)} has a" if len(texts) > 1 else f"{texts[0]} has no"
+    return PolicyError(f"{subject} backfill order of its own; leave it out, or use easy or hybrid:depth=N", "no_backfill_order")
 
 
 @dataclass(frozen=True)
 class Variation:
-    """How a log is varied: what is common to all replications, and what each seed changes."""
+    """Variations of a log, common to all replications, and a shake by each seed."""
 
     load: float | None = None
     scale_by: str = "interarrival"
@@ -109,10 +107,9 @@ class Variation:
     feedback: bool = False
 
     def apply(self, workload: Workload, seed: int) -> Workload:
-        """Everything except shaking and estimates: first filters, then the part of the log, then the load."""
+        """Apply everything except shaking: first filters, then the part of the log, then the load."""
         if self.scale_by != "interarrival" and self.load is None:
-            raise PolicyError("scale_by says how to reach a load; give both")
-
+            raise PolicyError("scale_by needs a load to scale to; give both")
         if self.remove:
             workload = clean(workload, self.remove).after
         if self.window is not None:
@@ -128,14 +125,14 @@ class Variation:
         return workload
 
     def replica(self, workload: Workload, model: EstimateModel, seed: int) -> Workload:
-        """The workload of one seed: shaken, with estimates drawn."""
+        """Return the workload of one seed, shaken and with drawn estimates."""
         return self.shaken(workload, seed).with_estimates(model, seed)
 
     def shaken(self, workload: Workload, seed: int) -> Workload:
-        """The workload, shaken with this seed."""
+        """Return the workload, shaken with this seed."""
         return scaling.shake(workload, self.shake, seed) if self.shake else workload
 
     def check_replications(self, model: EstimateModel) -> None:
         """Raise PolicyError if all replications would be the same."""
         if not self.shake and not model.random:
-            raise PolicyError("replications would all be the same; shake the log (shake=30) or draw estimates (estimates=f:4)")
+            raise PolicyError("all replications would be the same; shake the log (shake=30) or draw estimates (estimates=f:4)")

@@ -1,7 +1,8 @@
-"""How far averages move when the log is shaken: what a difference between policies must exceed to mean anything."""
+"""Spread of averages over shaken copies of the log, and a first look at a log: policies sorted by slowdown, with intervals."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,103 +23,155 @@ from walltime.workload.scaling import shake
 Array = np.ndarray
 
 SHAKE = 30
-"""Seconds by which each submission is moved at most, as in tsafrir06."""
-COPIES, FEWEST = 5, 3
-"""Shaken copies of the log, and how few are worth anything."""
-MOST_JOBS = 2_500_000
-"""Jobs that are simulated for it at most, over all copies and policies."""
-MOST_SECONDS = 5.0
-"""What the simulations may take, by the seconds of the runs themselves."""
+"""Largest shift of a submission, s, as in tsafrir06."""
+COPIES, MIN_COPIES = 5, 3
+"""Usual and smallest number of shaken copies of the log."""
+MAX_JOBS = 2_500_000
+"""Largest number of simulated jobs, over all copies and policies."""
+MAX_SECONDS = 5.0
+"""Longest expected time of the simulations, by the time of the given runs."""
 MEASURES = ("mean_wait", "mean_bounded_slowdown")
 
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """Averages of some schedules, and of the same policies on shaken copies of the log; the same copies for all of them."""
+    """Averages of some schedules, and of the same policies on shaken copies of the log, the same for all."""
 
     seconds: int
-    """of the shake"""
+    """largest shift of a submission"""
     own: Sequence[metrics.Summary]
     """one per schedule"""
     shaken: Sequence[Sequence[metrics.Summary]]
-    """for each schedule one per copy"""
+    """one per copy for each schedule"""
 
     @property
     def copies(self) -> int:
-        """Shaken copies of the log."""
+        """Number of shaken copies."""
         return len(self.shaken[0])
 
+    def _values(self, name: str, k: int) -> Array:
+        return np.array([getattr(one, name) for one in (self.own[k], *self.shaken[k])])
+
     def scatter(self, name: str, k: int) -> float:
-        """Half the width of the interval in which this measure of one schedule lies in a further copy, 90 %, Student's t."""
-        values = [getattr(one, name) for one in (self.own[k], *self.shaken[k])]
-        return metrics.prediction_interval(np.array(values)).half_width
+        """Return the half width of the 90 % prediction interval (Student's t) of this measure for schedule k in a further copy."""
+        return metrics.prediction_interval(self._values(name, k)).half_width
 
     def difference(self, name: str, a: int, b: int) -> tuple[float, float]:
-        """What schedule b has more of this measure than a: the mean over the log and its copies, and by how much single ones scatter.
+        """Return the mean difference of this measure, schedule b minus a, over the log and its copies, and its scatter.
 
-        The scatter is half the width of the band in which a further copy would lie with a probability of 90 % (Student's t).
+        The scatter is the half width of the 90 % prediction interval (Student's t) for a further copy.
         """
-        runs = zip([self.own[a], *self.shaken[a]], [self.own[b], *self.shaken[b]], strict=True)
-        values = np.array([getattr(after, name) - getattr(before, name) for before, after in runs])
-        interval = metrics.prediction_interval(values)
+        interval = metrics.prediction_interval(self._values(name, b) - self._values(name, a))
         return interval.mean, interval.half_width
 
     def clear(self, name: str, a: int, b: int) -> bool:
-        """Whether the difference is larger than its scatter; else a further copy may well show none, or the opposite."""
+        """Return whether the difference exceeds its scatter; otherwise a further copy may show none, or the opposite."""
         mean, scatter = self.difference(name, a, b)
         return abs(mean) > scatter
 
     def as_dict(self) -> dict[str, Any]:
-        """The scatter of each schedule and the differences to the first one, ready for JSON."""
+        """Return the scatter of each schedule and the differences to the first one, for JSON."""
+        differences = [{name: self.difference(name, 0, k) for name in MEASURES} for k in range(1, len(self.own))]
         return {
             "shake": self.seconds,
             "of": KINDS["shaken.copy"].of,
             "level": LEVEL,
             "copies": self.copies,
             "scatter": [{name: self.scatter(name, k) for name in MEASURES} for k in range(len(self.own))],
-            "differences": [{name: self._shown(name, k) for name in MEASURES} for k in range(1, len(self.own))],
+            "differences": [
+                {name: {"mean": mean, "scatter": scatter, "clear": abs(mean) > scatter} for name, (mean, scatter) in one.items()}
+                for one in differences
+            ],
         }
-
-    def _shown(self, name: str, k: int) -> dict[str, Any]:
-        mean, scatter = self.difference(name, 0, k)
-        return {"mean": mean, "scatter": scatter, "clear": abs(mean) > scatter}
 
 
 def shaking_spread(
     schedules: Sequence[Schedule], trim: str = "none", progress: Callable[[int], None] | None = None, copies: int | None = None
 ) -> Spread | None:
-    """Simulate up to 5 shaken copies of the log under the policies of these schedules; None where that would take too long.
+    """Simulate up to 5 shaken copies of the log under the policies of these schedules; return None if that would take too long.
 
-    Each submission is moved by up to 30 s, with seeds 0, 1, ... Too long is: over 2.5 million jobs for 3 copies, over 5 s by what the
-    given runs took, or on the reference engine. `copies`: so many, however long they take. `progress` is called with the number of
-    copies done.
-    Source: Tsafrir, Ouaknine, Feitelson, MASCOTS 2007; that a difference is to exceed its scatter is ours.
+    Each submission is moved by up to 30 s, with seeds 0, 1, ... Too long means: over 2.5 million jobs for 3 copies, over 5 s by the time
+    of the given runs, or the reference engine. `copies`: this number, regardless of time. `progress` is called with the number of
+    finished copies.
+    Source: Tsafrir, Ouaknine, Feitelson, MASCOTS 2007; comparing a difference with its scatter is ours.
     """
     jobs = sum(len(schedule) for schedule in schedules)
     if copies is None:
-        copies = min(COPIES, MOST_JOBS // max(jobs, 1))
+        copies = min(COPIES, MAX_JOBS // max(jobs, 1))
         seconds = copies * sum(schedule.seconds.get("simulate", 0.0) for schedule in schedules)
-        if copies < FEWEST or seconds > MOST_SECONDS or any(s.engine != "kernel" or not len(s) for s in schedules):
+        if copies < MIN_COPIES or seconds > MAX_SECONDS or any(s.engine != "kernel" or not len(s) for s in schedules):
             return None
     elif isinstance(copies, bool) or not isinstance(copies, int) or copies < 1:
         raise PolicyError(f"the number of shaken copies must be a whole number of at least 1, not {shown(copies)}", "number_out_of_range")
-    schedulers = [Scheduler(s.policy, None if s.predictions is None else s.predictions.prediction) for s in schedules]
 
-    def make_worker() -> Callable[[int, Callable[[int], None]], list[metrics.Summary]]:
-        def run(seed: int, check: Callable[[int], None]) -> list[metrics.Summary]:
-            shaken: dict[int, Workload] = {}
-            rows = []
-            for schedule, scheduler in zip(schedules, schedulers, strict=True):
-                w = schedule.workload
-                if id(w) not in shaken:
-                    shaken[id(w)] = shake(w, SHAKE, seed)
-                rules: dict[str, Any] = {"dialect": schedule.dialect, "overrun": schedule.overrun}
-                rules["machine"] = None if schedule.placement is None else schedule.placement.machine
-                rows.append(simulate(shaken[id(w)], scheduler, progress=check, **rules).summary(trim))
-            return rows
+    def run(seed: int, check: Callable[[int], None]) -> list[metrics.Summary]:
+        shaken: dict[int, Workload] = {}
+        rows = []
+        for schedule in schedules:
+            w = schedule.workload
+            if id(w) not in shaken:
+                shaken[id(w)] = shake(w, SHAKE, seed)
+            rules: dict[str, Any] = {"dialect": schedule.dialect, "overrun": schedule.overrun}
+            rules["machine"] = None if schedule.placement is None else schedule.placement.machine
+            rows.append(simulate(shaken[id(w)], Scheduler.of_schedule(schedule), progress=check, **rules).summary(trim))
+        return rows
 
-        return run
-
-    by_copy = in_threads(make_worker, copies, None, progress)
-    shaken = list(zip(*by_copy, strict=True))
+    shaken = list(zip(*in_threads(lambda: run, copies, None, progress), strict=True))
     return Spread(SHAKE, [schedule.summary(trim) for schedule in schedules], shaken)
+
+
+@dataclass(frozen=True)
+class Look:
+    """A policy's `MEASURES` over the log and its shaken copies.
+
+    `means`, and `differences` to the baseline, paired by copy: the mean and 90 % prediction interval of each measure; nan ends if there
+    is only one run.
+    """
+
+    label: str
+    means: dict[str, metrics.Interval]
+    differences: dict[str, metrics.Interval]
+
+    def verdict(self, name: str) -> str:
+        """Return `better` or `worse` than the baseline, or `unclear` if the prediction interval includes 0."""
+        difference = self.differences[name]
+        if not (difference.low > 0 or difference.high < 0):
+            return "unclear"
+        return "worse" if difference.low > 0 else "better"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the values for JSON."""
+        values = {
+            kind: {name: {"mean": i.mean, "low": i.low, "high": i.high} for name, i in intervals.items()}
+            for kind, intervals in (("means", self.means), ("differences", self.differences))
+        }
+        return {"policy": self.label, **values, "verdicts": {name: self.verdict(name) for name in self.means}}
+
+
+def first_look(
+    schedules: Sequence[Schedule], labels: Sequence[str], baseline: int, spread: Spread | None, trim: str = "none"
+) -> list[Look]:
+    """Return a `Look` at each schedule, the lowest mean bounded slowdown first.
+
+    `baseline`: the index of the baseline's schedule. `spread`: of these schedules; None for no intervals.
+    """
+    runs = [[schedule.summary(trim)] for schedule in schedules]
+    if spread is not None:
+        runs = [[own, *shaken] for own, shaken in zip(spread.own, spread.shaken, strict=True)]
+    values = {name: np.array([[getattr(summary, name) for summary in row] for row in runs]) for name in MEASURES}
+    looks = [
+        Look(
+            label,
+            {name: _interval(values[name][k]) for name in MEASURES},
+            {name: _interval(values[name][k] - values[name][baseline]) for name in MEASURES},
+        )
+        for k, label in enumerate(labels)
+    ]
+    return sorted(looks, key=lambda look: look.means["mean_bounded_slowdown"].mean)
+
+
+def _interval(values: np.ndarray) -> metrics.Interval:
+    """Return the mean and prediction interval over the log and its copies."""
+    if len(values) < 2:
+        return metrics.Interval(float(values.mean()), math.nan, math.nan, "one run")
+    return metrics.prediction_interval(values)

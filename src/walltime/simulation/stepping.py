@@ -1,4 +1,4 @@
-"""A simulation that goes on step by step: run up to a time, looked at, copied, and given further jobs."""
+"""Step-by-step simulations, which can be inspected, copied, and given further jobs."""
 
 from __future__ import annotations
 
@@ -26,20 +26,19 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 LONG_AGO = -(2**62)
-"""Before all events: jobs that run at first may end before 0."""
-OF_JOB = ("submit", "runtime", "procs", "requested", "believed")
+"""Before all events: initially running jobs may end before 0."""
+JOB_FIELDS = ("submit", "runtime", "procs", "requested", "believed")
 
 
 class Simulation:
-    """A simulation that advances as far as it is told to.
+    """A simulation that advances step by step, with the schedule of `walltime.simulate`.
 
-    The arguments are those of `walltime.simulate`. However it is stepped through, the schedule is the one that `simulate` gives, on every
-    machine and under every policy that runs there. `engine` is the compiled engine where it can run the scheduler, else the reference
-    engine (some thousand times slower): for policies and predictors in plain Python, the dialects `rlscheduler` and `mualem01-measured`,
+    The arguments are those of `walltime.simulate`. `engine` is the compiled engine if it supports the scheduler, otherwise the reference
+    engine (about 1,000 times slower): for policies and predictors in plain Python, the dialects `rlscheduler` and `mualem01-measured`,
     and other readings that `simulate` names.
 
-    `now`: the time up to which everything has happened, s. `done`: whether every job has started and ended.
-    Raises what `walltime.simulate` raises.
+    `now`: the time up to which all events have been handled, s. `done`: whether every job has started and ended.
+    Raises the errors of `walltime.simulate`.
 
     >>> import walltime as wt
     >>> jobs = wt.Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 5], procs=[3, 4, 1], machine_procs=4)
@@ -73,9 +72,9 @@ class Simulation:
         self._run: Run | None = None
         self._scheduler, self._dialect = Scheduler.of(policy, prediction), Dialect.of(dialect, coincident)
         self._overrun, self._wanted = overrun, engine
-        self._passed = LONG_AGO  # everything up to this time has happened, s
-        self._instant, self._steps = LONG_AGO, 0  # the time of the last step, and the steps made at that time since `run_until`
-        self._submitted = False  # since the engine was made
+        self._passed = LONG_AGO  # all events up to this time, s, have been handled
+        self._instant, self._steps = LONG_AGO, 0  # time of the last step, and number of steps at that time since `run_until`
+        self._submitted = False  # whether jobs were submitted since the engine was made
         self.done = len(workload) == 0
         self._engine: Engine = self._new_engine()
         self.engine = self._engine.name
@@ -85,14 +84,14 @@ class Simulation:
 
     @property
     def now(self) -> int:
-        """The time of the simulation, s: that of the last step, or the one that it was run until."""
+        """The time of the simulation, s: the last step's, or the argument of `run_until`."""
         return max(self._passed, self._instant, 0)
 
     def step(self) -> bool:
-        """Go on to the next event: handle the events of that instant, and make the scheduling pass; returns whether there was one.
+        """Handle the events of the next instant and make the scheduling pass; returns whether there was one.
 
-        With simultaneous events one by one (`coincident`), a step is one event and the pass after it; under OAR, it is one of its passes.
-        Raises EngineError if jobs are left that nothing will start.
+        If `coincident` separates simultaneous events, a step is one event and the pass after it; under OAR, it is one pass.
+        Raises EngineError if jobs wait forever.
         """
         self._catch_up()
         if self.done:
@@ -105,67 +104,59 @@ class Simulation:
         return went
 
     def run_until(self, time: int) -> None:
-        """Handle all events up to this time, s, which is `now` afterwards. Raises WorkloadError for a time that has passed."""
+        """Handle all events up to this time, s, which is `now` afterwards. Raises WorkloadError for a time before `now`."""
         if isinstance(time, bool) or not isinstance(time, int | np.integer) or time < self.now:
-            raise WorkloadError(
-                f"a simulation runs until a whole number of seconds that has not passed, {self.now} or later, not {shown(time)}",
-                "past_time",
-            )
+            raise WorkloadError(f"time must be a whole number of seconds of at least {self.now}, not {shown(time)}", "past_time")
         self._catch_up()
         self._advance(int(time))
         self._passed, self._steps = int(time), 0
 
     def state(self) -> State:
-        """The queue, the running jobs, the free processors and the time; what the scheduler knows, not how long jobs will run."""
+        """Return the scheduler's view: queue, running jobs, free processors and time, without future ends."""
         self._catch_up()
         state = self._engine.state()
         if self._machine is None:
             return state._replace(now=self.now)
-        # Where all jobs use one pool, the engine may not know the others.
-        elsewhere = self._under_scheduler().problem.machine_procs - self._engine.machine_procs
+        # If all jobs use one pool, the engine may simulate this pool only.
+        elsewhere = self._current_run().problem.machine_procs - self._engine.machine_procs
         return state._replace(now=self.now, free=state.free + elsewhere)
 
     def submit(self, job: Mapping[str, int]) -> int:
         """Submit a further job later than now; returns its number.
 
-        `job`: `submit`, `runtime` (s) and `procs`, and what else is known: `requested`, `believed` (s; default: as in
-        `walltime.Workload.from_arrays`), `job_id` (default: the next number), and columns of the log, -1 where not given. The job comes
-        after those with the same submit time and lower numbers. When the simulation goes on after submissions, it simulates the
-        past again, once, so submit several jobs at a time. Under Slurm's fair share, users and accounts that are new have had their share
-        from the beginning on.
+        `job`: `submit`, `runtime` (s) and `procs`; optionally `requested`, `believed` (s; default: as in
+        `walltime.Workload.from_arrays`), `job_id` (default: the next number), and log columns (default: -1). The job comes after those
+        with the same submit time and lower numbers. The first step after submissions repeats the past, so submit several jobs at a time.
+        Under Slurm's fair share, new users and accounts have had their share from the beginning.
 
-        Raises WorkloadError for a job that is not later than now, that is not possible, that cannot run on the machine, or that has a
-        name no column of the workload has, and for workloads with feedback; PolicyError for a job with which the policy does not run on
-        the machine. A job that is rejected changes nothing.
+        Raises WorkloadError for a job that is not later than now, is invalid, cannot run on the machine, or has an unknown column, and
+        for workloads with feedback; PolicyError if the policy does not support the job on the machine. A rejected job changes nothing.
         """
-        jobs, known = self._workload, (*OF_JOB, "job_id", *self._workload.columns)
+        jobs, known = self._workload, (*JOB_FIELDS, "job_id", *self._workload.columns)
         if not isinstance(job, Mapping) or not {"submit", "runtime", "procs"} <= set(job):
-            raise WorkloadError(f"a job is submitted as a mapping with submit, runtime and procs, not {shown(job)}", "missing_column")
+            raise WorkloadError(f"a job must be a mapping with submit, runtime and procs, not {shown(job)}", "missing_column")
         if unknown := [name for name in job if name not in known]:
-            raise WorkloadError(f"the jobs have no {unknown[0]!r}; known are {', '.join(known)}", "unknown_column")
+            raise WorkloadError(f"unknown column {unknown[0]!r}; valid columns: {', '.join(known)}", "unknown_column")
         if jobs.feedback:
-            raise WorkloadError("jobs that wait for the ends of others cannot be submitted to; use with_feedback(False)", "feedback")
+            raise WorkloadError("jobs cannot be added to a workload with feedback; use with_feedback(False)", "feedback")
         if job["submit"] <= self.now:
-            raise WorkloadError(f"a job can be submitted later than now, which is {self.now} s, not at {shown(job['submit'])}", "past_time")
+            raise WorkloadError(f"submit must be later than now, {self.now} s, not {shown(job['submit'])}", "past_time")
         requested = job.get("requested", max(job["runtime"], 1))
         number = job.get("job_id", int(self._job_id.max(initial=0)) + 1)
         if (self._job_id == number).any():
-            raise WorkloadError(f"there is a job {number} already", "repeated_job")
+            raise WorkloadError(f"job {number} already exists; leave job_id out, or use another one", "repeated_job")
         own = {**job, "requested": requested, "believed": job.get("believed", requested), "job_id": number}
         columns = {name: np.array([own.get(name, -1)]) for name in jobs.columns}
-        arrays: dict[str, Any] = {name: [own[name]] for name in (*OF_JOB, "job_id")}
+        arrays: dict[str, Any] = {name: [own[name]] for name in (*JOB_FIELDS, "job_id")}
         one = Workload.from_arrays(**arrays, columns=columns, machine_procs=jobs.machine_procs)
-        if self._machine is not None:
-            self._run = self._run_with(one)
-        else:
-            self._run = None
+        self._run = None if self._machine is None else self._run_with(one)
         self._job_id = np.append(self._job_id, number)
         self._new, self._submitted, self.done = (*self._new, one), True, False
         return int(number)
 
     def _run_with(self, one: Workload) -> Run:
-        """Return the run of the jobs with one more on the machine; raises WorkloadError or PolicyError if it cannot run there."""
-        before, run = self._under_scheduler(), self._run_of(_together(self._workload, (*self._new, one)))
+        """Return the run with one more job on the machine; raises WorkloadError or PolicyError if it cannot run there."""
+        before, run = self._current_run(), self._run_of(_concat(self._workload, (*self._new, one)))
         for rule, count in run.workload.origin.dropped.items():
             if count > before.workload.origin.dropped.get(rule, 0) and rule in PLACING_RULES:
                 assert run.placement is not None
@@ -177,14 +168,14 @@ class Simulation:
 
     @property
     def workload(self) -> Workload:
-        """The jobs, with those that were submitted here; on a machine, those that can run there, as they run there."""
-        return self._under_scheduler().workload
+        """The jobs, including submitted ones; on a machine, those that can run there, as they run there."""
+        return self._current_run().workload
 
     def copy(self) -> Simulation:
-        """Another simulation that goes on from here: both give the schedules that they would give alone.
+        """Return an independent simulation that continues from here.
 
-        A copy has the data of all jobs: in the middle of a log of 28,000 jobs it takes 0.3 ms under EASY and 5 ms on pools. Under a policy
-        or a predictor in plain Python, its own attributes are copied too.
+        A copy contains the data of all jobs: halfway through a log of 28,000 jobs it takes 0.3 ms under EASY and 5 ms on pools. The
+        attributes of a policy or predictor in plain Python are copied too.
         """
         self._catch_up()
         other = copy.copy(self)
@@ -192,15 +183,14 @@ class Simulation:
         return other
 
     def finish(self) -> Schedule:
-        """Run to the end, and give the schedule; the same as that of `walltime.simulate` for these jobs."""
+        """Run to the end and return the schedule, the same as `walltime.simulate` for these jobs."""
         self._catch_up()
         self._engine.run()
         self.done = True
-        return self._under_scheduler().schedule(self._engine.outcome())
+        return self._current_run().schedule(self._engine.outcome())
 
-    def _under_scheduler(self) -> Run:
-        """The jobs under the scheduler, as they are now."""
-        self._workload, self._new = _together(self._workload, self._new), ()
+    def _current_run(self) -> Run:
+        self._workload, self._new = _concat(self._workload, self._new), ()
         if self._run is None:
             self._run = self._run_of(self._workload)
         return self._run
@@ -209,7 +199,7 @@ class Simulation:
         return run_of(jobs, self._scheduler, dialect=self._dialect, overrun=self._overrun, machine=self._machine)
 
     def _new_engine(self) -> Engine:
-        return self._under_scheduler().engine(self._wanted)
+        return self._current_run().engine(self._wanted)
 
     def _advance(self, time: int) -> None:
         """Handle all events up to a time, s."""
@@ -217,7 +207,7 @@ class Simulation:
             self.done = self._engine.run_until(time)
 
     def _catch_up(self) -> None:
-        """After a submission, an engine that knows the job, as far as the one before had come."""
+        """After a submission, replace the engine and advance the new one to the same point."""
         if not self._submitted:
             return
         self._engine, self._submitted, steps = self._new_engine(), False, self._steps
@@ -226,11 +216,11 @@ class Simulation:
             self._engine.step()
 
 
-def _together(jobs: Workload, others: tuple[Workload, ...]) -> Workload:
-    """Jobs with some more."""
+def _concat(jobs: Workload, others: tuple[Workload, ...]) -> Workload:
+    """Return a workload with further jobs."""
     if not others:
         return jobs
     parts = (jobs, *others)
-    arrays: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in (*OF_JOB, "job_id")}
+    arrays: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in (*JOB_FIELDS, "job_id")}
     columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in jobs.columns}
     return Workload.from_arrays(**arrays, columns=columns, machine_procs=jobs.machine_procs, origin=jobs.origin)

@@ -1,4 +1,4 @@
-"""Independent simulations on all cores: the kernels release the interpreter lock, so threads with shared arrays suffice."""
+"""Independent simulations on all cores: kernels release the interpreter lock, so threads with shared arrays suffice."""
 
 from __future__ import annotations
 
@@ -10,19 +10,18 @@ from typing import TypeVar
 
 T = TypeVar("T")
 Worker = Callable[[int, Callable[[int], None]], T]
-LOOK = 0.1
+PROGRESS_INTERVAL = 0.1
 """Seconds between two checks of the threads' progress."""
 
 
 def in_threads(
     make_worker: Callable[[], Worker[T]], count: int, workers: int | None = None, progress: Callable[[int], None] | None = None
 ) -> list[T]:
-    """The results of `worker(number, check)` for the numbers 0 to count - 1, in this order.
+    """Return the results of `worker(number, check)` for the numbers 0 to count - 1, in this order.
 
-    Each thread creates its own worker with `make_worker`, and takes the next number when one is done; so a worker may keep
-    working memory. Workers must call `check` from time to time with any number; it stops the worker after another one failed,
-    or after Ctrl-C. `progress` is called in the calling thread with the number done. `workers`: threads, by default one per
-    core.
+    Each thread creates its own worker with `make_worker`, so a worker may keep working memory. Workers must call `check` from time to
+    time with any number; it stops the worker after a failure of another one, or after Ctrl-C. `progress` is called in the calling
+    thread with the number of results. `workers`: threads, by default one per core.
     """
     numbers: Iterator[int] = iter(range(count))
     taking = threading.Lock()
@@ -49,7 +48,7 @@ def in_threads(
         running: set[Future[None]] = {pool.submit(work) for _ in range(pool._max_workers)}
         try:
             while running:
-                done, running = wait(running, timeout=LOOK, return_when=FIRST_EXCEPTION)
+                done, running = wait(running, timeout=PROGRESS_INTERVAL, return_when=FIRST_EXCEPTION)
                 for future in done:
                     future.result()
                 if progress is not None:

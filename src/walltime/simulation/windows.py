@@ -1,4 +1,4 @@
-"""Windows of a log: the jobs submitted in a span are measured, those around them only run."""
+"""Windows of a log: only jobs submitted in a span are measured, surrounding jobs are simulated too."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from walltime.workload.scaling import shake
 
 Array = np.ndarray
 DAY = 86_400
-LEAST = 20
-"""A window with fewer measured jobs is left out: its mean would say nothing."""
+MIN_JOBS = 20
+"""Windows with fewer measured jobs are left out, since their means are too uncertain."""
 COSTS = tuple(field.name for field in fields(Summary) if field.name.endswith(("_wait", "_response", "_slowdown", "_slowdown_p1")))
-"""The fields of a summary that are averages or quantiles over single jobs, of which less is better."""
+"""Fields of a summary that are averages or quantiles over single jobs, to be minimised."""
 
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """Jobs submitted from `begin` to before `end` (s) with those before and after them that are simulated, too.
+    """Jobs submitted from `begin` to before `end` (s), with simulated jobs before and after them.
 
-    `measured`: the numbers of the jobs that count (int64).
+    `measured`: the numbers of the measured jobs (int64).
     """
 
     begin: int
@@ -40,7 +40,7 @@ class Window:
 
     @property
     def checksum(self) -> str:
-        """SHA-256 of all that a simulation of this window depends on."""
+        """SHA-256 of everything that affects a simulation of this window."""
         jobs = self.jobs
         total = hashlib.sha256(f"{self.begin} {self.end} {jobs.machine_procs}".encode())
         for column in (jobs.job_id, jobs.submit, jobs.runtime, jobs.requested, jobs.believed, jobs.procs, self.measured):
@@ -51,11 +51,11 @@ class Window:
         return total.hexdigest()
 
     def shaken(self, seconds: int, seed: int) -> Window:
-        """The same with all submissions shifted at random; the same jobs are measured."""
+        """Return the window with all submissions shifted at random and the same measured jobs."""
         return Window(self.begin, self.end, shake(self.jobs, seconds, seed), self.measured)
 
     def summary(self, schedule: Schedule) -> Summary:
-        """The averages over the measured jobs of a schedule of these jobs."""
+        """Return the averages over the measured jobs of a schedule of these jobs."""
         chosen = np.isin(schedule.workload.job_id, self.measured)
         return summarize(
             submit=schedule.submit[chosen],
@@ -68,18 +68,18 @@ class Window:
         )
 
     def run(self, scheduler: Scheduler, progress: Callable[[int], None] | None = None, **rules: Any) -> Summary:
-        """Simulate the jobs; `rules`: as for `simulate`."""
+        """Simulate the jobs and return the averages; `rules`: as in `simulate`."""
         return self.summary(simulate(self.jobs, scheduler, progress=progress, **rules))
 
 
 def windows(workload: Workload, length: int, warm: int, first: int = 0, last: int | None = None, after: int | None = None) -> list[Window]:
-    """The windows of `length` s, one after the other, that lie from `first` to `last` (s after the first submission).
+    """Return consecutive windows of `length` s between `first` and `last` (s after the first submission).
 
-    Each has the jobs of up to `warm` s before it, and of `after` s after it (by default as many), but none submitted before
-    `first - warm` or from `last` on. Windows with under 20 jobs are left out. Raises WorkloadError for an impossible length.
+    Each includes the jobs of up to `warm` s before it and `after` s after it (default: `warm`), but none submitted before
+    `first - warm` or after `last`. Windows with under 20 jobs are left out. Raises WorkloadError for an invalid length.
     """
     if length < 1 or warm < 0:
-        raise WorkloadError(f"windows need a length of at least 1 s and a warm-up of at least 0 s, not {length} and {warm}")
+        raise WorkloadError(f"the length of windows must be at least 1 s and the warm-up at least 0 s, not {length} and {warm}")
     if not len(workload):
         return []
     zero = int(workload.submit[0])
@@ -89,7 +89,7 @@ def windows(workload: Workload, length: int, warm: int, first: int = 0, last: in
         end = begin + length
         inside = slice(*np.searchsorted(workload.submit, [begin, end]))
         around = slice(*np.searchsorted(workload.submit, [begin - warm, min(end + (warm if after is None else after), limit)]))
-        if inside.stop - inside.start >= LEAST:
+        if inside.stop - inside.start >= MIN_JOBS:
             step = f"submitted from {begin - warm} to {end} s"
             jobs = workload.take(np.arange(around.start, around.stop), step)
             cuts.append(Window(begin, end, jobs, workload.job_id[inside]))
@@ -97,18 +97,18 @@ def windows(workload: Workload, length: int, warm: int, first: int = 0, last: in
 
 
 def check_cost(metric: str) -> None:
-    """Raise PolicyError unless the metric is one of which less is better, listing these."""
+    """Raise PolicyError, listing the valid metrics, unless the metric is to be minimised."""
     if metric not in COSTS:
-        raise PolicyError(f"unknown measure {shown(metric)}; known are {', '.join(COSTS)}", "unknown_measure")
+        raise PolicyError(f"unknown measure {shown(metric)}; valid measures: {', '.join(COSTS)}", "unknown_measure")
 
 
 def log_cost(values: Array | float, metric: str) -> Array:
-    """The natural logarithm of a cost, of which differences are changes in percent; of times with 1 s added, as they may be 0."""
+    """Return the natural logarithm of a cost; 1 s is added to times, as they may be 0. Differences are relative changes."""
     return np.log(np.asarray(values, np.float64) + (0.0 if "slowdown" in metric else 1.0))
 
 
 def percent(logarithm: float) -> float:
-    """A difference of such logarithms as a change in percent.
+    """Return a difference of `log_cost` as a change in percent.
 
     >>> round(percent(float(log_cost(3.0, "mean_slowdown") - log_cost(4.0, "mean_slowdown"))), 6)
     -25.0
@@ -117,11 +117,11 @@ def percent(logarithm: float) -> float:
 
 
 def in_percent(interval: Interval) -> Interval:
-    """An interval of differences of such logarithms as one of changes in percent."""
+    """Return an interval of differences of `log_cost` as changes in percent."""
     what = f"{interval.what}, of the logarithms, as a change in %"
     return Interval(percent(interval.mean), percent(interval.low), percent(interval.high), what)
 
 
 def change_interval(differences: Array) -> Interval:
-    """The mean of differences of such logarithms (float64, one per window) as a change in percent, with its interval over blocks."""
+    """Return the mean of differences of `log_cost` (float64, one per window) as a change in percent, with its interval over blocks."""
     return in_percent(series_interval(differences))

@@ -1,4 +1,4 @@
-"""Fits a queue order to a log, and searches for one that is good on many logs."""
+"""Queue orders fitted to a log, or searched for on many logs."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""What a found order is worth on logs that the search has not seen, beside all orders that have a name."""
+"""Test of a found order on final logs, unknown to the search, together with all named orders."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from walltime.workload.scaling import shake
 
 Array = np.ndarray
 LIMIT = 0.4
-"""The limit with which the orders that have a name are tried, too."""
+"""The limit that named orders are also tried with."""
 EXACT = ("sjf", "saf", "lxf", "wfp", "unicef")
-"""Named orders that are tried with exact estimates, too: those that gain by knowing them."""
+"""Named orders that are also tried with exact estimates, as they benefit from them."""
 PREDICTED = (
     "easy:predictor={}",
     "easy:backfill-order=lxf,predictor={}",
@@ -33,20 +33,20 @@ PREDICTED = (
     f"easy:order=lxf:limit={LIMIT},predictor={{}},believe=100",
     "easy:backfill-order=lxf,predictor={},believe=100",
 )
-"""Schedulers that are tried with predictions; with `believe=100` these decide the order only, and backfilling keeps to the requests."""
+"""Schedulers that are tried with predictions; with `believe=100` these decide the order only, and backfilling uses the requests."""
 KINDS = (("named",), ("named", "limited"), ("named", "limited", "predicted"))
-"""The kinds of schedulers of whose best the found one is compared with."""
+"""The kinds of schedulers whose best one is compared with the found one."""
 TOLERANCE = 0.001
-"""By which share a longest wait may be above EASY's and count as equal."""
+"""Relative excess of a longest wait over EASY's that counts as equal."""
 
 
 @dataclass(frozen=True)
 class FinalRow:
     """A scheduler on all final logs.
 
-    `kind`: named, limited (named, with a limit), found, front, predicted, exact (with exact estimates, over EASY with exact ones) or knows
-    (with exact estimates, over EASY with users').
-    `overall`: its objectives over EASY's, geometric means over the logs; `logs`: the same on each log, over its copies.
+    `kind`: named, limited (named, with a limit), found, predicted, exact (with exact estimates, over EASY with exact ones) or knows (with
+    exact estimates, over EASY with users'). `overall`: objectives over EASY's, geometric means over the logs; `logs`: the same on each
+    log, over its copies.
     """
 
     scheduler: str
@@ -56,21 +56,20 @@ class FinalRow:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether its longest wait is not above EASY's, in the mean over the logs."""
+        """Whether its longest wait is not above EASY's, on average over the logs."""
         return self.overall[3] <= 1 + TOLERANCE
 
     @property
     def is_everywhere(self) -> bool:
-        """Whether it ran on all logs: predictions need logs that say who submitted."""
+        """Whether it ran on all logs; predictions need logs with users."""
         return not any(np.isnan(one[0]) for one in self.logs)
 
 
 @dataclass(frozen=True)
 class FinalTable:
-    """Schedulers by final logs; `against`: the change of mean bounded slowdown by the found order, in %, against others, by label.
+    """Schedulers on the final logs; `against`: change of mean bounded slowdown by the found order, in %, against others, by label.
 
-    `longest`: the change of its longest wait against EASY's, in %; None for one log. The intervals are over the logs, as if they were drawn
-    from many such logs. `rows` are `FinalRow`.
+    `longest`: change of its longest wait against EASY's, in %; None for one log. The intervals are over the logs.
     """
 
     logs: tuple[str, ...]
@@ -82,27 +81,25 @@ class FinalTable:
 
     @property
     def found(self) -> FinalRow:
-        """The order that was found, with users' estimates."""
+        """The found order, with users' estimates."""
         return next(row for row in self.rows if row.kind == "found")
 
     def best(self, kinds: Sequence[str], bounded: bool) -> FinalRow | None:
-        """The row of these kinds with the lowest mean bounded slowdown; `bounded`: of those whose longest wait is not above EASY's."""
-        able = [row for row in self.rows if row.kind in kinds and row.is_everywhere and (row.is_bounded or not bounded)]
-        return min(able, key=lambda row: row.overall[0], default=None)
+        """Return the row of these kinds with the lowest mean bounded slowdown; `bounded`: with a longest wait not above EASY's."""
+        rows = [row for row in self.rows if row.kind in kinds and row.is_everywhere and (row.is_bounded or not bounded)]
+        return min(rows, key=lambda row: row.overall[0], default=None)
 
     def as_dict(self) -> dict[str, Any]:
-        """The table as JSON has it."""
+        """Return the table for JSON."""
         rows = [asdict(row) | {"logs": [[None if np.isnan(v) else v for v in one] for one in row.logs]} for row in self.rows]
         against = {label: asdict(one) for label, one in self.against.items()}
-        return {"logs": list(self.logs), "objectives": list(OBJECTIVES), "rows": rows, "against": against} | {
-            "copies": self.copies,
-            "shaken": self.shaken,
-            "longest": None if self.longest is None else asdict(self.longest),
-        }
+        longest = None if self.longest is None else asdict(self.longest)
+        values = {"logs": list(self.logs), "objectives": list(OBJECTIVES), "rows": rows, "against": against}
+        return values | {"copies": self.copies, "shaken": self.shaken, "longest": longest}
 
 
 def named_schedulers() -> list[tuple[str, Scheduler]]:
-    """EASY by each order that has a name, of the queue or of backfilling, and with limits; and what each is called in the table."""
+    """Return EASY with each named order, for the queue or for backfilling, and with limits, each with its kind."""
     plain = [name for name in NAMED_ORDERS if name != "fcfs"]
     schedulers = [("named", Easy(order=parse_order(name))) for name in plain]
     schedulers += [("named", Easy(backfill_order=parse_order(name))) for name in ("sjf", "saf", "lxf")]
@@ -111,27 +108,25 @@ def named_schedulers() -> list[tuple[str, Scheduler]]:
 
 
 def judge(
-    found: Sequence[str],
+    found: str,
     logs: Sequence[Workload],
     *,
     copies: int = 3,
     shaken: int = 60,
-    seed: int = 1000,
     predictors: Sequence[str] = ("tsafrir07",),
     workers: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> FinalTable:
-    """Simulate the schedulers that were `found`, of which the first is judged, and all named ones on final logs.
+    """Simulate the `found` scheduler and all named ones on final logs.
 
-    Each log is there as recorded and `copies` - 1 times shaken, the same for all. `predictors`: the found order and `PREDICTED` also
-    run with these, and with that of the found one if it has one, on the logs that say who submitted; on the others their values are nan.
-    The found order and those of `EXACT` are
-    also simulated with exact estimates. `progress` is called with the number of simulations that are done.
+    Each log is simulated as recorded and `copies` - 1 times shaken, the same for all. The found order and `PREDICTED` also run with these
+    `predictors` and the found scheduler's, on logs with users; on other logs their values are nan. The found order and `EXACT` are also
+    simulated with exact estimates. `progress` is called with the number of finished simulations.
     """
-    chosen = [parse_scheduler(label) for label in found]
-    by_kind = [("found" if k == 0 else "front", one) for k, one in enumerate(chosen)] + named_schedulers()
+    chosen = parse_scheduler(found)
+    by_kind = [("found", chosen), *named_schedulers()]
     schedulers = [one for _, one in by_kind]
-    users = Parts(_copies(logs, copies, shaken, seed), Scheduler(Easy()), workers)
+    users = Parts(_copies(logs, copies, shaken), Scheduler(Easy()), workers)
     relative = users.relative(schedulers, progress)
     done = len(schedulers) * len(users.parts)
 
@@ -139,21 +134,21 @@ def judge(
         if progress is not None:
             progress(done + count)
 
-    able = [number for number, log in enumerate(logs) if "user" in log.columns]  # which predictors learn from
-    predictors = used_predictors(chosen[0], predictors)
-    if predictors and able:
-        forms = PREDICTED if chosen[0].prediction else (f"{chosen[0].label},predictor={{}}", *PREDICTED)
-        made = (parse_scheduler(one.format(name)) for name in predictors for one in forms)
-        predicted = [one for one in made if one != chosen[0]]
-        some = Parts([one for one in users.parts if one.log in able], Scheduler(Easy()), workers)
+    with_users = [number for number, log in enumerate(logs) if "user" in log.columns]  # predictors need them
+    predictors = used_predictors(chosen, predictors)
+    if predictors and with_users:
+        forms = PREDICTED if chosen.prediction else (f"{chosen.label},predictor={{}}", *PREDICTED)
+        candidates = (parse_scheduler(one.format(name)) for name in predictors for one in forms)
+        predicted = [one for one in candidates if one != chosen]
+        some = Parts([one for one in users.parts if one.log in with_users], Scheduler(Easy()), workers)
         values = np.full((len(predicted), *relative.shape[1:]), np.nan)
-        values[:, np.isin(users.logs, able)] = some.relative(predicted, later)
+        values[:, np.isin(users.logs, with_users)] = some.relative(predicted, later)
         relative, done = np.concatenate([relative, values]), done + len(predicted) * len(some.parts)
         by_kind += [("predicted", one) for one in predicted]
         schedulers += predicted
     exact_logs = [log.with_believed(np.maximum(log.runtime, 1)) for log in logs]
-    exact = Parts(_copies(exact_logs, copies, shaken, seed), Scheduler(Easy()), workers)
-    known = [chosen[0], *(Scheduler(Easy(order=parse_order(name))) for name in EXACT)]
+    exact = Parts(_copies(exact_logs, copies, shaken), Scheduler(Easy()), workers)
+    known = [chosen, *(Scheduler(Easy(order=parse_order(name))) for name in EXACT)]
     exactly = exact.relative(known, later)
     rows = [_row(kind, one, value, users.logs) for (kind, one), value in zip(by_kind, relative, strict=True)]
     rows += [_row("exact", one, value, exact.logs) for one, value in zip(known, exactly, strict=True)]
@@ -169,9 +164,9 @@ def judge(
     return replace(table, against=against, longest=_change(relative[0], users.logs, 3) if len(logs) > 1 else None)
 
 
-def _copies(logs: Sequence[Workload], copies: int, shaken: int, seed: int) -> list[LogPart]:
+def _copies(logs: Sequence[Workload], copies: int, shaken: int) -> list[LogPart]:
     return [
-        LogPart(number, log.origin.name, log if copy == 0 else shake(log, shaken, seed + copy), 0, copy)
+        LogPart(number, log.origin.name, log if copy == 0 else shake(log, shaken, 1000 + copy), 0, copy)
         for number, log in enumerate(logs)
         for copy in range(copies)
     ]
@@ -184,18 +179,18 @@ def _row(kind: str, scheduler: Scheduler, relative: Array, logs: Array) -> Final
 
 
 def _change(difference: Array, logs: Array, objective: int = 0) -> Interval:
-    """The change of an objective, mean bounded slowdown if no other, in %, of logarithms by part, over the logs."""
+    """Return the change of an objective in %, with its interval over the logs, from logarithms by part."""
     values = by_log(difference, logs)[:, objective]
     return in_percent(stratified_interval(values, list(range(len(values)))))
 
 
 def used_predictors(found: Scheduler, predictors: Sequence[str] = ("tsafrir07",)) -> list[str]:
-    """These predictors, and that of the found scheduler."""
+    """Return these predictors and the found scheduler's."""
     own = [] if found.prediction is None else [found.prediction.predictor.label]
     return list(dict.fromkeys([*predictors, *own]))
 
 
 def simulations(parts: int, found: Scheduler, predictors: Sequence[str] = ("tsafrir07",)) -> int:
-    """How many simulations `judge` makes of so many parts, for one scheduler."""
+    """Return the number of simulations of `judge` for one scheduler on this number of parts."""
     forms = len(PREDICTED) + (found.prediction is None)
     return parts * (1 + len(named_schedulers()) + forms * len(used_predictors(found, predictors)) + 1 + len(EXACT))

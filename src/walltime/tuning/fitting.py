@@ -1,4 +1,4 @@
-"""The weights of a score fitted on the early months of a log, and tested on the later ones."""
+"""Queue orders whose weights are fitted on the early part of a log and tested on the later part."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from walltime.policy.registry import NAMED_ORDERS
 from walltime.provenance import version
 from walltime.simulation.run import simulate
 from walltime.simulation.specification import Scheduler
-from walltime.simulation.windows import DAY, Window, change_interval, check_cost, percent, windows
-from walltime.tuning.search import check_optimiser, make_order, search
-from walltime.tuning.trials import CostFolder, Trials, with_order
+from walltime.simulation.threads import in_threads
+from walltime.simulation.windows import DAY, Window, change_interval, check_cost, log_cost, percent, windows
+from walltime.tuning.search import CostFolder, check_optimiser, make_order, search, with_order
 from walltime.workload import Workload, check_workload
 
 Array = np.ndarray
 FEATURES = {"linear": ("wait", "believed", "procs", "area", "log-wait", "log-area"), "power": ("wait", "believed", "procs")}
-"""The features of each kind of score that are fitted unless others are named."""
+"""The default features of each kind of score."""
 SIMPLE = NAMED_ORDERS
 """The orders that a fitted one is compared with."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A scheduler, and its cost against the baseline in percent, less is better: on the training windows, and on the later ones.
+    """A scheduler's change of cost against the baseline in percent, on the training and test windows; less is better.
 
-    What was chosen in training looks better there than it is, so there is no interval.
+    Training has no interval, since selection biases its value.
     """
 
     scheduler: str
@@ -42,23 +42,23 @@ class Candidate:
 
 
 CAVEATS = (
-    "The intervals are of such windows of one machine's log, over blocks of neighbours; on another machine the weights may gain nothing.",
-    "The fitted order and the best simple one were chosen in training, on other windows than those that they are tested on, so the choice "
-    "costs the test nothing. The other orders are listed as they came out in the test: the first of them is partly luck.",
-    "Users might submit other jobs if the queue were ordered otherwise; the log's jobs stay as they are.",
+    "The intervals cover the sampling of windows of one machine's log, in blocks of neighbours; other machines may not benefit.",
+    "The fitted order and the best simple one were chosen on the training windows, so the test is fair to them. The other orders are "
+    "sorted by the test itself: the first of them is partly lucky (selection bias).",
+    "Users might submit different jobs under another order; the simulated jobs are the log's.",
 )
 """The caveats of every fitting."""
-HALVES = "The halves of these windows differ beyond chance, so the log changes: the intervals are of these months only."
+HALVES = "The two halves of the test differ beyond chance, so the log changes over time: the intervals hold for these months only."
 
 
 @dataclass(frozen=True)
 class Tuning:
     """The result of `walltime.tune`.
 
-    `fitted`: the scheduler with the fitted order, and `others`, those with simple orders, each against the `baseline`. `against_simple`:
-    the fitted one against `best_simple`, the simple one that was best in training, on the test windows. All intervals hold 90 %, over
-    five blocks of neighbouring windows. `evaluations`: candidates simulated. `training`, `test`: windows. `halves_differ`: whether the
-    change against the baseline differs between the earlier and the later half of the test.
+    `fitted`: the scheduler with the fitted order, and `others`, with simple orders, each against the `baseline`. `against_simple`: the
+    fitted one against `best_simple`, the best simple one in training, on the test windows. All intervals are 90 %, over five blocks of
+    neighbouring windows. `evaluations`: number of simulated candidates. `training`, `test`: numbers of windows. `halves_differ`:
+    whether the change against the baseline differs between the two halves of the test.
     """
 
     log: str
@@ -70,9 +70,9 @@ class Tuning:
     best_simple: str
     against_simple: Interval
     months: tuple[tuple[int, float, float], ...]
-    """of each test window: its begin (s), and the costs of the baseline and of the fitted scheduler"""
+    """begin (s) of each test window, and the costs of the baseline and of the fitted scheduler"""
     longest_wait: tuple[float, float]
-    """of any job measured in the test, s: under the baseline, and under the fitted scheduler"""
+    """longest wait of the jobs measured in the test, s: under the baseline, and under the fitted scheduler"""
     halves_differ: bool
     evaluations: int
     training: int
@@ -81,27 +81,26 @@ class Tuning:
 
     @property
     def scheduler(self) -> str:
-        """The specification of the fitted scheduler, to be used everywhere."""
+        """The specification of the fitted scheduler."""
         return self.fitted.scheduler
 
     @property
     def is_clear(self) -> bool:
-        """Whether the fitted scheduler is better than the baseline on later windows beyond the interval."""
+        """Whether the fitted scheduler is better than the baseline in the test, beyond the interval."""
         return self.fitted.test.high < 0
 
     @property
     def verdict(self) -> tuple[str, ...]:
-        """What came out, in sentences: against the baseline, against the best simple order, and whether some jobs wait longer."""
+        """Sentences on the fitted order against the baseline, against the best simple order, and on the longest wait."""
         name = self.metric.replace("_", " ")
-        first = _said(f"the {name} of the fitted order", self.fitted.test, f"that of {self.baseline}", self.test)
-        second = _said("it", self.against_simple, f"that of {self.best_simple}, the best simple order in training", self.test)
-        said = [sentence[0].upper() + sentence[1:] for sentence in (first, second)]
+        sentences = [
+            _compare(name, self.fitted.test, self.baseline, self.test),
+            _compare(name, self.against_simple, f"{self.best_simple}, the best simple order in training", self.test),
+        ]
         before, after = (round(wait / DAY, 1) for wait in self.longest_wait)
         if after > before:
-            said.append(
-                f"The longest wait in these windows grows from {before:.1f} to {after:.1f} days: what a mean gains, single jobs may lose."
-            )
-        return tuple(said)
+            sentences.append(f"The longest wait in these windows grows from {before:.1f} to {after:.1f} days: single jobs may lose.")
+        return tuple(sentences)
 
     @property
     def caveats(self) -> tuple[str, ...]:
@@ -109,30 +108,28 @@ class Tuning:
         return (HALVES, *CAVEATS) if self.halves_differ else CAVEATS
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it as plain values."""
-        said = {"verdict": list(self.verdict), "caveats": list(self.caveats)}
-        return asdict(self) | {"scheduler": self.scheduler, "is_clear": self.is_clear, **said, "version": version()}
+        """Return the result as plain values."""
+        sentences = {"verdict": list(self.verdict), "caveats": list(self.caveats)}
+        return asdict(self) | {"scheduler": self.scheduler, "is_clear": self.is_clear, **sentences, "version": version()}
 
 
-def _said(what: str, change: Interval, other: str, count: int) -> str:
+def _compare(name: str, change: Interval, other: str, count: int) -> str:
     span = change.as_change("such windows", f"{count} held out")
-    if change.high < 0:
-        return f"{what} is lower than {other}: {span}."
-    if change.low > 0:
-        return f"{what} is higher than {other}: {span}."
-    return f"there is no clear difference between {what} and {other}: {span}."
+    if not (change.high < 0 or change.low > 0):
+        return f"No clear difference in {name} from {other}: {span}."
+    return f"{'Lower' if change.high < 0 else 'Higher'} {name} than under {other}: {span}."
 
 
 @dataclass(frozen=True)
 class FitSettings:
-    """What `tune` fits and on what; raises PolicyError for what cannot be tuned.
+    """Settings of `tune`; raises PolicyError for invalid ones.
 
-    `score`: `linear` or `power` (see `walltime.policy.score_order`), with these `features`, by default `FEATURES`. `where`: whether it is
-    the `order` of the queue or the `backfill-order`. Windows are `days` long; the jobs of `warm` days before and after each are simulated,
-    too, but not measured. The first `share` of the log is for training, with `most` windows spread over it; the windows after it are for
-    the test, and no job is measured in both. Each window is simulated `copies` times: as it is, and shaken by up to `shake` s, always in
-    the same ways, so that all candidates meet the same jobs. `budget`: candidates. `optimiser`: `cma` or `random`. `metric`: a field of the
-    summary of which less is better; the cost is the mean over windows of its logarithm.
+    `score`: `linear` or `power` (see `walltime.policy.score_order`), with these `features`, by default `FEATURES`. `where`: its use, as
+    `order` or `backfill-order`. Windows have `days`; jobs of `warm` days before and after each are simulated but not measured. The first
+    `share` of the log is for training, with `most` windows spread over it; later windows are for the test, without common measured jobs.
+    Each window is simulated `copies` times: as recorded, and shaken by up to `shake` s, with the same random numbers for all candidates.
+    `budget`: number of candidates. `optimiser`: `cma` or `random`. `metric`: a field of the summary to minimise; the cost is the mean over
+    windows of its logarithm.
     """
 
     score: str = "power"
@@ -154,11 +151,10 @@ class FitSettings:
         check_cost(self.metric)
         check_optimiser(self.optimiser)
         if self.score not in SCORES:
-            raise PolicyError(f"unknown kind of score {self.score!r}; known are {', '.join(SCORES)}", "unknown_score")
+            raise PolicyError(f"unknown kind of score {self.score!r}; valid kinds: {', '.join(SCORES)}", "unknown_score")
         if isinstance(self.features, str) or not self.chosen:
-            raise PolicyError(
-                f"a score needs at least one feature, in a list: {', '.join(SCORES[self.score].known_features())}", "no_features"
-            )
+            valid = ", ".join(SCORES[self.score].feature_names())
+            raise PolicyError(f"features must be a list of at least one; valid features: {valid}", "no_features")
         self.order(np.ones(len(self.chosen)), np.ones(len(self.chosen)))
         for name in ("days", "copies", "budget", "most"):
             if not isinstance(value := getattr(self, name), int) or value < 1:
@@ -177,17 +173,35 @@ class FitSettings:
 
 
 class _Costs:
-    """Costs of schedulers on windows, kept in a folder."""
+    """Costs of schedulers on windows, stored in a folder; all schedulers run on the same windows and shaken copies."""
 
     def __init__(self, windows: Sequence[Window], settings: FitSettings, folder: Path | None, workers: int | None):
-        self.trials = Trials(windows, settings.metric, settings.copies, settings.shake, settings.seed, settings.overrun, workers)
+        self.windows, self.settings, self.workers = windows, settings, workers
+        self.runs = [
+            window if copy == 0 else window.shaken(settings.shake, settings.seed + copy)
+            for window in windows
+            for copy in range(settings.copies)
+        ]
         plan = {name: getattr(settings, name) for name in ("metric", "copies", "shake", "seed", "overrun")}
         self.folder = CostFolder(folder, plan | {"windows": [one.checksum for one in windows], "version": version()})
 
     def of(self, schedulers: Sequence[Scheduler], progress: Callable[[int], None] | None = None) -> Array:
-        """As `Trials.costs`; `progress` is called with the number of schedulers done."""
-        tell = None if progress is None else lambda runs: progress(runs // len(self.trials.runs))
-        return self.folder.costs(schedulers, lambda some: self.trials.costs(some, tell))
+        """Return logarithms of the costs, float64 of shape (schedulers, windows), means over the copies.
+
+        `progress` is called with the number of finished schedulers.
+        """
+        return self.folder.costs(schedulers, lambda missing: self._simulate(missing, progress))
+
+    def _simulate(self, schedulers: Sequence[Scheduler], progress: Callable[[int], None] | None) -> Array:
+        count, settings = len(self.runs), self.settings
+
+        def run(number: int, check: Callable[[int], None]) -> float:
+            which, window = divmod(number, count)
+            return float(getattr(self.runs[window].run(schedulers[which], check, overrun=settings.overrun), settings.metric))
+
+        report = None if progress is None else lambda runs: progress(runs // count)
+        values = in_threads(lambda: run, len(schedulers) * count, self.workers, report)
+        return log_cost(np.array(values), settings.metric).reshape(len(schedulers), len(self.windows), settings.copies).mean(axis=2)
 
 
 def tune(
@@ -201,12 +215,12 @@ def tune(
 ) -> Tuning:
     """Fit the weights of a score as queue order on the early windows of a log, and test it on all later ones.
 
-    `policy`: the scheduler that gets the order, and the baseline. `options`: the fields of `FitSettings`. `store`: a folder that keeps what
-    was simulated; the same call goes on from there. `workers`: threads, by default one per core. `progress` is called with the number of
-    candidates done.
+    `policy`: the scheduler that gets the order, and the baseline. `options`: the fields of `FitSettings`. `store`: a folder for results;
+    the same call resumes from there. `workers`: threads, by default one per core. `progress` is called with the number of finished
+    candidates.
 
-    Raises PolicyError for what cannot be tuned, WorkloadError for a log too short for two training and two test windows, OutputError for a
-    folder that has the results of another search.
+    Raises PolicyError for invalid options, WorkloadError for a log too short for two training and two test windows, OutputError for a
+    folder with the results of another search.
     """
     check_workload(workload)
     base = Scheduler.of(policy)
@@ -219,38 +233,39 @@ def tune(
     )
     fitted, done = _fit(base, training, settings, progress)
     simple = [one for one in (with_order(base, parse_order(name), settings.where) for name in SIMPLE) if one.label != base.label]
-    everyone = [base, fitted, *simple]
-    in_training, in_test = training.of(everyone), test.of(everyone)
+    schedulers = [base, fitted, *simple]
+    in_training, in_test = training.of(schedulers), test.of(schedulers)
     rows = [
         Candidate(one.label, percent(float((a - in_training[0]).mean())), change_interval(b - in_test[0]))
-        for one, a, b in zip(everyone, in_training, in_test, strict=True)
+        for one, a, b in zip(schedulers, in_training, in_test, strict=True)
     ]
     best = 2 + int(np.argmin(in_training[2:].mean(axis=1)))
     costs = np.exp(in_test) - (0.0 if "slowdown" in settings.metric else 1.0)
-    said = asdict(settings) | {"features": settings.chosen}
+    before, after = (max(one.run(scheduler, overrun=settings.overrun).max_wait for one in late) for scheduler in (base, fitted))
+    fields = asdict(settings) | {"features": settings.chosen}
     return Tuning(
         log=workload.origin.name,
         sha256=workload.origin.sha256,
-        metric=said.pop("metric"),
+        metric=fields.pop("metric"),
         baseline=base.label,
         fitted=rows[1],
         others=tuple(rows[2:]),
         best_simple=rows[best].scheduler,
         against_simple=change_interval(in_test[1] - in_test[best]),
         months=tuple((one.begin, float(a), float(b)) for one, a, b in zip(late, costs[0], costs[1], strict=True)),
-        longest_wait=_longest(late, (base, fitted), settings.overrun),
+        longest_wait=(before, after),
         halves_differ=halves_differ(in_test[1] - in_test[0]),
         evaluations=done,
         training=len(early),
         test=len(late),
-        settings=said,
+        settings=fields,
     )
 
 
 def _fit(base: Scheduler, training: _Costs, settings: FitSettings, progress: Callable[[int], None] | None) -> tuple[Scheduler, int]:
-    """Return the scheduler with the best order found, and the number of candidates."""
-    scales = _scales(base, training.trials.windows, settings)
-    of_base = training.of([base])[0]
+    """Return the scheduler with the best order, and the number of candidates."""
+    scales = _scales(base, training.windows, settings)
+    baseline = training.of([base])[0]
     done = 0
 
     def evaluate(points: list[Array]) -> list[float]:
@@ -258,33 +273,30 @@ def _fit(base: Scheduler, training: _Costs, settings: FitSettings, progress: Cal
         candidates = [with_order(base, settings.order(point, scales), settings.where) for point in points]
         costs = training.of(candidates, None if progress is None else lambda more: progress(done + more))
         done += len(points)
-        return [float(value) for value in (costs - of_base).mean(axis=1)]
+        return [float(value) for value in (costs - baseline).mean(axis=1)]
 
     point, _ = search(evaluate, len(settings.chosen), settings.budget, settings.optimiser, settings.seed)
     return with_order(base, settings.order(point, scales), settings.where), done
 
 
 def split(workload: Workload, days: int, warm: int, share: float, most: int) -> tuple[list[Window], list[Window]]:
-    """The windows for training, at most `most` of them spread evenly, and those for the test, which begin `warm` days later.
+    """Return at most `most` evenly spread training windows, and the test windows, which begin `warm` days later.
 
-    No job after the training's part of the log is in a training window. Raises WorkloadError if there are not two of each.
+    Training windows have no job of the test's part of the log. Raises WorkloadError for fewer than two of each.
     """
     span = int(workload.submit[-1] - workload.submit[0]) if len(workload) else 0
     cut = int(span * share)
     early = windows(workload, days * DAY, warm * DAY, warm * DAY, cut)
     late = windows(workload, days * DAY, warm * DAY, cut + warm * DAY)
     if len(early) < 2 or len(late) < 2:
-        got = f"{len(early)} for training and {len(late)} for the test"
-        raise WorkloadError(
-            f"{workload.origin.name} has windows of {days} days with 20 jobs or more: {got}; take 2 of each, by fewer days",
-            "too_few_windows",
-        )
+        counts = f"{len(early)} training and {len(late)} test windows of {days} days with at least 20 jobs"
+        raise WorkloadError(f"{workload.origin.name} has {counts}; use fewer days to get 2 of each", "too_few_windows")
     chosen = np.unique(np.linspace(0, len(early) - 1, min(most, len(early))).round().astype(int))
     return [early[k] for k in chosen], late
 
 
 def _scales(base: Scheduler, early: Sequence[Window], settings: FitSettings) -> Array:
-    """How much each feature varies over the jobs of the training windows, as they start under the baseline; float64, all above 0."""
+    """Return each feature's standard deviation over the jobs of the training windows under the baseline; float64, above 0."""
     columns = []
     for window in early:
         schedule = simulate(window.jobs, base, overrun=settings.overrun)
@@ -296,8 +308,3 @@ def _scales(base: Scheduler, early: Sequence[Window], settings: FitSettings) -> 
     values |= {f"log-{name}": column for name, column in logarithms.items()}
     spread = [float(np.std((logarithms if settings.score == "power" else values)[name])) for name in settings.chosen]
     return np.array([one if one > 0 else 1.0 for one in spread])
-
-
-def _longest(late: Sequence[Window], pair: tuple[Scheduler, Scheduler], overrun: str) -> tuple[float, float]:
-    before, after = (max(one.run(scheduler, overrun=overrun).max_wait for one in late) for scheduler in pair)
-    return before, after

@@ -1,4 +1,4 @@
-"""A search for queue orders that are good on many logs: which terms a formula has by steps, their weights by CMA-ES."""
+"""Search for queue orders that are good on many logs: stepwise choice of a formula's terms, with weights by CMA-ES."""
 
 from __future__ import annotations
 
@@ -20,9 +20,8 @@ from walltime.simulation.specification import Scheduler, parse_scheduler
 from walltime.tuning.final_table import named_schedulers
 from walltime.tuning.objectives import OBJECTIVES, Parts, by_log, late_percents, merit, parts_of
 from walltime.tuning.order_file import LogIdentity, OrderFile, Point
-from walltime.tuning.search import check_optimiser
+from walltime.tuning.search import CostFolder, check_optimiser
 from walltime.tuning.search import search as minimise
-from walltime.tuning.trials import BELIEF, CostFolder, with_predictions
 from walltime.workload import Workload
 
 Array = np.ndarray
@@ -47,31 +46,33 @@ TERMS = (
     "log(believed+60)*(hour>17)",
     "log(procs)*(hour>17)",
 )
-"""What a formula is a weighted sum of. Numbers in them are s, processor seconds and processors; they keep logarithms finite. The hour is
-left out where a log does not say when it starts."""
+"""The terms of a formula, a weighted sum. Their numbers (s, processor seconds, processors) keep logarithms finite. Terms with the hour
+are left out for logs without a start time."""
 BACKFILL = ("", "saf", "sjf", "lxf")
-"""Orders of backfilling that are tried; the first is that of the queue."""
+"""Backfill orders to try; the first is the queue order."""
 QUEUES = ("fcfs", "sqf:limit=0.4", "f2:limit=0.4")
-"""Orders of the queue that are tried where the formula is that of backfilling."""
+"""Queue orders to try if the formula is the backfill order."""
 HALF_LIVES = (604_800, 86_400, 2_592_000)
-"""Half-lives, s, of what users have had: a week, a day, a month."""
+"""Half-lives of past use, s: a week, a day, a month."""
 LIMITS = (0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.9)
-"""Limits with which each step is tried in the end."""
+"""Limits to try with each step at the end of the search."""
 CHOOSING = "choosing by the later jobs"
-"""What a search says of its end, in place of a formula."""
+"""The progress text at the end of a search, instead of a formula."""
 STEP = 0.35
-"""Standard deviation of the first changes of a weight, and of the logarithm of the limit."""
+"""Initial standard deviation of changes of a weight, and of the logarithm of the limit."""
 DIGITS = 3
+BELIEF = "100"
+"""Default use of predictions: they decide the places in the queue, not the planned runtimes."""
 EASY = Scheduler(Easy())
-FEWEST = 50
-"""Of fewer jobs of a log it cannot be said which order is good."""
+MIN_JOBS = 50
+"""Smaller logs cannot show which order is good."""
 
 
 @dataclass(frozen=True)
 class Formula:
-    """A form of order and its numbers: a weighted sum of `TERMS`, a limit on waiting, and another order.
+    """A formula of an order: a weighted sum of `TERMS`, a limit on waiting, and another order.
 
-    Without a `queue` it is the order of the queue, and of backfilling unless there is a `backfill`; with one, that of backfilling only.
+    Without a `queue` it is the queue order, and the backfill order unless there is a `backfill`; with one, only the backfill order.
     """
 
     terms: tuple[str, ...]
@@ -83,13 +84,13 @@ class Formula:
     believe: str = BELIEF
     half_life: int = HALF_LIVES[0]
     choices: tuple[str, ...] = TERMS
-    """the terms that it may get"""
+    """the terms that may be added"""
     is_plain: bool = False
-    """whether it is as short as it can be said; while searching all weights are there with a sign, so that a form is compiled once"""
+    """whether its text is shortened; during a search all weights stay in the text, so that a template is compiled once"""
 
     @property
     def order(self) -> Order:
-        """As a queue order, its largest weight 1."""
+        """The queue order, with a largest weight of 1."""
         largest = max(map(abs, self.weights)) or 1.0
         rounded = [float(f"{weight / largest:.{DIGITS}g}") for weight in self.weights]
         parts = [f"{weight}*{term}" for term, weight in zip(self.terms, rounded, strict=True) if weight]
@@ -100,31 +101,28 @@ class Formula:
         return Expression(formula=text, half_life=self.half_life if history else None, limit=float(f"{self.limit:.2g}"))
 
     @property
-    def plain(self) -> Formula:
-        """The same, as short as it can be said."""
-        return replace(self, is_plain=True)
-
-    @property
     def scheduler(self) -> Scheduler:
         """EASY with this order, and with predictions if there is a predictor."""
         if self.queue:
             policy = Easy(order=parse_order(self.queue), backfill_order=self.order)
         else:
             policy = Easy(order=self.order, backfill_order=parse_order(self.backfill) if self.backfill else None)
-        return with_predictions(policy, self.predictor, self.believe)
+        if self.predictor:
+            return parse_scheduler(f"{policy.label},predictor={self.predictor},believe={self.believe}")
+        return Scheduler(policy)
 
     @property
-    def parts(self) -> int:
-        """How many parts it has that have to pay: the terms, and an order of its own of the queue or of backfilling."""
+    def size(self) -> int:
+        """Number of terms, plus one for a separate queue or backfill order."""
         return len(self.terms) + bool(self.backfill) + (self.queue not in ("", FCFS.label))
 
     def at(self, point: Array) -> Formula:
-        """The formula that is this far from it: of each weight and of the logarithm of the limit, float64."""
+        """Return the formula at this offset of each weight and of the logarithm of the limit, float64."""
         weights = tuple(float(weight + STEP * step) for weight, step in zip(self.weights, point, strict=False))
         return replace(self, weights=weights, limit=float(np.clip(self.limit * np.exp(STEP * point[-1]), 0.05, 3.0)))
 
     def neighbours(self) -> list[Formula]:
-        """The forms that are one step away: with another term, without one, with another order beside it, or half-life."""
+        """Return the formulas one step away: with one more or fewer term, another second order, or another half-life."""
         largest = max(map(abs, self.weights))
         scaled = replace(self, weights=tuple(weight / largest for weight in self.weights))
         more = [replace(scaled, terms=(*self.terms, one), weights=(*scaled.weights, 0.0)) for one in self.choices if one not in self.terms]
@@ -148,36 +146,36 @@ STARTS = (
     Formula(("log(wait+60)", "log(procs)"), (0.3, -1.0), limit=0.4),
     Formula(("wait/(longest+3600)", "log(believed+60)"), (1.0, -0.3)),
 )
-"""Where it starts: slowdown first; the same in backfilling only, with the size; narrow jobs first; the longest waits first."""
+"""Starting points: slowdown first; the same in backfilling only, with the size; narrow jobs first; the longest waits first."""
 
 
 class _Costs:
-    """Relative objectives of schedulers by label, kept in a folder, on one set of parts."""
+    """Relative objectives of schedulers by label on one set of parts, stored in a folder."""
 
     def __init__(self, parts: Parts, folder: CostFolder):
         self.parts, self.folder = parts, folder
         self.tried: dict[str, Array] = {}
 
     def of(self, schedulers: Sequence[Scheduler]) -> Array:
-        """Of shape (schedulers, parts, objectives)."""
+        """Return relative objectives, float64 of shape (schedulers, parts, objectives)."""
         flat = self.folder.costs(schedulers, lambda some: self.parts.relative(some).reshape(len(some), -1))
         values = flat.reshape(len(schedulers), len(self.parts.parts), len(OBJECTIVES))
         self.tried |= {one.label: value for one, value in zip(schedulers, values, strict=True)}
         return values
 
     def mean(self, label: str) -> tuple[float, ...]:
-        """Geometric means over the logs."""
+        """Return the objectives' geometric means over the logs."""
         return tuple(round(float(value), 4) for value in np.exp(by_log(self.tried[label], self.parts.logs).mean(axis=0)))
 
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """How `search_orders` searches; raises PolicyError for impossible settings.
+    """Settings of `search_orders`; raises PolicyError for invalid ones.
 
-    It ends after `budget` evaluations, or the few more of the last step. The first `share` of each log's jobs is for training, the rest for
+    The search ends with the step that reaches `budget` evaluations. The first `share` of each log's jobs is for training, the rest for
     choosing among the steps. Each is simulated `copies` times, as recorded and shaken by up to `shaken` s, always the same copies.
-    `penalty`: as in `objectives.merit`. `predictor`: one whose predictions decide the order, and with another `believe` also what jobs are
-    planned by. `fair`: of how many earlier jobs of each log it is found whether they start later than their fair start.
+    `penalty`: as in `objectives.merit`. `predictor`: predictions decide the order, and with another `believe` also the planned runtimes.
+    `fair`: number of earlier jobs of each log whose fair starts are computed.
     """
 
     budget: int = 1500
@@ -193,18 +191,18 @@ class SearchSettings:
 
     def __post_init__(self) -> None:
         if not 0 < self.share < 1 or self.copies < 1 or self.budget < 1 or self.penalty < 0 or self.fair < 0:
-            raise PolicyError("a search needs a share between 0 and 1, at least one copy and one evaluation, and nothing negative")
+            raise PolicyError("a search needs 0 < share < 1, copies and budget of at least 1, and penalty and fair of at least 0")
         check_optimiser(self.optimiser)
 
     def plan(self, logs: Sequence[Workload]) -> dict[str, Any]:
-        """Return what costs depend on, for their folder."""
+        """Return the settings that affect costs, for their folder."""
         plan = {name: getattr(self, name) for name in ("share", "copies", "shaken", "penalty", "seed")} | {"version": version()}
         plan |= {"predictor": self.predictor} if self.predictor else {}
         plan |= {"believe": self.believe} if self.believe != BELIEF else {}
         return plan | {"logs": [log.origin.name for log in logs], "checksums": [log.origin.sha256 for log in logs]}
 
     def starts(self, logs: Sequence[Workload]) -> list[Formula]:
-        """Return `STARTS` with these predictions, and the terms that all logs have."""
+        """Return `STARTS` with these predictions, and the terms that all logs support."""
         clocks = all(log.origin.unix_start_time is not None for log in logs)
         terms = tuple(one for one in TERMS if clocks or "hour" not in one)
         return [replace(one, predictor=self.predictor, believe=self.believe, choices=terms) for one in STARTS]
@@ -218,23 +216,22 @@ def search_orders(
     progress: Callable[[int, str], None] | None = None,
     **options: Any,
 ) -> OrderFile:
-    """Search for a queue order that is good on all of these logs, without a longer longest wait than EASY's.
+    """Search for a queue order that is good on all of these logs, without a longer maximum wait than EASY's.
 
-    `options`: the fields of `SearchSettings`. What is minimised is `objectives.merit`, the mean over the logs. It climbs from all of
-    `STARTS` at once: each step tries all forms that are one term, other order or half-life away, with weights by CMA-ES. A larger form must
-    gain on the one before it by more than the 90 % interval over the parts, or this climb ends; a smaller form is taken if it loses
-    nothing. Chosen is the step, with a limit, that has the lowest mean bounded slowdown on the later jobs without a longer longest wait
-    than EASY's. `store`: a folder in which evaluations are kept, so that a search that was interrupted goes on. `progress` is called with
-    the evaluations so far and the best formula, or `CHOOSING`. Raises PolicyError for impossible settings, and WorkloadError without a log,
-    or for one of under `FEWEST` jobs.
+    The search minimises `objectives.merit`, the mean over the logs, from all `STARTS` at once: each step tries all `neighbours` of a
+    formula, with weights by CMA-ES. A larger formula must gain more than the 90 % interval over the parts, or this climb ends; a smaller
+    one is accepted without a loss. The result is the step, with a limit, of the lowest mean bounded slowdown on the later jobs without a
+    longer maximum wait than EASY's. `options`: the fields of `SearchSettings`. `store`: a folder for evaluations, from which an
+    interrupted search resumes. `progress` is called with the number of evaluations and the best formula, or `CHOOSING`. Raises
+    PolicyError for invalid settings, and WorkloadError without a log, or for one of under 50 jobs.
     """
     settings = SearchSettings(**options)
     if not logs:
-        raise WorkloadError("a search needs a log or more")
+        raise WorkloadError("a search needs at least one log")
     for log in logs:
-        if len(log) < FEWEST:
+        if len(log) < MIN_JOBS:
             raise WorkloadError(
-                f"{log.origin.name} has {len(log)} jobs, too few for a search; give logs of at least {FEWEST}", "too_few_jobs"
+                f"{log.origin.name} has {len(log)} jobs, too few for a search; give logs of at least {MIN_JOBS}", "too_few_jobs"
             )
     early, late = parts_of(logs, settings.share, settings.copies, settings.shaken, settings.seed)
     training, choosing = (
@@ -242,7 +239,7 @@ def search_orders(
         for part, jobs in (("training", early), ("choosing", late))
     )
     climb = _Climb(training, settings, progress)
-    steps = [one.plain for one in climb.formulas(settings.starts(logs))]
+    steps = [replace(one, is_plain=True) for one in climb.formulas(settings.starts(logs))]
     limited = [*steps, *(replace(one, limit=limit) for one in steps for limit in LIMITS)]
     named, front = [one for _, one in named_schedulers()], _front(training)
     if progress is not None:
@@ -250,12 +247,12 @@ def search_orders(
     front += [EASY] if settings.fair else []
     for costs in (training, choosing):
         costs.of([*(one.scheduler for one in limited), *named, *front])
-    chosen = _chosen(limited, training, choosing)
+    chosen = _choose(limited, training, choosing)
     lateness: dict[str, float] = {}
     if settings.fair:
-        shown = list(dict.fromkeys([*front, chosen.scheduler]))
-        percents = late_percents(shown, early, settings.fair, settings.seed, workers).tolist()
-        lateness = {one.label: round(value, 2) for one, value in zip(shown, percents, strict=True)}
+        sampled = list(dict.fromkeys([*front, chosen.scheduler]))
+        percents = late_percents(sampled, early, settings.fair, settings.seed, workers).tolist()
+        lateness = {one.label: round(value, 2) for one, value in zip(sampled, percents, strict=True)}
 
     def points(schedulers: Sequence[Scheduler]) -> tuple[Point, ...]:
         labels = [one.label for one in schedulers]
@@ -273,18 +270,17 @@ def search_orders(
     )
 
 
-def _chosen(formulas: Sequence[Formula], training: _Costs, choosing: _Costs) -> Formula:
-    """The formula with the lowest mean bounded slowdown on the later jobs, of those whose longest wait is not above EASY's.
+def _choose(formulas: Sequence[Formula], training: _Costs, choosing: _Costs) -> Formula:
+    """Return the formula with the lowest mean bounded slowdown on the later jobs whose maximum wait is not above EASY's.
 
-    That holds in the mean over the logs, on the earlier and on the later jobs. Without such a one it is the one with the shortest.
+    The maximum waits are means over the logs, on earlier and later jobs. If all are above EASY's, the lowest one decides.
     """
 
-    def judged(one: Formula) -> tuple[float, float]:
+    def rank(one: Formula) -> tuple[float, float]:
         early, late = (costs.mean(one.scheduler.label) for costs in (training, choosing))
-        excess = max(early[3], late[3], 1.0)
-        return excess, late[0]
+        return max(early[3], late[3], 1.0), late[0]
 
-    return min(formulas, key=judged)
+    return min(formulas, key=rank)
 
 
 class _Climb:
@@ -298,26 +294,26 @@ class _Climb:
     def formulas(self, starts: Sequence[Formula]) -> list[Formula]:
         """Return the formulas after each step from each start."""
         self._best = starts[0].scheduler.label
-        paths = [[self._tuned(one, 4)] for one in starts]
+        paths = [[self._tune(one, 4)] for one in starts]
         climbing = list(paths)
         while climbing and self.done < self.settings.budget:
             for path in list(climbing):
                 self._best = min((one[-1] for one in paths), key=lambda one: one[0])[1].scheduler.label
-                step = self._following(*path[-1]) if self.done < self.settings.budget else None
+                step = self._next_step(*path[-1]) if self.done < self.settings.budget else None
                 if step is None:
                     climbing.remove(path)
                 else:
                     path.append(step)
         return [formula for path in paths for _, formula in path]
 
-    def _tuned(self, formula: Formula, generations: int) -> tuple[float, Formula]:
-        """The lowest merit near a formula, and where it is; a generation is a first look at a form."""
+    def _tune(self, formula: Formula, generations: int) -> tuple[float, Formula]:
+        """Return the lowest merit near a formula, and its formula; one generation gives a first impression."""
         dimensions = len(formula.terms) + 1
 
         def evaluate(points: list[Array]) -> list[float]:
-            some = [formula.at(point).scheduler for point in points]
+            candidates = [formula.at(point).scheduler for point in points]
             self.done += len(points)
-            values = merit(self.costs.of(some), self.costs.parts.logs, self.settings.penalty).mean(axis=1)
+            values = merit(self.costs.of(candidates), self.costs.parts.logs, self.settings.penalty).mean(axis=1)
             if self.progress is not None:
                 self.progress(self.done, self._best)
             return [float(value) for value in values]
@@ -326,30 +322,30 @@ class _Climb:
         start = evaluate([np.zeros(dimensions)])[0]
         return (start, formula) if start <= value else (value, formula.at(point))
 
-    def _following(self, merit_before: float, before: Formula) -> tuple[float, Formula] | None:
-        """The next step; None at the top."""
-        tries = sorted((self._tuned(one, 1) for one in before.neighbours()), key=lambda one: one[0])
-        tries = sorted((self._tuned(one, 4) for _, one in tries[:3]), key=lambda one: one[0])
+    def _next_step(self, merit_before: float, before: Formula) -> tuple[float, Formula] | None:
+        """Return the merit and formula of the next step; None at the top."""
+        tries = sorted((self._tune(one, 1) for one in before.neighbours()), key=lambda one: one[0])
+        tries = sorted((self._tune(one, 4) for _, one in tries[:3]), key=lambda one: one[0])
         found = next((one for one in tries if _gain_is_significant(self.costs, before, one[1], self.settings.penalty)), None)
         if found is not None:
             return found
-        found = self._tuned(before, 4)
+        found = self._tune(before, 4)
         return found if found[0] < merit_before - 1e-4 else None
 
 
 def _gain_is_significant(costs: _Costs, before: Formula, after: Formula, penalty: float) -> bool:
-    """Whether a step is worth it: a larger form must gain by more than the interval over the logs' copies, a smaller one must not lose."""
+    """Return whether a larger formula gains more than the interval over the logs' copies, or a smaller one does not lose."""
     pair = costs.of([before.scheduler, after.scheduler])
     single = np.arange(pair.shape[1])  # each part by itself
     gains = -np.diff(merit(pair, single, penalty), axis=0)[0]
-    if after.parts < before.parts:
+    if after.size < before.size:
         return bool(gains.mean() > -0.002)
     error = float(gains.std(ddof=1)) / np.sqrt(len(gains)) if len(gains) > 1 else 0.0
     return bool(gains.mean() > error * student_t(0.95, max(len(gains) - 1, 1)))
 
 
 def _front(costs: _Costs) -> list[Scheduler]:
-    """What nobody beats in both mean bounded slowdown and longest wait, by longest wait; at most 20 of them, evenly."""
+    """Return the Pareto front of mean bounded slowdown and longest wait, by longest wait; at most 20, evenly spread."""
     points = sorted((costs.mean(label)[3], costs.mean(label)[0], label) for label in costs.tried)
     kept: list[str] = []
     least = np.inf

@@ -1,4 +1,4 @@
-"""What a search judges orders by: several objectives on several logs, each relative to a baseline on the same jobs."""
+"""Objectives of a search for orders on several logs, each relative to a baseline on the same jobs."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from walltime.workload.scaling import head, shake
 
 Array = np.ndarray
 OBJECTIVES = ("bounded_slowdown", "wait_by_area", "p99_wait", "longest_wait", "longest_waits")
-"""Mean bounded slowdown; mean wait of a processor second, s; the 99th percentile and the longest of the waits, s; and the mean of the
-longest thousandth of the waits, s: the longest one is that of a single job, and says little of other weeks."""
+"""Mean bounded slowdown; mean wait of a processor second, s; 99th percentile and maximum of the waits, s; and the mean of the longest
+thousandth of the waits, s, which is less noisy than the single longest one."""
 
 
 def objectives(submit: Array, start: Array, runtime: Array, procs: Array) -> Array:
-    """The `OBJECTIVES` of these jobs (int64, times in s), float64; waits have 1 s added, as they may be 0.
+    """Return the `OBJECTIVES` of these jobs (int64, times in s), float64; 1 s is added to waits, as they may be 0.
 
     >>> objectives(*map(np.array, ([0, 0], [0, 90], [10, 10], [1, 3]))).tolist()
     [5.5, 68.5, 90.1, 91.0, 91.0]
@@ -40,9 +40,9 @@ def objectives(submit: Array, start: Array, runtime: Array, procs: Array) -> Arr
 
 @dataclass(frozen=True, eq=False)
 class LogPart:
-    """Jobs that are simulated, of which those from place `first` on are measured.
+    """Simulated jobs of a log; those from place `first` on are measured.
 
-    `log`: the number of the log that they are of; `copy`: 0 is as recorded.
+    `log`: the number of the log; `copy`: 0 is as recorded.
     """
 
     log: int
@@ -53,10 +53,9 @@ class LogPart:
 
 
 def parts_of(logs: Sequence[Workload], share: float, copies: int, shaken: int, seed: int) -> tuple[list[LogPart], list[LogPart]]:
-    """The parts for training, the first `share` of the jobs of each log, and those for choosing: its later jobs.
+    """Return the parts for training, the first `share` of each log's jobs, and those for choosing, its later jobs.
 
-    Each is there `copies` times: as recorded, and shaken by up to `shaken` s. Those for choosing are simulated after the earlier ones, of
-    which none is measured.
+    Each has `copies`: as recorded, and shaken by up to `shaken` s. Parts for choosing include the earlier jobs, without measuring them.
     """
     early, late = [], []
     for number, log in enumerate(logs):
@@ -70,7 +69,7 @@ def parts_of(logs: Sequence[Workload], share: float, copies: int, shaken: int, s
 
 
 class Parts:
-    """Simulates schedulers on all parts, always the same jobs: common random numbers."""
+    """Simulates schedulers on all parts, with common random numbers."""
 
     def __init__(self, parts: Sequence[LogPart], baseline: Scheduler, workers: int | None = None):
         self.parts, self.workers = list(parts), workers
@@ -78,7 +77,7 @@ class Parts:
         self.baseline = np.log(self._values([baseline])[0])
 
     def relative(self, schedulers: Sequence[Scheduler], progress: Callable[[int], None] | None = None) -> Array:
-        """Logarithms of the objectives over the baseline's: float64 of shape (schedulers, parts, objectives)."""
+        """Return logarithms of the objectives over the baseline's: float64 of shape (schedulers, parts, objectives)."""
         result: Array = np.log(self._values(schedulers, progress)) - self.baseline
         return result
 
@@ -109,10 +108,9 @@ class Parts:
 def late_percents(
     schedulers: Sequence[Scheduler], parts: Sequence[LogPart], sample: int, seed: int = 0, workers: int | None = None
 ) -> Array:
-    """The percentage of jobs that start later than their fair start, the mean over the parts as recorded; float64, shape (schedulers,).
+    """Return the mean over unshaken parts of the percentage of jobs that start later than their fair start; float64, per scheduler.
 
-    The fair start of a job is its start if nobody had come after it, which takes a simulation for each job of the `sample`, the same
-    jobs of a part for all schedulers.
+    Each job of the `sample` takes a simulation (see `fairness`); the sample of a part is the same for all schedulers.
     """
     recorded = [part for part in parts if part.copy == 0]
     late = [
@@ -123,16 +121,15 @@ def late_percents(
 
 
 def by_log(relative: Array, logs: Array) -> Array:
-    """Means over the copies of each log: float64 of shape (..., logs, objectives)."""
+    """Return means over the copies of each log: float64 of shape (..., logs, objectives)."""
     return np.stack([relative[..., logs == log, :].mean(axis=-2) for log in np.unique(logs)], axis=-2)
 
 
 def merit(relative: Array, logs: Array, penalty: float) -> Array:
-    """What is minimised, for each log.
+    """Return the minimised value for each log: float64 of shape (..., logs) from `relative` of shape (..., parts, objectives).
 
-    It is the logarithm of mean bounded slowdown over the baseline's, a twentieth of those of the wait by area and of the 99th percentile,
-    and `penalty` times that of the longest waits where it is above 0.
-    `relative`: of shape (..., parts, objectives); float64 of shape (..., logs).
+    It is the logarithm of mean bounded slowdown over the baseline's, plus a twentieth of those of wait by area and 99th percentile,
+    plus `penalty` times that of the longest waits if above 0.
     """
     means = by_log(relative, logs)
     result: Array = means[..., 0] + 0.05 * (means[..., 1] + means[..., 2]) + penalty * np.maximum(means[..., 4], 0.0)

@@ -1,4 +1,4 @@
-"""The file of a search: the order that was found, how it was found, and which logs it has been judged on."""
+"""Files of searches: the found order, the settings of the search, and the logs that the order was judged on."""
 
 from __future__ import annotations
 
@@ -15,18 +15,17 @@ from walltime.toml_file import NOTHING, TomlFile, to_toml
 from walltime.workload import Workload
 
 PRINTS = 64
-"""How many numbers a fingerprint has."""
+"""Number of hashes in a fingerprint."""
 ALIKE = 0.1
-"""Logs whose fingerprints share more than this have jobs in common; those of different machines share next to nothing."""
+"""Fingerprints with a larger common share belong to logs with common jobs; logs of different machines share almost nothing."""
 SHORT = 60
-"""Shorter jobs, s, are left out of a fingerprint: many logs have the same ones."""
+"""Shorter jobs, s, are left out of a fingerprint, since many logs have equal ones."""
 
 
 def fingerprint(log: Workload) -> tuple[int, ...]:
-    """Numbers that two versions of a log share, cleaned or not, a part of it, or at another load; and two logs do not.
+    """Return numbers that versions of a log share (cleaned, in part, or at another load), but different logs do not.
 
-    They are the smallest of the hashes of sizes and runtimes (s) of two jobs that follow each other, over all jobs: a sample that is the
-    same wherever these jobs are.
+    They are the smallest hashes of the sizes and runtimes (s) of two consecutive jobs, a sample that does not depend on the position.
     """
     chosen = log.runtime >= SHORT
     runtime, procs = log.runtime[chosen].astype(np.uint64), log.procs[chosen].astype(np.uint64)
@@ -38,7 +37,7 @@ def fingerprint(log: Workload) -> tuple[int, ...]:
 
 
 def are_alike(one: Sequence[int], other: Sequence[int]) -> bool:
-    """Whether two fingerprints are of logs that have jobs in common."""
+    """Return whether two fingerprints belong to logs with common jobs."""
     if not one or not other:
         return False
     least = sorted({*one, *other})[: min(len(one), len(other))]
@@ -47,135 +46,132 @@ def are_alike(one: Sequence[int], other: Sequence[int]) -> bool:
 
 @dataclass(frozen=True)
 class LogIdentity:
-    """A log, by its content."""
+    """A log of the search, by its content."""
 
     name: str
-    """its name"""
+    """name of the log"""
     sha256: str = ""
-    """of its file"""
+    """checksum of its file"""
     jobs: int = 0
-    """jobs that were simulated"""
+    """number of simulated jobs"""
     prints: tuple[int, ...] = ()
-    """by which other versions of it are recognised"""
+    """fingerprint by which other versions are recognised"""
 
     @classmethod
     def of(cls, log: Workload) -> LogIdentity:
-        """A workload that was used."""
+        """Return the identity of a workload."""
         return cls(log.origin.name, log.origin.sha256 or "", len(log), fingerprint(log))
 
 
 @dataclass(frozen=True)
 class LogJudgement:
-    """A log on which the order has been judged."""
+    """A log that the order has been judged on."""
 
     name: str
-    """its name"""
+    """name of the log"""
     sha256: str = ""
-    """of its file"""
+    """checksum of its file"""
     times: int = 1
-    """how many times; after the first it is no longer a log that nobody has seen"""
+    """number of judgements; only the first one is unbiased"""
     prints: tuple[int, ...] = ()
-    """by which other versions of it are recognised"""
+    """fingerprint by which other versions are recognised"""
 
 
 @dataclass(frozen=True)
 class Point:
-    """A scheduler that was tried: its objectives over those of EASY, geometric means over the logs.
+    """A scheduler that was tried, with its objectives over EASY's, geometric means over the logs.
 
     In this order: mean bounded slowdown, mean wait by area, 99th percentile of the waits, longest
     wait, mean of the longest thousandth of the waits.
     """
 
     scheduler: str
-    """its specification"""
+    """specification of the scheduler"""
     training: tuple[float, ...]
     """on the earlier jobs of the logs"""
     choosing: tuple[float, ...] = ()
-    """on the later ones"""
+    """on the later jobs"""
     late: float = -1.0
-    """percentage of sampled earlier jobs that start later than their fair start, below 0 if that was not asked for"""
+    """percentage of sampled earlier jobs that start later than their fair start; below 0 if not computed"""
 
 
 @dataclass(frozen=True)
 class OrderFile:
-    """What `walltime search` found."""
+    """The result of `walltime search`."""
 
     scheduler: str
-    """the scheduler with the order that was found"""
+    """the scheduler with the found order"""
     seed: int = 0
-    """of the search"""
+    """seed of the search"""
     evaluations: int = 0
-    """schedulers that were simulated, each on all parts"""
+    """number of simulated schedulers, each on all parts"""
     budget: int = 0
-    """after how many evaluations the search was to end"""
+    """number of evaluations after which the search ended"""
     share: float = 0.6
-    """of each log's jobs that was for training; the later ones were for choosing"""
+    """share of each log's jobs for training; the later jobs were for choosing"""
     copies: int = 2
-    """of each part: as recorded, and shaken"""
+    """copies of each part: as recorded, and shaken"""
     shaken: int = 60
-    """by up to so many seconds"""
+    """largest shift of a submission in shaken copies, s"""
     penalty: float = 3.0
     """weight of longest waits above EASY's"""
     optimiser: str = "cma"
-    """of the weights"""
+    """optimiser of the weights"""
     predictor: str = ""
-    """whose predictions decide the order; none if empty"""
+    """predictor whose predictions decide the order; empty for none"""
     version: str = ""
-    """of the program"""
+    """version of the program"""
     log: tuple[LogIdentity, ...] = field(default=())
     """the logs of the search"""
     step: tuple[Point, ...] = field(default=())
     """the order after each step, and the chosen one"""
     front: tuple[Point, ...] = field(default=())
-    """what nothing that was tried beats in both mean bounded slowdown and longest wait, in training"""
+    """Pareto front of mean bounded slowdown and longest wait, in training"""
     named: tuple[Point, ...] = field(default=())
-    """orders that have a name"""
+    """named orders"""
     final: tuple[LogJudgement, ...] = field(default=())
-    """the final logs that it has been judged on"""
+    """the final logs that the order has been judged on"""
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Return the values for JSON."""
         return asdict(self)
 
-    def touching(self, logs: list[Workload], again: bool) -> OrderFile:
-        """The file that says that these logs are looked at. Raises PolicyError for a log of the search, or one that has been looked at.
+    def with_judgement(self, logs: list[Workload], again: bool) -> OrderFile:
+        """Return the file after a judgement on these logs. Raises PolicyError for a log of the search, or one already used.
 
-        Other versions of such a log, which have jobs in common with it, count as that log.
+        Other versions of a log, with common jobs, count as that log.
         """
-        known = list(self.final)
+        used = list(self.final)
         for log in logs:
             own = LogIdentity.of(log)
-            of_search = next((one for one in self.log if _is_same(one, own)), None)
-            if of_search is not None:
-                called = own.name if of_search.name == own.name else f"{own.name} has the jobs of {of_search.name}, which"
-                raise PolicyError(f"{called} was searched on, so it says nothing about the order; name another log", "training_log")
-            place = next((k for k, one in enumerate(known) if _is_same(one, own)), len(known))
-            times = known[place].times if place < len(known) else 0
+            searched = next((one for one in self.log if _is_same(one, own)), None)
+            if searched is not None:
+                subject = own.name if searched.name == own.name else f"{own.name} has the jobs of {searched.name}, which"
+                raise PolicyError(f"{subject} was used in the search and cannot serve as a test; give another log", "training_log")
+            place = next((k for k, one in enumerate(used) if _is_same(one, own)), len(used))
+            times = used[place].times if place < len(used) else 0
             if times and not again:
-                called = own.name if known[place].name == own.name else f"{own.name} has the jobs of {known[place].name}, which"
-                before = "once" if times == 1 else f"{times} times"
-                raise PolicyError(f"{called} has been looked at {before} already; name another log, or say again=True", "test_log_used")
-            known[place : place + 1] = [LogJudgement(own.name, own.sha256, times + 1, own.prints)]
-        return replace(self, final=tuple(known))
+                subject = own.name if used[place].name == own.name else f"{own.name} has the jobs of {used[place].name}, which"
+                count = "once" if times == 1 else f"{times} times"
+                raise PolicyError(f"{subject} has served as a test {count} already; give another log, or again=True", "test_log_used")
+            used[place : place + 1] = [LogJudgement(own.name, own.sha256, times + 1, own.prints)]
+        return replace(self, final=tuple(used))
 
 
 def _is_same(one: LogIdentity | LogJudgement, other: LogIdentity) -> bool:
-    """Whether these are one log, by their files, or by their jobs."""
-    if (one.sha256 or one.name) == (other.sha256 or other.name):
-        return True
-    return are_alike(one.prints, other.prints)
+    """Return whether these are one log, by their files, or by their jobs."""
+    return (one.sha256 or one.name) == (other.sha256 or other.name) or are_alike(one.prints, other.prints)
 
 
 ORDER_FILE = TomlFile(OrderFile, "a file of walltime search", "the guide on searching for orders", PolicyError)
-"""Such files."""
 
 
 def read_order_file(path: str | os.PathLike[str]) -> OrderFile:
-    """Read what a search wrote; raises PolicyError, in one line, for a file that is none."""
+    """Read the file of a search; raises PolicyError for an invalid file."""
     return ORDER_FILE.read(path)
 
 
 def write_order_file(found: OrderFile, path: str | os.PathLike[str]) -> None:
-    """Write what a search found; raises OutputError if that fails."""
+    """Write the result of a search; raises OutputError if that fails."""
     with whole_file(path) as file:
         file.write(to_toml(found, NOTHING).encode())

@@ -1,4 +1,4 @@
-"""The tables and pages of a search for orders, and of an order on final logs."""
+"""Tables and pages of a search for orders, and of an order on final logs."""
 
 from __future__ import annotations
 
@@ -20,55 +20,47 @@ from walltime.workload import Workload
 
 HEADS = ("mean bounded slowdown", "wait by area", "99th percentile", "longest wait", "mean of the longest 0.1 %")
 RATIOS = "over EASY's, geometric means over the logs"
-CHOSEN_BY = (
-    "These numbers are of the logs that the order was chosen by, so they flatter it. What it is worth elsewhere is told by logs that the "
-    "search has not seen: walltime search OTHER-LOGS --final order.toml."
+SELECTION_CAVEAT = (
+    "The order was chosen on these logs, so these numbers are too favourable (selection bias). To test it on other logs: "
+    "walltime search OTHER-LOGS --final order.toml."
 )
 SLOWDOWN, LONGEST = 0, 3
-"""Places of these objectives."""
+"""Indices of these objectives."""
 
 
 def search_tables(found: OrderFile) -> list[Table | str]:
-    """What a search found: its steps, the front, and the best of the named orders."""
+    """Return tables of a search: its steps, the front, and the best named orders."""
     return [
         _points(found.step, f"steps of the search on {_logs(found)}, {found.evaluations:,} schedulers; later jobs {RATIOS}"),
-        _points(found.front, "front: what nothing that was tried beats in both slowdown and longest wait in training"),
-        _points(_named(found), "the best of the orders that have a name"),
+        _points(found.front, "Pareto front of slowdown and longest wait in training"),
+        _points(_best_named(found), "the best named orders"),
         f"found: {found.scheduler}",
     ]
 
 
 def search_page(found: OrderFile, log: Workload, command: Sequence[str]) -> Page:
-    """The page of a search; `log`: the first of its logs."""
+    """Return the page of a search; `log`: the first of its logs."""
     chosen = next((one for one in (*found.step, *found.front) if one.scheduler == found.scheduler and one.choosing), None)
-    named = next(iter(_named(found)), None)
-    answer = f"Of {found.evaluations:,} schedulers that were tried on {_logs(found)}, {found.scheduler} was chosen"
+    named = next(iter(_best_named(found)), None)
+    answer = f"{found.scheduler} was chosen from {found.evaluations:,} schedulers tried on {_logs(found)}"
     numbers = [("schedulers tried", f"{found.evaluations:,}")]
     if chosen is not None:
-        answer += (
-            f": on the later jobs it has {chosen.choosing[SLOWDOWN]:.2f} times the mean bounded slowdown of EASY, and "
-            f"{chosen.choosing[LONGEST]:.2f} times its longest wait"
-        )
-        numbers = [
-            ("mean bounded slowdown, over EASY's", f"{chosen.choosing[SLOWDOWN]:.2f}"),
-            ("longest wait, over EASY's", f"{chosen.choosing[LONGEST]:.2f}"),
-            *numbers,
-        ]
+        numbers = [*_ratios_to_easy(chosen.choosing), *numbers]
+        answer += f": on the later jobs it has {chosen.choosing[SLOWDOWN]:.2f} times EASY's mean bounded slowdown, and "
+        answer += f"{chosen.choosing[LONGEST]:.2f} times its longest wait"
     if named is not None:
-        answer += (
-            f"; the best order with a name, {named.scheduler}, has {named.choosing[SLOWDOWN]:.2f} and {named.choosing[LONGEST]:.2f} times"
-        )
+        answer += f"; the best named order, {named.scheduler}, has {named.choosing[SLOWDOWN]:.2f} and {named.choosing[LONGEST]:.2f} times"
     words = (
-        "Mean bounded slowdown and longest wait on the later jobs, both over EASY's: further left and down is better, and the crossing of "
-        "the lines is EASY."
+        "Mean bounded slowdown and longest wait on the later jobs, both over EASY's: further left and down is better; EASY is where the "
+        "lines cross."
     )
     return Page(
         "search for an order",
         f"A queue order for {_logs(found)}",
         [f"{answer}."],
         list(sections(search_tables(found)[:-1])),
-        facts=[("logs", _logs(found)), ("later jobs, by which it was chosen", f"{100 * (1 - found.share):.0f} %")],
-        caveats=[CHOSEN_BY],
+        facts=[("logs", _logs(found)), ("later jobs, for choosing", f"{100 * (1 - found.share):.0f} %")],
+        caveats=[SELECTION_CAVEAT],
         numbers=numbers,
         picture=Drawing(_cloud(found), "objectives", words, words, wide=False, pixels=620),
         record=provenance(log, command=list(command)),
@@ -78,7 +70,7 @@ def search_page(found: OrderFile, log: Workload, command: Sequence[str]) -> Page
 
 def _cloud(found: OrderFile) -> Figure:
     with panel(3.6) as (figure, axes):
-        groups = (("tried, the best", found.front, "o", "#9DBBD6"), ("with a name", found.named, "x", "#808080"))
+        groups = (("front", found.front, "o", "#9DBBD6"), ("named", found.named, "x", "#808080"))
         chosen = [one for one in (*found.step, *found.front) if one.scheduler == found.scheduler][:1]
         for label, points, mark, colour in (*groups, ("chosen", chosen, "D", BLUE)):
             shown = [one.choosing for one in points if one.choosing]
@@ -102,9 +94,16 @@ def _logs(found: OrderFile) -> str:
     return listed([one.name for one in found.log]) if found.log else "no log"
 
 
-def _named(found: OrderFile) -> list[Point]:
-    """The best of those that have a name."""
+def _best_named(found: OrderFile) -> list[Point]:
     return sorted(found.named, key=lambda one: one.choosing[SLOWDOWN])[:10]
+
+
+def _ratios_to_easy(values: Sequence[float]) -> list[tuple[str, str]]:
+    """Return the headline numbers of a scheduler."""
+    return [
+        ("mean bounded slowdown, over EASY's", f"{values[SLOWDOWN]:.2f}"),
+        ("longest wait, over EASY's", f"{values[LONGEST]:.2f}"),
+    ]
 
 
 def _points(points: Sequence[Point], title: str) -> Table:
@@ -122,44 +121,37 @@ def _ratios(values: Sequence[float]) -> list[str]:
     return [f"{value:.2f}" for value in values]
 
 
-def final_tables(table: FinalTable, most: int = 12) -> list[Table | str]:
-    """An order on final logs, beside the best of the others of each kind."""
-    shown = [table.found, *_best(table, "front", most)]
-    for kind in ("named", "limited", "predicted"):
-        shown += _best(table, kind, most)
-    exact, knows = _best(table, "exact", most), _best(table, "knows", most)
+def final_tables(table: FinalTable) -> list[Table | str]:
+    """Return tables of an order on final logs, with the best others of each kind."""
+    rows = [table.found, *(row for kind in ("named", "limited", "predicted") for row in _best(table, kind))]
     title = f"mean bounded slowdown / longest wait {RATIOS}; copies of each: {table.copies}"
     return [
-        _rows(table, shown, title),
-        _rows(table, exact, f"{title}; all with exact estimates"),
-        _rows(table, knows, f"{title}; with exact estimates, over EASY with users'"),
+        _rows(table, rows, title),
+        _rows(table, _best(table, "exact"), f"{title}; all with exact estimates"),
+        _rows(table, _best(table, "knows"), f"{title}; with exact estimates, over EASY with users'"),
         *_verdict(table),
     ]
 
 
 def final_page(table: FinalTable, log: Workload, command: Sequence[str]) -> Page:
-    """The page of an order on final logs; `log`: the first of them."""
+    """Return the page of an order on final logs; `log`: the first of them."""
     found, logs = table.found, listed(list(table.logs))
     against = next((one for label, one in table.against.items() if label.lower().startswith("easy")), None)
-    sure = "" if against is None else f" ({_change(against)})"
+    interval = "" if against is None else f" ({_change(against)})"
     answer = (
-        f"On {logs}, which the search has not seen, {found.scheduler} has {found.overall[SLOWDOWN]:.2f} times the mean "
-        f"bounded slowdown of EASY{sure}, and {found.overall[LONGEST]:.2f} times its longest wait."
+        f"On {logs}, unknown to the search, {found.scheduler} has {found.overall[SLOWDOWN]:.2f} times EASY's mean "
+        f"bounded slowdown{interval}, and {found.overall[LONGEST]:.2f} times its longest wait."
     )
     change = "change of the mean bounded slowdown by the found order"
     words = f"{change[0].upper()}{change[1:]}, with 90 % intervals over the logs; below 0 is less."
     figure = changes_figure([f"against {name}" for name in table.against], [("found", list(table.against.values()))], change)
     return Page(
         "order on final logs",
-        f"{found.scheduler} on logs that the search has not seen",
+        f"{found.scheduler} on logs unknown to the search",
         [answer],
         list(sections(final_tables(table))),
-        caveats=["Each look at final logs uses them up: the file of the order counts how often it has been judged on them."],
-        numbers=[
-            ("mean bounded slowdown, over EASY's", f"{found.overall[SLOWDOWN]:.2f}"),
-            ("longest wait, over EASY's", f"{found.overall[LONGEST]:.2f}"),
-            ("logs", human_number(len(table.logs))),
-        ],
+        caveats=["A test log is unbiased only once: the order's file counts how often the order has been judged on each log."],
+        numbers=[*_ratios_to_easy(found.overall), ("logs", human_number(len(table.logs)))],
         picture=Drawing(figure, "changes", words, words) if table.against else None,
         record=provenance(log, command=list(command)),
         data=table.as_dict(),
@@ -171,38 +163,30 @@ def _change(change: Interval) -> str:
     return f"{mean}; 90 % interval over the logs {low} to {high}"
 
 
-def _best(table: FinalTable, kind: str, most: int) -> list[FinalRow]:
-    return sorted((row for row in table.rows if row.kind == kind), key=lambda row: row.overall[0])[:most]
+def _best(table: FinalTable, kind: str) -> list[FinalRow]:
+    return sorted((row for row in table.rows if row.kind == kind), key=lambda row: row.overall[0])[:12]
 
 
 def _rows(table: FinalTable, rows: Sequence[FinalRow], title: str) -> Table:
     cells = [
-        [
-            Cell(row.scheduler, look="code"),
-            row.kind,
-            *_ratios(row.overall),
-            *(f"{one[0]:.2f} / {one[3]:.2f}" for one in row.logs),
-        ]
+        [Cell(row.scheduler, look="code"), row.kind, *_ratios(row.overall), *(f"{one[0]:.2f} / {one[3]:.2f}" for one in row.logs)]
         for row in rows
     ]
     return Table(("scheduler", "kind", *HEADS, *table.logs), cells, title, texts=2)
 
 
 def _verdict(table: FinalTable) -> list[str]:
-    """What the found order is worth, in sentences."""
-    lines = []
-    for label, change in table.against.items():
-        mean, low, high = (shown_change(end, change.low, change.high) for end in (change.mean, change.low, change.high))
-        pair = f"{table.found.scheduler} against {label}"
-        lines.append(f"{pair}: mean bounded slowdown {mean} (90 % interval over the logs: {low} to {high})")
-    longest = table.found.overall[3]
-    sure = "" if table.longest is None else f" ({_change(table.longest)})"
-    lines.append(f"its longest wait is {longest:.2f} x EASY's, in the mean over the logs{sure}")
-    called = ("named order", "named order with a limit or without", "named order with predictions or without")
-    for kinds, what in zip(KINDS, called, strict=True):
+    """Return sentences on the found order against EASY and the best others."""
+    lines = [f"{table.found.scheduler} against {label}: mean bounded slowdown {_change(change)}" for label, change in table.against.items()]
+    interval = "" if table.longest is None else f" ({_change(table.longest)})"
+    lines.append(f"its longest wait is {table.found.overall[3]:.2f} x EASY's on average over the logs{interval}")
+    titles = ("named order", "named order with or without a limit", "named order with or without predictions")
+    for kinds, title in zip(KINDS, titles, strict=True):
         for bounded in (False, True):
             best = table.best(kinds, bounded)
-            rest = " whose longest wait is not above EASY's" if bounded else ""
+            condition = " with a longest wait not above EASY's" if bounded else ""
             if best is not None:
-                lines.append(f"best {what}{rest}: {best.scheduler}, {best.overall[0]:.2f} with a longest wait of {best.overall[3]:.2f}")
+                lines.append(
+                    f"best {title}{condition}: {best.scheduler}, {best.overall[0]:.2f} with a longest wait of {best.overall[3]:.2f}"
+                )
     return lines

@@ -23,7 +23,7 @@ from walltime.workload import Workload
 
 
 def tuning_page(tuning: Tuning, workload: Workload, settings: Mapping[str, Any] | None = None) -> Page:
-    """The page of a fitted order; `settings`: further entries of the provenance, and as `command` the command line."""
+    """Return the page of a fitted order; `settings`: further entries of the provenance, and as `command` the command line."""
     title = f"A queue order fitted to {tuning.log}"
     numbers = change_numbers(tuning.metric, {tuning.baseline: tuning.fitted.test, tuning.best_simple: tuning.against_simple})
     numbers.append(("windows of the test", f"{tuning.test:,}"))
@@ -31,7 +31,7 @@ def tuning_page(tuning: Tuning, workload: Workload, settings: Mapping[str, Any] 
 
 
 def _tuning_drawing(tuning: Tuning) -> Drawing:
-    """The changes, drawn."""
+    """Return the figure of the changes."""
     name, against = metric_name(tuning.metric), tuning.baseline
     ranked = _ranked(tuning)
     rows = ranked[: MOST_DRAWN - 1]
@@ -41,25 +41,25 @@ def _tuning_drawing(tuning: Tuning) -> Drawing:
     series = [("test", [one.test for one in rows]), ("training, where it was chosen", chosen)]
     drawn = changes_figure(names, series, f"change in {name} against {against}")
     values = "; ".join(f"{label}: {change_cells(change)[0]}" for label, change in zip(names, series[0][1], strict=True))
-    caption = f"Change in {name} against {against}, with 90 % intervals of such windows.{rows_left_out(len(ranked) - len(rows))}"
+    caption = f"Change in {name} against {against}, with 90 % intervals (sampling of windows).{rows_left_out(len(ranked) - len(rows))}"
     return Drawing(drawn, "changes", f"Changes in {name}: {values}.", caption)
 
 
 def tuning_tables(tuning: Tuning) -> list[Table]:
-    """The numbers of a fitted order."""
+    """Return the tables of a fitted order."""
     name = metric_name(tuning.metric)
-    windows = f"{tuning.training} windows of training, {tuning.test} of the test, {tuning.evaluations} candidates"
+    windows = f"{tuning.training} training windows, {tuning.test} test windows, {tuning.evaluations} candidates"
     rows = [[one.scheduler, f"{one.training:+.0f} %", *change_cells(one.test)] for one in _ranked(tuning)]
     zero = tuning.months[0][0]
     months = [
         [f"{(begin - zero) / 86_400:.0f}", metric_value(tuning.metric, a), metric_value(tuning.metric, b)] for begin, a, b in tuning.months
     ]
     return [
-        Table(("scheduler", "training", "test", "90 % interval of such windows"), rows, f"{name} against {tuning.baseline}: {windows}"),
+        Table(("scheduler", "training", "test", "90 % interval (windows)"), rows, f"{name} against {tuning.baseline}: {windows}"),
         Table(("day of the test", tuning.baseline, "fitted"), months, f"{name} by held-out window"),
     ]
 
 
 def _ranked(tuning: Tuning) -> list[Candidate]:
-    """The fitted order, and the others, the best in the test first."""
+    """Return the fitted order, then the others, the best in the test first."""
     return [tuning.fitted, *sorted(tuning.others, key=lambda one: one.test.mean)]

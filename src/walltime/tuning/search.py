@@ -1,26 +1,32 @@
-"""The search for weights: CMA-ES (the package `cma`), or random draws, in coordinates in which all features vary alike."""
+"""Parts of fitting and searching orders: optimisers of weights, schedulers with other orders, and folders of costs."""
 
 from __future__ import annotations
 
+import json
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from walltime.errors import PolicyError
+from walltime.errors import OutputError, PolicyError
+from walltime.files import json_lines
+from walltime.policy import Order, has_option
 from walltime.policy.formulas import WeightedOrder, score_order
+from walltime.simulation.specification import Scheduler
 
 Array = np.ndarray
 OPTIMISERS = ("cma", "random")
 DIGITS = 3
-"""Significant digits of a weight: a label is what was measured."""
+"""Significant digits of a weight, so that labels are exact."""
 
 
 def make_order(point: Array, kind: str, features: Sequence[str], scales: Array) -> WeightedOrder:
-    """The order at a point: its coordinates (float64, one per feature) over the features' scales, the largest weight as 1.
+    """Return the order at a point: coordinates (float64, one per feature) over the features' scales, with a largest weight of 1.
 
-    Scores are the same order whatever they are multiplied with, so only the direction of a point matters. At 0 it is the first feature's.
+    A score's factor does not matter, so only the direction of a point does. At 0 it is the first feature's order.
     """
     weights = np.asarray(point, np.float64) / scales
     largest = float(np.abs(weights).max())
@@ -33,25 +39,25 @@ def make_order(point: Array, kind: str, features: Sequence[str], scales: Array) 
 def search(
     evaluate: Callable[[list[Array]], list[float]], dimensions: int, budget: int, optimiser: str = "cma", seed: int = 0
 ) -> tuple[Array, float]:
-    """The best point found with `budget` evaluations or the few more that fill a generation, and its value; less is better.
+    """Return the point with the lowest value, and the value, after `budget` evaluations, rounded up to a generation.
 
-    `evaluate` gives the values of several points. The same seed asks for the same points as long as the values are the same.
+    `evaluate` returns the values of several points. The same seed and values give the same points.
     """
     random = np.random.Generator(np.random.Philox(seed))
     best: tuple[Array, float] = np.zeros(dimensions), np.inf
-    asked = 0
+    evaluated = 0
     generation: Any = None
-    while asked < budget:
+    while evaluated < budget:
         if optimiser == "cma":
             if generation is None or generation.stop():
                 generation = _evolution(dimensions, random)
             points = [np.asarray(point) for point in generation.ask()]
         else:
-            points = list(random.standard_normal((min(_population(dimensions), budget - asked), dimensions)))
+            points = list(random.standard_normal((min(_population(dimensions), budget - evaluated), dimensions)))
         values = evaluate(points)
         if generation is not None:
             generation.tell(points, values)
-        asked += len(points)
+        evaluated += len(points)
         lowest = int(np.argmin(values))
         if values[lowest] < best[1]:
             best = points[lowest], values[lowest]
@@ -61,7 +67,7 @@ def search(
 def check_optimiser(name: str) -> None:
     """Raise PolicyError for an unknown optimiser, or one whose package is missing."""
     if name not in OPTIMISERS:
-        raise PolicyError(f"unknown optimiser {name!r}; known are {', '.join(OPTIMISERS)}", "unknown_optimiser")
+        raise PolicyError(f"unknown optimiser {name!r}; valid optimisers: {', '.join(OPTIMISERS)}", "unknown_optimiser")
     if name == "cma":
         _package()
 
@@ -72,18 +78,81 @@ def _package() -> Any:
             warnings.simplefilter("ignore")
             import cma
     except ImportError:
-        raise PolicyError("the optimiser cma needs the package cma (pip install walltime[tune]); or take random") from None
+        raise PolicyError("the optimiser cma needs the package cma (pip install 'walltime[tune]'); or use random") from None
     return cma
 
 
 def _population(dimensions: int) -> int:
-    """How many points there are in a generation."""
+    """Return the number of points of a generation."""
     return 4 + int(3 * np.log(max(dimensions, 2)))
 
 
 def _evolution(dimensions: int, random: np.random.Generator) -> Any:
-    """CMA-ES from the origin with steps of 1, an object of the package `cma` to ask for points and to tell their values."""
+    """Return a CMA-ES optimiser of the package `cma`, from the origin with steps of 1."""
     options = {"popsize": _population(dimensions), "verbose": -9, "seed": np.nan, "randn": lambda *shape: random.standard_normal(shape)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return _package().CMAEvolutionStrategy(np.zeros(dimensions), 1.0, options)
+
+
+PLACES = ("order", "backfill-order")
+"""The policy options that an order can fill."""
+
+
+def with_order(base: Scheduler, order: Order, where: str) -> Scheduler:
+    """Return the scheduler with another queue or backfill order; raises PolicyError if its policy has no such order."""
+    if where not in PLACES:
+        raise PolicyError(f"an order can be used as {' or '.join(PLACES)}, not as {where!r}", "unknown_option")
+    if not has_option(base.policy, where):
+        raise PolicyError(f"{base.policy.label} has no {where.replace('-', ' ')} to tune; use easy, for example", "no_backfill_order")
+    changes: dict[str, Any] = {where.replace("-", "_"): order}
+    return replace(base, policy=replace(base.policy, **changes))
+
+
+class CostFolder:
+    """Costs by scheduler label, in a folder with `plan.json` (the settings) and `costs.jsonl` (a line each), or in memory.
+
+    Raises OutputError if the folder has the costs of other settings, or cannot be written.
+    """
+
+    def __init__(self, folder: str | Path | None, plan: Mapping[str, Any]):
+        self._costs: dict[str, list[float]] = {}
+        self._file: Path | None = None
+        if folder is None:
+            return
+        folder = Path(folder)
+        text = json.dumps(plan, indent=2, sort_keys=True) + "\n"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            settings, self._file = folder / "plan.json", folder / "costs.jsonl"
+            same = not settings.exists() or settings.read_bytes() == text.encode()
+            if same:
+                settings.write_text(text)
+            kept = self._file.read_bytes() if self._file.exists() else b""
+        except OSError as error:
+            raise OutputError(
+                f"{folder}: cannot be used ({(error.strerror or str(error)).lower()}); use another folder", "unusable_folder"
+            ) from error
+        if not same:
+            raise OutputError(f"{folder}: contains results of other settings or another log; use another folder", "other_settings")
+        for record in json_lines(kept):
+            label, costs = record.get("scheduler"), record.get("costs")
+            if isinstance(label, str) and isinstance(costs, list) and all(type(one) in (int, float) for one in costs):
+                self._costs[label] = costs
+        if kept and not kept.endswith(b"\n"):  # a run was interrupted while writing
+            with self._file.open("ab") as file:
+                file.write(b"\n")
+
+    def costs(self, schedulers: Sequence[Scheduler], find: Callable[[list[Scheduler]], Array]) -> Array:
+        """Return the costs of these schedulers; `find` computes the missing ones, all at once."""
+        missing = list({one.label: one for one in schedulers if one.label not in self._costs}.values())
+        if missing:
+            rows = {one.label: row.tolist() for one, row in zip(missing, find(missing), strict=True)}
+            self._costs |= rows
+            if self._file is not None:
+                with self._file.open("a") as file:
+                    file.writelines(json.dumps({"scheduler": label, "costs": costs}) + "\n" for label, costs in rows.items())
+        return np.array([self._costs[one.label] for one in schedulers])
+
+    def __len__(self) -> int:
+        return len(self._costs)

@@ -141,10 +141,10 @@ def _judge(
     from walltime.tuning.order_file import read_order_file, write_order_file
     from walltime.tuning.order_search_page import final_page, final_tables
 
-    found = read_order_file(file).touching(logs, again)
+    found = read_order_file(file).with_judgement(logs, again)
     write_order_file(found, file)
     with progress_bar(simulations(len(logs) * copies, parse_scheduler(found.scheduler)), "simulations") as progress:
-        table = judge([found.scheduler], logs, copies=copies, shaken=shake, workers=workers, progress=progress)
+        table = judge(found.scheduler, logs, copies=copies, shaken=shake, workers=workers, progress=progress)
     if out is not None:
         write_json(table.as_dict(), out)
     if output.report is not None:

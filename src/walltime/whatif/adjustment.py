@@ -12,7 +12,7 @@ from walltime.errors import PolicyError
 from walltime.machine import Machine
 from walltime.policy import Slurm
 from walltime.predictors import PREDICTORS, Belief, Correction, Jobs, Prediction, Predictor, log_ends
-from walltime.simulation.job_predictions import predict_beside
+from walltime.simulation.job_predictions import predict_in_log
 from walltime.simulation.specification import Scheduler
 from walltime.specification import Specification, options_of
 from walltime.workload import Workload
@@ -64,7 +64,7 @@ class Adjustment(Specification):
     def apply(self, workload: Workload) -> Workload:
         """The jobs with the column `time_min`, s, -1 for none; a user's own stays. Raises WorkloadError for a log without waits."""
         start, end, known = log_ends(workload)
-        predicted, _ = predict_beside(
+        predicted, _ = predict_in_log(
             self.predictor, Jobs(workload, workload.requested, workload.requested, end - start), (start, end, known)
         )
         minutes = np.maximum(-(-predicted // 60), self.floor)

@@ -104,13 +104,13 @@ def test_run__result_holds_and_goes_on(suite, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda found: found["windows"][2].update(mean_wait=1.0), "totals are not those"),
-        (lambda found: found["windows"][2].update(schedule="0"), "small, window 2: another schedule"),
-        (lambda found: found["windows"][0].update(jobs="0"), "windows are not those"),
-        (lambda found: found["windows"].pop(), "windows are not those"),
+        (lambda found: found["windows"][2].update(mean_wait=1.0), "totals differ"),
+        (lambda found: found["windows"][2].update(schedule="0"), "small, window 2: schedule"),
+        (lambda found: found["windows"][0].update(jobs="0"), "windows differ"),
+        (lambda found: found["windows"].pop(), "windows differ"),
         (lambda found: found["windows"][0].pop("mean_wait"), "metric of a window is missing"),
-        (lambda found: found.update(definition="0"), "definition of the suite"),
-        (lambda found: found.update(policy="fcfs"), "window 0: another schedule"),
+        (lambda found: found.update(definition="0"), "definition differs"),
+        (lambda found: found.update(policy="fcfs"), "window 0: schedule"),
     ],
 )
 def test_verify__finds_what_was_changed(suite, tmp_path, change, message):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from walltime.benchmark.best import behind_best
+from walltime.benchmark.standings import behind_best
 
 SUBJECTS = [name for name in "abcdef" for _ in range(5)]
 

@@ -11,7 +11,7 @@ import walltime as wt
 from tests.cli import call, one_line
 from tests.errors import raises
 from tests.pages import outline
-from walltime.benchmark.predictions import MEASURES, SCHEDULERS, SLURM, judge_predictions, tells
+from walltime.benchmark.predictions import MEASURES, SCHEDULERS, SLURM, gain_correlations, judge_predictions
 
 
 def made(seed=1, jobs=300):
@@ -51,7 +51,7 @@ def test_judgement__gains_are_those_of_simulations():
             assert found.waits["log", scheduler] == pytest.approx(before)
     assert found.rows[0].accuracy["order"] == pytest.approx(1)
     assert (found.rows[0].killed, found.rows[0].gains[0].scheduler) == (0, "easy")
-    assert tells(found.rows) == [], "of one predictor besides the exact one there is no correlation"
+    assert gain_correlations(found.rows) == [], "of one predictor besides the exact one there is no correlation"
 
 
 def test_judgement__of_slurm_is_by_soft_limits_on_nodes():
@@ -85,7 +85,7 @@ def test_judgement__with_copies_has_a_range_and_skips_what_a_log_does_not_allow(
     assert {row.predictor for row in found.rows if row.log == "without users"} == {"exact"}
     golden("benchmark", list(found.skipped))
     assert all(row.gains[0].copies_low <= row.gains[0].copies_high for row in found.rows if row.log == "log")
-    several = tells(found.rows)
+    several = gain_correlations(found.rows)
     assert {one.measure for one in several} == set(MEASURES)
     assert {one.log for one in several} == {"log"}
     with raises(wt.WorkloadError, "missing_column", "user"):

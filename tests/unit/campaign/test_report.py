@@ -13,7 +13,7 @@ from scipy import stats
 import walltime as wt
 from tests.cli import call, one_line
 from walltime.campaign import Store, plan_keys, read_plan, run_campaign
-from walltime.campaign.caveats import campaign_caveats
+from walltime.campaign.results import campaign_caveats
 from walltime.comparison.cell_caveats import cell_caveats
 from walltime.comparison.combination_means import compare_cells
 

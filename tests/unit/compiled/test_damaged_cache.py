@@ -18,14 +18,14 @@ import pytest
 import walltime as wt
 from tests.errors import raises
 from tests.profiles import scaled
-from walltime.benchmark.result import _kept
+from walltime.benchmark.result import _read_part
 from walltime.compiled import cache, folder
 from walltime.compiled.jit import StoredFunction
 from walltime.errors import LogError, OutputError
 from walltime.logs.fetch import RECORD, _record, _recorded
 from walltime.papers.study import Study
 from walltime.simulation.specification import Scheduler
-from walltime.tuning.trials import CostFolder
+from walltime.tuning.search import CostFolder
 
 FLIPS = min(scaled(60), 60)
 
@@ -220,20 +220,20 @@ def test_costs_of_a_search__that_cannot_be_read_are_computed_again(tmp_path, dam
 def test_windows_of_a_suite__that_cannot_be_read_are_run_again(tmp_path, damage):
     header, row = {"suite": "a"}, {"subject": "s", "jobs": "x", "schedule": "y", "measured": 3, "mean_wait": 1.5}
     part = tmp_path / "r.part"
-    assert _kept(part, header) == {}
+    assert _read_part(part, header) == {}
     with part.open("a") as file:
         file.writelines(json.dumps(row | {"window": number}) + "\n" for number in range(5))
-    assert len(_kept(part, header)) == 5
+    assert len(_read_part(part, header)) == 5
     DAMAGES[damage](part)
     if damage == "folder":
         with pytest.raises(OutputError):
-            _kept(part, header)
+            _read_part(part, header)
         return
-    found = _kept(part, header)
+    found = _read_part(part, header)
     assert all(isinstance(subject, str) and type(window) is int for subject, window in found)
     with part.open("a") as file:
         file.write(json.dumps(row | {"window": 7}) + "\n")
-    assert ("s", 7) in _kept(part, header), "what is run again is kept"
+    assert ("s", 7) in _read_part(part, header), "what is run again is kept"
 
 
 @pytest.mark.parametrize("damage", DAMAGES)

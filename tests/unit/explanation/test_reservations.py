@@ -11,7 +11,7 @@ import pytest
 import walltime as wt
 from walltime.explanation.snapshots import Snapshot, snapshots
 from walltime.policy import MultiQueue, Selective, Slack
-from walltime.policy.registry import POLICIES, every_policy
+from walltime.policy.registry import POLICIES, policy_variants
 
 JOBS = 28
 
@@ -66,7 +66,7 @@ def queue_of(schedule: wt.Schedule, seen: Snapshot) -> list[int]:
         wait = seen.now - int(schedule.submit[one])
         elapsed = int(schedule.submit[one] - schedule.submit[0])
         score = order.score(wait, int(jobs.believed[one]), int(jobs.procs[one]), int(schedule.submit[one]), elapsed=elapsed)
-        return -order.standing(score, wait)
+        return -order.sort_key(score, wait)
 
     return sorted(seen.waiting, key=standing)
 
@@ -78,7 +78,7 @@ def may_wait(schedule: wt.Schedule, job: int) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("text", [text for text in every_policy() if "order=" not in text or text.startswith("easy:order=sjf")])
+@pytest.mark.parametrize("text", [text for text in policy_variants() if "order=" not in text or text.startswith("easy:order=sjf")])
 def test_explain__says_of_reservations_what_the_engine_kept(text):
     without = 0
     schedule = wt.simulate(crowd(1), text)
@@ -96,13 +96,13 @@ def test_explain__says_of_reservations_what_the_engine_kept(text):
         assert says == (not told.reservations)
         if says:
             without += 1
-            assert f"It had no reservation: {schedule.policy.reservations.said}." in str(told)
+            assert f"It had no reservation: {schedule.policy.reservations.reason}." in str(told)
     assert without == 0 or schedule.policy.reservations.of != "all"
 
 
 def test_explain__every_policy_of_the_registry_declares_its_reservations(golden):
-    tried = {type(wt.policy.parse_policy(text)) for text in (*every_policy(), "slurm", "oar")}
-    assert tried == {variant.loaded for variant in POLICIES.variants.values()}
-    assert all(wt.policy.parse_policy(text).reservations.of != "unknown" for text in every_policy())
+    tried = {type(wt.policy.parse_policy(text)) for text in (*policy_variants(), "slurm", "oar")}
+    assert tried == {form.loaded for form in POLICIES.variants.values()}
+    assert all(wt.policy.parse_policy(text).reservations.of != "unknown" for text in policy_variants())
     assert wt.policy.parse_policy("slurm").reservations.of == "some"
-    golden("explain", wt.policy.parse_policy("multiqueue").reservations.said)
+    golden("explain", wt.policy.parse_policy("multiqueue").reservations.reason)

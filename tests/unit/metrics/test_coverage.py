@@ -42,7 +42,7 @@ MADE_BY = {
     ],
     "shaken.copy": [
         "simulation.spread.Spread.difference",
-        "simulation.first_look._interval",
+        "simulation.spread._interval",
         "accuracy.advice_gains.simulate_advice",
         "benchmark.predictions._Base._gain",
         "simulation.spread.Spread.scatter",
@@ -67,12 +67,12 @@ MADE_BY = {
     "benchmark.total": ["benchmark.result.totals", "benchmark.standings.leaderboard", "tuning.final_table._change"],
     "benchmark.behind": ["benchmark.standings._behind"],
     "tuning.change": ["tuning.fitting.tune", "tuning.page._tuning_drawing"],
-    "learn.windows": ["learn.evaluation._compared", "learn.evaluation._importances"],
-    "learn.seeds": ["learn.evaluation._compared"],
+    "learn.windows": ["learn.evaluation._compare", "learn.evaluation._importances"],
+    "learn.seeds": ["learn.evaluation._compare"],
 }
 """The functions that make the intervals of each kind, in `walltime`, as module and name."""
 MAKERS = [
-    "benchmark.best.behind_best",
+    "benchmark.standings.behind_best",
     "estimates.suggestion.share_at_most",
     "slurm.starts.horizons.adjusted",
     "slurm.starts.start_times.start_quantiles",

@@ -9,7 +9,7 @@ from tests.cli import call
 from tests.errors import raises
 from walltime.errors import PolicyError
 from walltime.policy import DIALECTS, PAPERS, Dialect
-from walltime.policy.dialect import CHECKED
+from walltime.policy.dialect import VALIDATION
 
 
 def jobs(submit, runtime, requested, procs, machine=4):
@@ -22,7 +22,7 @@ def test_every_dialect_has_its_name_and_source_and_can_be_spelled():
         assert DIALECTS.variants[name].meaning
         assert dialect == Dialect.of(name.upper())
         assert pickle.loads(pickle.dumps(dialect)) == dialect
-    assert {*CHECKED, "papers"} == set(DIALECTS)
+    assert {*VALIDATION, "papers"} == set(DIALECTS)
 
 
 def test_single_readings_change_a_dialect():

@@ -56,7 +56,7 @@ def test_security_time__is_planned_beyond_each_request(security_time, planned):
     assert found.start.tolist() == [0, 100, 2, 150]
 
 
-@pytest.mark.parametrize(("slots", "planned"), [("2016", 50), ("mended", 70)])
+@pytest.mark.parametrize(("slots", "planned"), [("2016", 50), ("2023", 70)])
 def test_slots_of_2016__forget_who_ends_before_the_slot_that_is_reached(slots, planned):
     """Two jobs that end at 50 and 100 make slots up to 50, 100 and beyond; the third, which ends at 70, is taken out of the first only."""
     jobs = [(0, 50, 50, 1), (1, 99, 99, 1), (2, 68, 68, 1), (3, 10, 10, 2)]
@@ -107,10 +107,10 @@ def test_predictions_are_refused():
 
 def test_specifications():
     assert parse_policy("oar") == Oar()
-    policy = parse_policy("oar:security-time=30,slots=mended,latencies=none,seed=7")
-    assert policy == Oar(security_time=30, slots="mended", latencies="none", seed=7)
+    policy = parse_policy("oar:security-time=30,slots=2023,latencies=none,seed=7")
+    assert policy == Oar(security_time=30, slots="2023", latencies="none", seed=7)
     assert parse_policy(policy.label) == policy
-    for wrong in ("security-time=-1", "slots=2023", "latencies=all", "seed=x", "order=sjf"):
+    for wrong in ("security-time=-1", "slots=2020", "latencies=all", "seed=x", "order=sjf"):
         with pytest.raises(PolicyError):
             parse_policy(f"oar:{wrong}")
 

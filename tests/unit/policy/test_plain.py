@@ -220,9 +220,9 @@ def test_jobs__do_not_tell_what_nobody_knows():
                 job.priority = 1  # a view has no room for more
             # Wherever one looks: what is in the object does not hold a runtime.
             inside = {slot: getattr(job, slot) for kind in type(job).__mro__ for slot in getattr(kind, "__slots__", ())}
-            assert set(inside) - {"expected_end", "start"} == {"_sight", "believed", "index", "procs", "submit"}
-            assert set(vars(job._sight)) == {"known", "now", "_waiting", "_running"}
-            assert set(job._sight.known.columns) == {"requested", "job_id", "user", "group", "executable", "queue"}
+            assert set(inside) - {"expected_end", "start"} == {"_views", "believed", "index", "procs", "submit"}
+            assert set(vars(job._views)) == {"log", "now", "_waiting", "_running"}
+            assert set(job._views.log.columns) == {"requested", "job_id", "user", "group", "executable", "queue"}
         return first_fit(now, waiting, running, free)
 
     wt.simulate(DATED, policy_of(look))
@@ -316,7 +316,7 @@ def test_wake_up__that_cannot_be(wake_at):
 
     with pytest.raises(wt.PolicyError) as caught:
         wt.simulate(JOBS, policy_of(choose))
-    expected = f"Mine asked at 3 s to be woken at {wake_at!r}; wake_at must be a whole number of seconds, later than 3, or None"
+    expected = f"Mine returned wake_at={wake_at!r} at 3 s; it must be a whole number of seconds, later than 3, or None"
     assert str(caught.value) == expected
 
 

@@ -92,7 +92,7 @@ def test_parse_order__names_a_missing_file(golden, tmp_path):
 def test_parse_order__names_a_missing_function(tmp_path):
     file = tmp_path / "orders.py"
     file.write_text("other = 3\n")
-    for name, words in (("mine", f"{file} has no order named 'mine'"), ("other", f"{file}:other is no order; make it a function")):
+    for name, words in (("mine", f"{file} has no order named 'mine'"), ("other", f"{file}:other is not an order; make it a function")):
         with pytest.raises(wt.PolicyError) as caught:
             wt.policy.parse_order(f"{file}:{name}")
         assert str(caught.value).startswith(words)
@@ -187,9 +187,9 @@ def test_user_order__refuses_an_unknown_argument():
     with pytest.raises(wt.PolicyError) as caught:
         wt.order(lambda wait, user, memory, runtime: wait)
     expected = (
-        "the order '<lambda>' asks for memory, runtime; an order's function may ask for wait, believed, procs, submit, elapsed, "
+        "the order '<lambda>' has unknown parameters: memory, runtime; valid parameters: wait, believed, procs, submit, elapsed, "
         "requested, user, group, executable, queue, partition, job_id, hour, weekday, longest, waiting, queued, free, machine, "
-        "and user_waited, user_used, user_started, likewise of group, queue and partition"
+        "and user_waited, user_used, user_started, or the same of group, queue and partition"
     )
     assert str(caught.value).endswith(f": {expected}")
     assert "test_policy.py:" in str(caught.value)

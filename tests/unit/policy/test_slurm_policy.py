@@ -292,7 +292,6 @@ def test_settings_of_a_slurm():
     assert (found["bf_interval"], found["priority_favor_small"], found["soft_limit_running"]) == (30, False, "limit")
     assert found.flag("NO_FAIR_TREE")
     assert found.notes == ("pack_serial_at_end", "PreemptType=preempt/qos", "PriorityFlags=MAX_TRES")
-    assert Slurm.of_settings(settings).bf_window == 2880
     odd = {"SelectType": "select/cons_res", "SchedulerType": "sched/wiki", "SelectTypeParameters": "CR_CPU,CR_LLN"}
     odd |= {"SchedulerParameters": "bf_interval=-1", "PriorityMaxAge": "0"}
     found = Slurm().settings(odd)

@@ -162,7 +162,7 @@ def test_page__counts_what_is_missing(capsys, plan, tmp_path):
     assert call(capsys, "campaign", "report", more, "--report", path)[0] == 0
     page = path.read_text()
     assert "18 of 54" in page
-    assert "What is missing" in page
+    assert "Missing cells" in page
     assert page.count("<td>2</td></tr>") == 9, "two seeds of each combination"
 
 

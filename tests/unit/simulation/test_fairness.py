@@ -14,7 +14,7 @@ from tests.strategies import policies, workloads
 from tests.traces import trace_path
 from walltime.errors import PolicyError, WorkloadError
 from walltime.simulation import Fairness, fairness
-from walltime.simulation.fair_start import drawn, fair_starts
+from walltime.simulation.fair_start import fair_starts, sample_jobs
 
 
 def everybody(workload: wt.Workload) -> np.ndarray:
@@ -69,11 +69,11 @@ def test_fairness__the_sample_is_drawn_by_the_seed():
     one = np.ones(1000, np.int64)
     jobs = wt.Workload.from_arrays(submit=np.arange(1000), runtime=one, procs=one, machine_procs=1)
     schedule = wt.simulate(jobs, "fcfs")
-    first = drawn(schedule, 50, 1)
+    first = sample_jobs(schedule, 50, 1)
     assert (len(first), len(set(first.tolist()))) == (50, 50)
-    assert (first == drawn(wt.simulate(jobs, "easy"), 50, 1)).all()
-    assert (first != drawn(schedule, 50, 2)).any()
-    assert len(drawn(schedule, 5000, 0)) == 1000
+    assert (first == sample_jobs(wt.simulate(jobs, "easy"), 50, 1)).all()
+    assert (first != sample_jobs(schedule, 50, 2)).any()
+    assert len(sample_jobs(schedule, 5000, 0)) == 1000
 
 
 def test_fairness__refuses():

@@ -10,9 +10,8 @@ import pytest
 
 import walltime as wt
 from tests.cli import HEADER, call, one_line, record
-from walltime.policy import POLICIES, every_policy, parse_policy
-from walltime.simulation.first_look import first_look
-from walltime.simulation.spread import shaking_spread
+from walltime.policy import POLICIES, parse_policy, policy_variants
+from walltime.simulation.spread import first_look, shaking_spread
 
 
 @pytest.fixture
@@ -25,12 +24,10 @@ def log(tmp_path):
 
 
 def test_every__has_all_policies_once_and_can_be_read():
-    policies = [parse_policy(label) for label in every_policy()]
-    assert [policy.label for policy in policies] == list(every_policy())
-    assert len(set(policies)) == len(every_policy())
-    assert {type(policy) for policy in policies} == {
-        variant.loaded for variant in POLICIES.variants.values() if variant.loaded().on_numbers
-    }
+    policies = [parse_policy(label) for label in policy_variants()]
+    assert [policy.label for policy in policies] == list(policy_variants())
+    assert len(set(policies)) == len(policy_variants())
+    assert {type(policy) for policy in policies} == {form.loaded for form in POLICIES.variants.values() if form.loaded().on_numbers}
 
 
 def test_first_look__sorts_and_compares_with_the_baseline(log):
@@ -62,7 +59,7 @@ def test_first_look__without_copies_has_no_intervals(log):
 def test_compare__of_all_policies(log, capsys):
     code, out, _ = call(capsys, "compare", log, "--policy", "all")
     assert code == 0
-    assert all(label in out for label in every_policy())
+    assert all(label in out for label in policy_variants())
     assert "±" in out
     assert "partly luck" in out
     assert "5 copies" in out
@@ -73,9 +70,9 @@ def test_compare__of_all_policies_as_json(log, capsys):
     code, out, _ = call(capsys, "compare", log, "--policy", "all", "--json", "--no-spread")
     assert code == 0
     value = json.loads(out)
-    assert {entry["policy"] for entry in value["sorted"]} == set(every_policy())
-    assert len(value["runs"]) == len(every_policy())
-    assert value["caveats"][0].startswith(f"{len(every_policy())} policies")
+    assert {entry["policy"] for entry in value["sorted"]} == set(policy_variants())
+    assert len(value["runs"]) == len(policy_variants())
+    assert value["caveats"][0].startswith(f"{len(policy_variants())} policies")
 
 
 def test_compare__of_all_policies_refuses_what_shows_a_few(golden, log, capsys):

@@ -9,7 +9,7 @@ import pytest
 
 import walltime as wt
 from tests.cli import HEADER, call, one_line, record
-from walltime.policy import files_in, placed
+from walltime.policy import named_files, resolve_files
 
 JOBS = wt.Workload.from_arrays(
     submit=[0, 1, 2, 3, 30, 31],
@@ -131,7 +131,7 @@ def test_own_policy__comes_from_a_file_with_its_options(own):
     assert wt.policy.parse_policy(f"{own}:ready") == narrow
     assert wt.simulation.parse_scheduler(f"easy:order={own}:widest,predictor=last").policy.order.name == "widest"
     for text, message in (
-        (f"{own}:something", "is no policy; make it a class with choose(self, now, waiting, running, free)"),
+        (f"{own}:something", "is not a policy; make it a class with choose(self, now, waiting, running, free)"),
         (f"{own}:nothing", "has no policy named 'nothing'"),
         (f"{own}:ready:most=3", "unknown option 'most' of the policy"),
         (f"{own}:Narrow:least=3", "known are order, most"),
@@ -143,9 +143,9 @@ def test_own_policy__comes_from_a_file_with_its_options(own):
 
 def test_files__are_found_in_a_spelling_and_placed(tmp_path):
     text = "own.py:Day:order=mine/orders.py:widest,backfill-order=sjf"
-    assert files_in(text) == ["own.py", "mine/orders.py"]
-    assert files_in(placed(text, tmp_path)) == [str(tmp_path / "own.py"), str(tmp_path / "mine/orders.py")]
-    assert files_in("easy:predictor=tang13:key=user") == []
+    assert named_files(text) == ["own.py", "mine/orders.py"]
+    assert named_files(resolve_files(text, tmp_path)) == [str(tmp_path / "own.py"), str(tmp_path / "mine/orders.py")]
+    assert named_files("easy:predictor=tang13:key=user") == []
 
 
 @dataclass(frozen=True)

@@ -61,13 +61,13 @@ def test_terms__are_expressions(term):
 def test_formula__is_spelled_with_its_largest_weight_as_1():
     formula = Formula(("log(wait+60)", "log(procs)"), (2.0, -0.5), limit=0.5, backfill="saf")
     assert formula.order.label == "expr:1*log(wait+60)+-0.25*log(procs),limit=0.5"
-    assert formula.plain.order.label == "expr:log(wait+60)-0.25*log(procs),limit=0.5"
+    assert replace(formula, is_plain=True).order.label == "expr:log(wait+60)-0.25*log(procs),limit=0.5"
     assert formula.scheduler.label == "easy:order=expr:1*log(wait+60)+-0.25*log(procs),limit=0.5,backfill-order=saf"
     planned = replace(formula, predictor="last", believe="regular").scheduler
     assert planned.label == f"{formula.scheduler.label},predictor=last"
     near = formula.neighbours()
     assert len(near) == 2 + len(BACKFILL) - 1 + len(TERMS) - 2
-    assert all(one.parts <= formula.parts + 1 for one in near)
+    assert all(one.size <= formula.size + 1 for one in near)
     assert len(replace(formula, choices=TERMS[:4]).neighbours()) == len(near) - len(TERMS[4:])
     assert formula.at(np.zeros(3)) == formula
 
@@ -95,7 +95,7 @@ def test_search__repeats_itself_and_goes_on_where_it_was(tmp_path):
 def test_judge__is_relative_to_easy_and_counts_the_logs_that_were_touched(tmp_path):
     logs = [log(3), log(4)]
     seen = []
-    table = judge(["easy:order=lxf,backfill-order=saf"], logs, copies=1, predictors=(), workers=1, progress=seen.append)
+    table = judge("easy:order=lxf,backfill-order=saf", logs, copies=1, predictors=(), workers=1, progress=seen.append)
     assert seen[-1] == simulations(2, parse_scheduler(table.found.scheduler), ())
     assert table.found.scheduler == "easy:order=lxf,backfill-order=saf"
     easy, own = (wt.simulate(logs[0], name).summary().mean_bounded_slowdown for name in ("easy", table.found.scheduler))
@@ -111,7 +111,7 @@ def test_judge__is_relative_to_easy_and_counts_the_logs_that_were_touched(tmp_pa
 @pytest.mark.slow
 def test_judge__tries_the_named_orders_with_the_predictor_of_the_found_one_too():
     workload = replace(log(3, 80), columns={"user": np.arange(80) % 5})
-    table = judge(["easy:backfill-order=lxf:limit=0.8,predictor=last"], [workload], copies=1, predictors=(), workers=1)
+    table = judge("easy:backfill-order=lxf:limit=0.8,predictor=last", [workload], copies=1, predictors=(), workers=1)
     predicted = {row.scheduler for row in table.rows if row.kind == "predicted"}
     assert {"easy:predictor=last", "easy:backfill-order=lxf,predictor=last"} <= predicted
     assert table.found.scheduler not in predicted
@@ -131,11 +131,11 @@ def test_touching__refuses_logs_of_the_search_and_counts_the_others():
         wt.Workload.from_arrays(submit=[0], runtime=[1], procs=[1], machine_procs=1, origin=wt.workload.Origin(name=name)) for name in "ab"
     )
     with raises(wt.PolicyError, "training_log"):
-        found.touching([a], False)
-    touched = found.touching([b], False)
+        found.with_judgement([a], False)
+    touched = found.with_judgement([b], False)
     with raises(wt.PolicyError, "test_log_used", "b", "again=True"):
-        touched.touching([b], False)
-    assert [(one.name, one.times) for one in touched.touching([b], True).final] == [("b", 2)]
+        touched.with_judgement([b], False)
+    assert [(one.name, one.times) for one in touched.with_judgement([b], True).final] == [("b", 2)]
 
 
 def test_touching__recognises_other_versions_of_a_log():
@@ -147,11 +147,11 @@ def test_touching__recognises_other_versions_of_a_log():
     assert not are_alike((), fingerprint(whole))
     found = OrderFile("easy", log=(LogIdentity.of(replace(whole, origin=wt.workload.Origin(name="raw"))),))
     with raises(wt.PolicyError, "training_log", "cleaned"):
-        found.touching([rest], False)
-    touched = OrderFile("easy").touching([whole], False)
+        found.with_judgement([rest], False)
+    touched = OrderFile("easy").with_judgement([whole], False)
     with raises(wt.PolicyError, "test_log_used"):
-        touched.touching([rest], False)
-    assert [one.times for one in touched.touching([rest], True).final] == [2]
+        touched.with_judgement([rest], False)
+    assert [one.times for one in touched.with_judgement([rest], True).final] == [2]
 
 
 def test_order_file__is_an_order(tmp_path):
@@ -183,7 +183,7 @@ def test_search__on_the_command_line(tmp_path, capsys):
     assert status == 0
     assert "longest wait" in out
     assert [one.times for one in read_order_file(order).final] == [1]
-    assert "looked at once already" in one_line(*call(capsys, "search", "--final", order, files[2]))
+    assert "served as a test once already" in one_line(*call(capsys, "search", "--final", order, files[2]))
 
 
 def test_search__refuses_a_log_of_few_jobs():

@@ -172,4 +172,4 @@ def test_command__writes_result_and_page(tmp_path, capsys):
     for said in kept["caveats"]:  # the choice is told in all three
         assert said in out
         assert said in page
-    assert any("chosen in training" in said for said in kept["caveats"])
+    assert any("selection bias" in said for said in kept["caveats"])

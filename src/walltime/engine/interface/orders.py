@@ -17,9 +17,9 @@ from walltime.engine.kernel.words import address_of
 from walltime.engine.problem import Problem
 from walltime.errors import PolicyError
 from walltime.policy import FCFS, Order, ScoredOrder, Wfp
-from walltime.policy.files import own_code, place_of
+from walltime.policy.files import location_of, user_code
 from walltime.policy.log_view import Calendar, LogView
-from walltime.policy.orders import STANDING, ShortestFirst
+from walltime.policy.orders import SYSTEM_STATE, ShortestFirst
 
 Array = np.ndarray
 DAY = 86_400
@@ -100,8 +100,8 @@ def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> Lo
     if order.reads_calendar and known.calendar is None:
         raise order.without_calendar()
     numbers = np.asarray(order.parameters, np.float64)
-    scoring, arguments = order.scoring, order.asks()
-    standing = new_system() if order.reads_standing else None
+    scoring, arguments = order.scoring, order.arguments
+    standing = new_system() if order.reads_system_state else None
     if "longest" in arguments or standing is not None:
         scoring, arguments, own = _with_state(scoring, arguments, len(numbers))
         numbers = np.append(numbers, [address_of(longest_wait if name == "longest" else standing) for name in own])
@@ -121,7 +121,7 @@ def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> Lo
     facts = np.array([compiled.address, table.ctypes.data, len(clock) // 2, first, numbers.ctypes.data, at, *clock], np.int64)
     assert len(facts) - len(clock) == FIRST_OFFSET, "as the compiled function reads it"
     kept = (compiled, table, numbers, facts, arrays)
-    changing = order.reads_calendar or order.reads_longest or order.reads_standing or "wait" in order.asks() or starvation != NEVER
+    changing = order.reads_calendar or order.reads_longest or order.reads_system_state or "wait" in order.arguments or starvation != NEVER
     lasting = bool(getattr(order, "last", None)) and not changing
     bounds |= {"history": history, "standing": standing, "lasting": lasting}
     return LoweredOrder(BY_USER, facts.ctypes.data, order.changes, order.is_monotone, kept=kept, **bounds)
@@ -132,18 +132,18 @@ def _with_state(
     scoring: Callable[..., float], arguments: tuple[str, ...], numbers: int
 ) -> tuple[Callable[..., float], tuple[str, ...], tuple[str, ...]]:
     """Return a function that also takes its numbers and the addresses of the records (exact as float64), its arguments, and the records."""
-    state = ("longest", *STANDING)
+    state = ("longest", *SYSTEM_STATE)
     names = ("wait", "submit", *(name for name in arguments if name not in ("wait", "submit", *state)))
     own = [f"k{place}" for place in range(numbers)]
     records = tuple(
-        name for name, given in (("longest", "longest" in arguments), ("standing", any(one in STANDING for one in arguments))) if given
+        name for name, given in (("longest", "longest" in arguments), ("standing", any(one in SYSTEM_STATE for one in arguments))) if given
     )
     known: dict[str, Any] = {"scoring": numba.njit(nogil=True, error_model="numpy")(scoring), "int64": np.int64}
     known |= {"longest_at": longest_at, "system_at": system_at}
     lines = [f"def score({', '.join([*names, *own, *(f'{name}_address' for name in records)])}):"]
     if "longest" in arguments:
         lines.append("    longest = longest_at(int64(longest_address), wait + submit)")
-    for place, name in enumerate(STANDING):
+    for place, name in enumerate(SYSTEM_STATE):
         if name in arguments:
             lines.append(f"    {name} = system_at(int64(standing_address), {place}, wait + submit)")
     exec("\n".join([*lines, f"    return 1.0 * scoring({', '.join([*arguments, *own])})"]), known)
@@ -158,9 +158,9 @@ def _history(order: ScoredOrder, known: LogView, jobs: int) -> tuple[Any, tuple[
         slots[:, place] = of.reshape(-1) + width
         width += len(values)
     columns = [
-        sum(1 << place for place, name in enumerate(order.history_of) if f"{name}_{measure}" in order.asks()) for measure in MEASURES
+        sum(1 << place for place, name in enumerate(order.history_of) if f"{name}_{measure}" in order.arguments) for measure in MEASURES
     ]
-    alike = all(name.startswith(f"{order.history_of[0]}_") for name in order.asks())  # and nothing else, such as the job's size
+    alike = all(name.startswith(f"{order.history_of[0]}_") for name in order.arguments)  # and nothing else, such as the job's size
     last, half_life = getattr(order, "last", None) or 0, getattr(order, "half_life", None) or 0
     return new_history(slots, width, last, half_life, columns, alike)
 
@@ -206,10 +206,10 @@ def _utc_offsets(zone: tzinfo, first: int, last: int) -> list[tuple[int, int]]:
 
 def _not_compiled(order: ScoredOrder, error: Exception) -> PolicyError:
     """Return the error of an order that cannot be compiled: what it does if it is called, or the line that the compiler stops at."""
-    what, place = f"the order {order.name!r} cannot be compiled", place_of(order.scoring)
+    what, place = f"the order {order.name!r} cannot be compiled", location_of(order.scoring)
     try:
-        with own_code(f"{what}: it", order.scoring):
-            result: Any = order.scoring(*[1] * len(order.asks()), *order.parameters)
+        with user_code(f"{what}: it", order.scoring):
+            result: Any = order.scoring(*[1] * len(order.arguments), *order.parameters)
     except PolicyError as raised:
         return raised
     if not isinstance(result, int | float | np.number):

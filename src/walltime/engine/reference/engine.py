@@ -12,7 +12,7 @@ from walltime.engine.reference.plain import Job
 from walltime.errors import EngineError, PolicyError
 from walltime.policy import FCFS, Order, UserOrder
 from walltime.policy.orders import HISTORY
-from walltime.policy.plain import PlainRun, why_stuck
+from walltime.policy.plain import PlainRun, deadlock_message
 
 PATIENCE = 100_000
 """How often in a row a policy in plain Python may be woken, nothing else happening and nothing ahead, before it is taken to loop."""
@@ -63,7 +63,7 @@ class GroupHistory:
 
     def of(self, order: Order, job: int, now: int) -> dict[str, float]:
         """Return the parts of the history that an order names, for a job that waits now."""
-        return {name: self._one(order, name, job, now) for name in order.asks() if name in HISTORY}
+        return {name: self._one(order, name, job, now) for name in order.arguments if name in HISTORY}
 
     def _one(self, order: Order, name: str, job: int, now: int) -> float:
         column, measure = HISTORY[name], name.rpartition("_")[2]
@@ -146,11 +146,11 @@ class Engine:
             local = self.known.calendar.local(self.now)
             others |= {"hour": local.hour, "weekday": local.weekday()}
         others |= self.history.of(order, job.index, self.now)
-        if order.reads_standing:
+        if order.reads_system_state:
             others |= self._standing()
         wait, longest = self.now - job.submit, self.history.longest(self.now) if order.reads_longest else 0
         score = order.score(wait, job.order_length, job.procs, job.submit, **others, longest=longest)
-        value = order.standing(score, wait, longest)
+        value = order.sort_key(score, wait, longest)
         if isinstance(order, UserOrder) and not order.reads_time and order.bounds == (None, None):
             self._scores[key] = value
         return value
@@ -187,7 +187,7 @@ class Engine:
         """Return the error of a policy in plain Python that starts none of the waiting jobs."""
         ids = self.known.columns.get("job_id", range(1, len(self.jobs) + 1))
         waiting = [ids[job.index] for job in self.waiting]
-        return EngineError(why_stuck(self.policy, self.now, waiting, PATIENCE if self._wake_ups else 0), "endless_wait")
+        return EngineError(deadlock_message(self.policy, self.now, waiting, PATIENCE if self._wake_ups else 0), "endless_wait")
 
     def _predict(self, job: Job) -> None:
         """Predict a job's runtime, and use it where the rules say so; a waiting job may then need another reservation."""

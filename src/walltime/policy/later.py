@@ -1,0 +1,229 @@
+"""Policies with other rules for reservations or backfilling: LOS, selective, multiple-queue and slack-like backfilling."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from walltime.declared import Key
+from walltime.errors import PolicyError
+from walltime.policy.base import (
+    FIRST_OF_ALL,
+    FIRST_OF_HEAD,
+    HEAD,
+    HEAD_STARTS,
+    KINDS,
+    OWN_ORDER,
+    PLAIN_ON_POOLS,
+    Backfilling,
+    PassSpec,
+    Policy,
+    Reservations,
+    Support,
+)
+from walltime.policy.orders import FCFS
+
+ONE_NUMBER = "the best set of jobs is searched for on a single-pool machine only"
+
+
+@dataclass(frozen=True)
+class Lookahead(Backfilling):
+    """EASY backfilling of the set of jobs that together use the most processors now: LOS, lookahead optimizing scheduler.
+
+    The first `lookahead` waiting jobs, in backfill order, that could be backfilled alone are considered together; this is repeated with
+    the remaining jobs until none fits. A lookahead of 1 is EASY.
+
+    Source: Shmueli and Feitelson, JPDC 2005; the program pyss for the other objective.
+    """
+
+    display_name: ClassVar[str] = "LOS"
+    reservations = HEAD
+    on_pools = Support("", ONE_NUMBER)
+    variants: ClassVar[tuple[str, ...]] = ("", "ties=slowdown")
+    lookahead: Annotated[int, Key(least=1, most=1000)] = 50
+    """number of jobs considered together"""
+    ties: Literal["head", "slowdown"] = "head"
+    """the preferred one of equally good sets: jobs closest to the head of the queue, or the highest sum of expected slowdowns"""
+    objective: Literal["procs", "procseconds"] = "procs"
+    """what a set maximises: processors, or the sum of processors x believed runtimes"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.ties == "slowdown" and self.objective != "procs":
+            raise PolicyError("ties=slowdown of LOS needs objective=procs")
+
+    @property
+    def promises(self) -> Mapping[str, str]:
+        """The head starts as soon as it fits; then the best sets of jobs that do not delay it."""
+        return {**combination(self.lookahead, "procs, then slowdown" if self.ties == "slowdown" else self.objective, True), **KINDS}
+
+    @property
+    def passes(self) -> PassSpec:
+        """One reservation, for the head; jobs behind it are chosen together."""
+        objective = "slowdown" if self.ties == "slowdown" else self.objective
+        return PassSpec("lookahead", 1, ahead=self.lookahead, objective=objective)
+
+
+def combination(ahead: int, objective: str, reserves: bool) -> dict[str, str]:
+    """Return the promises of backfilling sets of jobs; `reserves`: whether the head has a reservation."""
+    may = " and (now + believed <= shadow time or procs <= extra processors)" if reserves else ""
+    return {
+        "head_waits": HEAD_STARTS,
+        "left_waiting": f"among the first {ahead} jobs in backfill order with procs <= free{may}, the set with the most {objective} that "
+        "fits together starts; ties go to the set with jobs closest to the head; this is repeated until no job can start",
+        "reservation_delayed" if reserves else "out_of_turn": "no other job starts ahead of the head",
+        "reserved_start_differs": FIRST_OF_HEAD if reserves else "no job has a reservation",
+    }
+
+
+@dataclass(frozen=True)
+class Selective(Backfilling):
+    """Backfilling with reservations for the jobs whose expansion factor exceeds a `threshold`.
+
+    The expansion factor is (wait + believed) / believed at the pass. Every pass makes reservations for these jobs, in queue order; then
+    all others that delay none of them start, in backfill order. With a threshold of 0 it is conservative backfilling from scratch.
+
+    Source: Srinivasan, Kettimuthu, Subramani and Sadayappan, JSSPP 2002; the threshold 2 is an assumption.
+    """
+
+    on_pools = PLAIN_ON_POOLS
+    variants: ClassVar[tuple[str, ...]] = ("", "threshold=adaptive")
+    threshold: Annotated[float | Literal["adaptive"], Key(least=0)] = 2.0
+    """a job has a reservation above this expansion factor; `adaptive`: the mean bounded slowdown (threshold 10 s) of the jobs that
+    have ended so far, 1 before the first end"""
+
+    @property
+    def reservations(self) -> Reservations:
+        """Jobs that have waited long have one."""
+        if self.threshold == "adaptive":
+            limit = "the mean bounded slowdown of the jobs that have ended"
+        elif self.threshold < 1:
+            return Reservations("all")
+        else:
+            limit = f"{self.threshold:g}"
+        return Reservations("some", f"only jobs with an expansion factor over {limit} have one")
+
+    @property
+    def title(self) -> str:
+        """Name in text and figures."""
+        return f"Selective ({self.threshold if self.threshold == 'adaptive' else f'{self.threshold:g}'})" + self.options_text("threshold")
+
+    @property
+    def promises(self) -> Mapping[str, str]:
+        """Jobs with a reservation for now start, and so do jobs that delay no reservation."""
+        least = "the mean bounded slowdown so far" if self.threshold == "adaptive" else f"{self.threshold:g}"
+        return {
+            "head_waits": f"reservations are made in every pass, in queue order, for jobs with (wait + believed) / believed > {least}; "
+            "the head starts if it has one for now, or if it has none and fits next to them",
+            "left_waiting": "the same holds for every other job; those without a reservation follow in backfill order",
+            "reservation_delayed": "no other job starts",
+            "reserved_start_differs": FIRST_OF_ALL,
+            **KINDS,
+        }
+
+    @property
+    def passes(self) -> PassSpec:
+        """Reservations for some jobs, recomputed in every pass."""
+        if self.threshold == "adaptive":
+            return PassSpec("selective", adapts=True)
+        return PassSpec("selective", factor=self.threshold)
+
+
+MAX_BOUNDS = 60
+
+
+@dataclass(frozen=True)
+class MultiQueue(Backfilling):
+    """Backfilling with several queues: the first job of each has a reservation, and a job starts if it delays none of these.
+
+    A job's believed runtime decides its queue: below the first of the `bounds` (s), below the second, ..., or the rest; on the command
+    line `bounds=100/1000/10000`. Every pass makes reservations for the first jobs, in queue order; if such a job starts, the next of its
+    queue gets one. Processors are not divided among the queues.
+
+    Source: the abstract of Lawson and Smirni, JSSPP 2002; the bounds and the lack of partitions are assumptions.
+    """
+
+    display_name: ClassVar[str] = "Multiple queues"
+    on_pools = PLAIN_ON_POOLS
+    bounds: Annotated[tuple[int, ...], Key(least=1)] = (100, 1000, 10_000)
+    """rising bounds of the queues' believed runtimes, s"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.bounds or self.bounds != tuple(sorted(set(self.bounds))) or len(self.bounds) > MAX_BOUNDS:
+            raise PolicyError(f"bounds must be at most {MAX_BOUNDS} rising numbers of seconds, not {self.bounds!r}")
+
+    def queue_of(self, believed: int) -> int:
+        """Return the number of a job's queue, from 0."""
+        return sum(believed >= bound for bound in self.bounds)
+
+    @property
+    def reservations(self) -> Reservations:
+        """The first job of each queue has one."""
+        return Reservations("some", f"only the first job of each of the {len(self.bounds) + 1} queues (runtime classes) has one")
+
+    @property
+    def promises(self) -> Mapping[str, str]:
+        """Jobs with a reservation for now start, and so do jobs that delay no reservation."""
+        return {
+            "head_waits": HEAD_STARTS,
+            "left_waiting": "every pass makes reservations, in queue order, for the first job of each queue, and for the next one if the "
+            "first starts; jobs with one for now start, and then, in backfill order, every job that fits next to the reservations",
+            "reservation_delayed": "no other job starts",
+            "reserved_start_differs": FIRST_OF_ALL,
+            **KINDS,
+        }
+
+    @property
+    def passes(self) -> PassSpec:
+        """A reservation for the first job of each queue, recomputed in every pass."""
+        return PassSpec("multiqueue", bounds=self.bounds)
+
+
+@dataclass(frozen=True)
+class Slack(Policy):
+    """Slack-like backfilling: every job has a reservation on arrival, and later jobs may delay it by its slack.
+
+    The slack is `factor` times the mean wait of the `recent` jobs that started last, at least 1 s. An arriving job takes the first place
+    in the line of waiting jobs at which no job behind it, planned again in the order of the line, moves past its first reservation plus
+    slack, or, if already past it, moves at all; at the end of the line it delays no job. Every event recomputes the reservations in the
+    order of the line. With exact estimates and a factor of 0 it is conservative backfilling.
+
+    Source: the idea of Talby and Feitelson, IPPS 1999. Their slack depends on priorities, and they compare schedules by a cost function;
+    formula, factor and the number of recent jobs are assumptions here.
+    """
+
+    display_name: ClassVar[str] = "Slack-like"
+    reservations = Reservations("all", kept=True)
+    on_pools = Support("", "its line of waiting jobs is for a whole machine, without partitions and limits")
+    factor: Annotated[float, Key(least=0)] = 1.0
+    """slack over the mean wait of the `recent` jobs, which counts as at least 1 s"""
+    recent: Annotated[int, Key(least=1, most=1_000_000)] = 100
+    """number of latest starts whose waits count"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.order != FCFS:
+            raise PolicyError("slack-like backfilling orders the waiting jobs itself; leave the order out")
+
+    @property
+    def without(self) -> Mapping[str, str]:
+        """Queue orders."""
+        return {**super().without, **dict.fromkeys(("history", "threshold"), OWN_ORDER)}
+
+    @property
+    def promises(self) -> Mapping[str, str]:
+        """Every job starts where it is planned; arriving jobs delay no job beyond its slack."""
+        return {
+            "reserved_start_missed": "jobs are planned in the order of the line, each at its earliest place; jobs planned for now start",
+            "out_of_turn": "no other job starts; an arriving job takes the first place in the line at which no job behind it is planned "
+            "later than both now and first reservation + slack; slack = factor x mean wait of the recent starts, at least factor seconds",
+            "reserved_start_differs": "a job's first reservation is the start at which it is planned on arrival",
+            **KINDS,
+        }
+
+    @property
+    def passes(self) -> PassSpec:
+        """A reservation for every job, recomputed in every pass."""
+        return PassSpec("slack", factor=self.factor, recent=self.recent)
