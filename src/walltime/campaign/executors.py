@@ -22,7 +22,7 @@ from walltime.declared import Key
 from walltime.errors import EngineError, PolicyError
 from walltime.simulation.batch import compile_for
 from walltime.simulation.threads import in_threads
-from walltime.specification import Family, Form, Specification
+from walltime.specification import Family, Specification, Variant
 
 RESUBMIT_INTERVAL = 10.0
 """Time between checks for ended jobs, which are replaced, s."""
@@ -77,7 +77,7 @@ class SlurmWorkers(Workers):
         return {"cores": self.cores, "memory": self.memory or f"{2 * self.cores}GB"} | {key: one for key, one in given.items() if one}
 
 
-WORKERS = Family(Workers, "workers", {"local": Form(LocalWorkers), "slurm": Form(SlurmWorkers)})
+WORKERS = Family(Workers, "workers", {"local": Variant(LocalWorkers), "slurm": Variant(SlurmWorkers)})
 """Valid values of `--dask` besides an address."""
 
 
