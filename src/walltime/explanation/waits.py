@@ -148,7 +148,7 @@ class _Observer:
         match self.policy.reservations.of:
             case "unknown":
                 return "policy"
-            case "nobody":
+            case "none":
                 return "score"
             case "some" | "all":
                 return "reservations"
@@ -217,7 +217,7 @@ class _Observer:
             return "order"
         if reserved == "head":
             return "in time" if snapshot.now + length <= snapshot.reserved[snapshot.head] else "extra"
-        return "fits" if reserved == "nobody" else "hole"
+        return "fits" if reserved == "none" else "hole"
 
     def _ran(self, job: int, expected: int) -> RunningJob:
         return RunningJob(self._id(job), int(self.w.procs[job]), expected, int(self.schedule.end[job]))
