@@ -74,7 +74,7 @@ CATALOGUE = (
     CatalogueEntry("CEA-Curie", "CEA-Curie-2011-2.1-cln.swf.gz", "l_cea_curie", 93_312, "no paper here"),
     CatalogueEntry("UniLu-Gaia", "UniLu-Gaia-2014-2.swf.gz", "l_unilu_gaia", 2004, "no paper here"),
 )
-"""Newest recommended files first under their plain names; `-raw` is the uncleaned log. The machine size is that of the header."""
+"""Newest recommended files first under their plain names; `-raw` is the uncleaned log. The size of the machine comes from the header."""
 
 
 def catalogue_entry(name: str) -> CatalogueEntry:

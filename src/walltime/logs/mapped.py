@@ -282,7 +282,7 @@ class _Part:
         values, status = self.values, self.status
         nothing = Local.exact(unknown(self.rows))
         elapsed = np.floor(values.get("runtime", unknown(self.rows))).astype(np.int64)
-        times, is_open = settle(*(self.times.get(name, nothing) for name in TIMES), elapsed)
+        times, is_open = settle([self.times.get(name, nothing) for name in TIMES], elapsed)
         if not self.mapping.relative_times and times["submit"].max(initial=MISSING) > _NEVER:
             times = {name: np.where(clock <= _NEVER, MISSING, clock) for name, clock in times.items()}
         submit, eligible, start, end = times.values()
@@ -313,7 +313,7 @@ class _Reader:
         """Rows that are bad unless they are steps of jobs: their line or record, and the reason."""
 
     def add(self, table: CsvTable) -> dict[int, str]:
-        """Read further rows; return the reasons of bad ones by row, in order, except for those that may be steps of jobs."""
+        """Read further rows; return the reasons of bad ones by row, in order, except for possible steps of jobs."""
         part = _Part(table, self.mapping, self.zone, self._names)
         columns, is_open = part.columns()
         for name, values in columns.items():

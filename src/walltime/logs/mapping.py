@@ -62,7 +62,7 @@ class Source:
     pattern: Annotated[str | None, Key(read=_pattern)] = None
     """regular expression whose first group is the value"""
     text: bool | None = None
-    """whether the values are names; by default those of user, group, executable, queue and partition are"""
+    """whether the values are names; by default for user, group, executable, queue and partition"""
     constant: int | float | str | None = None
     """value of all jobs, in place of a column"""
 
@@ -115,7 +115,7 @@ def _sources(given: Mapping[str, str | Source]) -> dict[str, Source]:
 
 @dataclass(frozen=True)
 class Status:
-    """How jobs ended: the words of a column by their meaning."""
+    """The words of a column by their meaning for the end of a job."""
 
     column: str
     """its title in the table"""

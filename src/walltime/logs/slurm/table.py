@@ -100,7 +100,7 @@ class RecordTable:
         return values
 
     def times(self, name: str, zone: str | None) -> tuple[Local, Array]:
-        """Return Unix times, and a mask of those that were local times."""
+        """Return Unix times, and a mask of the times that were local."""
         if name not in self._columns:
             return Local.exact(unknown(self.rows)), np.zeros(self.rows, bool)
         local, bad, was_local = fields.times(self._columns[name], zone)
