@@ -99,13 +99,13 @@ def log_folder() -> Path:
     return Path(pooch.os_cache("walltime")) / "logs"
 
 
-def find_log(trace: str | os.PathLike[str]) -> Path:
+def find_log(log: str | os.PathLike[str]) -> Path:
     """Return the file for a path, or for the name of a log of the catalogue that is on this machine.
 
     A file of that name takes precedence over the catalogue, whose logs are searched in the download folder and in `WALLTIME_TRACES`.
     Raises LogError for a log of the catalogue that is not on this machine, and for anything that is not a path.
     """
-    name = path_of(trace)
+    name = path_of(log)
     path = Path(name)
     known = {known for entry in CATALOGUE for known in (entry.name.lower(), entry.file.lower())}
     if name.lower() not in known or path.exists():

@@ -64,7 +64,7 @@ class Rows:
 
     lines: list[int] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
-    odd: list[tuple[int, list[str]]] = field(default_factory=list)
+    fields: list[tuple[int, list[str]]] = field(default_factory=list)
     """The fields of rows that cannot be split at the separator, with their places."""
 
 
@@ -148,7 +148,7 @@ def _fixed_rows(
         if fields is None:
             bad.add(number, "the columns differ from the heading", line)
             continue
-        rows.odd.append((len(rows.texts), fields))
+        rows.fields.append((len(rows.texts), fields))
         rows.texts.append("")
         rows.lines.append(number)
         if len(rows.texts) >= ROWS_AT_ONCE:
@@ -187,7 +187,7 @@ def rows_of(file: LogFile, used: Mapping[str, str], bad: BadLines, counts: Count
                 bad.add(number, reason, line)
                 continue
             counts.add(DELIMITER_IN_TEXT, 1)
-            rows.odd.append((len(rows.texts), fields))
+            rows.fields.append((len(rows.texts), fields))
             rows.texts.append("")
         rows.lines.append(number)
         if len(rows.texts) >= ROWS_AT_ONCE:

@@ -75,8 +75,8 @@ class RecordTable:
         for place, name in enumerate(heading.fields):
             if (name in KINDS or name in TEXTS) and name not in columns:
                 column = split.list.get(place, null_on_oob=True)
-                if rows.odd:
-                    column = column.scatter([row for row, _ in rows.odd], [values[place] for _, values in rows.odd])
+                if rows.fields:
+                    column = column.scatter([row for row, _ in rows.fields], [values[place] for _, values in rows.fields])
                 columns[name] = column
         return cls(columns)
 
