@@ -89,7 +89,7 @@ def read_table(kind: type[JobLog], file: LogFile, options: ReadOptions, mapping:
         tables = csv_tables(file, wanted, mapping, name, bad, counts, [column for column in wanted if column not in texts])
         if mapping.delimiter != ",":  # all rows of a column decide the meaning of commas and points in numbers
             tables = iter((_joined(list(tables)),))
-    reader = _Reader(mapping, zone)
+    reader = _TableReader(mapping, zone)
     for table in tables:
         try:
             bad_rows = reader.add(table)
@@ -111,7 +111,7 @@ def _joined(parts: Sequence[CsvTable]) -> CsvTable:
     return CsvTable(columns, np.concatenate([part.places for part in parts]))
 
 
-class _Column:
+class _GrowingColumn:
     """A column that grows; whole numbers take as little memory as possible."""
 
     def __init__(self) -> None:
@@ -129,7 +129,7 @@ class _Column:
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-class _Part:
+class _TablePart:
     """Reads some rows of a table according to a mapping; `names`: the names so far. `ids`: the numbers of the jobs, as written."""
 
     def __init__(self, table: CsvTable, mapping: TableMapping, zone: str | None, names: Mapping[str, Names]) -> None:
@@ -298,23 +298,23 @@ class _Part:
         return {**values, **times, "runtime": runtime, "requested": requested}, is_open
 
 
-class _Reader:
+class _TableReader:
     """Reads the tables of a file according to a mapping, and makes a log of them."""
 
     def __init__(self, mapping: TableMapping, zone: str | None) -> None:
         self.mapping, self.zone = mapping, zone
         self.rows = 0
         self._names = {name: Names() for name, source in mapping.columns.items() if source.text}
-        self._columns: defaultdict[str, _Column] = defaultdict(_Column)
-        self._status, self._good = _Column(), _Column()
-        self._local, self._open, self._skipped = _Column(), _Column(), _Column()
+        self._columns: defaultdict[str, _GrowingColumn] = defaultdict(_GrowingColumn)
+        self._status, self._good = _GrowingColumn(), _GrowingColumn()
+        self._local, self._open, self._skipped = _GrowingColumn(), _GrowingColumn(), _GrowingColumn()
         self._ids: list[pl.Series | None] = []
         self._later: dict[int, tuple[int, str]] = {}
         """Rows that are bad unless they are steps of jobs: their line or record, and the reason."""
 
     def add(self, table: CsvTable) -> dict[int, str]:
         """Read further rows; return the reasons of bad ones by row, in order, except for possible steps of jobs."""
-        part = _Part(table, self.mapping, self.zone, self._names)
+        part = _TablePart(table, self.mapping, self.zone, self._names)
         columns, is_open = part.columns()
         for name, values in columns.items():
             self._columns[name].add(values)

@@ -67,6 +67,13 @@ class Rows:
     fields: list[tuple[int, list[str]]] = field(default_factory=list)
     """The fields of rows that cannot be split at the separator, with their places."""
 
+    def add(self, line: int, text: str, fields: list[str] | None) -> None:
+        """Add a row by its text, or by its fields."""
+        if fields is not None:
+            self.fields.append((len(self.texts), fields))
+        self.texts.append(text)
+        self.lines.append(line)
+
 
 def heading_of(line: str) -> Heading | None:
     """Return the heading of `sacct -P` in a line; None for other lines."""
@@ -148,9 +155,7 @@ def _fixed_rows(
         if fields is None:
             bad.add(number, "the columns differ from the heading", line)
             continue
-        rows.fields.append((len(rows.texts), fields))
-        rows.texts.append("")
-        rows.lines.append(number)
+        rows.add(number, "", fields)
         if len(rows.texts) >= ROWS_AT_ONCE:
             yield heading, rows
             rows = Rows()
@@ -173,9 +178,8 @@ def rows_of(file: LogFile, used: Mapping[str, str], bad: BadLines, counts: Count
             continue  # the heading is repeated where files were concatenated
         text = line.removesuffix(heading.delimiter) if heading.ends else line
         count, wanted = text.count(heading.delimiter) + 1, len(heading.fields)
-        if count == wanted:
-            rows.texts.append(text)
-        else:
+        fields = None
+        if count != wanted:
             fields = _fields_around_texts(text.split(heading.delimiter), heading, used) if count > wanted else None
             if fields is None:
                 reason = f"{count} {'field' if count == 1 else 'fields'} instead of {wanted}"
@@ -187,9 +191,7 @@ def rows_of(file: LogFile, used: Mapping[str, str], bad: BadLines, counts: Count
                 bad.add(number, reason, line)
                 continue
             counts.add(DELIMITER_IN_TEXT, 1)
-            rows.fields.append((len(rows.texts), fields))
-            rows.texts.append("")
-        rows.lines.append(number)
+        rows.add(number, text if fields is None else "", fields)
         if len(rows.texts) >= ROWS_AT_ONCE:
             yield heading, rows
             rows = Rows()

@@ -109,7 +109,7 @@ class RecordTable:
         return local, was_local
 
 
-class Reader:
+class RecordReader:
     """Reads blocks of records, and joins them; `steps`: arrays of batch steps, as for `slurm_log`."""
 
     def __init__(self, options: ReadOptions, counts: Counts) -> None:
@@ -243,7 +243,7 @@ def _is_table(head: bytes) -> bool:
 
 def _read(file: LogFile, options: ReadOptions) -> SlurmLog:
     counts, bad = Counts(), BadLines(file, options)
-    reader = Reader(options, counts)
+    reader = RecordReader(options, counts)
     for heading, rows in rows_of(file, KINDS, bad, counts):
         if not _suffices(heading):
             raise LogError(f"{file.where}:1: a job log needs the columns {NEEDED}; see walltime slurm sacct-command")
