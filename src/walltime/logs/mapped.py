@@ -306,8 +306,6 @@ class _TableReader:
         self.rows = 0
         self._names = {name: Names() for name, source in mapping.columns.items() if source.text}
         self._columns: defaultdict[str, _GrowingColumn] = defaultdict(_GrowingColumn)
-        self._status, self._good = _GrowingColumn(), _GrowingColumn()
-        self._local, self._open, self._skipped = _GrowingColumn(), _GrowingColumn(), _GrowingColumn()
         self._ids: list[pl.Series | None] = []
         self._later: dict[int, tuple[int, str]] = {}
         """Rows that are bad unless they are steps of jobs: their line or record, and the reason."""
@@ -316,13 +314,10 @@ class _TableReader:
         """Read further rows; return the reasons of bad ones by row, in order, except for possible steps of jobs."""
         part = _TablePart(table, self.mapping, self.zone, self._names)
         columns, is_open = part.columns()
-        for name, values in columns.items():
+        skipped = np.logical_or.reduce([times.skipped for times in part.times.values()])
+        facts = {"STATUS": part.status, "LOCAL": part.local, "OPEN": is_open, "SKIPPED": skipped, "GOOD": part.good}
+        for name, values in {**columns, **facts}.items():
             self._columns[name].add(values)
-        self._status.add(part.status)
-        self._local.add(part.local)
-        self._open.add(is_open)
-        self._skipped.add(np.logical_or.reduce([times.skipped for times in part.times.values()]))
-        self._good.add(part.good)
         self._ids.append(part.ids)
         bad = {}
         for row, reason in sorted(part.reasons.items()):
@@ -340,20 +335,21 @@ class _TableReader:
         for row, (place, reason) in self._later.items():
             if not steps[row]:
                 bad.add(place, reason, "")
-        kept = self._good.whole() & ~steps
+        facts = {name: self._columns.pop(name).whole() for name in ("STATUS", "LOCAL", "OPEN", "SKIPPED", "GOOD")}
+        kept = facts["GOOD"] & ~steps
         if not (kept | steps).any():
             raise LogError(nothing_left(bad, counts))
         counts.add(STEP, steps)
-        status = self._status.whole()
+        status = facts["STATUS"]
         for rule, number in ((STILL_PENDING, STATUS["pending"]), (STILL_RUNNING, STATUS["running"])):
             counts.add(rule, kept & (status == number))
             kept &= status != number
         if not kept.any():
             raise LogError(nothing_left(bad, counts))
-        counts.add(AMBIGUOUS, self._open.whole() & kept)
-        counts.add(SKIPPED, self._skipped.whole() & kept)
+        counts.add(AMBIGUOUS, facts["OPEN"] & kept)
+        counts.add(SKIPPED, facts["SKIPPED"] & kept)
         if bad.options.time_zone is None:
-            counts.add(ZONE_UNKNOWN, self._local.whole() & kept)
+            counts.add(ZONE_UNKNOWN, facts["LOCAL"] & kept)
         self._columns["status"].add(np.where(status >= 0, status, MISSING))
         whole = bool(kept.all())
         columns = {name: column.whole() if whole else column.whole()[kept] for name, column in self._columns.items()}
