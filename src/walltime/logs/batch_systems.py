@@ -167,9 +167,9 @@ def lines_in(first: int, text: bytes, counts: Counts) -> Iterator[tuple[int, str
     """Yield the lines of a block whose first line has this number, as `text_lines` does."""
     for number, line in enumerate(text.split(b"\n"), first):
         if line.strip():
-            text, is_utf8 = decoded(line)
+            decoded_line, is_utf8 = decoded(line)
             counts.add(NOT_UTF8, int(not is_utf8))
-            yield number, text.rstrip("\r")
+            yield number, decoded_line.rstrip("\r")
 
 
 class Names:

@@ -74,7 +74,7 @@ CATALOGUE = (
     CatalogueEntry("CEA-Curie", "CEA-Curie-2011-2.1-cln.swf.gz", "l_cea_curie", 93_312, "no paper here"),
     CatalogueEntry("UniLu-Gaia", "UniLu-Gaia-2014-2.swf.gz", "l_unilu_gaia", 2004, "no paper here"),
 )
-"""Newest recommended files first under their plain names; `-raw` is the uncleaned log. The machine size is that of the header."""
+"""Newest recommended files first under their plain names; `-raw` is the uncleaned log. The size of the machine comes from the header."""
 
 
 def catalogue_entry(name: str) -> CatalogueEntry:
@@ -99,13 +99,13 @@ def log_folder() -> Path:
     return Path(pooch.os_cache("walltime")) / "logs"
 
 
-def find_log(trace: str | os.PathLike[str]) -> Path:
+def find_log(log: str | os.PathLike[str]) -> Path:
     """Return the file for a path, or for the name of a log of the catalogue that is on this machine.
 
     A file of that name takes precedence over the catalogue, whose logs are searched in the download folder and in `WALLTIME_TRACES`.
     Raises LogError for a log of the catalogue that is not on this machine, and for anything that is not a path.
     """
-    name = path_of(trace)
+    name = path_of(log)
     path = Path(name)
     known = {known for entry in CATALOGUE for known in (entry.name.lower(), entry.file.lower())}
     if name.lower() not in known or path.exists():

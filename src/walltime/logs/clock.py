@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import product
@@ -115,20 +115,20 @@ def to_unix(clock: pl.Series, zone: str | None) -> Local:
     return Local(early, late, skipped)
 
 
-def settle(submit: Local, eligible: Local, start: Local, end: Local, elapsed: Array) -> tuple[dict[str, Array], Array]:
+def settle(local: Sequence[Local], elapsed: Array) -> tuple[dict[str, Array], Array]:
     """Choose between the two possible times, by the order submit <= eligible <= start <= end and by the elapsed time.
 
-    `elapsed`: int64 s, -1 if unknown. Returns the times by name, and a mask of the jobs that remain ambiguous (the first time is taken).
+    `local`: submission, eligible time, start and end. `elapsed`: int64 s, -1 if unknown. Returns the times by name, and a mask of the
+    jobs that remain ambiguous (the first time is taken).
     """
-    clocks = {"submit": submit, "eligible": eligible, "start": start, "end": end}
-    times = {name: local.first for name, local in clocks.items()}
-    unclear = np.logical_or.reduce([local.first != local.last for local in clocks.values()])
+    times = {name: one.first for name, one in zip(("submit", "eligible", "start", "end"), local, strict=True)}
+    unclear = np.logical_or.reduce([one.first != one.last for one in local])
     rows = np.flatnonzero(unclear)
     if not len(rows):
         return times, unclear
     candidates, penalties = [], []
-    for choice in product((False, True), repeat=len(clocks)):
-        chosen = [(local.last if last else local.first)[rows] for local, last in zip(clocks.values(), reversed(choice), strict=True)]
+    for choice in product((False, True), repeat=len(local)):
+        chosen = [(one.last if last else one.first)[rows] for one, last in zip(local, reversed(choice), strict=True)]
         candidates.append(chosen)
         s, el, st, e = chosen
         penalty = np.where((st >= 0) & (e >= 0) & (elapsed[rows] >= 0), np.abs(e - st - elapsed[rows]), 0).astype(np.float64)

@@ -176,7 +176,13 @@ class _Resuming:
         try:
             total = self._download(url)
         except requests.exceptions.RequestException as error:
-            self._explain(url, error)
+            have = self.part.stat().st_size if self.part.exists() else 0
+            if isinstance(error, requests.exceptions.ChunkedEncodingError) or have:
+                what = f"the connection was cut after {have:,} bytes; run the command again to get the rest"
+                raise LogError(f"{url}: {what}", "broken_connection") from error
+            if isinstance(error, requests.exceptions.Timeout):
+                raise LogError(f"{url}: no answer in {TIMEOUT} s; try again later") from error
+            raise LogError(f"{url}: cannot be reached; check the network", "unreachable_server") from error
         size = self.part.stat().st_size
         if total is not None and size != total:
             raise LogError(f"{url}: the connection was cut after {size:,} of {total:,} bytes; run the command again to get the rest")
@@ -229,18 +235,6 @@ class _Resuming:
             raise LogError(f"{url}: the file does not exist (404); the archive may have a newer version, see its page", "missing_download")
         if answer.status_code >= 400:
             raise LogError(f"{url}: the server rejects it ({answer.status_code} {answer.reason}); try again later", "server_refusal")
-
-    def _explain(self, url: str, error: Exception) -> None:
-        import requests
-
-        have = self.part.stat().st_size if self.part.exists() else 0
-        if isinstance(error, requests.exceptions.ChunkedEncodingError) or have:
-            raise LogError(
-                f"{url}: the connection was cut after {have:,} bytes; run the command again to get the rest", "broken_connection"
-            ) from error
-        if isinstance(error, requests.exceptions.Timeout):
-            raise LogError(f"{url}: no answer in {TIMEOUT} s; try again later") from error
-        raise LogError(f"{url}: cannot be reached; check the network", "unreachable_server") from error
 
 
 def _tag(answer: Any) -> str:

@@ -145,7 +145,7 @@ def description_of(file: LogFile) -> Guess | None:
     known = known_by_titles(sample.columns) if known is None and sample is not None else known
     if known is None:
         if sample is None or sample.untitled:
-            return sample and GuessingByValues(file.where, sample).guess()
+            return None if sample is None else GuessingByValues(file.where, sample).guess()
         return Guessing(file.where, sample).guess() or GuessingByValues(file.where, sample).complete()
     name, mapping = known
     about = f"the layout is known: {name}, {mapping.about.title if mapping.about else ''}"

@@ -255,7 +255,7 @@ def chunks_of(path: str, where: str, digest: Digest) -> Iterator[bytes]:
     except (gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
         raise LogError(f"{where}: the {packed} file is damaged ({printable(str(error))}); fetch it again", "damaged_archive") from error
     except FileNotFoundError as error:
-        raise LogError(f"{where}: the file does not exist; check its name", "missing_file") from error
+        raise LogError(f"{where}: no such file; check its name", "missing_file") from error
     except IsADirectoryError as error:
         raise LogError(f"{where}: this is a directory; name a file in it") from error
     except PermissionError as error:
@@ -308,7 +308,7 @@ def _joined(files: Sequence[Path], where: str, digest: Digest) -> bytes:
 
 
 def _facts_together(parts: Sequence[dict[str, Any]], where: str) -> dict[str, Any]:
-    """Return the facts of a log from those of its parts: counts are added, and only header lines of all parts are kept.
+    """Return the facts of a log from the facts of its parts: counts are added, and only header lines of all parts are kept.
 
     Raises LogError for parts whose times count from different starts.
     """

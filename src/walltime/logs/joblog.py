@@ -1,4 +1,4 @@
-"""Job logs as they are read from files, and the workloads of those of their jobs that can be simulated."""
+"""Job logs as they are read from files, and the workloads of their jobs that can be simulated."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _NOT_NEGATIVE = ("submit", "runtime", "requested")
 
 @dataclass(frozen=True)
 class Rule:
-    """What happens to certain records of a log when a workload is built.
+    """A rule for certain records of a log, applied when a workload is built.
 
     `effect`: `drop` (the record does not become a job), `change` (the job differs from its record) or `notice` (the job is
     unusual, but unchanged).
@@ -65,7 +65,7 @@ RULES = (
     Rule("runtime_over_estimate", "notice", "The job ran longer than requested."),
     Rule("procs_differ", "notice", "Allocated and requested processors are both known and differ."),
 )
-"""The rules for logs of all formats; those that drop records are in the order in which they are applied.
+"""The rules for logs of all formats; rules that drop records are in the order in which they are applied.
 
 A record counts under the first rule that drops it. `all_rules` of `formats.py` adds the rules of single formats.
 """
@@ -96,7 +96,7 @@ class BadLine:
 class JobLog:
     """A log whose columns have been read and mapped to the common names by a reader.
 
-    `columns`: by name, one entry per record in the order of the file; those of `walltime.workload.SWF_COLUMNS`, in their units,
+    `columns`: by name, one entry per record in the order of the file; the columns of `walltime.workload.SWF_COLUMNS`, in their units,
     and others under the format's own names (int64 or float64, -1 is unknown). They become read-only int64, or float64 if a
     value is fractional; columns that are -1 everywhere are not stored. `header`: the log's description of itself. `names`: the texts for
     which the numbers 1, 2, ... of a column stand, if the log has names. `dropped, changed, noticed`: the reader's counts, by rule.
@@ -110,7 +110,7 @@ class JobLog:
 
     format: ClassVar[str] = "table"
     endings: ClassVar[tuple[str, ...]] = ()
-    """File extensions to remove from the name of the log, after those of packed files."""
+    """File extensions to remove from the name of the log, after the extension of a packed file."""
 
     records: int
     columns: Mapping[str, Array]
@@ -308,7 +308,7 @@ class LogFormat:
 
     `title`: its name in messages. `endings`: file extensions, in lower case and without `.gz`, such as `.swf`; they decide if
     no format recognizes the content. `head`: a pattern to search for in the first bytes of a file (up to 512 KiB, decompressed). `read`:
-    reads a file, with `ReadOptions`; an invalid line raises a LogError that names it, unless bad lines are skipped. `rules`: those that
+    reads a file, with `ReadOptions`; an invalid line raises a LogError that names it, unless bad lines are skipped. `rules`: rules that
     the reader itself counts. `is_one`: a further test of the first bytes, where `head` does not suffice. `needs_head`: an extension alone
     does not make a file one of this format.
     """

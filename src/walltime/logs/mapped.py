@@ -89,7 +89,7 @@ def read_table(kind: type[JobLog], file: LogFile, options: ReadOptions, mapping:
         tables = csv_tables(file, wanted, mapping, name, bad, counts, [column for column in wanted if column not in texts])
         if mapping.delimiter != ",":  # all rows of a column decide the meaning of commas and points in numbers
             tables = iter((_joined(list(tables)),))
-    reader = _Reader(mapping, zone)
+    reader = _TableReader(mapping, zone)
     for table in tables:
         try:
             bad_rows = reader.add(table)
@@ -111,7 +111,7 @@ def _joined(parts: Sequence[CsvTable]) -> CsvTable:
     return CsvTable(columns, np.concatenate([part.places for part in parts]))
 
 
-class _Column:
+class _GrowingColumn:
     """A column that grows; whole numbers take as little memory as possible."""
 
     def __init__(self) -> None:
@@ -129,7 +129,7 @@ class _Column:
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-class _Part:
+class _TablePart:
     """Reads some rows of a table according to a mapping; `names`: the names so far. `ids`: the numbers of the jobs, as written."""
 
     def __init__(self, table: CsvTable, mapping: TableMapping, zone: str | None, names: Mapping[str, Names]) -> None:
@@ -282,7 +282,7 @@ class _Part:
         values, status = self.values, self.status
         nothing = Local.exact(unknown(self.rows))
         elapsed = np.floor(values.get("runtime", unknown(self.rows))).astype(np.int64)
-        times, is_open = settle(*(self.times.get(name, nothing) for name in TIMES), elapsed)
+        times, is_open = settle([self.times.get(name, nothing) for name in TIMES], elapsed)
         if not self.mapping.relative_times and times["submit"].max(initial=MISSING) > _NEVER:
             times = {name: np.where(clock <= _NEVER, MISSING, clock) for name, clock in times.items()}
         submit, eligible, start, end = times.values()
@@ -298,31 +298,26 @@ class _Part:
         return {**values, **times, "runtime": runtime, "requested": requested}, is_open
 
 
-class _Reader:
+class _TableReader:
     """Reads the tables of a file according to a mapping, and makes a log of them."""
 
     def __init__(self, mapping: TableMapping, zone: str | None) -> None:
         self.mapping, self.zone = mapping, zone
         self.rows = 0
         self._names = {name: Names() for name, source in mapping.columns.items() if source.text}
-        self._columns: defaultdict[str, _Column] = defaultdict(_Column)
-        self._status, self._good = _Column(), _Column()
-        self._local, self._open, self._skipped = _Column(), _Column(), _Column()
+        self._columns: defaultdict[str, _GrowingColumn] = defaultdict(_GrowingColumn)
         self._ids: list[pl.Series | None] = []
         self._later: dict[int, tuple[int, str]] = {}
         """Rows that are bad unless they are steps of jobs: their line or record, and the reason."""
 
     def add(self, table: CsvTable) -> dict[int, str]:
-        """Read further rows; return the reasons of bad ones by row, in order, except for those that may be steps of jobs."""
-        part = _Part(table, self.mapping, self.zone, self._names)
+        """Read further rows; return the reasons of bad ones by row, in order, except for possible steps of jobs."""
+        part = _TablePart(table, self.mapping, self.zone, self._names)
         columns, is_open = part.columns()
-        for name, values in columns.items():
+        skipped = np.logical_or.reduce([times.skipped for times in part.times.values()])
+        facts = {"STATUS": part.status, "LOCAL": part.local, "OPEN": is_open, "SKIPPED": skipped, "GOOD": part.good}
+        for name, values in {**columns, **facts}.items():
             self._columns[name].add(values)
-        self._status.add(part.status)
-        self._local.add(part.local)
-        self._open.add(is_open)
-        self._skipped.add(np.logical_or.reduce([times.skipped for times in part.times.values()]))
-        self._good.add(part.good)
         self._ids.append(part.ids)
         bad = {}
         for row, reason in sorted(part.reasons.items()):
@@ -340,20 +335,21 @@ class _Reader:
         for row, (place, reason) in self._later.items():
             if not steps[row]:
                 bad.add(place, reason, "")
-        kept = self._good.whole() & ~steps
+        facts = {name: self._columns.pop(name).whole() for name in ("STATUS", "LOCAL", "OPEN", "SKIPPED", "GOOD")}
+        kept = facts["GOOD"] & ~steps
         if not (kept | steps).any():
             raise LogError(nothing_left(bad, counts))
         counts.add(STEP, steps)
-        status = self._status.whole()
+        status = facts["STATUS"]
         for rule, number in ((STILL_PENDING, STATUS["pending"]), (STILL_RUNNING, STATUS["running"])):
             counts.add(rule, kept & (status == number))
             kept &= status != number
         if not kept.any():
             raise LogError(nothing_left(bad, counts))
-        counts.add(AMBIGUOUS, self._open.whole() & kept)
-        counts.add(SKIPPED, self._skipped.whole() & kept)
+        counts.add(AMBIGUOUS, facts["OPEN"] & kept)
+        counts.add(SKIPPED, facts["SKIPPED"] & kept)
         if bad.options.time_zone is None:
-            counts.add(ZONE_UNKNOWN, self._local.whole() & kept)
+            counts.add(ZONE_UNKNOWN, facts["LOCAL"] & kept)
         self._columns["status"].add(np.where(status >= 0, status, MISSING))
         whole = bool(kept.all())
         columns = {name: column.whole() if whole else column.whole()[kept] for name, column in self._columns.items()}

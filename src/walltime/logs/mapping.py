@@ -62,7 +62,7 @@ class Source:
     pattern: Annotated[str | None, Key(read=_pattern)] = None
     """regular expression whose first group is the value"""
     text: bool | None = None
-    """whether the values are names; by default those of user, group, executable, queue and partition are"""
+    """whether the values are names; by default for user, group, executable, queue and partition"""
     constant: int | float | str | None = None
     """value of all jobs, in place of a column"""
 
@@ -92,10 +92,10 @@ def _hint_for_missing(columns: Collection[str], *missing: str) -> str:
     """A question if another column has a similar name to a missing one, else empty.
 
     >>> _hint_for_missing(["submit", "allocated_proc"], "allocated_procs", "requested_procs")
-    ". Did you mean allocated_procs by 'allocated_proc'?"
+    ". Did you mean 'allocated_procs' instead of 'allocated_proc'?"
     """
     near = ((name, difflib.get_close_matches(name, missing, n=1, cutoff=0.7)) for name in sorted(set(columns) - set(KNOWN)))
-    return next((f". Did you mean {match[0]} by {name!r}?" for name, match in near if match), "")
+    return next((f". Did you mean {match[0]!r} instead of {name!r}?" for name, match in near if match), "")
 
 
 def _sources(given: Mapping[str, str | Source]) -> dict[str, Source]:
@@ -115,7 +115,7 @@ def _sources(given: Mapping[str, str | Source]) -> dict[str, Source]:
 
 @dataclass(frozen=True)
 class Status:
-    """How jobs ended: the words of a column by their meaning."""
+    """The words of a column by their meaning for the end of a job."""
 
     column: str
     """its title in the table"""

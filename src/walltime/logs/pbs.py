@@ -141,7 +141,7 @@ def _job(identity: str, items: Mapping[str, str], cancelled: bool) -> tuple[dict
     processors = max(allocated if allocated > 0 else requested, 1)
     used = _spent(items.get("resources_used.walltime"), "resources_used.walltime")
     cpu = _spent(items.get("resources_used.cput"), "resources_used.cput")
-    memory, asked = _kilobytes(items.get("resources_used.mem")), _kilobytes(items.get("Resource_List.mem"))
+    memory, requested_memory = _kilobytes(items.get("resources_used.mem")), _kilobytes(items.get("Resource_List.mem"))
     code = items.get("Exit_status", "")
     known = re.fullmatch(r"-?[0-9]{1,6}", code) is not None
     if code and not known:
@@ -157,7 +157,7 @@ def _job(identity: str, items: Mapping[str, str], cancelled: bool) -> tuple[dict
         "requested_procs": requested,
         "cpu_time": cpu / processors if cpu >= 0 else MISSING,
         "memory": memory / processors if memory >= 0 else MISSING,
-        "requested_memory": asked / max(requested, 1) if asked >= 0 else MISSING,
+        "requested_memory": requested_memory / max(requested, 1) if requested_memory >= 0 else MISSING,
         "status": MISSING if not known else 1 if int(code) == 0 else 5 if cancelled else 0,
         "nodes": whole(items.get("Resource_List.nodect"), "Resource_List.nodect"),
         "gpus": whole(items["Resource_List.ngpus"], "Resource_List.ngpus")

@@ -264,11 +264,11 @@ def write_swf(
 ) -> None:
     """Write a workload as a log; reading it with default options gives the same jobs on the same machine.
 
-    `wait, submit, runtime`: int64 seconds, one per job, replace fields 3, 2 and 4 with those of a simulated schedule; the records
+    `wait, submit, runtime`: int64 seconds, one per job, replace fields 3, 2 and 4 with the times of a simulated schedule; the records
     are then in order of that submission. The header comes from the original log, with MaxProcs of the workload's machine, or is
     minimal; `extra_header` lines follow it.
 
-    Fields that would be read differently are adapted to the job: allocated processors are those of the job if the log's numbers
+    Fields that would be read differently are adapted to the job: allocated processors become the processors of the job if the log's numbers
     differ, and the status is -1 if it means a part of a job, or a cancelled job with runtime 0.
 
     Raises WorkloadError if an array does not fit the jobs, LogError if a header line is not a line of text, OutputError if the

@@ -66,7 +66,7 @@ class SwfText:
 
 def parse_swf(file: LogFile, options: ReadOptions) -> SwfText:
     """Parse a file; raises LogError, see `walltime.logs.read_swf`."""
-    parts = _Parts()
+    parts = _GrowingColumns()
     comments: list[Comment] = []
     bad_lines = BadLines(file, options)
     for first, block in file.text_blocks():
@@ -108,7 +108,7 @@ Texts = dict[int, list[str]]
 """Fields beyond the 18th in which a block of records has texts, by number: the texts of all records, empty where missing."""
 
 
-class _Parts:
+class _GrowingColumns:
     """Columns that grow block by block; parts without a known value are not stored."""
 
     def __init__(self) -> None:

@@ -112,12 +112,12 @@ def _escaped(text: str) -> str:
 
 def _read(file: LogFile, options: ReadOptions) -> WalltimeLog:
     content = file.content()
-    facts: dict[str, Any] | None = {}
+    facts: dict[str, Any] = {}
     if content.startswith(PARQUET):
         with reading_parquet(file.where):
             facts = json.loads(pl.read_parquet_metadata(io.BytesIO(content)).get(LOG_FACTS, "null"))
             table = pl.read_parquet(io.BytesIO(content)) if isinstance(facts, dict) else None
-        if table is None or facts is None:
+        if table is None:
             raise LogError(f"{file.where}: the table was not written by walltime; describe its columns with mapping=FILE")
     else:
         table = _csv(file, content)
@@ -185,4 +185,4 @@ def _is_own(head: bytes) -> bool:
 
 
 TABLE = LogFormat("walltime", "a table written by walltime convert", (".parquet", ".csv"), _HEAD, _read, is_one=_is_own, needs_head=True)
-"""What `walltime convert` writes."""
+"""The output of `walltime convert`."""

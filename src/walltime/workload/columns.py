@@ -70,7 +70,7 @@ BATCH_COLUMNS = (
 
 PROCS = Column("procs", "int64", "processors", "processors that the simulated job occupies: allocated if known, else requested")
 BELIEVED = Column(
-    "believed", "int64", "s", "runtime that the scheduler plans with; the user's request unless an estimate model says otherwise"
+    "believed", "int64", "s", "runtime that the scheduler plans with; the user's request unless an estimate model replaces it"
 )
 
 LIMIT = Column("limit", "int64", "s", "limit under which the job ran, in schedules in which Slurm has shortened limits")

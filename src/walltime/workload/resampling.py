@@ -19,7 +19,7 @@ STREAM_WEEKS = 106
 SESSION = 20 * 60
 """Longest think time within a session, s (Feitelson 2021; as reported, not checked against the paper)."""
 LINKS = ("depends_on", "depends_on_success")
-"""Columns of other jobs' ids, besides `preceding_job`."""
+"""Columns of other jobs' ids, in addition to `preceding_job`."""
 
 
 def with_sessions(workload: Workload, within: int = SESSION) -> Workload:

@@ -178,7 +178,7 @@ def held_until(workload: Workload, eligible: Array) -> Workload:
 def _check_count(workload: Workload, jobs: int) -> None:
     if not 1 <= jobs <= len(workload):
         raise PolicyError(
-            f"the number of jobs must be from 1 to {len(workload)}, the jobs of {workload.origin.name}, not {_shown(jobs)}",
+            f"{workload.origin.name} has {len(workload)} jobs; a part must have from 1 to {len(workload)}, not {_shown(jobs)}",
             "number_out_of_range",
         )
 

@@ -60,7 +60,7 @@ HOUR = 3600
     ],
 )
 def test_settle__by_order_and_length(submit, start, end, elapsed, settled, is_open):
-    times, still = settle(pair(*submit), pair(-1, -1), pair(*start), pair(*end), np.array([elapsed]))
+    times, still = settle([pair(*submit), pair(-1, -1), pair(*start), pair(*end)], np.array([elapsed]))
     assert tuple(int(times[name][0]) for name in ("submit", "start", "end")) == settled
     assert still.tolist() == [is_open]
 

@@ -113,7 +113,7 @@ def test_policy_load_and_requests():
         ("pool.thin.memory=4", "known are nodes, procs, gpus"),
         ("partition.long.MaxTime=24h", "known are main, gpu.long"),
         ("partition.main.Colour=red", "MaxTime, PriorityTier"),
-        ("partition.main.MaxTime=soon", "no length of time"),
+        ("partition.main.MaxTime=soon", "not a duration"),
         ("partition.main.MaxTime+=1h", "not with +="),
         ("partition.main.OverSubscribe=MAYBE", "EXCLUSIVE"),
         ("partition.main.exclusive=true", "nodes of one size"),

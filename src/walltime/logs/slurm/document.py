@@ -16,7 +16,7 @@ from walltime.logs.input import LogFile
 from walltime.logs.joblog import BadLines, LogFormat, ReadOptions
 from walltime.logs.slurm.fields import STATES, state_word
 from walltime.logs.slurm.jobs import SlurmLog
-from walltime.logs.slurm.table import Reader, RecordTable
+from walltime.logs.slurm.table import RecordReader, RecordTable
 from walltime.slurm_values import BLANK, UNLIMITED, OddError, elements, members, number_of
 from walltime.wording import quoted
 
@@ -145,7 +145,7 @@ def _jobs(file: LogFile) -> list[Any]:
 
 def _read(file: LogFile, options: ReadOptions) -> SlurmLog:
     bad = BadLines(file, options, "record")
-    reader = Reader(options, Counts())
+    reader = RecordReader(options, Counts())
     rows: list[dict[str, str]] = []
     steps: list[tuple[int, int, int]] = []
     for place, job in enumerate(_jobs(file), 1):

@@ -76,7 +76,7 @@ def slurm_log(
     start and end. `steps`: shape (3, batch steps), int64: the key of the job, the Unix time of its start, the elapsed time in s.
     """
     elapsed, status, requested = records["ELAPSED"], records["status"], records["requested"]
-    times, is_open = settle(*local, elapsed)
+    times, is_open = settle(local, elapsed)
     submit, eligible, start, end = times.values()
     runtime = np.where(elapsed >= 0, elapsed, np.where((start >= 0) & (end >= start), end - start, MISSING))
     kept = np.ones(len(submit), bool)

@@ -64,8 +64,15 @@ class Rows:
 
     lines: list[int] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
-    odd: list[tuple[int, list[str]]] = field(default_factory=list)
+    fields: list[tuple[int, list[str]]] = field(default_factory=list)
     """The fields of rows that cannot be split at the separator, with their places."""
+
+    def add(self, line: int, text: str, fields: list[str] | None) -> None:
+        """Add a row by its text, or by its fields."""
+        if fields is not None:
+            self.fields.append((len(self.texts), fields))
+        self.texts.append(text)
+        self.lines.append(line)
 
 
 def heading_of(line: str) -> Heading | None:
@@ -102,44 +109,33 @@ def is_fixed(lines: Sequence[str]) -> bool:
     )
 
 
-@dataclass(frozen=True)
-class _Fixed:
-    """Columns of a fixed width, with the first byte and the end of each."""
-
-    heading: Heading
-    spans: tuple[tuple[int, int], ...]
-
-    @classmethod
-    def of(cls, titles: str, dashes: str) -> _Fixed:
-        spans = tuple(match.span() for match in re.finditer("-+", dashes))
-        names = tuple(titles.encode()[first:last].decode(errors="replace").strip() for first, last in spans)
-        return cls(Heading(tuple(name.lower() for name in names), names, "|", False), spans)
-
-    def row(self, line: str, used: Mapping[str, str], counts: Counts) -> list[str] | None:
-        """Return the fields of a line, without the signs of cut values; None if the line does not have these columns."""
-        for raw in (line.encode(), line.encode("latin-1", "replace")):  # sacct counts bytes, other programs characters
-            if all(raw[last : last + 1] in (b"", b" ") for _, last in self.spans) and not raw[self.spans[-1][1] :].strip():
-                fields = [raw[first:last].decode(errors="replace").strip() for first, last in self.spans]
-                break
-        else:
-            return None
-        is_cut = False
-        for k, (name, (first, last)) in enumerate(zip(self.heading.fields, self.spans, strict=True)):
-            text = fields[k]
-            if name not in used or not text.endswith("+") or len(text) < last - first:
-                continue
-            is_cut = True
-            if used[name] in ("spent", "limit"):
-                match = _CUT_TIME.fullmatch(text)
-                fields[k] = text if match is None else f"{match[1]}:00" if ":" in match[1] else f"{match[1]}:00:00"
-            elif name in ("jobid", "jobidraw"):
-                tasks = _CUT_TASKS.fullmatch(text)
-                number, point, _ = text.partition(".")
-                fields[k] = f"{number}.0" if point else f"{tasks[1]}[]" if tasks else text.replace("+", "?")
-            elif used[name] == "text":
-                fields[k] = text[:-1]
-        counts.add(CUT_TEXT, int(is_cut and "." not in fields[0]))
-        return fields
+def _fixed_fields(
+    line: str, heading: Heading, spans: Sequence[tuple[int, int]], used: Mapping[str, str], counts: Counts
+) -> list[str] | None:
+    """The fields of a line, without the signs of cut values; None if the line does not have these columns."""
+    for raw in (line.encode(), line.encode("latin-1", "replace")):  # sacct counts bytes, other programs characters
+        if all(raw[last : last + 1] in (b"", b" ") for _, last in spans) and not raw[spans[-1][1] :].strip():
+            fields = [raw[first:last].decode(errors="replace").strip() for first, last in spans]
+            break
+    else:
+        return None
+    is_cut = False
+    for k, (name, (first, last)) in enumerate(zip(heading.fields, spans, strict=True)):
+        text = fields[k]
+        if name not in used or not text.endswith("+") or len(text) < last - first:
+            continue
+        is_cut = True
+        if used[name] in ("spent", "limit"):
+            match = _CUT_TIME.fullmatch(text)
+            fields[k] = text if match is None else f"{match[1]}:00" if ":" in match[1] else f"{match[1]}:00:00"
+        elif name in ("jobid", "jobidraw"):
+            tasks = _CUT_TASKS.fullmatch(text)
+            number, point, _ = text.partition(".")
+            fields[k] = f"{number}.0" if point else f"{tasks[1]}[]" if tasks else text.replace("+", "?")
+        elif used[name] == "text":
+            fields[k] = text[:-1]
+    counts.add(CUT_TEXT, int(is_cut and "." not in fields[0]))
+    return fields
 
 
 def _fixed_rows(
@@ -147,23 +143,23 @@ def _fixed_rows(
 ) -> Iterator[tuple[Heading, Rows]]:
     """Yield the heading and the rows of a file with columns of fixed width, in blocks."""
     dashes = next(lines, (2, ""))[1]
-    columns = _Fixed.of(first, dashes)
-    yield columns.heading, Rows()
+    spans = [match.span() for match in re.finditer("-+", dashes)]
+    titles = tuple(first.encode()[begin:end].decode(errors="replace").strip() for begin, end in spans)
+    heading = Heading(tuple(title.lower() for title in titles), titles, "|", False)
+    yield heading, Rows()
     rows = Rows()
     for number, line in lines:
         if line in (first, dashes):
             continue  # the heading is repeated where files were concatenated
-        fields = columns.row(line, used, counts)
+        fields = _fixed_fields(line, heading, spans, used, counts)
         if fields is None:
             bad.add(number, "the columns differ from the heading", line)
             continue
-        rows.odd.append((len(rows.texts), fields))
-        rows.texts.append("")
-        rows.lines.append(number)
+        rows.add(number, "", fields)
         if len(rows.texts) >= ROWS_AT_ONCE:
-            yield columns.heading, rows
+            yield heading, rows
             rows = Rows()
-    yield columns.heading, rows
+    yield heading, rows
 
 
 def rows_of(file: LogFile, used: Mapping[str, str], bad: BadLines, counts: Counts) -> Iterator[tuple[Heading, Rows]]:
@@ -182,9 +178,8 @@ def rows_of(file: LogFile, used: Mapping[str, str], bad: BadLines, counts: Count
             continue  # the heading is repeated where files were concatenated
         text = line.removesuffix(heading.delimiter) if heading.ends else line
         count, wanted = text.count(heading.delimiter) + 1, len(heading.fields)
-        if count == wanted:
-            rows.texts.append(text)
-        else:
+        fields = None
+        if count != wanted:
             fields = _fields_around_texts(text.split(heading.delimiter), heading, used) if count > wanted else None
             if fields is None:
                 reason = f"{count} {'field' if count == 1 else 'fields'} instead of {wanted}"
@@ -196,9 +191,7 @@ def rows_of(file: LogFile, used: Mapping[str, str], bad: BadLines, counts: Count
                 bad.add(number, reason, line)
                 continue
             counts.add(DELIMITER_IN_TEXT, 1)
-            rows.odd.append((len(rows.texts), fields))
-            rows.texts.append("")
-        rows.lines.append(number)
+        rows.add(number, text if fields is None else "", fields)
         if len(rows.texts) >= ROWS_AT_ONCE:
             yield heading, rows
             rows = Rows()
@@ -257,7 +250,7 @@ def _fields_around_texts(pieces: list[str], heading: Heading, used: Mapping[str,
             spans[-1].extend(run)
         spans[-1].append(after)
     place = 0
-    for span, run in zip_longest(spans, runs, fillvalue=()):
+    for span, run in zip_longest(spans, runs, fillvalue=list[int]()):
         if not run:  # the last texts: the rest
             moved = len(texts) - place - len(span)
         else:

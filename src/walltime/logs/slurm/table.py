@@ -75,8 +75,8 @@ class RecordTable:
         for place, name in enumerate(heading.fields):
             if (name in KINDS or name in TEXTS) and name not in columns:
                 column = split.list.get(place, null_on_oob=True)
-                if rows.odd:
-                    column = column.scatter([row for row, _ in rows.odd], [values[place] for _, values in rows.odd])
+                if rows.fields:
+                    column = column.scatter([row for row, _ in rows.fields], [values[place] for _, values in rows.fields])
                 columns[name] = column
         return cls(columns)
 
@@ -100,7 +100,7 @@ class RecordTable:
         return values
 
     def times(self, name: str, zone: str | None) -> tuple[Local, Array]:
-        """Return Unix times, and a mask of those that were local times."""
+        """Return Unix times, and a mask of the times that were local."""
         if name not in self._columns:
             return Local.exact(unknown(self.rows)), np.zeros(self.rows, bool)
         local, bad, was_local = fields.times(self._columns[name], zone)
@@ -109,7 +109,7 @@ class RecordTable:
         return local, was_local
 
 
-class Reader:
+class RecordReader:
     """Reads blocks of records, and joins them; `steps`: arrays of batch steps, as for `slurm_log`."""
 
     def __init__(self, options: ReadOptions, counts: Counts) -> None:
@@ -243,7 +243,7 @@ def _is_table(head: bytes) -> bool:
 
 def _read(file: LogFile, options: ReadOptions) -> SlurmLog:
     counts, bad = Counts(), BadLines(file, options)
-    reader = Reader(options, counts)
+    reader = RecordReader(options, counts)
     for heading, rows in rows_of(file, KINDS, bad, counts):
         if not _suffices(heading):
             raise LogError(f"{file.where}:1: a job log needs the columns {NEEDED}; see walltime slurm sacct-command")

@@ -24,15 +24,12 @@ class Downey97(WorkloadModel):
 
     The distributions are confirmed, but not their ranges: all defaults below are ours or from memory.
 
-    `least_parallelism, most_parallelism`: range of the average parallelism A; the largest is the size of the machine if None.
-    `least_work, most_work`: range of the total work, processor-seconds on one processor. `least_sigma, most_sigma`: range of the variance
-    of the parallelism, which is uniform. `size_rule` determines the number of processors n of a job, which the model leaves to
-    the scheduler: `average-parallelism`, A rounded; `half-efficiency-knee`, the largest n with an efficiency S(n) / n of
-    at least 1/2; or a number for all jobs. No job is wider than the machine. The runtime is the work over S(n), rounded, at
-    least 1 s. Arrivals are a Poisson process whose rate has two phases of 12 h: `day_share` of the jobs arrive by day, from
-    `day_begins` s after midnight; `mean_gap` is the mean interarrival time in s. A load is reached by changing the rate of both
-    phases, so that a day still has 24 hours, unless `keep_cycle` is off. A and sigma are not in the columns of the workload,
-    but `draw` returns them.
+    The average parallelism A and the work are log-uniform, the variance of the parallelism, sigma, is uniform. `size_rule` determines the
+    number of processors n of a job, which the model leaves to the scheduler: `average-parallelism`, A rounded; `half-efficiency-knee`,
+    the largest n with an efficiency S(n) / n of at least 1/2; or a number for all jobs. No job is wider than the machine. The runtime is
+    the work over S(n), rounded, at least 1 s. Arrivals are a Poisson process whose rate has two phases of 12 h. A load is reached by
+    changing the rate of both phases, so that a day still has 24 hours, unless `keep_cycle` is off. A and sigma are not in the columns of
+    the workload, but `draw` returns them.
 
     Source: downey97 (Downey, JSSPP 1997 and HPDC 1997).
 

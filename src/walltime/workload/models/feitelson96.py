@@ -33,14 +33,11 @@ class Feitelson96(WorkloadModel):
 
     The default constants are *feitelson96-like*: the structure of the model is confirmed, its constants are not.
 
-    Size (processors n of N): probability proportional to 1 / n**`order`, times `power_emphasis` for a power of two, times
-    `small_emphasis` up to `small_sizes` processors. The order is confirmed; the emphasis was "hand-tailored", so ours is a choice.
-    Runtime: hyper-exponential, rounded, at least 1 s. `stages` holds, for each stage, its mean in s and its probability for n = 0 and
-    for n = N; in between, probabilities are interpolated linearly. See `TWO_STAGES` and `THREE_STAGES` (unverified). Runs: a
-    job runs k times with probability proportional to 1 / k**`runs_order`, k up to `max_runs` (unverified) and to half the
-    requested number of jobs; all runs have the same size, and the same runtime if `same_runtime` (unverified). Arrivals: first
-    runs are a Poisson process with a mean of `mean_gap` s between them (our choice: a load of about 0.7 on 128 processors);
-    `think_time` s pass between the end of a run and the next submission (our choice: none).
+    The order of the sizes is confirmed; their emphasis was "hand-tailored", so ours is a choice. Runtimes are hyper-exponential, rounded,
+    at min_jobs 1 s: `stages` holds, for each stage, its mean in s and its probability for n = 0 and for n = N processors of the machine; in
+    between, probabilities are interpolated linearly. See `TWO_STAGES` and `THREE_STAGES` (unverified). A job runs up to `max_runs`
+    times (unverified), and up to half the requested number of jobs; all runs have the same size. First runs are a Poisson process; its
+    mean, for a load of about 0.7 on 128 processors, and the think time are our choice.
 
     The columns `preceding_job` (job id of the previous run, -1 for a first run) and `think_time` (s; -1 for a first run) hold
     the dependencies; `executable` numbers the repeated jobs. `submit` of a repetition is its time if no run ever
@@ -241,11 +238,11 @@ class FeitelsonVariant(Feitelson96):
 
     mualem01 describes the aims of its variants, but not their construction: Fs emphasizes small jobs, Fl long ones, and Fsl
     mimics the runtimes of the CTC SP2 for each size. Our interpretation: Fs draws sizes from the log; Fl maps each runtime of
-    the model to the runtime of the log at the same quantile, so that the overall distribution is that of the log, and larger
+    the model to the runtime of the log at the same quantile, so that the overall distribution agrees with the log, and larger
     jobs still run longer; Fsl does both, the mapping within each class of sizes: 1, 2-4, 5-8, 9-16, 17-32, 33-64, more.
 
     `marginals`: the log's sizes and runtimes; the defaults were fitted from the CTC SP2. Jobs of the log that are wider than
-    the machine are not submitted. Repetitions, arrivals and load are those of `Feitelson96`.
+    the machine are not submitted. Repetitions, arrivals and load are as in `Feitelson96`.
 
     Source: mualem01, section 3.3.
 
