@@ -143,6 +143,6 @@ def test_commands__say_what_is_wrong_in_one_line(tmp_path, capsys, written):
     file = written("job_id,predicted\n1001,500\n1002,1000\n1003,60\n")
     record = json.loads(call(capsys, *base, "--predictor", f"file:{file}", "--json")[1])
     assert record["predictor"] == f"file:{file}"
-    assert "no file" in one_line(*call(capsys, *base, "--predictor", "file:none.csv"))
+    assert "no such file" in one_line(*call(capsys, *base, "--predictor", "file:none.csv"))
     assert "no column 'soft'" in one_line(*call(capsys, *base, "--predictor", "column:soft"))
     assert "--predictor is for --starts" in one_line(*call(capsys, "calibrate", log, "--predictor", "tsafrir07"))
