@@ -13,8 +13,8 @@ from tests.traces import trace_path
 from walltime.slurm.client import Client
 from walltime.slurm.sidecar.host import Host
 from walltime.slurm.sidecar.ledger import Entry, Event, Ledger, LedgerError
-from walltime.slurm.sidecar.metrics import Report
 from walltime.slurm.sidecar.prolog import Spool
+from walltime.slurm.sidecar.report import Report
 from walltime.slurm.sidecar.round import Sidecar
 from walltime.slurm.sidecar.settings import SidecarSettings
 

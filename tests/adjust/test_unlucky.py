@@ -3,6 +3,7 @@
 import fcntl
 import os
 import shutil
+import threading
 
 import pytest
 
@@ -155,6 +156,9 @@ def test_what_is_missing_at_the_start_keeps_from_adjusting_and_not_from_giving_b
     def wait(self, seconds):
         rounds.append(1)
         cluster.advance(seconds)
+        for thread in threading.enumerate():  # the job log is read in real time, and the cluster's time is virtual
+            if thread.name == "job log":
+                thread.join()
 
     monkeypatch.setattr("walltime.slurm.client.run", cluster)
     monkeypatch.setattr("walltime.slurm.client.Client.__init__.__defaults__", (cluster, 20.0, lambda: None))

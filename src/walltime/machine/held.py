@@ -77,8 +77,7 @@ def with_hindsight(workload: Workload, machine: Machine | None, requested: bool,
     Raises PolicyError if the machine's file has eligible times that are not requested, or the other way round, and errors of
     `apply_eligible_times`.
     """
-    has_times = machine is not None and machine.eligible is not None
-    if not requested and has_times:
+    if not requested and machine is not None and machine.eligible is not None:
         raise PolicyError(
             f"{what} would use the eligible times in {printable(machine.eligible)}, which are known only after the fact; request that with "
             "hindsight=True (--hindsight), or leave out the key `eligible` of the machine's file",
@@ -86,7 +85,7 @@ def with_hindsight(workload: Workload, machine: Machine | None, requested: bool,
         )
     if not requested:
         return workload, machine
-    if not has_times:
+    if machine is None or machine.eligible is None:
         raise PolicyError(
             "the machine's file has no eligible times; infer writes them with eligible=True (--eligible), or leave out hindsight",
             "no_hindsight",

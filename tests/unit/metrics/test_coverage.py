@@ -58,7 +58,7 @@ MADE_BY = {
         "slurm.starts.start_times.start_times",
         "slurm.starts.trials.try_jobs",
         "slurm.starts.scores.apply_factors",
-        "slurm.starts.learned.said",
+        "slurm.starts.learned.simulated_starts",
     ],
     "suggestion.risk": ["estimates.suggestion._suggestion", "accuracy.advice._kind"],
     "bootstrap": ["metrics.confidence.bootstrap"],
@@ -74,7 +74,7 @@ MADE_BY = {
 MAKERS = [
     "benchmark.standings.behind_best",
     "estimates.suggestion.share_at_most",
-    "slurm.starts.horizons.adjusted",
+    "slurm.starts.scores.scale_intervals",
     "slurm.starts.start_times.start_quantiles",
     "metrics.batches.batch_means",
     "metrics.confidence.Interval",

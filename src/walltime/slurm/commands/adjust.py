@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
     from walltime.predictors import Tang13
     from walltime.slurm.sidecar.advice import LogAdvice
-    from walltime.slurm.sidecar.metrics import Metrics, Report
+    from walltime.slurm.sidecar.metrics import Metrics
     from walltime.slurm.sidecar.prolog import Spool
+    from walltime.slurm.sidecar.report import Report
     from walltime.slurm.sidecar.round import Sidecar
 
 ACTION, LIMITS = "Action", "Safety limits"

@@ -52,7 +52,7 @@ class Adjustments:
             self.ledger.write(after, now, detail)
             self.jobs[after.key] = after
             return True
-        return False
+        return False  # type: ignore[unreachable]  # it is reached after an error
 
     def record(self, what: str, entry: Entry | None = None, job: QueueJob | None = None, detail: str = "") -> None:
         """Record an event for later reviews."""

@@ -94,7 +94,7 @@ class LogAdvice:
         stamp = self._file_stamp()
         if stamp != self._stamp and (self._reading is None or not self._reading.is_alive()):
             self._stamp = stamp
-            self._reading = threading.Thread(target=self._try, daemon=True)
+            self._reading = threading.Thread(target=self._try, name="job log", daemon=True)
             self._reading.start()
         return wrong or None
 

@@ -16,9 +16,9 @@ from walltime.slurm.records import SlurmError
 from walltime.slurm.sidecar.adjustments import Adjustments
 from walltime.slurm.sidecar.host import Budget, Clock
 from walltime.slurm.sidecar.ledger import Entry, State
-from walltime.slurm.sidecar.metrics import Report
 from walltime.slurm.sidecar.overruns import Overruns
 from walltime.slurm.sidecar.prolog import Spool
+from walltime.slurm.sidecar.report import Report
 from walltime.slurm.squeue_fields import QueueJob
 from walltime.slurm_values import Minutes
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from walltime.slurm.sidecar.metrics import Report
+from walltime.slurm.sidecar.report import Report
 from walltime.slurm.sidecar.round import Sidecar
 
 LAST_ROUNDS = 3

@@ -1,56 +1,15 @@
-"""The report of a round, and metrics for Prometheus, in a file for node_exporter's textfile collector."""
+"""Metrics of the side-car for Prometheus, in a file for node_exporter's textfile collector."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from walltime.files import whole_file
 from walltime.slurm.configuration import Mode
-
-if TYPE_CHECKING:
-    from walltime.slurm.sidecar.round import Sidecar
-
-
-@dataclass
-class Report:
-    """The report of a round.
-
-    `answered`: whether Slurm answered. `why`: why nothing is adjusted. `wanted`: the TimeMin (minutes) of jobs that would be adjusted;
-    `left`: why other jobs are left alone. `least_left`: the least time, s, that a job had left when its limit was raised. `untaken`: the
-    number of jobs that have the side-car's TimeMin.
-    """
-
-    answered: bool = False
-    mode: Mode = Mode.ADVICE
-    why: str = ""
-    waiting: int = 0
-    adjusted: int = 0
-    set_now: int = 0
-    taken_back: int = 0
-    given_back: int = 0
-    failures: int = 0
-    alarms: int = 0
-    untaken: int = 0
-    least_left: float | None = None
-    wanted: dict[str, int] = field(default_factory=dict)
-    left: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def reasons(self) -> Mapping[str, int]:
-        """The number of waiting jobs that are left alone, by reason."""
-        return dict(sorted(Counter(self.left.values()).items()))
-
-    def line(self) -> str:
-        """Return the round in one line."""
-        why = f" ({self.why})" if self.why else ""
-        numbers = {"set": self.set_now, "taken back": self.taken_back, "given back": self.given_back, "failures": self.failures}
-        parts = [f"{self.mode}{why}: {self.waiting} waiting, {self.adjusted + self.set_now} adjusted"]
-        return ", ".join(parts + [f"{count} {name}" for name, count in numbers.items() if count])
-
+from walltime.slurm.sidecar.report import Report
+from walltime.slurm.sidecar.round import Sidecar
 
 GAUGES: Mapping[str, tuple[str, Callable[[Report, Sidecar], int]]] = {
     "waiting_jobs": ("Waiting jobs.", lambda report, _: report.waiting),

@@ -19,9 +19,9 @@ from walltime.slurm.sidecar.adjustments import OPEN, Adjustments
 from walltime.slurm.sidecar.giveback import GiveBack
 from walltime.slurm.sidecar.host import Budget, Host
 from walltime.slurm.sidecar.ledger import Entry, Ledger, State
-from walltime.slurm.sidecar.metrics import Report
 from walltime.slurm.sidecar.prolog import Spool
 from walltime.slurm.sidecar.queue_heads import LATE_HEAD, QueueHeads
+from walltime.slurm.sidecar.report import Report
 from walltime.slurm.sidecar.selection import Predict, choose, exclusion_reason
 from walltime.slurm.sidecar.self_tests import NAMES, WHOLE, WORKS, SelfTests
 from walltime.slurm.sidecar.settings import SidecarSettings

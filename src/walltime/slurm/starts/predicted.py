@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -105,7 +106,7 @@ def _join(snapshot: Snapshot, history: Workload, jobs: Sequence[SnapshotJob]) ->
     joined["submit"] -= first
     order = np.argsort(joined["submit"], kind="stable")
     columns = {name: column[order] for name, column in joined.items()}
-    arrays = {name: columns.pop(name) for name in ("job_id", "submit", "runtime", "requested", "procs")}
+    arrays: dict[str, Any] = {name: columns.pop(name) for name in ("job_id", "submit", "runtime", "requested", "procs")}
     return Workload.from_arrays(
         **arrays,
         machine_procs=int(arrays["procs"].max()),

@@ -113,9 +113,10 @@ def replay_outcomes(
         except PolicyError:  # no job waits
             continue
         for one in made.jobs:
-            ahead = [np.inf if time is None else float(time - snapshot.time) for time in (one.early, one.median, one.late, one.by_limits)]
+            times = (one.early, one.median, one.late, one.by_limits)
+            early, median, late, by_limits = (np.inf if time is None else float(time - snapshot.time) for time in times)
             real = float(started[one.job.job] - moment)
-            outcomes.append(Outcome(one.job.label, snapshot.time, *ahead, np.nan, real))
+            outcomes.append(Outcome(one.job.label, snapshot.time, early, median, late, by_limits, np.nan, real))
         if progress is not None:
             progress(done + 1)
     return outcomes
