@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from walltime.cli import options as o
 from walltime.cli.help import manual
@@ -42,15 +42,13 @@ LISTED = 10
 class EstimateOptions:
     """The analysed estimates."""
 
-    model: Annotated[
-        str,
-        o.option(
-            "Analyse the users' requests (user), or estimates drawn by a model: f:4, mualem01, tsafrir05, ...; walltime list estimates "
-            "shows all.",
-            "--estimates",
-            group=o.INPUT,
-        ),
-    ] = "user"
+    model: str = o.field(
+        "user",
+        "Analyse the users' requests (user), or estimates drawn by a model: f:4, mualem01, tsafrir05, ...; walltime list estimates "
+        "shows all.",
+        "--estimates",
+        group=o.INPUT,
+    )
     seed: o.SeedOption = 0
 
 
@@ -67,48 +65,41 @@ class TableOptions:
 class AdjustmentOptions:
     """The simulations with adjusted walltimes."""
 
-    adjusted: Annotated[
-        bool, o.option("Simulate adjusted walltimes as well, and advise the largest users; --report always does.", group=o.RUNS)
-    ] = False
+    adjusted: bool = o.field(
+        False, "Simulate adjusted walltimes as well, and advise the largest users; --report always does.", group=o.RUNS
+    )
     machine_file: o.MachineOption = None
-    replications: Annotated[
-        int | None,
-        o.option(
-            "Simulate N copies of the log with slightly moved submissions. Default: up to 5, fewer for long logs.",
-            "--replications",
-            group=o.RUNS,
-            min=1,
-        ),
-    ] = None
+    replications: int | None = o.field(
+        None,
+        "Simulate N copies of the log with slightly moved submissions. Default: up to 5, fewer for long logs.",
+        "--replications",
+        group=o.RUNS,
+        min=1,
+    )
 
 
 @dataclass(frozen=True)
 class Letters:
     """The letters to users."""
 
-    letters: Annotated[
-        Path | None,
-        o.option(
-            "Write letters to the users who would wait less if they requested less, and tables for a mail merge, into this folder.",
-            metavar="FOLDER",
-            callback=o.written,
-        ),
-    ] = None
-    max_letters: Annotated[int, o.option("Write at most N letters, to the users who gain most.", min=1)] = 10
-    risk: Annotated[
-        float,
-        o.option(
-            "Keep the risk of killed jobs in the letters' advice below this percentage, up to 50.",
-            advanced=True,
-            min=0,
-            max=50,
-            metavar="PERCENT",
-        ),
-    ] = 5.0
-    template: Annotated[
-        Path | None,
-        o.option("Use the site's own text for the letters, with names such as $user.", advanced=True, metavar="FILE"),
-    ] = None
+    letters: Path | None = o.field(
+        None,
+        "Write letters to the users who would wait less if they requested less, and tables for a mail merge, into this folder.",
+        metavar="FOLDER",
+        callback=o.written,
+    )
+    max_letters: int = o.field(10, "Write at most N letters, to the users who gain most.", min=1)
+    risk: float = o.field(
+        5.0,
+        "Keep the risk of killed jobs in the letters' advice below this percentage, up to 50.",
+        advanced=True,
+        min=0,
+        max=50,
+        metavar="PERCENT",
+    )
+    template: Path | None = o.field(
+        None, "Use the site's own text for the letters, with names such as $user.", advanced=True, metavar="FILE"
+    )
 
 
 @manual(

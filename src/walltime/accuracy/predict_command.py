@@ -27,43 +27,35 @@ COLUMNS = ("mean_accuracy", "median_accuracy", "na_percent", "oe_percent", "ue_p
 class ReplayOptions:
     """The predictors, and how they learn."""
 
-    predictor: Annotated[
-        list[str] | None,
-        o.option(
-            f"Predict runtimes by this predictor: {o.PREDICTORS}. Default: every key, statistic and window of tang13.",
-            "--predictor",
-            group=o.SCHEDULER,
-            metavar="NAME",
-        ),
-    ] = None
-    threshold: Annotated[
-        float | None,
-        o.option(
-            "Set the lower bound of R for the default table, from 0 to 1 (tang13: 0.5). Default: 0.",
-            group=o.SCHEDULER,
-            advanced=True,
-            min=0,
-            max=1,
-        ),
-    ] = None
-    ends: Annotated[
-        str,
-        o.option(
-            "Learn from the recorded ends of jobs (log), from their ends in a simulation under EASY (easy), or from the log if it has wait "
-            "times (auto).",
-            group=o.SCHEDULER,
-        ),
-    ] = "auto"
-    test_share: Annotated[
-        float,
-        o.option(
-            "Judge only this last share of the log, from 0 to 1; predictors learn from all earlier jobs. Default: 1, all jobs.",
-            "--test-share",
-            group=o.RUNS,
-            min=0,
-            max=1,
-        ),
-    ] = 1.0
+    predictor: list[str] | None = o.field(
+        None,
+        f"Predict runtimes by this predictor: {o.PREDICTORS}. Default: every key, statistic and window of tang13.",
+        "--predictor",
+        group=o.SCHEDULER,
+        metavar="NAME",
+    )
+    threshold: float | None = o.field(
+        None,
+        "Set the lower bound of R for the default table, from 0 to 1 (tang13: 0.5). Default: 0.",
+        group=o.SCHEDULER,
+        advanced=True,
+        min=0,
+        max=1,
+    )
+    ends: str = o.field(
+        "auto",
+        "Learn from the recorded ends of jobs (log), from their ends in a simulation under EASY (easy), or from the log if it has wait "
+        "times (auto).",
+        group=o.SCHEDULER,
+    )
+    test_share: float = o.field(
+        1.0,
+        "Judge only this last share of the log, from 0 to 1; predictors learn from all earlier jobs. Default: 1, all jobs.",
+        "--test-share",
+        group=o.RUNS,
+        min=0,
+        max=1,
+    )
     dialect: o.DialectOption = "papers"
 
 

@@ -24,41 +24,33 @@ if TYPE_CHECKING:
 class JobKind:
     """The next job, as far as it is known."""
 
-    job_procs: Annotated[int | None, o.option("Advise on jobs with this many processors.", group=o.JOBS, min=1)] = None
-    requested: Annotated[
-        int | None, o.option("Advise on jobs whose user would request this walltime.", group=o.JOBS, min=1, metavar="SECONDS")
-    ] = None
-    group: Annotated[str | None, o.option("Advise on jobs of this group or project, by name or number.", group=o.JOBS)] = None
-    executable: Annotated[
-        str | None, o.option("Advise on jobs with this program or job name, by name or number.", "--executable", "--job-name", group=o.JOBS)
-    ] = None
+    job_procs: int | None = o.field(None, "Advise on jobs with this many processors.", group=o.JOBS, min=1)
+    requested: int | None = o.field(None, "Advise on jobs whose user would request this walltime.", group=o.JOBS, min=1, metavar="SECONDS")
+    group: str | None = o.field(None, "Advise on jobs of this group or project, by name or number.", group=o.JOBS)
+    executable: str | None = o.field(
+        None, "Advise on jobs with this program or job name, by name or number.", "--executable", "--job-name", group=o.JOBS
+    )
 
 
 @dataclass(frozen=True)
 class AdviceOptions:
     """The basis of the advice."""
 
-    risk: Annotated[
-        list[float] | None,
-        o.option(
-            "Suggest a walltime for this risk of being killed, in percent. Default: 50, 25, 10, 5, 2 and 1.",
-            min=0,
-            max=99.9,
-            metavar="PERCENT",
-        ),
-    ] = None
-    months: Annotated[
-        int | None, o.option("Use only jobs of the last N months of 30 days. Default: all.", group=o.JOBS, advanced=True, min=1)
-    ] = None
-    min_jobs: Annotated[
-        int,
-        o.option(
-            "Ignore properties of the next job, the least important first, until N earlier jobs agree with it.",
-            group=o.JOBS,
-            advanced=True,
-            min=2,
-        ),
-    ] = 10
+    risk: list[float] | None = o.field(
+        None,
+        "Suggest a walltime for this risk of being killed, in percent. Default: 50, 25, 10, 5, 2 and 1.",
+        min=0,
+        max=99.9,
+        metavar="PERCENT",
+    )
+    months: int | None = o.field(None, "Use only jobs of the last N months of 30 days. Default: all.", group=o.JOBS, advanced=True, min=1)
+    min_jobs: int = o.field(
+        10,
+        "Ignore properties of the next job, the least important first, until N earlier jobs agree with it.",
+        group=o.JOBS,
+        advanced=True,
+        min=2,
+    )
 
 
 @manual(

@@ -90,20 +90,17 @@ def run(
 class PredictionOptions:
     """The predictors, and how they are judged."""
 
-    predictor: Annotated[
-        list[str] | None,
-        o.option(
-            f"Judge this predictor as well: {o.PREDICTORS}. Default: the usual predictors.",
-            "--predictor",
-            group=o.SCHEDULER,
-            metavar="NAME",
-        ),
-    ] = None
-    only: Annotated[bool, o.option("Judge only the predictors named by --predictor.", group=o.SCHEDULER)] = False
-    buffer: Annotated[
-        list[float] | None,
-        o.option("Multiply predictions by this factor. Default: 1, 1.5 and 3.", group=o.SCHEDULER, advanced=True, metavar="FACTOR"),
-    ] = None
+    predictor: list[str] | None = o.field(
+        None,
+        f"Judge this predictor as well: {o.PREDICTORS}. Default: the usual predictors.",
+        "--predictor",
+        group=o.SCHEDULER,
+        metavar="NAME",
+    )
+    only: bool = o.field(False, "Judge only the predictors named by --predictor.", group=o.SCHEDULER)
+    buffer: list[float] | None = o.field(
+        None, "Multiply predictions by this factor. Default: 1, 1.5 and 3.", group=o.SCHEDULER, advanced=True, metavar="FACTOR"
+    )
     copies: o.CopiesOption = 4
     test_share: o.TestShareOption = 1.0
 

@@ -16,23 +16,19 @@ from walltime.cli.output import PageOutput, command_line, progress_bar
 class TrialOptions:
     """The explanations that are tried."""
 
-    policy: Annotated[
-        list[str] | None,
-        o.option(
-            "Try only this policy as an explanation; walltime list policies shows all. Default: the usual ones.",
-            "--policy",
-            group=o.SCHEDULER,
-        ),
-    ] = None
-    dialect: Annotated[
-        list[str] | None,
-        o.option(
-            "Try only this dialect; walltime list dialects shows all. Default: all dialects, and each of their interpretations.",
-            "--dialect",
-            group=o.SCHEDULER,
-            metavar="NAME",
-        ),
-    ] = None
+    policy: list[str] | None = o.field(
+        None,
+        "Try only this policy as an explanation; walltime list policies shows all. Default: the usual ones.",
+        "--policy",
+        group=o.SCHEDULER,
+    )
+    dialect: list[str] | None = o.field(
+        None,
+        "Try only this dialect; walltime list dialects shows all. Default: all dialects, and each of their interpretations.",
+        "--dialect",
+        group=o.SCHEDULER,
+        metavar="NAME",
+    )
 
 
 @manual(

@@ -173,19 +173,23 @@ def _text(value: Any) -> str:
 
 def _usage(command: Any) -> str:
     """The words after the name of a command: arguments, required options, and whether there are further options."""
-    arguments = [one.metavar + ("..." if one.nargs == -1 and "..." not in one.metavar else "") for one in _arguments(command)]
-    words = [text if one.required else f"[{text}]" for one, text in zip(_arguments(command), arguments, strict=True)]
+    words = []
+    for one in command.params:
+        if isinstance(one, TyperArgument):
+            text = _letters(one) + ("..." if one.nargs == -1 and "..." not in _letters(one) else "")
+            words.append(text if one.required else f"[{text}]")
     words += [_spelling(one) for one in command.params if isinstance(one, TyperOption) and one.required]
     return " ".join([*(["COMMAND"] if hasattr(command, "commands") else words), "[OPTIONS]"])
 
 
-def _arguments(command: Any) -> list[TyperArgument]:
-    return [one for one in command.params if isinstance(one, TyperArgument)]
+def _letters(one: TyperArgument) -> str:
+    """The letters that stand for an argument."""
+    return one.metavar or one.name.upper()
 
 
 def _entry(one: Any, advanced: bool) -> Entry:
     if isinstance(one, TyperArgument):
-        return Entry(one.metavar or one.name.upper(), one.help or "", _text(one.rich_help_panel) or INPUT, False)
+        return Entry(_letters(one), one.help or "", _text(one.rich_help_panel) or INPUT, False)
     text = (one.help or "").rstrip()
     if one.multiple:
         text += " Can be repeated."

@@ -281,14 +281,12 @@ class SiteOptions:
     policy: o.SitePolicyOption = None
     overrun: o.OverrunOption = "kill"
     trim: o.TrimOption = "tsafrir06"
-    hindsight: Annotated[
-        bool,
-        o.option(
-            "Count waits from the eligible times listed in the machine file, which are known only after the fact.",
-            group=o.SCHEDULER,
-            advanced=True,
-        ),
-    ] = False
+    hindsight: bool = o.field(
+        False,
+        "Count waits from the eligible times listed in the machine file, which are known only after the fact.",
+        group=o.SCHEDULER,
+        advanced=True,
+    )
 
 
 @dataclass(frozen=True)
@@ -388,8 +386,11 @@ def flat(command: Callable[..., None]) -> Callable[..., None]:
             continue
         of_group = get_type_hints(groups[parameter.name], include_extras=True)
         for field in fields(groups[parameter.name]):
-            annotation, default = of_group[field.name], field.default
-            shown.append(_called(inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)))
+            kind, option = of_group[field.name], field.metadata.get("option")
+            annotation = kind if option is None else Annotated[kind, option]
+            shown.append(
+                _called(inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=annotation))
+            )
 
     place = next((k for k, one in enumerate(shown, 1) if "--machine" in spellings(one) and "own" not in hints), None)
     if place is not None:  # the machine's file may name Python code

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -40,6 +41,11 @@ def option(text: str, *names: str, group: str = OUTPUT, advanced: bool = False, 
     declared = typer.Option(*names, help=text, rich_help_panel=group, **more)
     declared.advanced = advanced
     return declared
+
+
+def field(default: Any, text: str, *names: str, **more: Any) -> Any:
+    """Return the field of a group of options that declares one; further arguments as for `option`."""
+    return dataclasses.field(default=default, metadata={"option": option(text, *names, **more)})
 
 
 def argument(text: str, metavar: str, **more: Any) -> Any:

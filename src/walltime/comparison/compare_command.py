@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from walltime.cli import options as o
 from walltime.cli.help import manual
@@ -36,12 +36,9 @@ SHARED = (
 class SchedulerOptions:
     """The policies, and their machine."""
 
-    policy: Annotated[
-        list[str] | None,
-        o.option(
-            f"Compare this policy: {o.POLICIES}; 'all' compares every policy, sorted by bounded slowdown.", "--policy", group=o.SCHEDULER
-        ),
-    ] = None
+    policy: list[str] | None = o.field(
+        None, f"Compare this policy: {o.POLICIES}; 'all' compares every policy, sorted by bounded slowdown.", "--policy", group=o.SCHEDULER
+    )
     machine_file: o.MachineOption = None
 
 
@@ -52,10 +49,10 @@ class TableOptions:
     monthly: o.MonthlyOption = False
     month_of: o.MonthOfOption = "end"
     by: o.BreakdownOption = None
-    gains: Annotated[bool, o.option("Show which jobs and users gain and lose, and the largest changes.")] = False
-    no_spread: Annotated[
-        bool, o.option("Leave out the intervals, which take some further simulations of slightly moved copies of the log.", advanced=True)
-    ] = False
+    gains: bool = o.field(False, "Show which jobs and users gain and lose, and the largest changes.")
+    no_spread: bool = o.field(
+        False, "Leave out the intervals, which take some further simulations of slightly moved copies of the log.", advanced=True
+    )
 
 
 @manual(

@@ -28,29 +28,23 @@ if TYPE_CHECKING:
 class TableOptions:
     """The tables that are shown."""
 
-    batch_means: Annotated[
-        int | None,
-        o.option(
-            "Print the mean response of batches of at least this many jobs, with its interval, for steady workloads (mualem01: 3333).",
-            min=1,
-            metavar="JOBS",
-            advanced=True,
-        ),
-    ] = None
+    batch_means: int | None = o.field(
+        None,
+        "Print the mean response of batches of at least this many jobs, with its interval, for steady workloads (mualem01: 3333).",
+        min=1,
+        metavar="JOBS",
+        advanced=True,
+    )
     monthly: o.MonthlyOption = False
     month_of: o.MonthOfOption = "end"
     by: o.BreakdownOption = None
-    dynamics: Annotated[
-        bool,
-        o.option("Show which jobs backfilling delayed, and how often the shortest waiting job was chosen (tsafrir06).", advanced=True),
-    ] = False
-    fair: Annotated[
-        bool, o.option("Estimate how many jobs start late because of jobs that arrived later.", "--fairness", advanced=True)
-    ] = False
-    sample: Annotated[
-        int | None,
-        o.option("Sample this many jobs for --fairness. Default: 200.", "--fairness-sample", min=1, metavar="JOBS", advanced=True),
-    ] = None
+    dynamics: bool = o.field(
+        False, "Show which jobs backfilling delayed, and how often the shortest waiting job was chosen (tsafrir06).", advanced=True
+    )
+    fair: bool = o.field(False, "Estimate how many jobs start late because of jobs that arrived later.", "--fairness", advanced=True)
+    sample: int | None = o.field(
+        None, "Sample this many jobs for --fairness. Default: 200.", "--fairness-sample", min=1, metavar="JOBS", advanced=True
+    )
 
 
 @dataclass(frozen=True)
@@ -58,19 +52,16 @@ class SimulationFiles(Files):
     """The files that are written."""
 
     out: Annotated[Path | None, o.out("the schedule", ".csv", ".parquet", ".swf", ".swf.gz")] = None
-    timeline: Annotated[
-        Path | None,
-        o.option("Write queue and busy processors over time to this file: .csv or .parquet.", advanced=True, callback=o.writable(*o.TABLE)),
-    ] = None
-    every: Annotated[
-        str | None,
-        o.option(
-            "Write one row of --timeline for each interval of this length, as in 1h, 30m or 600. Default: a row for each change.",
-            "--interval",
-            metavar="TIME",
-            advanced=True,
-        ),
-    ] = None
+    timeline: Path | None = o.field(
+        None, "Write queue and busy processors over time to this file: .csv or .parquet.", advanced=True, callback=o.writable(*o.TABLE)
+    )
+    every: str | None = o.field(
+        None,
+        "Write one row of --timeline for each interval of this length, as in 1h, 30m or 600. Default: a row for each change.",
+        "--interval",
+        metavar="TIME",
+        advanced=True,
+    )
 
 
 @manual(

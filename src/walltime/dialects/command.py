@@ -22,16 +22,12 @@ if TYPE_CHECKING:
 class SchedulerOptions:
     """The schedulers and dialects to compare."""
 
-    policy: Annotated[
-        list[str] | None,
-        o.option(
-            "Simulate this policy; walltime list policies shows all. Default: EASY, EASY-SJBF and EASY++.", "--policy", group=o.SCHEDULER
-        ),
-    ] = None
-    dialect: Annotated[
-        list[str] | None,
-        o.option("Compare only this dialect with papers. Default: all dialects.", "--dialect", group=o.SCHEDULER, metavar="NAME"),
-    ] = None
+    policy: list[str] | None = o.field(
+        None, "Simulate this policy; walltime list policies shows all. Default: EASY, EASY-SJBF and EASY++.", "--policy", group=o.SCHEDULER
+    )
+    dialect: list[str] | None = o.field(
+        None, "Compare only this dialect with papers. Default: all dialects.", "--dialect", group=o.SCHEDULER, metavar="NAME"
+    )
     copies: o.CopiesOption = 20
     overrun: o.OverrunOption = "kill"
     trim: o.TrimOption = "none"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
 
 from walltime.cli import options as o
 from walltime.cli.help import manual
@@ -24,12 +23,9 @@ from walltime.errors import PolicyError
 class JobOptions:
     """The explained jobs."""
 
-    job: Annotated[int | None, o.option("Explain the job with this number.", "--job", group=o.JOBS)] = None
-    longest: Annotated[int | None, o.option("List the N longest waits, one line each.", group=o.JOBS, min=1)] = None
-    no_sooner: Annotated[
-        bool,
-        o.option("Leave out what would have let the job start sooner, which takes about 20 simulations.", group=o.RUNS),
-    ] = False
+    job: int | None = o.field(None, "Explain the job with this number.", "--job", group=o.JOBS)
+    longest: int | None = o.field(None, "List the N longest waits, one line each.", group=o.JOBS, min=1)
+    no_sooner: bool = o.field(False, "Leave out what would have let the job start sooner, which takes about 20 simulations.", group=o.RUNS)
 
 
 @manual(

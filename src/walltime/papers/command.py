@@ -66,16 +66,13 @@ def list_items(
 class Inputs:
     """The logs, and the effort."""
 
-    subject: Annotated[
-        list[str] | None, o.option("Use only this log of the paper, such as KTH. Default: all.", group=o.INPUT, metavar="NAME")
-    ] = None
-    logs: Annotated[
-        list[Path] | None,
-        o.option("Look for the paper's logs in this folder. Default: the folder of walltime fetch.", group=o.INPUT, metavar="DIR"),
-    ] = None
-    trace: Annotated[list[Path] | None, o.option("Use this log instead of the paper's logs.", group=o.INPUT, metavar="LOG")] = None
-    generated: Annotated[bool, o.option("Use generated workloads of the logs' sizes, as is done for missing logs.", group=o.INPUT)] = False
-    quick: Annotated[bool, o.option("Use a coarser grid and fewer seeds, which takes under two minutes for a paper.", group=o.RUNS)] = False
+    subject: list[str] | None = o.field(None, "Use only this log of the paper, such as KTH. Default: all.", group=o.INPUT, metavar="NAME")
+    logs: list[Path] | None = o.field(
+        None, "Look for the paper's logs in this folder. Default: the folder of walltime fetch.", group=o.INPUT, metavar="DIR"
+    )
+    trace: list[Path] | None = o.field(None, "Use this log instead of the paper's logs.", group=o.INPUT, metavar="LOG")
+    generated: bool = o.field(False, "Use generated workloads of the logs' sizes, as is done for missing logs.", group=o.INPUT)
+    quick: bool = o.field(False, "Use a coarser grid and fewer seeds, which takes under two minutes for a paper.", group=o.RUNS)
 
 
 @app.command()

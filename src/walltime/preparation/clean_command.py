@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 class Filters:
     """The jobs that are filtered out."""
 
-    published: Annotated[bool, o.option("Apply the filters that the archive publishes for this log.", group=o.JOBS)] = False
-    flurries: Annotated[bool, o.option("Find and remove flurries, the bursts of jobs of single users.", group=o.JOBS)] = False
+    published: bool = o.field(False, "Apply the filters that the archive publishes for this log.", group=o.JOBS)
+    flurries: bool = o.field(False, "Find and remove flurries, the bursts of jobs of single users.", group=o.JOBS)
 
 
 @manual(

@@ -24,25 +24,21 @@ if TYPE_CHECKING:
 class ModelOptions:
     """The generated jobs."""
 
-    jobs: Annotated[int, o.option("Generate this many jobs.", group=o.INPUT)] = 10_000
-    procs: Annotated[int, o.option("Set the processors of the generated machine.", group=o.INPUT)] = 128
-    load: Annotated[
-        float | None,
-        o.option("Scale the generated jobs to this offered load, above 0 and up to 1.5. Default: the model's own load.", group=o.INPUT),
-    ] = None
-    seed: Annotated[int, o.option("Set the seed of all random draws.", group=o.RUNS)] = 0
-    estimates: Annotated[
-        str | None,
-        o.option(
-            "Draw the users' requests by this model of estimates: double, f:4, tsafrir05, ...; walltime list estimates shows all. Default: "
-            "the runtimes.",
-            group=o.INPUT,
-        ),
-    ] = None
-    users: Annotated[
-        int | None,
-        o.option("Distribute the jobs over N users, each with jobs of similar length. Default: no users.", group=o.INPUT, min=1),
-    ] = None
+    jobs: int = o.field(10_000, "Generate this many jobs.", group=o.INPUT)
+    procs: int = o.field(128, "Set the processors of the generated machine.", group=o.INPUT)
+    load: float | None = o.field(
+        None, "Scale the generated jobs to this offered load, above 0 and up to 1.5. Default: the model's own load.", group=o.INPUT
+    )
+    seed: int = o.field(0, "Set the seed of all random draws.", group=o.RUNS)
+    estimates: str | None = o.field(
+        None,
+        "Draw the users' requests by this model of estimates: double, f:4, tsafrir05, ...; walltime list estimates shows all. Default: "
+        "the runtimes.",
+        group=o.INPUT,
+    )
+    users: int | None = o.field(
+        None, "Distribute the jobs over N users, each with jobs of similar length. Default: no users.", group=o.INPUT, min=1
+    )
 
 
 @manual(

@@ -21,44 +21,32 @@ class SearchOptions:
     """How orders are searched."""
 
     budget: o.BudgetOption = 1500
-    test_share: Annotated[
-        float, o.option("Hold out this last share of each log, above 0 and below 1, for the choice among the best orders.", group=o.RUNS)
-    ] = 0.4
-    copies: Annotated[
-        int | None,
-        o.option(
-            "Simulate N copies of each log, the original included. Default: 2, or 3 with --final.", group=o.RUNS, advanced=True, min=1
-        ),
-    ] = None
+    test_share: float = o.field(
+        0.4, "Hold out this last share of each log, above 0 and below 1, for the choice among the best orders.", group=o.RUNS
+    )
+    copies: int | None = o.field(
+        None, "Simulate N copies of each log, the original included. Default: 2, or 3 with --final.", group=o.RUNS, advanced=True, min=1
+    )
     shake: o.CopyShakeOption = 60
-    penalty: Annotated[
-        float, o.option("Weight waits longer than EASY's longest wait by this factor.", group=o.RUNS, advanced=True, min=0)
-    ] = 3.0
+    penalty: float = o.field(3.0, "Weight waits longer than EASY's longest wait by this factor.", group=o.RUNS, advanced=True, min=0)
     optimiser: o.OptimiserOption = "cma"
-    predictor: Annotated[
-        str | None,
-        o.option(
-            f"Sort the queue by predicted runtimes: {o.PREDICTORS}; all else uses the requests unless --predictions-for changes it. "
-            "Default: sort by the requests.",
-            "--predictor",
-            group=o.SCHEDULER,
-            metavar="NAME",
-        ),
-    ] = None
-    predictions_for: Annotated[
-        str | None,
-        o.option(
-            "Use predictions everywhere (regular), except for running jobs (selective), or as three bits say: for the order, for a job's "
-            "own length, for running jobs. Default: 100, for the order alone.",
-            "--predictions-for",
-            group=o.SCHEDULER,
-            advanced=True,
-        ),
-    ] = None
-    fair: Annotated[
-        int,
-        o.option("Compute the fair starts of N jobs of each log under the best orders.", group=o.RUNS, advanced=True, min=0),
-    ] = 0
+    predictor: str | None = o.field(
+        None,
+        f"Sort the queue by predicted runtimes: {o.PREDICTORS}; all else uses the requests unless --predictions-for changes it. "
+        "Default: sort by the requests.",
+        "--predictor",
+        group=o.SCHEDULER,
+        metavar="NAME",
+    )
+    predictions_for: str | None = o.field(
+        None,
+        "Use predictions everywhere (regular), except for running jobs (selective), or as three bits say: for the order, for a job's "
+        "own length, for running jobs. Default: 100, for the order alone.",
+        "--predictions-for",
+        group=o.SCHEDULER,
+        advanced=True,
+    )
+    fair: int = o.field(0, "Compute the fair starts of N jobs of each log under the best orders.", group=o.RUNS, advanced=True, min=0)
     store: o.StoreOption = None
     seed: o.SeedOption = 0
     workers: o.WorkersOption = None
@@ -68,18 +56,14 @@ class SearchOptions:
 class JudgementOptions:
     """The order that is judged instead."""
 
-    final: Annotated[
-        Path | None,
-        o.option(
-            "Judge this order on the logs instead of searching, and record the logs in its file.",
-            group=o.RUNS,
-            metavar="ORDER.toml",
-            callback=o.written,
-        ),
-    ] = None
-    again: Annotated[
-        bool, o.option("Judge with --final even on logs on which the order has been judged before.", group=o.RUNS, advanced=True)
-    ] = False
+    final: Path | None = o.field(
+        None,
+        "Judge this order on the logs instead of searching, and record the logs in its file.",
+        group=o.RUNS,
+        metavar="ORDER.toml",
+        callback=o.written,
+    )
+    again: bool = o.field(False, "Judge with --final even on logs on which the order has been judged before.", group=o.RUNS, advanced=True)
 
 
 @manual(

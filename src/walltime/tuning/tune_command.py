@@ -16,16 +16,14 @@ from walltime.cli.output import PageOutput, caveats, command_line, progress_bar,
 class Runs:
     """The simulated policy, and the measure."""
 
-    policy: Annotated[
-        str, o.option("Fit the order of this policy, and compare with it; walltime list policies shows all.", "--policy", group=o.SCHEDULER)
-    ] = "easy"
-    metric: Annotated[
-        str,
-        o.option(
-            "Minimise this metric: mean_wait, p90_wait, mean_bounded_slowdown, ...: a wait, response or slowdown of walltime list metrics.",
-            group=o.RUNS,
-        ),
-    ] = "mean_bounded_slowdown"
+    policy: str = o.field(
+        "easy", "Fit the order of this policy, and compare with it; walltime list policies shows all.", "--policy", group=o.SCHEDULER
+    )
+    metric: str = o.field(
+        "mean_bounded_slowdown",
+        "Minimise this metric: mean_wait, p90_wait, mean_bounded_slowdown, ...: a wait, response or slowdown of walltime list metrics.",
+        group=o.RUNS,
+    )
     seed: o.SeedOption = 0
     overrun: o.OverrunOption = "kill"
 
@@ -34,23 +32,21 @@ class Runs:
 class FitOptions:
     """How a score is fitted."""
 
-    score: Annotated[str, o.option("Fit a score of this kind: linear or power.", group=o.SCHEDULER)] = "power"
-    features: Annotated[
-        str | None,
-        o.option(
-            "Use these features in the score, as in wait/area: wait, believed, procs or area; for linear also log-wait, ... Default: those "
-            "of the kind of score.",
-            group=o.SCHEDULER,
-        ),
-    ] = None
-    where: Annotated[str, o.option("Use the score as order or as backfill-order.", group=o.SCHEDULER, advanced=True)] = "order"
-    days: Annotated[int, o.option("Cut the log into windows of N days.", group=o.RUNS, advanced=True, min=1)] = 30
-    margin: Annotated[
-        int, o.option("Simulate N further days before and after each window, without measuring them.", group=o.RUNS, advanced=True, min=0)
-    ] = 7
-    test_share: Annotated[float, o.option("Hold out this last share of the log, above 0 and below 1, for the test.", group=o.RUNS)] = 0.5
-    max_windows: Annotated[int, o.option("Train on at most N windows.", group=o.RUNS, advanced=True, min=2)] = 6
-    copies: Annotated[int, o.option("Simulate N copies of each window, the original included.", group=o.RUNS, advanced=True, min=1)] = 2
+    score: str = o.field("power", "Fit a score of this kind: linear or power.", group=o.SCHEDULER)
+    features: str | None = o.field(
+        None,
+        "Use these features in the score, as in wait/area: wait, believed, procs or area; for linear also log-wait, ... Default: those "
+        "of the kind of score.",
+        group=o.SCHEDULER,
+    )
+    where: str = o.field("order", "Use the score as order or as backfill-order.", group=o.SCHEDULER, advanced=True)
+    days: int = o.field(30, "Cut the log into windows of N days.", group=o.RUNS, advanced=True, min=1)
+    margin: int = o.field(
+        7, "Simulate N further days before and after each window, without measuring them.", group=o.RUNS, advanced=True, min=0
+    )
+    test_share: float = o.field(0.5, "Hold out this last share of the log, above 0 and below 1, for the test.", group=o.RUNS)
+    max_windows: int = o.field(6, "Train on at most N windows.", group=o.RUNS, advanced=True, min=2)
+    copies: int = o.field(2, "Simulate N copies of each window, the original included.", group=o.RUNS, advanced=True, min=1)
     shake: o.CopyShakeOption = 60
     budget: o.BudgetOption = 150
     optimiser: o.OptimiserOption = "cma"

@@ -30,28 +30,23 @@ FOLDER = "/var/lib/walltime-report"
 class Span:
     """The reported days, and the earlier weeks."""
 
-    window: Annotated[
-        str | None,
-        o.option(
-            "Report on this span: days of the log as in 30d:37d, or dates as in 2026-01-05:2026-01-12. Default: --week.",
-            "--window",
-            group=o.JOBS,
-            metavar="BEGIN:END",
-        ),
-    ] = None
-    week: Annotated[bool, o.option("Report on the last whole week, Monday to Sunday in the time zone of the site.", group=o.JOBS)] = False
-    store: Annotated[
-        Path | None,
-        o.option(
-            "Keep the numbers of each week in this folder, so that trends reach further back than the log.",
-            metavar="FOLDER",
-            callback=o.written,
-        ),
-    ] = None
-    timer: Annotated[
-        bool,
-        o.option("Print a systemd timer and a line for cron that write the report every Monday, and exit.", "--print-timer", advanced=True),
-    ] = False
+    window: str | None = o.field(
+        None,
+        "Report on this span: days of the log as in 30d:37d, or dates as in 2026-01-05:2026-01-12. Default: --week.",
+        "--window",
+        group=o.JOBS,
+        metavar="BEGIN:END",
+    )
+    week: bool = o.field(False, "Report on the last whole week, Monday to Sunday in the time zone of the site.", group=o.JOBS)
+    store: Path | None = o.field(
+        None,
+        "Keep the numbers of each week in this folder, so that trends reach further back than the log.",
+        metavar="FOLDER",
+        callback=o.written,
+    )
+    timer: bool = o.field(
+        False, "Print a systemd timer and a line for cron that write the report every Monday, and exit.", "--print-timer", advanced=True
+    )
 
 
 @manual(

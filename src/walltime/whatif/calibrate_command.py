@@ -25,12 +25,12 @@ SAMPLES = 40
 class Moments:
     """The predictions of start times."""
 
-    starts: Annotated[
-        bool, o.option("Predict start times at moments of the log instead, and compare them with the recorded ones.", group=o.RUNS)
-    ] = False
+    starts: bool = o.field(
+        False, "Predict start times at moments of the log instead, and compare them with the recorded ones.", group=o.RUNS
+    )
     predictor: o.RuntimePredictorOption = None
-    moments: Annotated[int, o.option("Predict start times at N moments of the log.", group=o.RUNS, advanced=True, min=1)] = 150
-    samples: Annotated[int, o.option("Simulate N possible futures at each moment.", group=o.RUNS, advanced=True, min=1)] = SAMPLES
+    moments: int = o.field(150, "Predict start times at N moments of the log.", group=o.RUNS, advanced=True, min=1)
+    samples: int = o.field(SAMPLES, "Simulate N possible futures at each moment.", group=o.RUNS, advanced=True, min=1)
     seed: o.SeedOption = 0
 
 

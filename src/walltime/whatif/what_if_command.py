@@ -23,37 +23,30 @@ if TYPE_CHECKING:
 class TrialOptions:
     """The changes, and how they are simulated."""
 
-    change: Annotated[
-        list[str] | None,
-        o.option(
-            "Change this: nodes+=10%, pool.gpu.nodes+=4, partition.long.MaxTime=24h, limit.1.jobs=8, load*=1.1, policy=easy++, "
-            "SchedulerParameters+=bf_max_job_test=1000, ...",
-            group=o.SCHEDULER,
-        ),
-    ] = None
-    submissions: Annotated[
-        Literal["as-recorded", "react"],
-        o.option(
-            "Submit jobs at their recorded times, or let users react: a job submitted within 20 min after the end of another job of its "
-            "user waits for that end. The other result is shown next to it.",
-            group=o.JOBS,
-            advanced=True,
-        ),
-    ] = "as-recorded"
-    replications: Annotated[
-        int,
-        o.option(
-            "Simulate N copies of the log with submissions moved by up to 30 s, for the intervals of the differences; 0 for none.",
-            "--replications",
-            group=o.RUNS,
-            min=0,
-        ),
-    ] = 5
+    change: list[str] | None = o.field(
+        None,
+        "Change this: nodes+=10%, pool.gpu.nodes+=4, partition.long.MaxTime=24h, limit.1.jobs=8, load*=1.1, policy=easy++, "
+        "SchedulerParameters+=bf_max_job_test=1000, ...",
+        group=o.SCHEDULER,
+    )
+    submissions: Literal["as-recorded", "react"] = o.field(
+        "as-recorded",
+        "Submit jobs at their recorded times, or let users react: a job submitted within 20 min after the end of another job of its "
+        "user waits for that end. The other result is shown next to it.",
+        group=o.JOBS,
+        advanced=True,
+    )
+    replications: int = o.field(
+        5,
+        "Simulate N copies of the log with submissions moved by up to 30 s, for the intervals of the differences; 0 for none.",
+        "--replications",
+        group=o.RUNS,
+        min=0,
+    )
     seed: o.SeedOption = 0
-    calibration: Annotated[
-        Path | None,
-        o.option("Use the calibration that walltime calibrate --out wrote. Default: calibrate now.", group=o.INPUT, metavar="FILE"),
-    ] = None
+    calibration: Path | None = o.field(
+        None, "Use the calibration that walltime calibrate --out wrote. Default: calibrate now.", group=o.INPUT, metavar="FILE"
+    )
 
 
 @manual(

@@ -51,52 +51,43 @@ Options: Any = _options()
 class Places:
     """The inputs and outputs of the side-car."""
 
-    history: Annotated[
-        Path | None,
-        o.option(
-            "Learn from this job log of the cluster, as sacct prints it; the file is read again whenever it changes.",
-            "--history",
-            group=o.INPUT,
-            metavar="LOG",
-        ),
-    ] = None
-    ledger: Annotated[
-        Path | None,
-        o.option(
-            "Record each change before it is made in this folder, the ledger, on a local disk.",
-            group=ACTION,
-            metavar="FOLDER",
-            callback=o.written,
-        ),
-    ] = None
-    stop_file: Annotated[
-        Path | None, o.option("Take all changes back, and make no new ones, as long as this file exists.", group=ACTION, metavar="FILE")
-    ] = None
-    spool: Annotated[
-        Path | None,
-        o.option(
-            "Write notes for the prolog, which restores limits as well, to this folder; see --print-prolog.",
-            group=ACTION,
-            advanced=True,
-            metavar="FOLDER",
-            callback=o.written,
-        ),
-    ] = None
-    metrics: Annotated[
-        Path | None,
-        o.option("Write metrics for Prometheus to this file: .prom.", metavar="FILE.prom", callback=o.written),
-    ] = None
+    history: Path | None = o.field(
+        None,
+        "Learn from this job log of the cluster, as sacct prints it; the file is read again whenever it changes.",
+        "--history",
+        group=o.INPUT,
+        metavar="LOG",
+    )
+    ledger: Path | None = o.field(
+        None,
+        "Record each change before it is made in this folder, the ledger, on a local disk.",
+        group=ACTION,
+        metavar="FOLDER",
+        callback=o.written,
+    )
+    stop_file: Path | None = o.field(
+        None, "Take all changes back, and make no new ones, as long as this file exists.", group=ACTION, metavar="FILE"
+    )
+    spool: Path | None = o.field(
+        None,
+        "Write notes for the prolog, which restores limits as well, to this folder; see --print-prolog.",
+        group=ACTION,
+        advanced=True,
+        metavar="FOLDER",
+        callback=o.written,
+    )
+    metrics: Path | None = o.field(None, "Write metrics for Prometheus to this file: .prom.", metavar="FILE.prom", callback=o.written)
 
 
 @dataclass(frozen=True)
 class OutputOptions:
     """The texts for operators that are printed instead of running."""
 
-    print_unit: Annotated[bool, o.option("Print units for systemd with these options, and exit.", advanced=True)] = False
-    print_guard: Annotated[bool, o.option("Print the guard for job_submit.lua, and exit.", advanced=True)] = False
-    print_prolog: Annotated[bool, o.option("Print the script for PrologSlurmctld with this --spool, and exit.", advanced=True)] = False
-    print_alerts: Annotated[bool, o.option("Print alert rules for Prometheus on --metrics, and exit.", advanced=True)] = False
-    print_dashboard: Annotated[bool, o.option("Print a dashboard for Grafana on --metrics, and exit.", advanced=True)] = False
+    print_unit: bool = o.field(False, "Print units for systemd with these options, and exit.", advanced=True)
+    print_guard: bool = o.field(False, "Print the guard for job_submit.lua, and exit.", advanced=True)
+    print_prolog: bool = o.field(False, "Print the script for PrologSlurmctld with this --spool, and exit.", advanced=True)
+    print_alerts: bool = o.field(False, "Print alert rules for Prometheus on --metrics, and exit.", advanced=True)
+    print_dashboard: bool = o.field(False, "Print a dashboard for Grafana on --metrics, and exit.", advanced=True)
 
     def text(self, places: Places) -> str:
         """Return the text to print; empty without such an option."""
@@ -127,54 +118,46 @@ class OutputOptions:
 class Gain:
     """The simulation of the side-car's gain."""
 
-    report: Annotated[
-        Path | None,
-        o.option(
-            "Simulate the log with and without the side-car, include what --ledger recorded, write a page (.html or .pdf), and exit.",
-            "--report",
-            metavar="FILE",
-            callback=o.writable(*o.PAGE),
-        ),
-    ] = None
+    report: Path | None = o.field(
+        None,
+        "Simulate the log with and without the side-car, include what --ledger recorded, write a page (.html or .pdf), and exit.",
+        "--report",
+        metavar="FILE",
+        callback=o.writable(*o.PAGE),
+    )
     machine: o.MachineOption = None
-    procs: Annotated[
-        int | None,
-        o.option(
-            "Set the processors of the machine, without --machine. Default: MaxProcs of the log's header.",
-            "--procs",
-            group=o.INPUT,
-            advanced=True,
-            min=1,
-            max=o.MOST_PROCS,
-        ),
-    ] = None
-    policy: Annotated[
-        str | None,
-        o.option(
-            f"Simulate this policy for --report: {o.POLICIES}. Default: the machine file's policy, else easy.",
-            "--policy",
-            group=o.SCHEDULER,
-            advanced=True,
-        ),
-    ] = None
-    replications: Annotated[
-        int,
-        o.option(
-            "Simulate N copies of the log for --report with submissions moved by up to 30 s, for the intervals; 0 for none.",
-            "--replications",
-            group=o.RUNS,
-            advanced=True,
-            min=0,
-        ),
-    ] = 5
+    procs: int | None = o.field(
+        None,
+        "Set the processors of the machine, without --machine. Default: MaxProcs of the log's header.",
+        "--procs",
+        group=o.INPUT,
+        advanced=True,
+        min=1,
+        max=o.MOST_PROCS,
+    )
+    policy: str | None = o.field(
+        None,
+        f"Simulate this policy for --report: {o.POLICIES}. Default: the machine file's policy, else easy.",
+        "--policy",
+        group=o.SCHEDULER,
+        advanced=True,
+    )
+    replications: int = o.field(
+        5,
+        "Simulate N copies of the log for --report with submissions moved by up to 30 s, for the intervals; 0 for none.",
+        "--replications",
+        group=o.RUNS,
+        advanced=True,
+        min=0,
+    )
 
 
 @dataclass(frozen=True)
 class ActionOptions:
     """Whether jobs are changed, and how often."""
 
-    act: Annotated[bool, o.option("Change jobs; without this option the changes are only printed.", group=ACTION)] = False
-    once: Annotated[bool, o.option("Run one round and exit, instead of one round after the other.", group=ACTION)] = False
+    act: bool = o.field(False, "Change jobs; without this option the changes are only printed.", group=ACTION)
+    once: bool = o.field(False, "Run one round and exit, instead of one round after the other.", group=ACTION)
 
 
 @manual(

@@ -125,51 +125,41 @@ class SimulationOptions:
     """The simulations."""
 
     predictor: o.RuntimePredictorOption = None
-    samples: Annotated[int, o.option("Simulate N possible futures.", group=o.RUNS, min=1)] = 200
-    arrivals: Annotated[
-        bool,
-        o.option(
-            "Simulate jobs still to be submitted, drawn from the last weeks.", "--arrivals/--no-arrivals", group=o.RUNS, advanced=True
-        ),
-    ] = True
+    samples: int = o.field(200, "Simulate N possible futures.", group=o.RUNS, min=1)
+    arrivals: bool = o.field(
+        True, "Simulate jobs still to be submitted, drawn from the last weeks.", "--arrivals/--no-arrivals", group=o.RUNS, advanced=True
+    )
     seed: o.SeedOption = 0
-    replayed: Annotated[
-        int,
-        o.option(
-            "Correct the predictions by the outcomes of predictions made at N moments of the history; 0 for no correction.",
-            group=o.RUNS,
-            advanced=True,
-            min=0,
-        ),
-    ] = MOMENTS
+    replayed: int = o.field(
+        MOMENTS,
+        "Correct the predictions by the outcomes of predictions made at N moments of the history; 0 for no correction.",
+        group=o.RUNS,
+        advanced=True,
+        min=0,
+    )
 
 
 @dataclass(frozen=True)
 class JobOptions:
     """The jobs, and where predictions are kept."""
 
-    job: Annotated[
-        str | None,
-        o.option(
-            "Show only this job, by its number as in 1234 or as in 27_3 for a task of an array, and why it waits.",
-            "--job",
-            group=o.JOBS,
-            metavar="JOB",
-        ),
-    ] = None
-    tries: Annotated[
-        list[str] | None,
-        o.option("Predict the start of a job that would be submitted now, as in procs=64,limit=4h.", "--try", group=o.JOBS, metavar="JOB"),
-    ] = None
-    predictions: Annotated[
-        Path | None,
-        o.option(
-            "Keep the predictions in this folder for walltime slurm score; with --replayed 0, the outcomes of earlier ones correct the new "
-            "ones.",
-            metavar="FOLDER",
-            callback=o.written,
-        ),
-    ] = None
+    job: str | None = o.field(
+        None,
+        "Show only this job, by its number as in 1234 or as in 27_3 for a task of an array, and why it waits.",
+        "--job",
+        group=o.JOBS,
+        metavar="JOB",
+    )
+    tries: list[str] | None = o.field(
+        None, "Predict the start of a job that would be submitted now, as in procs=64,limit=4h.", "--try", group=o.JOBS, metavar="JOB"
+    )
+    predictions: Path | None = o.field(
+        None,
+        "Keep the predictions in this folder for walltime slurm score; with --replayed 0, the outcomes of earlier ones correct the new "
+        "ones.",
+        metavar="FOLDER",
+        callback=o.written,
+    )
 
 
 @manual(

@@ -18,22 +18,18 @@ from walltime.slurm.commands.starts import unix_time
 class Span:
     """The reported time."""
 
-    since: Annotated[
-        str | None,
-        o.option(
-            "Report from this time on (UTC), as in 2026-01-31T12:00:00 or in seconds since 1970. Default: the whole ledger.",
-            group=o.JOBS,
-            metavar="TIME",
-        ),
-    ] = None
-    until: Annotated[
-        str | None,
-        o.option(
-            "Report until this time (UTC), as in 2026-01-31T12:00:00 or in seconds since 1970. Default: the whole ledger.",
-            group=o.JOBS,
-            metavar="TIME",
-        ),
-    ] = None
+    since: str | None = o.field(
+        None,
+        "Report from this time on (UTC), as in 2026-01-31T12:00:00 or in seconds since 1970. Default: the whole ledger.",
+        group=o.JOBS,
+        metavar="TIME",
+    )
+    until: str | None = o.field(
+        None,
+        "Report until this time (UTC), as in 2026-01-31T12:00:00 or in seconds since 1970. Default: the whole ledger.",
+        group=o.JOBS,
+        metavar="TIME",
+    )
 
 
 @manual(
