@@ -85,7 +85,7 @@ class Ragged(Sequence[list[int]]):
         return np.repeat(np.arange(len(self)), self.counts)
 
     def beside(self, other: Ragged, more: int) -> Ragged:
-        """To each list the other's, whose items become larger by `more`."""
+        """Append the other's lists, with `more` added to their items."""
         return Ragged.of_pairs(len(self), np.concatenate([self.places, other.places]), np.concatenate([self.items, other.items + more]))
 
 

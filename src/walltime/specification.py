@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, ClassVar, Generic, TypeVar, get_args, get_origin
 
-from walltime.declared import KINDS, DeclaredKey, Key, alternatives, described, is_within, keys_of, nearest, unwrapped
+from walltime.declared import KINDS, DeclaredKey, Key, alternatives, described, is_within, keys_of, nearest, unwrapped, valid_options
 from walltime.errors import PolicyError, WalltimeError
 from walltime.wording import shown
 
@@ -201,7 +201,7 @@ class Family(Mapping[str, T], Generic[T]):
             return own
         also = f", or {self.own_said}" if self.own_said else ""
         close = nearest(name.strip().lower(), self.forms)
-        raise PolicyError(f"unknown {self.title} {shown(text)}{close}; known are {', '.join(self.forms)}{also}", "unknown_name")
+        raise PolicyError(f"unknown {self.title} {shown(text)}{close or '.'} Valid options: {', '.join(self.forms)}{also}", "unknown_name")
 
 
 def read_options(form: Form, text: str, where: str, more: Mapping[str, DeclaredKey] | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -238,7 +238,7 @@ def read_options(form: Form, text: str, where: str, more: Mapping[str, DeclaredK
             raise PolicyError(f"{key} of {where} has no value; write {key}=VALUE", "missing_value")
         if name is None:
             known = [*keys, *presets, *further]
-            words = f"{nearest(key, known)}; known are {', '.join(known)}" if known else "; it has none"
+            words = valid_options(key, known) if known else "; it has none"
             raise PolicyError(f"unknown option {shown(key)} of {where}{words}", "unknown_option")
         if not value or name in said:
             raise PolicyError(f"{name} of {where} is {'said twice' if name in said else 'empty'}", "repeated_option")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Any, NamedTuple
 
-from walltime.declared import Key, nearest
+from walltime.declared import Key, valid_options
 from walltime.errors import PolicyError
 from walltime.policy.growth import never_falls, tree_of
 from walltime.policy.orders import ARGUMENTS, HISTORY, STANDING, Limit, Name, ScoredOrder, Starvation
@@ -107,7 +107,7 @@ def _asked(name: str) -> tuple[str, ...]:
     if name in MEASURED or name in HISTORY:
         return (name,)
     known = [*MEASURED, "area", *HISTORY]
-    raise PolicyError(f"an expression knows no {shown(name)}{nearest(name, known)}; it may name {', '.join(known)}")
+    raise PolicyError(f"unknown name {shown(name)} in an expression{valid_options(name, known)}")
 
 
 @functools.lru_cache(maxsize=1024)

@@ -20,7 +20,7 @@ from datetime import datetime
 
 import numpy as np
 
-from walltime.declared import nearest
+from walltime.declared import valid_options
 from walltime.errors import PolicyError, WorkloadError
 from walltime.wording import shown
 from walltime.workload import Workload
@@ -204,10 +204,7 @@ class _Parser:
         name = "job_id" if name == "job" else name
         known = [*OWN, *self.workload.columns]
         if name not in known:
-            close = nearest(name[:SHOWN], known)
-            raise PolicyError(
-                f"{self._name()} asks for {name[:SHOWN]!r}{close}; {self.workload.origin.name} has {', '.join(known)}", "unknown_column"
-            )
+            raise PolicyError(f"{self._name()} asks for {name[:SHOWN]!r}{valid_options(name[:SHOWN], known)}", "unknown_column")
         column: Array = getattr(self.workload, name) if name in OWN else self.workload.columns[name]
         return column
 
