@@ -26,7 +26,7 @@ def test_infer__refuses_a_record_whose_starts_are_random(kind, procs):
     assert found.after.followed > 0.98
     assert found.after.followed_promptly < 0.15
     assert found.machine.overhead.start == found.machine.overhead.end == 0
-    assert found.as_dict()["after"]["followed_promptly"] == pytest.approx(found.after.prompt / found.after.wishes)
+    assert found.as_dict()["after"]["followed_promptly"] == pytest.approx(found.after.prompt / found.after.proposals)
 
 
 @pytest.mark.slow
@@ -40,7 +40,7 @@ def test_infer__reports_both_shares_where_half_the_jobs_start_at_random(golden):
     said = verdict(found)[0]
     golden("infer", said)
     groups = tables_of(found)[-1]
-    assert {"wishes followed", "followed promptly"} <= {str(head) for head in groups.columns}
+    assert {"proposals followed", "followed promptly"} <= {str(head) for head in groups.columns}
     assert "followed promptly" in str(dict(inference_page(found, log).numbers))
 
 
