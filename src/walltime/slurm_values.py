@@ -27,9 +27,6 @@ class OddError(ValueError):
     """An invalid value, named in the message."""
 
 
-# --------------------------------------------------------------------------------------------------------------------------- texts
-
-
 def known(text: str) -> str:
     """Return a name, empty for Slurm's texts for none."""
     return "" if text in ("(null)", "N/A") else text
@@ -102,9 +99,6 @@ def gpus_of(text: str) -> int:
         number = int(match[3] or 1)
         total, typed = (total, typed + number) if match[1] and match[2] == "=" else (total + number, typed)
     return total or typed
-
-
-# ---------------------------------------------------------------------------------------------------------------------------- JSON
 
 
 def number_of(value: Any, name: str, least: int = -(2**53) + 1, most: int = 2**53 - 1) -> int | None:

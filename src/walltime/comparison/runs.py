@@ -76,9 +76,6 @@ def three_numbers(lines: Sequence[CombinationMean], baseline: Baseline) -> list[
     return [*several, ("runs of each", f"{runs:,}")]
 
 
-# ---------------------------------------------------------------------- sections
-
-
 def figures_sections(lines: Sequence[CombinationMean]) -> list[Section]:
     """Draw each measure over each swept parameter, or its means with error bars if nothing is swept."""
     from walltime.comparison.sweeps import MOST_ROWS, intervals_figure, sweep_figure  # matplotlib is slow to load
@@ -123,9 +120,6 @@ def numbers_section(lines: Sequence[CombinationMean], baseline: Baseline) -> Sec
         table, title = metric_table([line for line in lines if line.metric == name], baseline), measure(name).title
         blocks += [Fold(title, [table])] if k else [Heading(title), table]
     return Section("The numbers", blocks)
-
-
-# ---------------------------------------------------------------------- tables
 
 
 def metric_table(lines: Sequence[CombinationMean], baseline: Baseline, by: str | None = None) -> Table:
@@ -303,9 +297,6 @@ def _change(line: CombinationMean, shown: Measure) -> list[str]:
 
 def _named(baseline: Mapping[str, Any]) -> str:
     return ", ".join(str(value) for value in baseline.values())
-
-
-# ---------------------------------------------------------------------- the answer
 
 
 def answer(lines: Sequence[CombinationMean], baseline: Baseline, subject: str) -> str:

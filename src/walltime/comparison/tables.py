@@ -154,9 +154,6 @@ def months_table(names: Sequence[str], months: Sequence[Sequence[Month]]) -> Tab
     return Table(head, rows, "Averages by month, all jobs", remark, look="months")
 
 
-# ---------------------------------------------------------------------- groups of jobs
-
-
 def breakdown_table(names: Sequence[str], rows: Sequence[Rows], by: str) -> Table:
     """Return the mean wait of each group under every policy; `rows`: the breakdown under each."""
     by_group = [{row["group"]: row for row in mine} for mine in rows]
@@ -201,9 +198,6 @@ def breakdowns(names: Sequence[str], schedules: Sequence[Schedule], trim: str) -
     return parts
 
 
-# ---------------------------------------------------------------------- gains
-
-
 def sides_table(gains: Gains, title: str) -> Table:
     """Return the jobs with shorter, equal and longer waits."""
     sides = (("shorter", gains.shorter), ("equal", gains.equal), ("longer", gains.longer))
@@ -246,9 +240,6 @@ def _user(verb: str, one: ChangedUser) -> Row:
 def _job(verb: str, one: ChangedJob) -> Row:
     owner = "" if one.user is None else f" of user {one.user}"
     return [f"job {one.job_id}{owner} {verb}", "1", f"{one.procs:,}", *map(time_cell, (one.runtime, one.before, one.after))]
-
-
-# ---------------------------------------------------------------------- single waits
 
 
 def longest_waits_table(names: Sequence[str], schedules: Sequence[Schedule]) -> Table:

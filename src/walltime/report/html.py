@@ -127,9 +127,6 @@ def resource(name: str) -> str:
     return (files("walltime.report") / "scripts" / name).read_text(encoding="utf-8")
 
 
-# ---------------------------------------------------------------------- the frame
-
-
 def _facts(values: Sequence[tuple[str, str]], look: str = "facts") -> str:
     if not values:
         return ""
@@ -209,9 +206,6 @@ def _scripts(names: Sequence[str], library: bool) -> str:
         return element
     licence = f"/*\n{resource('uPlot-LICENSE.txt').strip()}\n*/"
     return f"<style>{resource(f'{LIBRARY}.css')}</style>\n<script>{licence}\n{resource(f'{LIBRARY}.js')}</script>\n{element}"
-
-
-# ---------------------------------------------------------------------- blocks
 
 
 def _blocks(blocks: Iterable[Block]) -> str:

@@ -91,7 +91,7 @@ def _harm(effect: Effect) -> list[str]:
     """Count the jobs that are killed or no longer fit, in words."""
     cost = effect.cost
     killed = f"{cost.cut_jobs:,} job{'' if cost.cut_jobs == 1 else 's'} killed at their limit"
-    left_out = f"{cost.lost_jobs:,} job{'' if cost.lost_jobs == 1 else 's'} that no longer fit"
+    left_out = f"{cost.lost_jobs:,} job{'' if cost.lost_jobs == 1 else 's'} left out"
     return [said for said, count in ((killed, cost.cut_jobs), (left_out, cost.lost_jobs)) if count]
 
 

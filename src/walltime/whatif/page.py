@@ -215,9 +215,6 @@ def all_caveats(answer: WhatIf) -> list[str]:
     return said + [one for one in general if not one.startswith(known)]
 
 
-# ---------------------------------------------------------------------- tables
-
-
 def effects_table(answer: WhatIf, names: Sequence[str] = (), title: str = "What each change does, one row per change") -> Table:
     """Return a row per setting with each measure and its difference from today; `names`: of the changes, by default their labels."""
     today = [Cell(_shown(name, answer.measures[name]), value=answer.measures[name]) for name in SHOWN]
@@ -350,9 +347,6 @@ def _signed(measure: str, value: float) -> str:
     if measure.endswith("wait"):
         return signed(value)
     return f"{'+' if value > 0 else '-' if value < 0 else '±'}{human_number(abs(value))}"
-
-
-# ---------------------------------------------------------------------- figures
 
 
 def drawings(answer: WhatIf) -> list[Drawing]:

@@ -140,7 +140,7 @@ def test_overheads__move_decisions_before_starts_and_free_processors_after_ends(
 def test_short__starts_for_which_the_record_leaves_too_few_processors_are_marked():
     found = asked(made([0, 0], [10, 10], [3, 3]), [0, 0])
     assert found.overcommitted.sum() == 2 or found.overcommitted.sum() == 0  # together they are too wide: each fits alone
-    assert asked(made([0, 1], [10, 10], [3, 3]), [0, 1]).short.tolist() == [False, True]
+    assert asked(made([0, 1], [10, 10], [3, 3]), [0, 1]).overcommitted.tolist() == [False, True]
 
 
 def test_one_step__a_job_wider_than_the_part_is_never_started_and_stops_nobody():
@@ -188,7 +188,7 @@ def test_control__an_order_by_the_past_with_a_limit_on_waiting_agrees_with_its_o
     workload = with_users(MODELS["lublin99"].generate(300, 64, 0.9, 3), 5, 0)
     policy = "easy:order=expr:wait-0.3*user_waited,half-life=20,limit=0.8"
     schedule = wt.simulate(workload, policy)
-    assert asked(schedule.workload, schedule.start, policy, end=schedule.end).made.all()
+    assert asked(schedule.workload, schedule.start, policy, end=schedule.end).matched.all()
 
 
 @given(workloads(), st.sampled_from(["fcfs", "easy", "hybrid:depth=2", "easy:order=sjf"]))
@@ -360,6 +360,6 @@ def test_infer__needs_waits_and_two_months():
 def test_only__leaves_out_what_was_asked_of_other_jobs():
     found = asked(made([0, 1], [10, 10], [3, 2], machine_procs=3), [0, 10])
     one = found.only(np.array([False, True]))
-    assert (one.score().jobs, one.score().made) == (1, 1)
+    assert (one.score().jobs, one.score().matched) == (1, 1)
     assert one.delay[0] == -1
     assert OneStep.joined([found.only(np.array([True, False])), one]).score() == found.score()

@@ -57,7 +57,7 @@ def test_free_runs__leave_out_a_rule_with_which_they_agree_less(monkeypatch):
     largest = search.rules._replace(policy=parse_policy("easy:order=ljf"))
     assert not search.keep(Suggestion("policy", "the longest first", "", largest, lambda rules: rules), search.answer, search.ask(largest))
     assert search.rules == fcfs
-    assert "goes from 1.00 to" in search.notes[-1]
+    assert "changes from 1.00 to" in search.notes[-1]
 
 
 def test_free_runs__leave_out_a_rule_with_which_waits_are_much_longer(monkeypatch):
@@ -72,4 +72,4 @@ def test_free_runs__leave_out_a_rule_with_which_waits_are_much_longer(monkeypatc
     small = search.rules._replace(parts=(InferredPool(4, int(log.requested.max()), 4),))
     assert not search.keep(Suggestion("part", "a small part", "", small, lambda rules: rules), search.answer, search.ask(small))
     assert search.kept == []
-    assert "on average" in search.notes[-1]
+    assert "the mean error of a wait" in search.notes[-1]

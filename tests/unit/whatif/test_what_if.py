@@ -117,7 +117,7 @@ def test_what_if__without_recorded_waits_says_so(jobs):
     waits = {name: column for name, column in jobs.columns.items() if name != "wait"}
     found = what_if(replace(jobs, columns=waits), MACHINE, ["nodes+=50%"], replications=0)
     assert found.calibration is None
-    assert "nobody knows" in render(what_if_page(found))
+    assert "cannot be compared with the machine" in render(what_if_page(found))
     assert any("records no waits" in caveat for caveat in all_caveats(found))
     assert any("in shaken copies is unknown" in caveat for caveat in all_caveats(found))
 
@@ -266,7 +266,7 @@ def effect_of(name, percent, killed=0, lost=0):
         (
             [effect_of("more nodes", -40), effect_of("fewer nodes", 50, lost=1), effect_of("all together", 10)],
             "More nodes and fewer nodes together, which work against each other: 10 % longer waits (mean 1 min 50 s instead of 1 min 40 s, "
-            "simulated); alone: more nodes, 40 % shorter waits; fewer nodes, 50 % longer waits (1 job without room). ",
+            "simulated); alone: more nodes, 40 % shorter waits; fewer nodes, 50 % longer waits (1 job left out). ",
         ),
         (
             [effect_of(name, -size, killed=size) for name, size in (("a", 4), ("b", 1), ("c", 3), ("d", 2), ("all together", 10))],
