@@ -2,7 +2,7 @@
 
     python validation/site_agreement.py [LOG ...] [--json] [--out FILE]
 
-For each log: one-step agreement (F1 of prompt starts, and of all starts however late), and the shares of the policy's wishes that were
+For each log: one-step agreement (F1 of prompt starts, and of all starts however late), and the shares of the policy's proposals that were
 followed and followed promptly; mean wait, rank correlation of waits and starts within 10 min of a simulation that runs freely; the
 calibration error. All under plain EASY and with the rules that were inferred, next to the recorded mean wait, the ceiling
 (the simulation with the rules against itself, its submissions shaken by 30 s), and the same by hindsight of when each job seems to have
@@ -55,7 +55,7 @@ def measured(path: Path) -> dict[str, Any]:
 
 
 def shares(score: Score) -> dict[str, float]:
-    """One-step agreement (`one_step`: F1 of prompt starts, `however_late`: of all), and the shares of wishes that were followed."""
+    """One-step agreement (`one_step`: F1 of prompt starts, `however_late`: of all), and the shares of proposals that were followed."""
     names = {"one_step": "prompt_f1", "however_late": "f1", "followed": "followed", "followed_promptly": "followed_promptly"}
     return {own: round(getattr(score, name), 3) for own, name in names.items()}
 
@@ -81,7 +81,7 @@ def shown(row: dict[str, Any]) -> str:
 
     parts = [
         f"one-step {both('one_step')} (however late {both('however_late')})",
-        f"wishes followed {both('followed')}, promptly (within {row['prompt_within']} s) {both('followed_promptly')}",
+        f"proposals followed {both('followed')}, promptly (within {row['prompt_within']} s) {both('followed_promptly')}",
         f"mean wait {both('mean_wait', '{:.2f}', 3600)} h (recorded {row['mean_recorded'] / 3600:.2f})",
         f"rank {both('rank_correlation')} (ceiling {row['ceiling']['rank_correlation']:.3f})",
         f"within 10 min {both('within_600', '{:.0%}')}",

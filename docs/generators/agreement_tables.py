@@ -19,7 +19,7 @@ def site_agreement(file: Path = FILE) -> str:
     head = (
         "log",
         "one-step agreement (however late)",
-        "wishes followed",
+        "proposals followed",
         "followed promptly",
         "mean wait, h (recorded)",
         "rank correlation (ceiling)",

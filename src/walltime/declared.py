@@ -31,7 +31,7 @@ KINDS: Mapping[Any, tuple[str, str, Mapping[str, Any]]] = {
 
 
 LARGEST_INTEGER = 2**53
-"""No whole number of a file is larger, unless its key says so: below it each is exact in a float64."""
+"""Default upper limit of whole numbers in files; all smaller ones are exact in a float64."""
 
 
 class KeyFaultError(WalltimeError, ValueError):
@@ -67,7 +67,7 @@ class Key:
 
 
 def wrong_field(value: Any) -> str:
-    """Which field of a dataclass is not as its type and Key say, in words; empty if none. For values that were made by hand."""
+    """Return the fault of the first field that violates its type or Key; empty if there is none. For values made in Python."""
     kind: Any = type(value)
     for one in keys_of(kind).values():
         now = getattr(value, one.field)
@@ -92,7 +92,7 @@ class DeclaredKey:
 
     @property
     def is_said(self) -> bool:
-        """Whether the default is a value that says something."""
+        """Whether there is a default that help texts can show."""
         return self.default not in (MISSING, None, (), {}) and not is_dataclass(self.default)
 
 
@@ -110,7 +110,7 @@ def keys_of(kind: Any) -> Mapping[str, DeclaredKey]:
 
 
 def unwrapped(kind: Any) -> tuple[Any, Key]:
-    """A type, and the Key beside it; a Literal is a text of known words, and `| None` says nothing more."""
+    """Return a type without `| None`, and its Key; a Literal becomes a text with known words."""
     key = None
     if get_origin(kind) is Annotated:
         kind, *beside = get_args(kind)
@@ -170,7 +170,7 @@ def described(kind: Any, key: Key) -> str:
 
 
 def bare(kind: Any) -> Any:
-    """A type without the Key beside it."""
+    """Return a type without its Key."""
     return unwrapped(kind)[0]
 
 
@@ -186,9 +186,22 @@ def _bounds(key: Key, letters: bool) -> str:
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """The question that an error ends with; empty if nothing is similar."""
+    """Return the question about the most similar known word, as a sentence of its own; empty if none is similar.
+
+    >>> nearest("ordr", ["order", "depth"]), nearest("x", ["order"])
+    (". Did you mean 'order'?", '')
+    """
     close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
-    return f", did you mean {close[0]!r}?" if close else ""
+    return f". Did you mean {close[0]!r}?" if close else ""
+
+
+def valid_options(word: str, known: Iterable[str]) -> str:
+    """Return the end of an error about an unknown word: the most similar option as a question, and all options.
+
+    >>> valid_options("ordr", ["order", "depth"]), valid_options("x", ["order"])
+    (". Did you mean 'order'? Valid options: order, depth", '. Valid options: order')
+    """
+    return f"{nearest(word, known) or '.'} Valid options: {', '.join(known)}"
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Errors that a caller may want to catch: each message says what, where, and what to do about it, in one line."""
+"""Errors that a caller may want to catch; each message names the fault, its place and the remedy, in one line."""
 
 
 class WalltimeError(Exception):

@@ -260,10 +260,10 @@ def _drawn(draw: Callable[[Axes], None], ax: Axes | None, width: str | float, *,
 def _checked(schedules: tuple[Schedule, ...]) -> tuple[Schedule, ...]:
     everything: tuple[object, ...] = schedules
     if not schedules:
-        raise WorkloadError("there is no schedule to draw", "no_schedule")
+        raise WorkloadError("no schedule given; pass at least one to draw", "no_schedule")
     for given in everything:
         if not isinstance(given, Schedule):
-            raise WorkloadError(f"{shown(given)} is no schedule; draw what walltime.simulate returns", "wrong_type")
+            raise WorkloadError(f"{shown(given)} is not a schedule; pass what walltime.simulate returns", "wrong_type")
     return schedules
 
 
@@ -288,5 +288,5 @@ def _lines(results: Results | Sequence[CombinationMean] | Sequence[Replications]
 
 def _estimates(workload: Workload) -> tuple[Array, Array]:
     if not isinstance(workload, Workload):
-        raise WorkloadError(f"{shown(workload)} is no workload; draw what walltime.read returns", "wrong_type")
+        raise WorkloadError(f"{shown(workload)} is not a workload; pass what walltime.read returns", "wrong_type")
     return np.minimum(workload.runtime, workload.requested), workload.requested

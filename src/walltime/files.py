@@ -25,7 +25,7 @@ _inputs: dict[tuple[int, int], str] | None = None
 
 @contextmanager
 def guarded_inputs() -> Iterator[None]:
-    """Within this context `whole_file` replaces no file that `note_input` was told of."""
+    """Within this context `whole_file` rejects files passed to `note_input`."""
     global _inputs
     before, _inputs = _inputs, {}
     try:
@@ -141,5 +141,5 @@ def _zstandard(text: bytes, target: Path) -> bytes:
 
 def _reason(error: OSError, target: Path) -> str:
     if isinstance(error, FileNotFoundError) and not target.parent.is_dir():
-        return f"there is no folder {printable(target.parent)}"
+        return f"the folder {printable(target.parent)} does not exist"
     return (error.strerror or str(error)).lower()

@@ -1,4 +1,4 @@
-"""Which Python files may run: those that the call names. A data file runs Python only if the call allows that file."""
+"""Permission to run Python files: only files named in the call may run; data files cannot run others."""
 
 from __future__ import annotations
 

@@ -12,9 +12,9 @@ from walltime.durations import seconds_of
 from walltime.wording import quoted
 
 Minutes = int | None
-"""A time limit; None is no limit."""
+"""A time limit; None for unlimited."""
 BLANK = ("", "Unknown", "None", "N/A", "NONE", "(null)", "INVALID", "n/a")
-"""What stands for a time or number that is not known."""
+"""Slurm's texts for unknown times and numbers."""
 NO_LIMITS = ("UNLIMITED", "Partition_Limit", "INFINITE")
 UNLIMITED = -2
 """In JSON: a number without bound."""
@@ -24,14 +24,11 @@ _PART = re.compile(r"([0-9]{1,10})(?:-([0-9]{1,10})(?::([0-9]{1,10}))?)?", re.AS
 
 
 class OddError(ValueError):
-    """A value that cannot be what it should be; the message says which."""
-
-
-# --------------------------------------------------------------------------------------------------------------------------- texts
+    """An invalid value, named in the message."""
 
 
 def known(text: str) -> str:
-    """A name, empty where Slurm says that there is none."""
+    """Return a name, empty for Slurm's texts for none."""
     return "" if text in ("(null)", "N/A") else text
 
 
@@ -70,7 +67,7 @@ def tasks_of(text: str, most: int, cut: bool = False) -> tuple[list[int], int]:
         if match is None and cut:
             break
         if match is None:
-            raise OddError(f"{quoted(text)} is no list of tasks")
+            raise OddError(f"{quoted(text)} is not a list of tasks")
         first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
         tasks.extend(range(first, last + 1, max(step, 1))[: most - len(tasks)])
     return tasks, int(limit) if limit.isdecimal() and len(limit) < 10 else 0
@@ -102,9 +99,6 @@ def gpus_of(text: str) -> int:
         number = int(match[3] or 1)
         total, typed = (total, typed + number) if match[1] and match[2] == "=" else (total + number, typed)
     return total or typed
-
-
-# ---------------------------------------------------------------------------------------------------------------------------- JSON
 
 
 def number_of(value: Any, name: str, least: int = -(2**53) + 1, most: int = 2**53 - 1) -> int | None:

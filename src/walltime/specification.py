@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, ClassVar, Generic, TypeVar, get_args, get_origin
 
-from walltime.declared import KINDS, DeclaredKey, Key, alternatives, described, is_within, keys_of, nearest, unwrapped
+from walltime.declared import KINDS, DeclaredKey, Key, alternatives, described, is_within, keys_of, nearest, unwrapped, valid_options
 from walltime.errors import PolicyError, WalltimeError
 from walltime.wording import shown
 
@@ -201,7 +201,9 @@ class Family(Mapping[str, T], Generic[T]):
             return own
         also = f", or {self.own_spelling}" if self.own_spelling else ""
         close = nearest(name.strip().lower(), self.variants)
-        raise PolicyError(f"unknown {self.title} {shown(text)}{close}; known are {', '.join(self.variants)}{also}", "unknown_name")
+        raise PolicyError(
+            f"unknown {self.title} {shown(text)}{close or '.'} Valid options: {', '.join(self.variants)}{also}", "unknown_name"
+        )
 
 
 def read_options(
@@ -240,7 +242,7 @@ def read_options(
             raise PolicyError(f"{key} of {where} has no value; write {key}=VALUE", "missing_value")
         if name is None:
             known = [*keys, *presets, *further]
-            words = f"{nearest(key, known)}; known are {', '.join(known)}" if known else "; it has none"
+            words = valid_options(key, known) if known else "; it has none"
             raise PolicyError(f"unknown option {shown(key)} of {where}{words}", "unknown_option")
         if not value or name in said:
             raise PolicyError(f"{name} of {where} is {'said twice' if name in said else 'empty'}", "repeated_option")

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from walltime.errors import OutputError
-from walltime.wording import human_difference, printable
+from walltime.wording import human_difference, human_time, printable, time_form
 
 LATEX = str.maketrans(
     {c: f"\\{c}" for c in "&%$#_{}"}
@@ -30,19 +30,19 @@ LATEX = str.maketrans(
 
 @dataclass(frozen=True)
 class Cell:
-    """What stands in a cell, for whoever reads it, and what belongs to it."""
+    """A cell: its text, and its value and style."""
 
     text: str
     small: Sequence[str] = ()
     """further lines, in small print"""
     exact: str = ""
-    """the number with all its digits, where the text is rounded"""
+    """the number with all its digits, if the text is rounded"""
     value: float | str | None = None
-    """the number, or the word, for sorting and for files; the text if there is none"""
+    """the number or word for sorting and files; by default the text"""
     look: str = ""
-    """how a page shows it: word, wrap (takes several lines), long, base, clear, code, best, change (may break after its signs), ..."""
+    """style on pages: word, wrap (several lines), long, base, clear, code, best, change (may break after its signs), ..."""
     of: tuple[str, int] | None = None
-    """a key that cells share which are compared, and the number of this one's policy"""
+    """the key shared by cells that are compared, and the number of the policy"""
     job: int | None = None
     """the number of a job that is explained elsewhere on the page"""
     shares: Mapping[str, float] = field(default_factory=dict)
@@ -50,13 +50,13 @@ class Cell:
 
     @property
     def words(self) -> str:
-        """All of it in one line."""
+        """The text with its small print in one line."""
         return f"{self.text} ({', '.join(self.small)})" if self.small else self.text
 
 
 @dataclass(frozen=True)
 class Column:
-    """The head of a column; `policy`: the number of the policy that it is about; `swatch`: the kind of start whose colour it explains."""
+    """The head of a column; `policy`: the number of its policy; `swatch`: the kind of start whose colour it explains."""
 
     name: str
     policy: int | None = None
@@ -64,23 +64,23 @@ class Column:
 
 
 Row = Sequence[Any]
-"""Cells, or texts that stand for cells."""
+"""Cells, or texts."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells under columns; texts stand for cells that are nothing else."""
+    """Rows of cells under columns; plain texts become cells."""
 
     columns: Sequence[str | Column]
     rows: Sequence[Row]
     title: str = ""
     note: str = ""
     texts: int = 1
-    """so many columns, the first ones, are text, the others are numbers; -1: all are text"""
+    """number of leading columns with text, the others have numbers; -1: all have text"""
     look: str = ""
-    """how a page shows it: months (the first column in one line), overview, sure"""
+    """style on pages: months (the first column in one line), overview, sure"""
     row_policies: Sequence[int] = ()
-    """the number of the policy that a row is about"""
+    """the policy number of each row"""
 
     @property
     def heads(self) -> list[Column]:
@@ -89,8 +89,13 @@ class Table:
 
     @property
     def cells(self) -> list[list[Cell]]:
-        """The rows as values; cells that are compared have the difference from the first policy's in small print."""
+        """The rows as values: the times in a column in one form, compared cells with their difference from the first policy's."""
         cells = [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in self.rows]
+        for k in range(len(self.columns)):
+            times = [(row, seconds) for row in cells if (seconds := _seconds(row[k])) is not None]
+            show = time_form([seconds for _, seconds in times])
+            for row, seconds in times:
+                row[k] = replace(row[k], text=show(seconds))
         base = {cell.of[0]: cell.value for row in cells for cell in row if cell.of is not None and cell.of[1] == 0}
         return [[_compared(cell, base) for cell in row] for row in cells]
 
@@ -184,6 +189,16 @@ class Facts:
         return _notebook(self.title, [_element("th", row[0], "left") + _element("td", row[1], "right") for row in self.rows], self.note)
 
 
+def time_cell(seconds: float) -> Cell:
+    """Return a cell with a time; a table shows all times of a column in one form."""
+    return Cell(human_time(seconds), value=seconds)
+
+
+def _seconds(cell: Cell) -> float | None:
+    """Return the time in seconds that a cell shows, or None."""
+    return cell.value if isinstance(cell.value, int | float) and cell.text == human_time(cell.value) else None
+
+
 def _compared(cell: Cell, base: Mapping[str, Any]) -> Cell:
     before = base.get(cell.of[0]) if cell.of is not None and cell.of[1] else None
     if not before or not isinstance(before, int | float) or not isinstance(cell.value, int | float):
@@ -209,7 +224,7 @@ def _notebook(title: str, lines: Sequence[str], note: str) -> str:
 
 
 FORMATS: Mapping[str, Callable[[Table], str]] = {"csv": Table.csv, "markdown": Table.markdown, "latex": Table.latex, "json": Table.json}
-"""How a table is written, by the name of the format."""
+"""Writers of a table by the name of the format."""
 
 
 def number(value: object) -> str:

@@ -13,7 +13,7 @@ dataclasses for tables written [[...]], or several of them, joined by `|`. A `Ke
 Pool(nodes=4, procs=8, gpus=0)
 >>> parse({"nodes": 4, "proc": 8}, Pool)
 Traceback (most recent call last):
-walltime.declared.KeyFaultError: unknown key 'proc', did you mean 'procs'?; known are nodes, procs, gpus
+walltime.declared.KeyFaultError: unknown key 'proc'. Did you mean 'procs'? Valid options: nodes, procs, gpus
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from walltime.declared import (
     is_within,
     keys_of,
     meaning_of,
-    nearest,
     unwrapped,
+    valid_options,
 )
 from walltime.errors import WalltimeError
 from walltime.permission import check_data
@@ -65,7 +65,7 @@ class TomlFile(Generic[T]):
     words: Callable[[Mapping[str, Any]], Mapping[str, str]] = lambda content: {}
 
     def read(self, path: str | os.PathLike[str], needed: Mapping[str, str] = NOTHING) -> T:
-        """What the file says; raises the error, in one line, for one that cannot be read or has a wrong key.
+        """Return the value that the file describes; raise the error, in one line, for an unreadable file or a wrong key.
 
         `needed`: further keys without which it is of no use, and what they are for.
         """
@@ -76,7 +76,7 @@ class TomlFile(Generic[T]):
         try:
             return Path(path).read_text(encoding="utf-8")
         except UnicodeDecodeError as fault:
-            raise self.error(f"{printable(path)}: is no text in UTF-8, so this is no TOML; see {self.see}", "not_toml") from fault
+            raise self.error(f"{printable(path)}: not a valid TOML file (not UTF-8); see {self.see}", "not_toml") from fault
         except (OSError, ValueError) as fault:  # a name with a NUL byte is a ValueError
             reason = (getattr(fault, "strerror", None) or str(fault)).lower()
             raise self.error(f"{printable(path)}: cannot be read ({reason}); name {self.title}", "unreadable_file") from fault
@@ -86,10 +86,10 @@ class TomlFile(Generic[T]):
         try:
             return tomllib.loads(text)
         except (ValueError, RecursionError) as fault:  # also numbers of thousands of digits, and lists thousands deep
-            raise self.error(f"{where}: this is no TOML ({' '.join(str(fault).split())}); see {self.see}", "not_toml") from fault
+            raise self.error(f"{where}: not a valid TOML file ({' '.join(str(fault).split())}); see {self.see}", "not_toml") from fault
 
     def value(self, content: Mapping[str, Any], where: str, needed: Mapping[str, str] = NOTHING, checked: bool = True) -> T:
-        """What these tables say; raises NotRunError if one of their texts names a Python file that may not run.
+        """Return the value that these tables describe; raise NotRunError if one of their texts names a Python file that may not run.
 
         `checked`: not for content that runs nothing here, or that was checked where it was read.
         """
@@ -107,7 +107,7 @@ class TomlFile(Generic[T]):
 
 
 def parse(content: Mapping[str, Any], kind: type[T], words: Mapping[str, str] = NOTHING, needed: Mapping[str, str] = NOTHING) -> T:
-    """The value of a dataclass that a file's content says; `words`, `needed`: as in `TomlFile`.
+    """Return the dataclass that a file's content describes; `words`, `needed`: as in `TomlFile`.
 
     Raises KeyFaultError for the first unknown or wrong key, else with all that are missing; and the errors of the dataclass itself.
     """
@@ -125,7 +125,7 @@ def parse(content: Mapping[str, Any], kind: type[T], words: Mapping[str, str] = 
 
 
 def to_toml(value: Any, words: Mapping[str, str]) -> str:
-    """The text of a file that says this; what is as by default is left out."""
+    """Return the text of a file that describes this value; defaults are omitted."""
     return "\n".join(_lines(value, words)).lstrip("\n") + "\n"
 
 
@@ -173,7 +173,7 @@ class _Reading:
         unknown = [name for name in content if name not in keys]
         for name in unknown:
             what, inside = "table" if isinstance(content[name], Mapping) else "key", f" in {where}" if where else ""
-            text = f"unknown {what} {shown(name)}{inside}{nearest(name, keys)}; known are {', '.join(keys)}"
+            text = f"unknown {what} {shown(name)}{inside}{valid_options(name, keys)}"
             self.faults.append(KeyFaultError(text, "unknown_key"))
         known = {name: value for name, value in content.items() if name in keys}
         values = self.values([(value, *keys[name], _below(where, name)) for name, value in known.items()])
@@ -182,7 +182,7 @@ class _Reading:
         return dict(zip(known, values, strict=True))
 
     def values(self, given: Sequence[tuple[Any, Any, Key, str]]) -> list[Any]:
-        """What several values say; the arguments of `value` for each. All of them are looked at, even if one is wrong."""
+        """Return several values; each has the arguments of `value`. All faults are found, not only the first."""
         values = []
         for one in given:
             with suppress(_Wrong):
@@ -192,7 +192,7 @@ class _Reading:
         return values
 
     def value(self, value: Any, kind: Any, key: Key, where: str) -> Any:
-        """What the value of a key says, by its type and the Key beside it."""
+        """Return the value of a key, checked by its type and Key."""
         if isinstance(value, str) and value in key.instead:
             return key.instead[value]
         takes = kind if key.takes is None else key.takes
@@ -202,9 +202,7 @@ class _Reading:
             written = {"a table": f", written [{where}]", "tables": f", written [[{where}]]"}.get(said, "") if where.isidentifier() else ""
             raise self.wrong(where, f"must be {said}{written}, not {shown(value)}", "wrong_value")
         if isinstance(value, str) and key.known and value not in key.known:
-            raise self.wrong(
-                where, f"unknown value {shown(value)}{nearest(value, key.known)}; known are {', '.join(key.known)}", "unknown_value"
-            )
+            raise self.wrong(where, f"unknown value {shown(value)}{valid_options(value, key.known)}", "unknown_value")
         said = self.typed(value, inner, key, where) if inner is takes else self.value(value, *unwrapped(inner), where)
         try:
             return said if key.read is None else key.read(said)
@@ -288,7 +286,7 @@ def _toml(value: Any) -> str:
 
 
 def _schema(kind: Any, key: Key) -> dict[str, Any]:
-    """The JSON Schema of a type with the Key beside it."""
+    """Return the JSON Schema of a type with its Key."""
     kind = kind if key.takes is None else key.takes
     ways = alternatives(kind)
     if key.instead:

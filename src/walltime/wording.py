@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from numbers import Integral
 
 UNDEFINED = "n/a"
@@ -44,26 +44,43 @@ def listed(items: Sequence[str]) -> str:
 
 
 def human_time(seconds: float) -> str:
-    """A time in its two most informative units: seconds, minutes, hours up to two days, then days.
+    """Return a time in its two most informative units: seconds, minutes, hours up to two days, then days.
 
     >>> human_time(41), human_time(7500), human_time(3.25), human_time(1e6), human_time(float("nan"))
     ('41 s', '2 h 05 min', '3.2 s', '11 d 14 h', 'n/a')
     """
-    if not math.isfinite(seconds):
-        return UNDEFINED
-    if seconds < 0:
-        return f"-{human_time(-seconds)}"
-    if round(seconds) < 60:
-        return f"{seconds:.1f} s" if seconds < 9.95 and seconds != round(seconds) else f"{round(seconds)} s"
-    if round(seconds) < 3600:
-        return _two(round(seconds), 60, 1, "min", "s")
-    if round(seconds / 60) < 48 * 60:
-        return _two(round(seconds / 60) * 60, 3600, 60, "h", "min")
-    return _two(round(seconds / 3600) * 3600, 86400, 3600, "d", "h")
+    return time_form([seconds])(seconds)
 
 
-def _two(seconds: int, unit: int, part: int, big: str, small: str) -> str:
-    return f"{seconds // unit:,} {big} {seconds % unit // part:02d} {small}"
+def time_form(seconds: Iterable[float], short: bool = False) -> Callable[[float], str]:
+    """Return a function that shows times in one form, which suits all the given ones, such as the times in a column of a table.
+
+    `short`: without the "min" after hours.
+
+    >>> show, brief = time_form([0, 168_060, 230_400]), time_form([353_000, 5160], short=True)
+    >>> show(0), show(168_060), show(230_400), brief(353_000), brief(-5160)
+    ('0 h 00 min', '46 h 41 min', '64 h 00 min', '98 h 03', '-1 h 26')
+    """
+    sizes = [abs(one) for one in seconds if math.isfinite(one)]
+    highest, lowest = max(sizes, default=0.0), min(filter(None, sizes), default=0.0)
+    if round(highest) < 60:
+        digits = 1 if highest < 9.95 and any(one != round(one) for one in sizes) else 0
+        return lambda one: f"{one:z.{digits}f} s" if math.isfinite(one) else UNDEFINED
+    if round(highest) < 3600:
+        big, ratio, small, part = "min", 60, "s", 1
+    elif round(lowest / 60) < 48 * 60:
+        big, ratio, small, part = "h", 60, "min", 60
+    else:
+        big, ratio, small, part = "d", 24, "h", 3600
+
+    def show(one: float) -> str:
+        if not math.isfinite(one):
+            return UNDEFINED
+        count = round(abs(one) / part)
+        text = f"{'-' if one < 0 and count else ''}{count // ratio:,} {big} {count % ratio:02d}"
+        return text if short and big == "h" else f"{text} {small}"
+
+    return show
 
 
 def human_number(value: float) -> str:

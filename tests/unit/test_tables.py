@@ -8,7 +8,7 @@ import json
 from tests.cli import HEADER, call, one_line, record
 from tests.errors import raises
 from walltime.errors import OutputError
-from walltime.tables import Cell, Table, write_tables
+from walltime.tables import Cell, Table, time_cell, write_tables
 
 WAITS = Table(["policy", "mean wait"], [["EASY", Cell("1 h 00 min", ["50 %"], value=3600.5)], ["A_1 & B", "2 h"]], "Waits")
 
@@ -35,3 +35,18 @@ def test_command__writes_what_it_prints(golden, capsys, tmp_path):
     assert call(capsys, "info", log, "--json", "--tables", tmp_path / "facts.md")[0] == 0
     assert "| records | 8 |" in (tmp_path / "facts.md").read_text()
     golden("info", one_line(*call(capsys, "info", log, "--tables", tmp_path / "facts.doc")))
+
+
+def test_times_of_a_column__have_one_form():
+    rows = [[name, time_cell(wait), time_cell(least), f"{wait:.0f}"] for name, wait, least in [("a", 168_060, 0), ("b", 230_400, 41.5)]]
+    table = Table(["job", "wait", "runtime", "text"], rows)
+    assert table.column(1) == ["46 h 41 min", "64 h 00 min"]
+    assert table.column(2) == ["0 s", "42 s"]
+    assert table.csv().splitlines()[1:] == ["a,168060,0,168060", "b,230400,41.5,230400"]
+    days = Table(["wait"], [[time_cell(wait)] for wait in (353_000, 948_000)])
+    assert days.column(0) == ["4 d 02 h", "10 d 23 h"]
+
+
+def test_times_of_a_column__leave_undefined_values_and_other_cells():
+    table = Table(["wait"], [[time_cell(float("nan"))], [time_cell(7500)], [time_cell(-59)], [Cell("60 s", value=3)]])
+    assert table.column(0) == ["n/a", "2 h 05 min", "-0 h 01 min", "60 s"]

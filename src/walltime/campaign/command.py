@@ -151,6 +151,7 @@ def report(
     from walltime.campaign.results import campaign_caveats, count_flurries
     from walltime.comparison.combination_means import METRICS
     from walltime.comparison.many_runs_command import line_records, line_tables
+    from walltime.comparison.runs import combinations_table, short_remarks
 
     chosen, folder = _open(plan, store)
     results = read_results(chosen, folder)
@@ -170,7 +171,8 @@ def report(
         write_rows(cells, out)
     record = {"plan": str(plan), "cells": len(cells), "missing": missing, "baseline": base, "report": page}
     record |= {"lines": line_records(lines), "caveats": sentences}
-    output.show(record, [*line_tables(lines, base, by), *caveats(sentences)], report=page, **{f"{len(cells):,} cells": out})
+    blocks: list[Any] = [combinations_table(lines, base, by), *short_remarks(lines, base)] if lines else []
+    output.show(record, [*blocks, *caveats(sentences)], line_tables(lines, base, by), report=page, **{f"{len(cells):,} cells": out})
 
 
 def _baseline(text: str) -> dict[str, Any]:

@@ -53,7 +53,7 @@ class Dimension:
 def _one_of(*known: str) -> Callable[[str], None]:
     def check(value: str) -> None:
         if value not in known:
-            raise PolicyError(f"unknown value {value!r}; valid values: {', '.join(known)}")
+            raise PolicyError(f"unknown value {value!r}. Valid options: {', '.join(known)}")
 
     return check
 

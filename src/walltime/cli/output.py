@@ -224,27 +224,32 @@ class Output:
     form: o.FormatOption = "text"
     tables: o.TablesOption = None
 
-    def show(self, record: Mapping[str, Any], blocks: Iterable[Block | Facts | str], **written: Path | None) -> None:
-        """Print the record as one JSON object; or the blocks, and which files were written, by what they hold.
+    def show(
+        self, record: Mapping[str, Any], blocks: Iterable[Block | Facts | str], tables: Sequence[Table] = (), /, **written: Path | None
+    ) -> None:
+        """Print the record as one JSON object, or the blocks and which files were written, by their contents; write `--tables`.
 
-        The tables are written as well if a file is named for them.
+        `tables`: the tables for files and for `--format`, if they have more columns than those in the blocks.
         """
         blocks = list(blocks)
+        full = list(tables or _tables_of(blocks))
         if self.tables is not None:
             from walltime.tables import write_tables
 
-            write_tables(_tables_of(blocks), self.tables)
+            write_tables(full, self.tables)
             written["tables"] = self.tables
         if self.as_json:
             if self.form != "text":
                 raise PolicyError("--json prints one object, and --format tables; take one of them")
             print_json(record)
             return
+        from walltime.tables import FORMATS
+
         text = self.form == "text"
         if text:
             print_blocks(blocks)
         else:
-            typer.echo("\n".join(_tables(blocks, self.form)), nl=False)
+            typer.echo("\n".join(FORMATS[self.form](table) for table in full), nl=False)
         for what, path in written.items():
             if path is not None:
                 typer.echo(f"{what.replace('_', ' ')} written to {path}", err=not text)
@@ -263,15 +268,11 @@ class PageOutput(Output):
         if self.report is not None:
             write_page(page, self.report)
 
-    def show(self, record: Mapping[str, Any], blocks: Iterable[Block | Facts | str], **written: Path | None) -> None:
+    def show(
+        self, record: Mapping[str, Any], blocks: Iterable[Block | Facts | str], tables: Sequence[Table] = (), /, **written: Path | None
+    ) -> None:
         """Print as `Output.show`, with the page among the written files."""
-        super().show(record, blocks, report=self.report, **written)
-
-
-def _tables(blocks: Iterable[Block | Facts | str], form: str) -> Iterable[str]:
-    from walltime.tables import FORMATS
-
-    return [FORMATS[form](table) for table in _tables_of(blocks)]
+        super().show(record, blocks, tables, report=self.report, **written)
 
 
 def _tables_of(blocks: Iterable[Block | Facts | str]) -> Iterator[Table]:

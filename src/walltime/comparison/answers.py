@@ -1,4 +1,4 @@
-"""What a comparison of schedules says, in one sentence, and how its policies are called."""
+"""The result of a comparison of schedules, in one sentence."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from walltime.metrics import Summary, relative_difference
 from walltime.metrics.intervals import SHOWN_LEVEL
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.spread import Spread
-from walltime.wording import human_number, human_percent, human_time, lower_first
+from walltime.wording import human_number, human_percent, human_time, lower_first, time_form
 
-ELSEWHERE = "All of this is about this log, shaken; other logs may differ."
-"""Said beside every clear difference, which is mistaken for more."""
+ELSEWHERE = "These differences are clear on this log, shaken; other logs may differ."
+"""Added to clear differences, which readers might take for general results."""
 CLOSE = 5.0
-"""Difference in percent below which two means count as close."""
+"""Largest difference in percent between close means."""
 MOST_IN_ONE_SENTENCE = 4
 """With more policies than this, the sentence names the best ones instead of all."""
 
@@ -22,16 +22,16 @@ SHOW: Mapping[str, tuple[Callable[[float], str], str]] = {
     "mean_wait": (human_time, "mean wait"),
     "mean_bounded_slowdown": (human_number, "mean bounded slowdown"),
 }
-"""The measures of the answer: how each is shown, and what it is called."""
+"""The measures of the answer: format and name."""
 
 
 def answer(
     log: str, names: Sequence[str], schedules: Sequence[Schedule], summaries: Sequence[Summary], spread: Spread | None = None
 ) -> str:
-    """The result of the comparison, in one sentence; the first schedule is the baseline.
+    """Return the result of the comparison, in one sentence; the first schedule is the baseline.
 
     `log`: the name of the workload. `names, schedules, summaries`: one of each per policy, in the same order. `spread`: of the same
-    schedules; a difference that shaking the log can undo is not announced as one, nor a small one where the spread is not known.
+    schedules. A difference is called clear only if it exceeds the spread or, without one, at least 5 %.
     """
     first = summaries[0]
     if not first.measured_jobs:
@@ -43,7 +43,7 @@ def answer(
             f"{_share(schedules[0], first)}."
         )
     if len(summaries) > MOST_IN_ONE_SENTENCE:
-        return f"{_best(log, names, summaries, spread)}{_of_this_log(names, summaries, spread)}"
+        return _best(log, names, summaries, spread)
     second = summaries[1]
     unclear = [field for field in SHOW if not distinct(field, 0, 1, summaries, spread)]
     if unclear:
@@ -54,20 +54,19 @@ def answer(
         f"{lower_first(name)} comes to {human_time(s.mean_wait)} and {human_number(s.mean_bounded_slowdown)}"
         for name, s in zip(names[2:], summaries[2:], strict=True)
     ]
-    return "; ".join([told, *others]) + "." + _of_this_log(names[:2], summaries, spread)
+    return f"{'; '.join([told, *others])}."
 
 
-def _of_this_log(names: Sequence[str], summaries: Sequence[Summary], spread: Spread | None) -> str:
-    """What clear differences are of, where one of these schedules has one to the first of them."""
-    if spread is None or not any(distinct(field, 0, k, summaries, spread) for field in SHOW for k in range(1, len(names))):
-        return ""
-    return f" {ELSEWHERE}"
+def scope(summaries: Sequence[Summary], spread: Spread | None) -> list[str]:
+    """Return the sentence on the scope of clear differences, if any schedule has one to the first."""
+    clear = spread is not None and any(distinct(field, 0, k, summaries, spread) for field in SHOW for k in range(1, len(summaries)))
+    return [ELSEWHERE] if clear else []
 
 
 def distinct(field: str, a: int, b: int, summaries: Sequence[Summary], spread: Spread | None) -> bool:
-    """Whether two schedules differ in this measure by more than chance, or are shown as equal anyway.
+    """Return whether two schedules differ in this measure by more than chance, or look equal anyway.
 
-    With a spread, by more than the difference scatters when the log is shaken; without one, by at least 5 %.
+    The limit is the scatter of the difference in shaken copies, or 5 % without a spread.
     """
     before, after = getattr(summaries[a], field), getattr(summaries[b], field)
     show, _ = SHOW[field]
@@ -77,7 +76,7 @@ def distinct(field: str, a: int, b: int, summaries: Sequence[Summary], spread: S
 
 
 def _no_clear(unclear: Sequence[str], names: Sequence[str], summaries: Sequence[Summary], spread: Spread | None) -> str:
-    """What is said where one or both of the measures do not differ clearly."""
+    """Describe measures that do not differ clearly."""
     first, second = summaries[0], summaries[1]
     both = f"between {lower_first(names[0])} and {lower_first(names[1])}"
     values = [f"{SHOW[f][0](getattr(first, f))} against {SHOW[f][0](getattr(second, f))}" for f in unclear]
@@ -131,6 +130,8 @@ def _verb(before: float, after: float, show: Callable[[float], str]) -> str:
 
 
 def _move(verb: str, before: float, after: float, show: Callable[[float], str]) -> str:
+    if show is human_time:
+        show = time_form([before, after])
     if verb != "leaves":
         return f"from {show(before)} to {show(after)}"
     return f"at {show(after)}" if before == after else f"practically unchanged at {show(after)}"
@@ -155,6 +156,6 @@ def _best(log: str, names: Sequence[str], summaries: Sequence[Summary], spread: 
 
 
 def _like(field: str, best: int, names: Sequence[str], summaries: Sequence[Summary], spread: Spread | None) -> str:
-    """Which others are not clearly worse than the best one."""
+    """Name the policies that are not clearly worse than the best one."""
     others = [lower_first(name) for k, name in enumerate(names) if k != best and not distinct(field, best, k, summaries, spread)]
     return f", with no clear difference to {' and '.join(others)}" if others else ""

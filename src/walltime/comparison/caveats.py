@@ -1,4 +1,4 @@
-"""Caveats of a run, derived from the run itself."""
+"""Caveats of simulations, derived from their schedules."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from walltime.wording import human_percent, human_time, listed, lower_first
 Array = np.ndarray
 
 FEW_JOBS = 1000
-"""Averages over fewer jobs than this get a caveat."""
+"""Averages over fewer jobs get a caveat."""
 HEAVY = 50.0
-"""Percentage of the total bounded slowdown that 1 % of the jobs may contribute without a caveat."""
+"""Largest percentage of the total bounded slowdown from 1 % of the jobs without a caveat."""
 LONG_QUEUE = 0.3
-"""Share of the arrivals' time for which the queue may stay without a caveat. Of eight real logs, first come, first served reaches
-0.32 to 0.92 on those that it cannot cope with, backfilling 0.25 at most."""
+"""Largest share of the arrival period with a permanent queue without a caveat. On eight real logs, FCFS reaches 0.32 to 0.92 where it is
+saturated, backfilling at most 0.25."""
 MANY_POLICIES = 5
-"""From so many on, the lowest of them is told to be chosen afterwards."""
+"""Smallest number of policies with a caveat on selection bias."""
 MANY_KILLED = 5.0
-"""Percentage of jobs that may be killed at their estimates without a caveat."""
+"""Largest percentage of jobs killed at their estimates without a caveat."""
 
 
 def caveats(
@@ -42,7 +42,7 @@ def caveats(
     estimates: object = None,
     spread: Spread | None = None,
 ) -> list[str]:
-    """Caveats as sentences, the most important first.
+    """Return caveats as sentences, the most important first.
 
     `names, schedules, summaries`: one of each per policy; `masks`: bool, shape (jobs,), the measured jobs of each.
     `estimates`: the model that the estimates come from or its name, None if unknown. `spread`: of these schedules, None if unknown.
@@ -59,38 +59,28 @@ def caveats(
             "jobs arrive, so the waits depend more on the length of the log than on the policy."
         )
     if len(schedules) >= MANY_POLICIES:
-        sentences.append(
-            f"The lowest of {len(schedules)} policies is partly luck: it is chosen from these results, and what is said of its "
-            "difference to "
-            "another does not include that choice."
-        )
+        sentences.append(f"The best of {len(schedules)} policies is partly lucky (selection bias), which the intervals do not cover.")
     for name, schedule in zip(names, schedules, strict=True):
         queued, share = longest_queue(schedule)
         if share >= LONG_QUEUE:
             sentences.append(
                 f"Saturated under {lower_first(name)}: the queue does not empty for {human_time(queued)}, {human_percent(100 * share)} of "
-                "the time in which jobs arrive. The waits depend more on how long that lasts than on the policy, and users would not "
-                "submit as they did."
+                "the time in which jobs arrive. The waits depend more on the length of the log than on the policy."
             )
     growing = [lower_first(name) for name, s in zip(names, schedules, strict=True) if queue_keeps_growing(s)]
     if growing:
         sentences.append(
-            f"Under {listed(growing)} the queue is longer in every quarter of the log than in the previous one, and longest towards "
-            "the end: this is not a steady state, and a longer log would give longer waits."
+            f"Under {listed(growing)} the queue is longer in every quarter of the log than in the previous one: not a steady state; a "
+            "longer log would give longer waits."
         )
     if not workload.origin.sha256 or any("synthetic" in line.lower() for line in workload.origin.header):
-        sentences.append(
-            "The workload is not, or not known to be, the log of a real machine: its source has no checksum or calls it synthetic."
-        )
+        sentences.append("The workload may not be the log of a real machine: its source has no checksum or is called synthetic.")
     if trim == "none":
-        sentences.append(
-            "No trimming: the averages include jobs that met an empty machine at the start and jobs that ended after the last "
-            "arrival, when the machine drained."
-        )
+        sentences.append("No trimming (--trim): the averages include the empty machine at the start and the draining machine at the end.")
     if any(s.workload.feedback for s in schedules):
         sentences.append(
-            "With feedback, jobs are submitted after the ends of their preceding jobs. So arrival times differ between "
-            "policies, and a policy that makes jobs wait receives less work in the same time."
+            "With feedback, jobs are submitted after the ends of their preceding jobs, so a policy with longer waits receives less work in "
+            "the same time."
         )
     sentences += _estimates(schedules, estimates)
     sentences += _predictions(schedules)
@@ -112,7 +102,7 @@ def caveats(
 
 
 def caveats_of(schedules: Sequence[Schedule], trim: str, estimates: object = None, spread: Spread | None = None) -> list[str]:
-    """The same from the schedules alone."""
+    """Return the caveats of these schedules."""
     masks = [metrics.measured(s.end, s.last_submit, trim) for s in schedules]
     return caveats(labels(schedules), schedules, [s.summary(trim) for s in schedules], masks, trim, estimates, spread)
 
@@ -131,16 +121,16 @@ def _outside_windows(schedules: Sequence[Schedule]) -> list[str]:
 
 
 def _held(schedules: Sequence[Schedule]) -> list[str]:
-    """What is known by hindsight, from the machine's file."""
+    """Return the note on data known by hindsight from the machine file."""
     known = [s.workload for s in schedules if HINDSIGHT in s.workload.columns]
     most = max(known, key=lambda workload: np.count_nonzero(workload.columns[HINDSIGHT]), default=None)
     return [] if most is None else list(filter(None, [hindsight_note(most)]))
 
 
 def longest_queue(schedule: Schedule) -> tuple[float, float]:
-    """The longest time (s), up to the last arrival, in which some job is always waiting, on average at least 10; and its share.
+    """Return the longest time (s), up to the last arrival, with a permanent queue of on average at least 10 jobs; and its share.
 
-    The share is of the time from the first to the last arrival; both are 0 where there is no such stretch.
+    The share is of the time from the first to the last arrival; both are 0 without such a stretch.
     """
     if not len(schedule.submit):
         return 0.0, 0.0
@@ -151,7 +141,7 @@ def longest_queue(schedule: Schedule) -> tuple[float, float]:
 
 
 def queue_keeps_growing(schedule: Schedule) -> bool:
-    """Whether the mean number of waiting jobs rises from each quarter of the arrivals to the next, to at least 10 and twice the second.
+    """Return whether the mean queue length rises in each quarter of the arrivals, to at least 10 and twice the second quarter.
 
     >>> from walltime.policy import NoBackfilling
     >>> from walltime.workload import Workload
@@ -176,14 +166,13 @@ def _estimates(schedules: Sequence[Schedule], estimates: object) -> list[str]:
     name = str(estimates)
     if isinstance(model, FModel):
         return [
-            f"The estimates are not user estimates but from the f-model ({name}), which gives unrealistically good results (tsafrir06, "
-            "Tsafrir and Feitelson 2006): spread "
-            "evenly above the runtimes they tell the scheduler which jobs are short, whereas real user estimates hardly do."
+            f"The estimates come from the f-model ({name}), which gives unrealistically good results (tsafrir06, Tsafrir and Feitelson "
+            "2006): unlike user estimates, they show which jobs are short."
         ]
     if not isinstance(model, UserEstimates):
         exact = np.array_equal(workload.believed, np.maximum(workload.runtime, 1))
         more = " Each equals the runtime; real users estimate worse." if exact else ""
-        return [f"The scheduler does not plan with the user estimates of the log but with those of the model {name}.{more}"]
+        return [f"The scheduler plans with estimates of the model {name}, not with the user estimates of the log.{more}"]
     if any(not np.array_equal(s.workload.believed, s.workload.requested) for s in schedules):
         return ["The scheduler does not plan with the user estimates (an estimate model or a predictor is used)."]
     if np.array_equal(workload.requested, np.maximum(workload.runtime, 1)):
@@ -192,7 +181,7 @@ def _estimates(schedules: Sequence[Schedule], estimates: object) -> list[str]:
 
 
 def _predictions(schedules: Sequence[Schedule]) -> list[str]:
-    """What is to be said of predictions that were made elsewhere, or by code of one's own, each once."""
+    """Return remarks on external predictions and own predictors, each once."""
     made = {s.predictions.prediction.predictor.label: s for s in schedules if s.predictions is not None}
     told = []
     for label, s in made.items():
@@ -231,7 +220,7 @@ def _tail(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequence[A
 
 
 def _close(names: Sequence[str], summaries: Sequence[Summary], spread: Spread | None) -> list[str]:
-    """Neighbours in mean wait that shaking cannot tell apart, or that are close."""
+    """Return caveats on policies with similar mean waits, within the scatter of shaken copies or close."""
     ranked = sorted(range(len(names)), key=lambda k: (summaries[k].mean_wait, names[k]))
     waits = [s.mean_wait for s in summaries]
     pairs = [(a, b) for a, b in pairwise(ranked) if waits[a] != waits[b]]
@@ -244,8 +233,8 @@ def _close(names: Sequence[str], summaries: Sequence[Summary], spread: Spread | 
             for a, b in unclear
         ]
         sentences.append(
-            f"No clear difference: in mean wait {listed(told)}, over the log and {spread.copies} copies of it with each submission moved "
-            f"by up to {spread.seconds} s (mean, and {SHOWN_LEVEL} band of single copies)."
+            f"No clear difference: in mean wait {listed(told)}, over the log and {spread.copies} copies with each submission moved by up "
+            f"to {spread.seconds} s (mean, and {SHOWN_LEVEL} prediction interval of one copy)."
         )
     close = [(a, b) for a, b in pairs if (a, b) not in unclear and abs(metrics.relative_difference(waits[b], waits[a])) < CLOSE]
     if close:
@@ -257,7 +246,5 @@ def _close(names: Sequence[str], summaries: Sequence[Summary], spread: Spread | 
         where = "on another log" if spread is not None else "on another log, or with slightly shifted arrivals,"
         sentences.append(f"In mean wait {listed(told)}: {where} such a small difference may be reversed.")
     if spread is None and len(names) > 1:
-        sentences.append(
-            "How far the means move when the log is shaken by 30 s is not known: it was not asked for, or would take too long."
-        )
+        sentences.append("No intervals: the spread over shaken copies of the log was switched off, or would take too long.")
     return sentences

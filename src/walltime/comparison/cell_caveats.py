@@ -70,10 +70,7 @@ def cell_caveats(cells: pl.DataFrame, varied: Sequence[str], trim: str, flurries
     singles = cells.group_by([name for name in varied if name in cells.columns] or ["jobs"]).len()
     if len(singles) and (singles["len"] == 1).all():
         caveats.append(
-            "Single runs: schedules are chaotic, and moving one job by seconds can change the averages by several percent. "
-            "Shake the log with several seeds to see by how much."
-        )
-        caveats.append(
-            "Means only: with one run per combination there is no band and no confidence interval; small differences are meaningless."
+            "Single runs: schedules are chaotic, and moving one job by seconds can change the averages by several percent. Small "
+            "differences are meaningless without intervals: shake the log with several seeds."
         )
     return caveats

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from walltime.declared import valid_options
 from walltime.errors import PolicyError
 from walltime.metrics import Interval, mean_interval, paired_difference, range_of_runs, relative_spread
 from walltime.metrics.summary import averages
@@ -43,7 +44,7 @@ class CombinationMean:
 
     @property
     def clear(self) -> bool | None:
-        """Whether the interval of the difference is on one side of 0; None where there is no such interval."""
+        """Whether the interval of the difference excludes 0; None without an interval."""
         if self.difference is None or math.isnan(self.difference.low):
             return None
         return self.difference.low > 0 or self.difference.high < 0
@@ -79,7 +80,7 @@ def compare_cells(
     for metric in metrics:
         if metric not in table.columns or not table[metric].dtype.is_numeric():
             known = [name for name in averages() if name in table.columns]
-            raise PolicyError(f"no measure {metric!r} in these results; known are {', '.join(known)}")
+            raise PolicyError(f"no measure {metric!r} in these results{valid_options(metric, known)}")
     words = [name for name in varied if name in table.columns]
     for name in baseline or {}:
         if name not in words:

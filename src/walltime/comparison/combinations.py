@@ -74,7 +74,7 @@ def said(combination: Mapping[str, Any], words: Sequence[str]) -> str:
 
 
 def series_of(lines: Sequence[CombinationMean], over: str | None) -> tuple[str | None, list[str]]:
-    """The parameter that becomes lines (None if nothing else is varied), and those that become panels."""
+    """Return the parameter that becomes lines (None if nothing else is varied), and the parameters that become panels."""
     words = [name for name in varying(lines) if name != over]
     first = next((name for name in SCHEDULER if name in words), words[0] if words else None)
     return first, [name for name in words if name != first]

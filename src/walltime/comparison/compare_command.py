@@ -13,6 +13,7 @@ from walltime.cli.option_groups import Files, JobSelectionWithLoads, LogOptions,
 from walltime.cli.output import Output, PageOutput, caveats, drawn_in, progress_bar, write_rows
 from walltime.comparison.simulate_command import draw_figures, run_record, write_run_page
 from walltime.errors import PolicyError
+from walltime.metrics.intervals import SHOWN_LEVEL
 
 if TYPE_CHECKING:
     from walltime.metrics import Interval
@@ -80,7 +81,7 @@ def compare(
     of the log with slightly moved submissions.
     """
     from walltime.comparison.caveats import caveats_of
-    from walltime.comparison.tables import breakdown_table, changes_table, months_table, sides_table
+    from walltime.comparison.tables import breakdown_table, changes_table, months_table, sides_table, summary_table
     from walltime.policy import policy_variants
     from walltime.schedule.groups import parse_grouping
     from walltime.schedule.schedule import labels
@@ -119,28 +120,31 @@ def compare(
     warnings = caveats_of(schedules, trim, run.estimates, spread)
     blocks = comparison_blocks(schedules, trim, warnings, spread)
     names = labels(schedules)
+    tables = [summary_table(names, [schedule.summary(trim) for schedule in schedules], title=_title(schedules, trim))]
+    tables[0] = tables[0].without("jobs measured", "mean slowdown")
+    more: list[Table] = []
     if shown.monthly:
         months = [schedule.monthly(shown.month_of) for schedule in schedules]
         for record, of_policy in zip(records, months, strict=True):
             record["months"] = [month.as_dict() for month in of_policy]
-        blocks.append(months_table(names, months))
+        more.append(months_table(names, months))
     for text, (grouping, edges) in groupings.items():
         rows = [schedule.breakdown(grouping, edges, trim).to_dicts() for schedule in schedules]
         for record, mine in zip(records, rows, strict=True):
             record.setdefault("breakdowns", {})[text] = mine
-        blocks.append(breakdown_table(names, rows, text))
+        more.append(breakdown_table(names, rows, text))
     if shown.gains:
         for record, name, schedule in zip(records[1:], names[1:], schedules[1:], strict=True):
             change = schedules[0].gains(schedule, trim)
             record["gains"] = change.as_dict()
             title = f"from {names[0]} to {name}"
-            blocks += [sides_table(change, f"who gains, {title}"), changes_table(change, f"the largest changes, {title}")]
+            more += [sides_table(change, f"who gains, {title}"), changes_table(change, f"the largest changes, {title}")]
     if output.report is not None:
         write_run_page(output.report, schedules, run, spread)
     draw_figures(files.figure, schedules, trim, files.size)
-    output.show(
-        as_object(records, output.report, warnings, spread), blocks, **{f"{len(schedules)} rows": files.out}, **drawn_in(files.figure)
-    )
+    record = as_object(records, output.report, warnings, spread)
+    blocks[2:2] = more
+    output.show(record, blocks, [*tables, *more], **{f"{len(schedules)} rows": files.out}, **drawn_in(files.figure))
 
 
 def spread_of(schedules: Sequence[Schedule], trim: str, copies: int | None = None) -> Spread | None:
@@ -160,35 +164,22 @@ def as_object(records: Sequence[dict[str, Any]], report: Path | None, sentences:
 
 
 def comparison_blocks(schedules: Sequence[Schedule], trim: str, sentences: Sequence[str], spread: Spread | None) -> list[Any]:
-    """One row per policy, then the answer in a sentence, then the caveats."""
+    """Return the answer in a sentence, one row per policy, then the notes."""
     from walltime.comparison import answer
-    from walltime.comparison.tables import summary_table
+    from walltime.comparison.tables import policies_table
     from walltime.schedule.schedule import labels
-    from walltime.schedule.side_by_side import compare as side_by_side
 
-    names, summaries = labels(schedules), side_by_side(*schedules, trim=trim).summaries
-    table = summary_table(names, summaries, title=_title(schedules, trim))
-    return [
-        table.without("jobs measured", "mean slowdown"),
-        *_brackets(names, spread),
+    names, summaries = labels(schedules), [schedule.summary(trim) for schedule in schedules]
+    blocks: list[Any] = [
         answer(schedules[0].workload.origin.name, names, schedules, summaries, spread),
-        *caveats(sentences),
+        policies_table(names, summaries, _title(schedules, trim), spread),
     ]
-
-
-def _brackets(names: Sequence[str], spread: Spread | None) -> Iterator[str]:
-    """Yield the explanation of the brackets, and the interval of each policy's mean wait."""
-    from walltime.metrics.intervals import KINDS, SHOWN_LEVEL
-    from walltime.wording import human_time, lower_first
-
-    if len(names) < 2:
-        return
-    told = f"In brackets: the change against {lower_first(names[0])}"
-    if spread is None:
-        yield f"{told}, without an interval."
-        return
-    own = ", ".join(f"{lower_first(name)} ±{human_time(spread.scatter('mean_wait', k))}" for k, name in enumerate(names))
-    yield f"{told}. {SHOWN_LEVEL} interval of {KINDS['shaken.copy'].of}, where one further copy lies, of each mean wait: {own}."
+    if spread is not None:
+        blocks.append(
+            f"±: {SHOWN_LEVEL} prediction interval of one more copy of this log, with each submission moved by up to {spread.seconds} s. "
+            "Other logs may differ."
+        )
+    return [*blocks, *caveats(sentences)]
 
 
 def _title(schedules: Sequence[Schedule], trim: str) -> str:

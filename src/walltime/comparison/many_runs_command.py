@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from walltime.cli.option_groups import Files, JobSelection, SchedulingOptions
     from walltime.comparison import CombinationMean
     from walltime.machine import Machine
-    from walltime.report.page import Block
     from walltime.simulation.replication import Replications
     from walltime.simulation.specification import Scheduler, Variation
+    from walltime.tables import Table
     from walltime.workload import Workload
 
 
@@ -48,6 +48,7 @@ def run_many(
     """
     from walltime.comparison import replication_cells
     from walltime.comparison.many_runs_page import caveats_of_cells, compare_replications, replicated_page
+    from walltime.comparison.runs import answer, combinations_table, short_remarks
 
     models, variations, trim = run.models, part.variations(run.feedback), run.trim
     several = len(models) > 1 or len(variations) > 1
@@ -74,8 +75,12 @@ def run_many(
     record = _record(shown, run, {"trace": trace, "shake": part.shake, "trim": trim, **run.settings}, output.report)
     lines, baseline = compare_replications(results, combinations)
     seeds = f"{run.replications} replications, seeds {run.seeds[0]} to {run.seeds[-1]}" if run.replications > 1 else f"seed {run.seed}"
-    blocks: list[Any] = [f"{shown.origin.name}: {len(shown):,} jobs, {shown.machine_procs:,} processors, {seeds}"]
-    blocks += line_tables(lines, baseline)
+    title = f"{shown.origin.name}: {len(shown):,} jobs, {shown.machine_procs:,} processors, {seeds}"
+    blocks: list[Any] = [
+        answer([line for line in lines if line.metric == lines[0].metric], baseline, shown.origin.name),
+        replace(combinations_table(lines, baseline), title=title),
+        *short_remarks(lines, baseline),
+    ]
     if combinations is None:
         record |= {"replications": as_records(results), "estimates": run.estimates}
     else:
@@ -86,7 +91,7 @@ def run_many(
         record["policy"] = list(dict.fromkeys(combination["policy"] for combination in combinations))
         record |= {"baseline": baseline, "caveats": told, "lines": line_records(lines)}
     draw_bands(files.figure, results, files.size)
-    output.show(record, blocks, **{f"{len(cells)} rows": files.out}, **drawn_in(files.figure))
+    output.show(record, blocks, line_tables(lines, baseline), **{f"{len(cells)} rows": files.out}, **drawn_in(files.figure))
 
 
 def check_bands(figures: Sequence[str] | None, several: bool) -> None:
@@ -195,9 +200,9 @@ def line_records(lines: Sequence[CombinationMean]) -> list[dict[str, Any]]:
     return records
 
 
-def line_tables(lines: Sequence[CombinationMean], baseline: Mapping[str, Any] | None, by: str | None = None) -> list[Block | str]:
-    """A table for each measure, and what their numbers are; `by`: what the groups are, if the lines are of groups."""
-    from walltime.comparison.runs import metric_table, remarks
+def line_tables(lines: Sequence[CombinationMean], baseline: Mapping[str, Any] | None, by: str | None = None) -> list[Table]:
+    """Return the full table of each measure, for files; `by`: the name of the grouping, if the lines are of groups."""
+    from walltime.comparison.runs import metric_table
 
     names = dict.fromkeys(line.metric for line in lines)
-    return [*(metric_table([line for line in lines if line.metric == name], baseline, by) for name in names), *remarks(lines, baseline)]
+    return [metric_table([line for line in lines if line.metric == name], baseline, by) for name in names]

@@ -1,4 +1,4 @@
-"""How the fields of a summary are called and shown on pages and axes."""
+"""Names and formats of the fields of a summary on pages and axes."""
 
 from __future__ import annotations
 
@@ -78,6 +78,6 @@ def measure(name: str, highest: float = 1.0) -> Measure:
 
 
 def _by_name(name: str) -> Average:
-    """How a field of another record is shown, which its name tells."""
+    """Return the format of a field of another record, by its name."""
     unit = "s" if name in TIMES else "%" if name.endswith("_percent") else ""
     return Average(unit, label=name.replace("_", " ").removesuffix(" percent"))

@@ -10,7 +10,7 @@ import numpy as np
 
 from walltime import metrics
 from walltime.comparison import tables
-from walltime.comparison.answers import answer
+from walltime.comparison.answers import answer, scope
 from walltime.comparison.caveats import LONG_QUEUE, caveats, longest_queue
 from walltime.errors import WorkloadError
 from walltime.metrics.intervals import KINDS, SHOWN_LEVEL
@@ -79,7 +79,7 @@ def comparison_page(
     return Page(
         "what every job would have waited",
         title or (f"{names[0]} on {log}" if len(names) == 1 else f"{len(names)} policies on {log}"),
-        [answer(log, names, schedules, summaries, spread), *_saturated(names, schedules)],
+        [answer(log, names, schedules, summaries, spread), *scope(summaries, spread), *_saturated(names, schedules)],
         [
             *([Section("", [Fragment("choice.html")])] if live else []),
             Section(
@@ -106,18 +106,18 @@ def comparison_page(
 
 
 def _saturated(names: Sequence[str], schedules: Sequence[Schedule]) -> list[str]:
-    """Of a comparison: under which policies the queue says more about the log than about the policy."""
+    """Return a warning about policies with a permanent queue in a comparison."""
     shares = [longest_queue(schedule)[1] for schedule in schedules]
     full = [f"{lower_first(name)} ({human_percent(100 * k)} of the time)" for name, k in zip(names, shares, strict=True) if k >= LONG_QUEUE]
     if not full or len(schedules) < 2:
         return []
-    return [f"Do not quote the size of this: the queue does not empty under {listed(full)}, so waits grow with the length of the log."]
+    return [f"Do not quote these sizes: the queue does not empty under {listed(full)}, so waits grow with the length of the log."]
 
 
 def three_numbers(names: Sequence[str], summaries: Sequence[metrics.Summary], spread: Spread | None = None) -> list[tuple[str, str]]:
-    """The mean wait, the median and the use of one policy; of several the mean waits of the first, the best and the worst other one.
+    """Return mean and median wait and utilization of one policy, or the mean waits of the first, the best and the worst other one.
 
-    Of two policies also the change, with the interval of the spread.
+    With two policies, also return the change with its interval.
     """
     first = summaries[0]
     if len(summaries) == 1:
@@ -136,7 +136,7 @@ def three_numbers(names: Sequence[str], summaries: Sequence[metrics.Summary], sp
 
 
 def _picture(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequence[Array], spread: Spread | None) -> Drawing:
-    """Mean waits with the interval of a further copy of the log; of one policy the distribution of its waits."""
+    """Draw mean waits with prediction intervals, or the distribution of waits of one policy."""
     from walltime.report import figures
 
     waits = [float(s.wait[mask].mean()) if mask.any() else 0.0 for s, mask in zip(schedules, masks, strict=True)]
@@ -165,7 +165,7 @@ def _check(schedules: Sequence[Schedule]) -> None:
 
 
 def _runs(schedules: Sequence[Schedule]) -> dict[str, Any]:
-    """The settings of the runs: one value if all share it, else one for each."""
+    """Return the settings of the runs: one value if all share it, else one for each."""
     options: dict[str, list[str]] = {name: [getattr(s, name) for s in schedules] for name in ("overrun", "coincident", "engine")}
     dialects = [s.dialect.label for s in schedules]
     if set(dialects) != {"papers"}:
@@ -181,7 +181,7 @@ def _runs(schedules: Sequence[Schedule]) -> dict[str, Any]:
 
 
 def _months(names: Sequence[str], schedules: Sequence[Schedule]) -> list[Section]:
-    """The months, if the log has a calendar, and 2 to 120 of them."""
+    """Return the months, if the log has dates, and 2 to 120 of them."""
     spans = [int(s.end.max() - s.submit.min()) for s in schedules if len(s)]
     if schedules[0].workload.origin.unix_start_time is None or not spans or max(spans) > 31 * 86_400 * tables.MOST_MONTHS:
         return []
@@ -196,7 +196,7 @@ def _months(names: Sequence[str], schedules: Sequence[Schedule]) -> list[Section
 
 
 def _gains(names: Sequence[str], schedules: Sequence[Schedule], trim: str) -> list[Section]:
-    """Who gains and who loses from the first policy to each other one."""
+    """Return the gains and losses from the first policy to each other one."""
     if len(schedules) < 2 or not len(schedules[0]):
         return []
     blocks: list[Block] = []
@@ -204,21 +204,20 @@ def _gains(names: Sequence[str], schedules: Sequence[Schedule], trim: str) -> li
         title = f"From {lower_first(names[0])} to {lower_first(name)}"
         blocks.append(Group([Heading(title), *tables.gains_blocks(schedules[0].gains(schedule, trim), title)], policies=(0, k)))
     remark = (
-        "A user is counted where the sum of the waits is shorter, equal or longer. The largest changes of users are in that sum; shown are "
-        "their mean waits."
+        "Users count by the sum of their waits: shorter, equal or longer. The largest changes are in that sum; the table shows mean waits."
     )
-    return [Section("Who gains, who loses", [*blocks, note(remark)])]
+    return [Section("Gains and losses", [*blocks, note(remark)])]
 
 
 def _recorded(names: Sequence[str], schedules: Sequence[Schedule]) -> list[Section]:
-    """Recorded and simulated waits of all jobs, by class and by month."""
+    """Return recorded and simulated waits of all jobs, by class and by month."""
     parts = tables.recorded_tables(names, schedules)
     record = schedules[0].recorded()
     if not parts or record is None:
         return []
     steps = schedules[0].workload.origin.steps
-    known = f"{record.jobs:,} of {len(schedules[0]):,} jobs, those whose waits the log records. " if record.jobs < len(schedules[0]) else ""
-    unchanged = "the recorded waits are those of its unchanged jobs"
+    known = f"{record.jobs:,} of {len(schedules[0]):,} jobs with recorded waits. " if record.jobs < len(schedules[0]) else ""
+    unchanged = "the recorded waits belong to its unchanged jobs"
     changed = f" The log was changed before the simulation ({'; '.join(steps)}); {unchanged}." if steps else ""
     folded = [Fold(table.title, [table]) for table in parts[1:] if 2 <= len(table.rows) <= tables.MOST_MONTHS]
     return [Section("Recorded waits", [note(known + tables.RECORDED + changed), parts[0], *folded])]
@@ -257,7 +256,7 @@ def _figures(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequenc
     kinds = tables.kinds_table(names, schedules, masks)
     return [
         Section("How the waits are spread", [Fragment("charts-of-waits.html") if live else None, Group(spread, "pair only-static")]),
-        Section("Who waits", [*heat_maps(schedules, masks), *tables.breakdowns(names, schedules, trim)]),
+        Section("Waits by group", [*heat_maps(schedules, masks), *tables.breakdowns(names, schedules, trim)]),
         *([Section("The longest waits", [longest])] if longest.rows else []),
         Section(
             "The queue and the machine over time",
@@ -270,7 +269,7 @@ def _figures(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequenc
 
 
 def _stretch(names: Sequence[str], schedules: Sequence[Schedule]) -> Section:
-    """Gantt charts that stand still."""
+    """Draw static Gantt charts."""
     from walltime.report import figures
 
     begin, end = choose_stretch(schedules)

@@ -14,37 +14,52 @@ from walltime.metrics import range_meaning
 from walltime.metrics.intervals import KINDS, SCOPES, SHOWN_LEVEL
 from walltime.report.page import Block, Drawing, Fold, Group, Heading, Section, note
 from walltime.tables import Cell, Row, Table
-from walltime.wording import listed
+from walltime.wording import human_difference, human_number, human_time, listed, time_form, to_error
 
 LEVEL = SHOWN_LEVEL
 OF = KINDS["replications.difference"].of
 NO_CLEAR = "no clear difference"
 MOST_COLUMNS = 6
-"""A table of groups has a column for each of so many combinations at most."""
+"""Largest number of columns for combinations in a table of groups."""
 LONG = 14
-"""Values of parameters with more letters take several lines of a table."""
+"""Longer values of parameters take several lines of a table, characters."""
 MEANING = (
-    f"Means over the replications (seeds), ± half the width of the {LEVEL} confidence interval of the mean (Student's t), of {OF}: "
-    f"{SCOPES[OF]}. The spread is the standard deviation of the runs over their mean."
+    f"Means over the replications (seeds), ± half the width of the {LEVEL} confidence interval of the mean (Student's t). Scope: {OF}: "
+    f"{SCOPES[OF]}. Spread: the standard deviation of the runs over their mean."
 )
 DIFFERENCES = (
-    f"A difference is the mean over pairs of runs with the same seed, ± half the width of its {LEVEL} confidence interval; where that "
-    f"interval includes 0 there is {NO_CLEAR}."
+    f"Differences are means over pairs of runs with the same seed, ± half the width of their {LEVEL} confidence interval; if it includes "
+    f"0 there is {NO_CLEAR}."
 )
 NO_INTERVALS = "Single runs, so there are no intervals."
+SINGLE = "Single runs, without intervals; --replications shows which differences are clear."
 
 Baseline = Mapping[str, Any] | None
 
 
 def remarks(lines: Sequence[CombinationMean], baseline: Baseline) -> list[str]:
-    """What the numbers of these tables are."""
-    if all(line.runs == 1 for line in lines):
-        return ["Single runs: there are no intervals. Repeat them with seeds to see which differences are clear."]
-    return [MEANING, *([DIFFERENCES] if baseline else [])]
+    """Return the sentences that explain the tables of `metric_table`."""
+    counts = sorted({line.runs for line in lines} - {1})
+    if not counts:
+        return [SINGLE]
+    runs = f"Single runs: {', '.join(map(range_meaning, counts))}; no confidence interval of the mean."
+    return [MEANING, runs, *([DIFFERENCES] if baseline else [])]
+
+
+def short_remarks(lines: Sequence[CombinationMean], baseline: Baseline) -> list[str]:
+    """Return the notes on `combinations_table`, one line each."""
+    counts = sorted({line.runs for line in lines} - {1})
+    if not counts:
+        return []
+    runs = listed([f"{count:,}" for count in counts])
+    notes = [f"±: {LEVEL} confidence interval of the mean over {runs} runs with other seeds."]
+    if any(line.clear is False for line in lines):
+        notes.append(f"~: {NO_CLEAR}; the {LEVEL} confidence interval of the paired difference to {_named(baseline or {})} includes 0.")
+    return notes
 
 
 def three_numbers(lines: Sequence[CombinationMean], baseline: Baseline) -> list[tuple[str, str]]:
-    """The first measure of the baseline and of the lowest of the others, with their difference; or its lowest and highest value."""
+    """Return the first measure of the baseline and of the best other combination, with the difference; or its range."""
     mine = [line for line in lines if line.metric == lines[0].metric and line.group is None and math.isfinite(line.band.mean)]
     if not mine:
         return []
@@ -61,11 +76,8 @@ def three_numbers(lines: Sequence[CombinationMean], baseline: Baseline) -> list[
     return [*several, ("runs of each", f"{runs:,}")]
 
 
-# ---------------------------------------------------------------------- sections
-
-
 def figures_sections(lines: Sequence[CombinationMean]) -> list[Section]:
-    """Each measure over each swept parameter, or its means with error bars if nothing is swept."""
+    """Draw each measure over each swept parameter, or its means with error bars if nothing is swept."""
     from walltime.comparison.sweeps import MOST_ROWS, intervals_figure, sweep_figure  # matplotlib is slow to load
 
     metrics = list(dict.fromkeys(line.metric for line in lines))
@@ -102,7 +114,7 @@ def figures_sections(lines: Sequence[CombinationMean]) -> list[Section]:
 
 
 def numbers_section(lines: Sequence[CombinationMean], baseline: Baseline) -> Section:
-    """A table for each measure; all but the first are folded."""
+    """Return a table for each measure; all but the first are folded."""
     blocks: list[Block] = [note(f"{' '.join(remarks(lines, baseline))} Point at a value for its exact number.")]
     for k, name in enumerate(dict.fromkeys(line.metric for line in lines)):
         table, title = metric_table([line for line in lines if line.metric == name], baseline), measure(name).title
@@ -110,13 +122,10 @@ def numbers_section(lines: Sequence[CombinationMean], baseline: Baseline) -> Sec
     return Section("The numbers", blocks)
 
 
-# ---------------------------------------------------------------------- tables
-
-
 def metric_table(lines: Sequence[CombinationMean], baseline: Baseline, by: str | None = None) -> Table:
-    """All combinations in one measure: mean with its interval, range of single runs, spread, and the difference to the baseline.
+    """Return all combinations in one measure: mean with interval, range of single runs, spread, difference to the baseline.
 
-    `by`: what the groups are, if the lines are of groups of jobs.
+    `by`: the name of the grouping, if the lines are of groups of jobs.
     """
     words = varying(lines)
     shown = measure(lines[0].metric)
@@ -136,18 +145,64 @@ def metric_table(lines: Sequence[CombinationMean], baseline: Baseline, by: str |
     head += [by] if by else []
     head += ["runs", f"mean, {LEVEL} interval", "single runs", "spread"] if several else ["single run"]
     head += [f"difference to {_named(baseline)}"] if baseline else []
-    meaning = ", ".join(range_meaning(count) for count in sorted({line.runs for line in lines} - {1}))
-    return Table(
-        head,
-        rows,
-        shown.label,
-        f"Single runs: {meaning}; no confidence interval of the mean." if meaning else "",
-        max(len(words), 1) + bool(by),
-    )
+    return Table(head, rows, shown.label, texts=max(len(words), 1) + bool(by))
+
+
+def combinations_table(lines: Sequence[CombinationMean], baseline: Baseline, by: str | None = None) -> Table:
+    """Return one narrow table for a terminal: a row for each combination, means with intervals, relative differences to the baseline.
+
+    `by`: the name of the grouping, if the lines are of groups of jobs. The mean response is omitted next to the mean wait, from which it
+    differs by the runtimes.
+    """
+    words = varying(lines) or list(lines[0].combination)[:1]
+    by_metric: dict[str, list[CombinationMean]] = {}
+    for line in lines:
+        by_metric.setdefault(line.metric, []).append(line)
+    if "mean_wait" in by_metric:
+        by_metric.pop("mean_response", None)
+    keys = list(dict.fromkeys((tuple(line.combination[name] for name in words), line.group) for line in lines))
+    columns: list[list[str]] = [[value_cell(values[k]).text for values, _ in keys] for k in range(len(words))]
+    columns += [[group or "" for _, group in keys]] if by else []
+    head = [name.replace("_", " ") for name in words] + ([by] if by else [])
+    for metric, mine in by_metric.items():
+        shown, found = measure(metric), {(tuple(line.combination[name] for name in words), line.group): line for line in mine}
+        cells = _with_halves(mine, shown)
+        columns.append([cells[id(found[key])] if key in found else "" for key in keys])
+        head.append(shown.label if shown.unit else shown.label.removeprefix("mean "))
+        if baseline and not shown.points:
+            columns.append([_relative(found[key]) if key in found else "" for key in keys])
+            head.append(f"vs {_named(baseline)}")
+    return Table(head, list(zip(*columns, strict=True)), texts=len(words) + bool(by))
+
+
+def _with_halves(lines: Sequence[CombinationMean], shown: Measure) -> dict[int, str]:
+    """Return the mean of each line, by its identity, with half the width of its interval unless it is a share; times in one form."""
+    halves = [line.interval.half_width if line.interval is not None and not shown.points else None for line in lines]
+    show = shown.show
+    if shown.show is human_time:
+        show = time_form([*(line.band.mean for line in lines), *(half for half in halves if half)], short=True)
+    cells = {}
+    for line, half in zip(lines, halves, strict=True):
+        if half is None:
+            cells[id(line)] = show(line.band.mean)
+        elif show is human_number:
+            cells[id(line)] = f"{to_error(line.band.mean, half)} ± {to_error(half, half)}"
+        else:
+            cells[id(line)] = f"{show(line.band.mean)} ± {show(half)}"
+    return cells
+
+
+def _relative(line: CombinationMean) -> str:
+    """Return the difference to the baseline as a share of it; `~`: not clear."""
+    if line.difference is None:
+        return "-"
+    before = line.band.mean - line.difference.mean
+    change = human_difference(100 * line.difference.mean / before) if before else human_number(line.difference.mean)
+    return f"~ {change}" if line.clear is False else change
 
 
 def overview_table(lines: Sequence[CombinationMean], baseline: Baseline) -> Table:
-    """All measures in one table: a row for each combination, means with their intervals and differences to the baseline."""
+    """Return all measures in one table: a row for each combination, means with intervals and differences to the baseline."""
     names = list(dict.fromkeys(line.metric for line in lines))
     rows: list[Row] = []
     for caption, mine in panels_of(lines, varying(lines)).items():
@@ -157,7 +212,7 @@ def overview_table(lines: Sequence[CombinationMean], baseline: Baseline) -> Tabl
             line = by_metric.get(name)
             row.append("" if line is None else mean_cell(line, measure(name), _change(line, measure(name)) if baseline else ()))
         rows.append(row)
-    remark = f"Mean, ± half the width of its {LEVEL} confidence interval over the replications (Student's t), of {OF}: {SCOPES[OF]}."
+    remark = f"Mean, ± half the width of its {LEVEL} confidence interval over the replications (Student's t). Scope: {OF}: {SCOPES[OF]}."
     if baseline:
         below = f"the mean difference to {_named(baseline)} over pairs with the same seed, with its {LEVEL} confidence interval"
         remark += f" Below: {below}."
@@ -166,7 +221,7 @@ def overview_table(lines: Sequence[CombinationMean], baseline: Baseline) -> Tabl
 
 
 def groups_tables(lines: Sequence[CombinationMean], title: str, baseline: Baseline) -> list[Block]:
-    """The groups of jobs in one measure: a row for each, a column for each policy; a table for each combination of the others."""
+    """Return the groups of jobs in one measure: a row for each, a column for each policy, a table for each other combination."""
     series, further = series_of(lines, None)
     columns = list(panels_of(lines, [series] if series else []))
     if len(columns) > MOST_COLUMNS:
@@ -195,21 +250,21 @@ def groups_tables(lines: Sequence[CombinationMean], title: str, baseline: Baseli
 
 
 def mean_cell(line: CombinationMean, shown: Measure, below: Sequence[str] = ()) -> Cell:
-    """The mean with the half-width of its confidence interval; `below`: further small print."""
+    """Return the mean with the half-width of its confidence interval; `below`: further small print."""
     mean = float(line.band.mean)
     if line.interval is None:
-        return Cell(shown.show(mean), ["single run", *below], f"{raw(mean, '')}, a single run", mean)
+        return Cell(shown.show(mean), below, f"{raw(mean, '')}, a single run", mean)
     half = float(line.interval.half_width)
     return Cell(shown.show(mean), [f"± {shown.change(half)}", *below], f"{raw(mean, '')} ± {raw(half, '')}", mean)
 
 
 def difference_cell(line: CombinationMean, shown: Measure) -> Cell:
-    """The paired difference to the baseline, and whether it is clear."""
+    """Return the paired difference to the baseline, and whether it is clear."""
     if line.difference is None:
         return Cell("baseline", look="base")
     mean, half = float(line.difference.mean), float(line.difference.half_width)
     if line.clear is None:
-        return Cell(shown.signed(mean), ["single runs"], raw(mean, ""), mean)
+        return Cell(shown.signed(mean), exact=raw(mean, ""), value=mean)
     width, exact = f"± {shown.change(half)}", f"{raw(mean, '')} ± {raw(half, '')}"
     if line.clear:
         return Cell(shown.signed(mean), [width], exact, mean, "clear")
@@ -217,7 +272,7 @@ def difference_cell(line: CombinationMean, shown: Measure) -> Cell:
 
 
 def value_cell(value: Any) -> Cell:
-    """The value of a parameter; long ones take several lines."""
+    """Return the value of a parameter; long ones take several lines."""
     text = (
         "default"
         if value is None
@@ -231,12 +286,12 @@ def value_cell(value: Any) -> Cell:
 
 
 def _change(line: CombinationMean, shown: Measure) -> list[str]:
-    """The paired difference in small print, in two lines if it is not clear."""
+    """Return the paired difference in small print, in two lines if it is not clear."""
     d = line.difference
     if d is None:
         return []
     if line.clear is None:
-        return [f"{shown.signed(d.mean)}, single runs"]
+        return [shown.signed(d.mean)]
     return [*([] if line.clear else [NO_CLEAR]), shown.with_half(d.mean, d.half_width)]
 
 
@@ -244,11 +299,8 @@ def _named(baseline: Mapping[str, Any]) -> str:
     return ", ".join(str(value) for value in baseline.values())
 
 
-# ---------------------------------------------------------------------- the answer
-
-
 def answer(lines: Sequence[CombinationMean], baseline: Baseline, subject: str) -> str:
-    """What the comparison says of one measure, in one sentence for each value that is compared with the baseline.
+    """Return the result in one measure as a sentence, with a clause for each value that is compared with the baseline.
 
     `lines`: of one measure. `subject`: what was simulated.
     """
@@ -281,19 +333,19 @@ def answer(lines: Sequence[CombinationMean], baseline: Baseline, subject: str) -
 
 
 def _verdict(lines: Sequence[CombinationMean], shown: Measure) -> str:
-    """How these combinations compare with the baseline."""
+    """Describe how these combinations compare with the baseline."""
     if len(lines) == 1 and lines[0].difference is not None:
         d = lines[0].difference
         side = "lower" if d.mean < 0 else "higher"
         if lines[0].clear is None:
-            return f"is {shown.signed(d.mean)[1:]} {side} (single runs)" if d.mean else "is the same (single runs)"
+            return f"is {shown.signed(d.mean)[1:]} {side}" if d.mean else "is the same"
         change = shown.with_half(d.mean, d.half_width)
         return f"is {change[1:]} {side}" if lines[0].clear else f"shows {NO_CLEAR} ({change})"
     kinds: dict[str, list[CombinationMean]] = {}
     for line in lines:
         mean = 0.0 if line.difference is None else line.difference.mean
         side = "higher" if mean > 0 else "lower" if mean < 0 else "the same"
-        kind = f"is {side} (single runs)" if line.clear is None else f"is clearly {side}" if line.clear else f"shows {NO_CLEAR}"
+        kind = f"is {side}" if line.clear is None else f"is clearly {side}" if line.clear else f"shows {NO_CLEAR}"
         kinds.setdefault(kind, []).append(line)
     words = varying(lines)
     if len(words) == 1 and len(lines) <= MOST_COLUMNS:  # few enough to be named

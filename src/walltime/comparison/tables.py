@@ -1,4 +1,4 @@
-"""The tables of simulated schedules: pages and the terminal show the same."""
+"""Tables of simulated schedules, for pages and the terminal."""
 
 from __future__ import annotations
 
@@ -18,40 +18,40 @@ from walltime.report.page import Block, Fold
 from walltime.schedule.groups import TITLES
 from walltime.schedule.schedule import Schedule, longest_waits
 from walltime.simulation.spread import Spread
-from walltime.tables import Cell, Column, Row, Table
-from walltime.wording import UNDEFINED, human_difference, human_number, human_percent, human_time, lower_first
+from walltime.tables import Cell, Column, Row, Table, time_cell
+from walltime.wording import UNDEFINED, human_difference, human_number, human_percent, human_time, lower_first, time_form
 from walltime.workload.columns import GROUPED_COLUMNS
 
 COLUMNS = {name: average for name, average in averages().items() if average.table}
 """The fields of a Summary that the table of policies shows."""
 MOST_MONTHS = 120
-"""A log with more months gets no table by month on a page."""
+"""Largest number of months in a table on a page."""
 MOST_GROUPS = 60
-"""Nor does a page have a table of more groups."""
+"""Largest number of groups in a table on a page."""
 LONGEST_WAITS = 5
-"""Jobs of each policy."""
+"""Number of jobs of each policy in the table of longest waits."""
 KINDS = {
     "immediate": "on arrival, with no job ahead of it waiting",
     "reserved": "after a wait, with no job ahead of it waiting",
     "backfilled": "while a job ahead of it in the queue was waiting",
 }
 SCATTER = {"mean_wait": "wait", "mean_bounded_slowdown": "slowdown"}
-"""Fields beside which it is said how far a further copy of the log lies away."""
+"""Fields with a prediction interval next to them, and their names in its heading."""
 SURE = f"±, {INTERVALS['shaken.copy'].of}, {SHOWN_LEVEL}"
 GROUPINGS = ("class", "user", "users", *GROUPED_COLUMNS)
-"""The groupings that a page shows, where the log knows the groups; sizes, lengths and hours are in the heat maps."""
+"""Groupings that a page shows if the log has them; heat maps show sizes, lengths and hours."""
 RECORDED = (
-    "The recorded waits come from the real machine: its scheduler had queues, priorities, limits and reservations that are not modelled, "
-    "it was down at times, and jobs may have been held by their users. So a difference is not what this policy would have saved, and "
-    "similar means do not validate the simulation. The correlation says whether the same jobs wait long in both."
+    "The recorded waits come from the real machine, with queues, priorities, limits and reservations that are not modelled, with outages, "
+    "and with jobs held by their users. So a difference is not what this policy would have saved, and similar means do not validate the "
+    "simulation. The correlation shows whether the same jobs wait long in both."
 )
-"""What a comparison with recorded waits means and does not mean."""
+"""The note on comparisons with recorded waits."""
 
 Rows = Sequence[Mapping[str, Any]]
 
 
 def raw(value: float, unit: str) -> str:
-    """A value with all useful digits.
+    """Return a value with all useful digits.
 
     >>> raw(7412.25, "s"), raw(float("nan"), "s"), raw(3, "")
     ('7,412.25 s', 'n/a', '3')
@@ -65,7 +65,7 @@ def raw(value: float, unit: str) -> str:
 def summary_table(
     names: Sequence[str], summaries: Sequence[Summary], trim: str = "none", title: str = "", spread: Spread | None = None
 ) -> Table:
-    """One row per policy, in readable units, with the unrounded values; with a spread also how far means lie apart in copies of the log."""
+    """Return a row per policy, in readable units, with unrounded values; a spread adds prediction intervals."""
     columns = {field: [getattr(summary, field) for summary in summaries] for field in COLUMNS}
     rows: list[Row] = []
     for k, (name, summary) in enumerate(zip(names, summaries, strict=True)):
@@ -92,14 +92,31 @@ def summary_table(
     return Table(head, rows, title or "Averages, one row per policy", " ".join(remarks), row_policies=range(len(names)))
 
 
+def policies_table(names: Sequence[str], summaries: Sequence[Summary], title: str, spread: Spread | None = None) -> Table:
+    """Return the few averages that fit a narrow terminal, one row per policy; a spread adds the intervals of the mean waits."""
+    halves = [None if spread is None else spread.scatter("mean_wait", k) for k in range(len(names))]
+    waits = [summary.mean_wait for summary in summaries]
+    show = time_form([*waits, *filter(None, halves)], short=True)
+    longest = time_form([summary.max_wait for summary in summaries], short=True)
+    rows: list[Row] = []
+    for k, (name, wait, half, summary) in enumerate(zip(names, waits, halves, summaries, strict=True)):
+        row: list[str | Cell] = [name, show(wait) if half is None else f"{show(wait)} ± {show(half)}"]
+        if len(names) > 1:
+            row.append(human_difference(relative_difference(wait, waits[0])) if k else "-")
+        row += [human_number(summary.mean_bounded_slowdown), longest(summary.max_wait), human_percent(summary.backfilled_percent)]
+        rows.append(row)
+    head = ["policy", "mean wait", *([f"vs {lower_first(names[0])}"] if len(names) > 1 else [])]
+    return Table([*head, "bounded slowdown", "longest wait", "backfilled"], rows, title)
+
+
 def details_table(names: Sequence[str], summaries: Sequence[Summary]) -> Table:
-    """All fields of the summaries, unrounded."""
+    """Return all fields of the summaries, unrounded."""
     rows = [[f.name, *(raw(getattr(s, f.name), "") for s in summaries)] for f in fields(Summary)]
     return Table(["seconds, processors, ratios", *_policies(names)], rows, "All values of the summaries")
 
 
 def kinds_table(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequence[Any]) -> Table:
-    """Kinds of start of the measured jobs, as numbers and as a bar for each policy."""
+    """Return the kinds of start of the measured jobs, as numbers and as a bar for each policy."""
     rows: list[Row] = []
     for name, schedule, mask in zip(names, schedules, masks, strict=True):
         kinds = schedule.kind[mask]
@@ -111,7 +128,7 @@ def kinds_table(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequ
 
 
 def months_table(names: Sequence[str], months: Sequence[Sequence[Month]]) -> Table:
-    """The months as in mualem01, Table 1: of all jobs, and for two policies with their differences; `months`: those of each policy."""
+    """Return the months of each policy as in mualem01, Table 1, over all jobs; for two policies with differences."""
     by_month = [{(month.year, month.month): month for month in of_policy} for of_policy in months]
     two = len(names) == 2
     measures = [("mean_response", "response (s)", 0), ("mean_bounded_slowdown", "bounded slowdown", 1)]
@@ -136,11 +153,8 @@ def months_table(names: Sequence[str], months: Sequence[Sequence[Month]]) -> Tab
     return Table(head, rows, "Averages by month, all jobs", remark, look="months")
 
 
-# ---------------------------------------------------------------------- groups of jobs
-
-
 def breakdown_table(names: Sequence[str], rows: Sequence[Rows], by: str) -> Table:
-    """The mean wait of each group under every policy; `rows`: the breakdown of each."""
+    """Return the mean wait of each group under every policy; `rows`: the breakdown under each."""
     by_group = [{row["group"]: row for row in mine} for mine in rows]
     lines: list[Row] = []
     for group in dict.fromkeys(group for mine in by_group for group in mine):  # months differ between policies
@@ -155,7 +169,7 @@ def breakdown_table(names: Sequence[str], rows: Sequence[Rows], by: str) -> Tabl
 
 
 def groups_table(rows: Rows, by: str) -> Table:
-    """All measures of the groups under one policy."""
+    """Return all measures of the groups under one policy."""
     lines = [
         [
             str(row["group"]),
@@ -171,25 +185,23 @@ def groups_table(rows: Rows, by: str) -> Table:
 
 
 def breakdowns(names: Sequence[str], schedules: Sequence[Schedule], trim: str) -> list[Block]:
-    """A folded table for each of `GROUPINGS` that the log knows, with from 2 to 60 groups."""
+    """Return a folded table for each of `GROUPINGS` with 2 to 60 groups in the log."""
     parts: list[Block] = []
     for by in GROUPINGS:
         try:
             table = breakdown_table(names, [schedule.breakdown(by, trim=trim).to_dicts() for schedule in schedules], TITLES[by])
-        except WorkloadError:  # the log does not say
+        except WorkloadError:  # the log has no such column
             continue
         if 2 <= len(table.rows) <= MOST_GROUPS:
             parts.append(Fold(table.title, [table]))
     return parts
 
 
-# ---------------------------------------------------------------------- who gains
-
-
 def sides_table(gains: Gains, title: str) -> Table:
-    """The jobs that wait shorter, equally long, and longer."""
+    """Return the jobs with shorter, equal and longer waits."""
     sides = (("shorter", gains.shorter), ("equal", gains.equal), ("longer", gains.longer))
     total = max(sum(side.jobs for _, side in sides), 1)
+    show = time_form([side.mean_change for _, side in sides])
     rows = [
         [
             name,
@@ -197,7 +209,7 @@ def sides_table(gains: Gains, title: str) -> Table:
             human_percent(100 * side.jobs / total),
             UNDEFINED if side.users is None else f"{side.users:,}",
             f"{side.processor_hours:,.0f}",
-            f"{'+' if side.mean_change > 0 else ''}{human_time(side.mean_change)}",
+            f"{'+' if side.mean_change > 0 else ''}{show(side.mean_change)}",
         ]
         for name, side in sides
     ]
@@ -205,7 +217,7 @@ def sides_table(gains: Gains, title: str) -> Table:
 
 
 def changes_table(gains: Gains, title: str) -> Table:
-    """The largest winners and losers among users (mean waits), then among jobs."""
+    """Return the largest winners and losers among users (mean waits), then among jobs."""
     users = [("gains", gains.winning_users), ("loses", gains.losing_users)]
     jobs = [("gains", gains.winning_jobs), ("loses", gains.losing_jobs)]
     rows = [_user(verb, one) for verb, of_users in users for one in of_users] + [
@@ -215,42 +227,39 @@ def changes_table(gains: Gains, title: str) -> Table:
 
 
 def gains_blocks(gains: Gains, title: str) -> list[Block]:
-    """Both, the changes folded; `title`: from what to what."""
+    """Return both tables, the changes folded; `title`: the two policies."""
     changes = changes_table(gains, f"{title}: the largest changes")
     return [sides_table(gains, f"{title}: who gains"), *([Fold("The largest changes", [changes])] if changes.rows else [])]
 
 
-def _user(verb: str, one: ChangedUser) -> list[str]:
-    return [f"user {one.user} {verb}", f"{one.jobs:,}", "", "", human_time(one.mean_before), human_time(one.mean_after)]
+def _user(verb: str, one: ChangedUser) -> Row:
+    return [f"user {one.user} {verb}", f"{one.jobs:,}", "", "", time_cell(one.mean_before), time_cell(one.mean_after)]
 
 
-def _job(verb: str, one: ChangedJob) -> list[str]:
-    who = "" if one.user is None else f" of user {one.user}"
-    return [f"job {one.job_id}{who} {verb}", "1", f"{one.procs:,}", human_time(one.runtime), human_time(one.before), human_time(one.after)]
-
-
-# ---------------------------------------------------------------------- single waits
+def _job(verb: str, one: ChangedJob) -> Row:
+    owner = "" if one.user is None else f" of user {one.user}"
+    return [f"job {one.job_id}{owner} {verb}", "1", f"{one.procs:,}", *map(time_cell, (one.runtime, one.before, one.after))]
 
 
 def longest_waits_table(names: Sequence[str], schedules: Sequence[Schedule]) -> Table:
-    """The longest waits of each schedule, the worst first."""
+    """Return the longest waits of each schedule, the longest first."""
     rows: list[Row] = []
     policies = []
     for k, (name, schedule) in enumerate(zip(names, schedules, strict=True)):
         for one in longest_waits(schedule, LONGEST_WAITS):
-            numbers = [f"{one.procs:,}", human_time(one.requested), f"{one.ahead:,}", f"{one.overtaken_by:,}"]
-            rows.append([name, Cell(str(one.job), job=one.job), human_time(one.wait), *numbers, one.kind])
+            numbers = [f"{one.procs:,}", time_cell(one.requested), f"{one.ahead:,}", f"{one.overtaken_by:,}"]
+            rows.append([name, Cell(str(one.job), job=one.job), time_cell(one.wait), *numbers, one.kind])
             policies.append(k)
     head = ["policy", "job", "wait", "processors", "requested", "jobs ahead of it", "overtaken by", "how it started"]
     remark = (
-        "Jobs ahead of it: those that waited when it was submitted. Overtaken by: jobs that arrived later and started earlier. Why a job "
-        "waited: walltime explain."
+        "Jobs ahead of it: waiting when it was submitted. Overtaken by: jobs that arrived later and started earlier. walltime explain "
+        "gives the reasons."
     )
     return Table(head, rows, "The longest waits, one row per job", remark, row_policies=policies)
 
 
 def recorded_tables(names: Sequence[str], schedules: Sequence[Schedule], trim: str = "none") -> list[Table]:
-    """Recorded and simulated waits: of all jobs, by class, and by month; none if the log records no waits."""
+    """Return recorded and simulated waits: of all jobs, by class, and by month; none if the log records no waits."""
     records = [record for record in (schedule.recorded(trim) for schedule in schedules) if record is not None]
     if not records:
         return []

@@ -1,8 +1,7 @@
-"""Rules that a site may have, read off its log.
+"""Candidates for a site's rules, from counts in its log.
 
-Hours that no job is planned across, hours in which some kinds do not start, parts of the machine for some kinds, users whose jobs run one
-after the other, and jobs that were not free to start. A candidate is only a guess from a count that is low or flat. Whether it explains
-the record is judged by one-step agreement (rule_search.py).
+Instants that no job is planned across, hours in which some kinds do not start, parts of the machine for some kinds, limits of running jobs,
+and jobs that were not eligible. One-step agreement decides whether a candidate explains the record (rule_search.py).
 """
 
 from __future__ import annotations
@@ -18,35 +17,35 @@ from walltime.workload import Workload
 
 Array = np.ndarray
 SLOT = 1800
-"""Clock rules are looked for at every half hour, s."""
+"""Windows begin and end at half hours, s."""
 SLOTS = DAY // SLOT
 NEARLY_NONE = 0.1
-"""Hours of under two are candidates only where hardly any start: fewer than this part of those that are submitted then."""
+"""Windows shorter than two hours need fewer starts than this share of the submissions in them."""
 EXCEPTIONS = 0.01
-"""A limit that more starts exceed is none."""
+"""Largest share of starts that may exceed a limit."""
 MOST_AT_ONCE = 20
-"""Limits of more jobs at once are not looked for."""
+"""Largest limit of running jobs that is tried."""
 NOT_OF_LIMITS = {"up_to", "narrower_than"}
-"""Kinds for which a machine's file has no limits."""
+"""Kinds for which a machine file cannot have limits."""
 LOW = 0.7
-"""A count below this part of its neighbours' is a candidate."""
+"""A count below this share of its neighbours' is a candidate."""
 HELD = 0.5
-"""Hours in which fewer jobs of a kind start than this part of those that are submitted then are candidates."""
+"""Hours with fewer starts of a kind than this share of its submissions are candidates."""
 FEWEST = 20
-"""Neighbours of fewer jobs say nothing."""
+"""Smallest number of jobs behind a count."""
 FEW_STARTS = 80
-"""Of a kind with fewer jobs it is not counted by half hour how many start."""
+"""Kinds with fewer jobs are not counted by half hour."""
 GROUPS: tuple[tuple[str, ...], ...] = (DAYS[:5], DAYS, DAYS[5:], *((day,) for day in DAYS))
 STEPS = (-4, -2, -1, 1, 2, 4)
-"""Hours begin or end so many half hours earlier or later."""
+"""Shifts of the begin or end of a window that are tried, half hours."""
 LONG = 4
-"""So many half hours at least, where only fewer jobs start than usual."""
+"""Shortest window in which starts are only fewer than usual, half hours."""
 SPLITS = 8
-"""So many thresholds of requests, and of sizes, are tried."""
+"""Number of thresholds of requests, and of sizes, that are tried."""
 
 
 class RecordedLog(NamedTuple):
-    """A log's recorded jobs; int64, one entry per job of the workload, s; `start` is -1 where it is unknown."""
+    """A log's recorded jobs: int64 s, one entry per job of the workload; `start` is -1 if unknown."""
 
     workload: Workload
     start: Array
@@ -55,36 +54,33 @@ class RecordedLog(NamedTuple):
 
     @classmethod
     def of(cls, workload: Workload, start: Array) -> RecordedLog:
-        """The recorded starts, and the ends that follow."""
+        """Return the record with the ends that follow from the starts."""
         return cls(workload, start, np.where(start >= 0, start + workload.runtime, -1), start >= 0)
 
 
 def candidate_windows(log: RecordedLog, clock: int) -> list[Window]:
-    """Windows that the counts by half hour suggest; `clock`: what the site's clock is ahead of the log's times, s.
+    """Return the windows that counts by half hour suggest, in the whole log and in each half; `clock`: the site's clock minus log time, s.
 
-    Those of the whole log, and of each half of it, as a rule may come or go.
-
-    An instant is a candidate where fewer jobs are planned across it than across the half hours beside it; hours are where jobs, or
-    those of long or short requests, or wide or narrow ones, start less often than they are submitted; perhaps these are not planned to run
-    into them either.
+    An instant is a candidate if fewer jobs are planned across it than across the neighbouring half hours. Hours are candidates if jobs, or
+    jobs with long, short, wide or narrow requests, start less often than they are submitted, with and without draining.
     """
     return list(dict.fromkeys(window for known in _halves(log) for window in _windows_of(log, known, clock)))
 
 
 def _halves(log: RecordedLog) -> tuple[Array, Array, Array]:
-    """The jobs of the log whose start is known, those of its first half, and those of its second, bool."""
+    """Return the jobs with known starts, and those of the first and of the second half of the log, bool."""
     early = log.start < np.median(log.start[log.known])
     return log.known, log.known & early, log.known & ~early
 
 
 def _windows_of(log: RecordedLog, known: Array, clock: int) -> list[Window]:
-    """The windows that the counts of these jobs suggest."""
+    """Return the windows that the counts of these jobs suggest."""
     w = log.workload
     begin = log.start[known] + clock
     request, procs = w.requested[known], w.procs[known]
     windows: list[Window] = []
-    short = request <= DAY  # nobody can keep longer ones from crossing an instant of every day
-    crossed = _crossings(begin[short], (begin + request)[short])
+    short = request <= DAY  # longer ones cross every instant of the day
+    crossed = _spread(begin[short] // SLOT + 1, -(-(begin + request)[short] // SLOT))  # the half hours strictly between
     for days in GROUPS:
         rows = [DAYS.index(day) for day in days]
         counts = crossed[rows].sum(axis=0)
@@ -104,9 +100,9 @@ def _windows_of(log: RecordedLog, known: Array, clock: int) -> list[Window]:
 
 
 def windows_of_few(log: RecordedLog, clock: int, held_since: Array) -> list[Window]:
-    """Windows for kinds of jobs that are too few to be counted by half hour: hours in which they are held, and hardly any starts.
+    """Return windows for kinds with few jobs: hours in which they are held and hardly any starts.
 
-    `held_since`: from when on a policy without these windows would have started each job, its start where it would not have; s.
+    `held_since`: when a policy without these windows would have started each job, by default its start; s.
     """
     w, known = log.workload, log.known
     begin, since, submitted = (times[known] + clock for times in (log.start, held_since, w.submit))
@@ -126,17 +122,17 @@ def windows_of_few(log: RecordedLog, clock: int, held_since: Array) -> list[Wind
 
 
 def _held_stretches(starts: Array, there: Array) -> Iterator[tuple[int, int]]:
-    """Stretches of half hours, at least four, in which jobs are there and start far less than usual; they may pass midnight."""
+    """Yield stretches of at least four half hours in which jobs wait and start far less than usual; they may pass midnight."""
     low = starts < HELD * there * (starts.sum() / max(there.sum(), 1))
     for first, last in _stretches(low | (there == 0)):
         inside = np.arange(first, last + 1 + SLOTS * (last < first)) % SLOTS
-        own = np.flatnonzero(low[inside])  # a half hour in which none is there says nothing, and begins or ends no stretch
+        own = np.flatnonzero(low[inside])  # a stretch does not begin or end with a half hour without jobs
         if len(own) and own[-1] - own[0] >= 3 and there[inside].sum() >= FEWEST:
             yield int(inside[own[0]]), int(inside[own[-1]])
 
 
 def windows_near(window: Window) -> list[Window]:
-    """Windows of other days, or whose hours begin or end up to two hours before or after those of this one."""
+    """Return windows with other days, or with a begin or end moved by up to two hours."""
     moved = [replace(window, begin=_moved(window.begin, by)) for by in STEPS]
     moved += [] if window.end is None else [replace(window, end=_moved(window.end, by)) for by in STEPS]
     moved += [replace(window, days=days) for days in GROUPS[:3]]
@@ -144,32 +140,23 @@ def windows_near(window: Window) -> list[Window]:
 
 
 def _moved(time: str, by: int) -> str:
-    """The half hour so many after a time of day."""
+    """Return a time of day moved by this many half hours."""
     return _time((int(time[:2]) * 2 + int(time[3:]) // 30 + by) % SLOTS)
 
 
 def _time(slot: int) -> str:
-    """The half hour of a day as a time of day."""
+    """Return a half hour of the day as a time of day."""
     return f"{slot // 2:02d}:{slot % 2 * 30:02d}"
 
 
-def _weekday(time: Array) -> Array:
-    """0 for Monday; times are s after midnight of 1 January 1970, a Thursday, by the site's clock."""
-    return (time // DAY + 3) % 7
-
-
 def _by_slot(time: Array) -> Array:
-    """How many of these times are in each half hour of the week, shape (days, half hours)."""
-    return np.bincount(_weekday(time) * SLOTS + (time % DAY) // SLOT, minlength=7 * SLOTS).reshape(7, SLOTS)
-
-
-def _crossings(begin: Array, end: Array) -> Array:
-    """How many jobs are planned to run across each half hour of the week, shape (days, half hours)."""
-    return _spread(begin // SLOT + 1, -(-end // SLOT))  # the half hours strictly between
+    """Count these times (s since 1970, by the site's clock) in each half hour of the week from Monday, shape (days, half hours)."""
+    weekday = (time // DAY + 3) % 7  # 1 January 1970 was a Thursday
+    return np.bincount(weekday * SLOTS + (time % DAY) // SLOT, minlength=7 * SLOTS).reshape(7, SLOTS)
 
 
 def _spread(first: Array, last: Array) -> Array:
-    """In how many of these stretches each half hour of the week lies, shape (days, half hours); from `first` until before `last`."""
+    """Count the stretches, from `first` until before `last`, that contain each half hour of the week, shape (days, half hours)."""
     counts = np.zeros(7 * SLOTS + 1, np.int64)
     length = np.minimum(last - first, 7 * SLOTS)
     place = (first + 3 * SLOTS) % (7 * SLOTS)
@@ -185,7 +172,7 @@ def _spread(first: Array, last: Array) -> Array:
 
 
 def _kinds(request: Array, procs: Array) -> Iterator[dict[str, Any]]:
-    """All jobs, and kinds by request and size: at the values asked for most; at a half and a quarter of the widest, which are few."""
+    """Yield all jobs, and kinds by request and size: split at the most frequent values, and at a half and a quarter of the widest."""
     yield {}
     for above, upto, values, others in (("longer_than", "up_to", request, ()), ("wider_than", "narrower_than", procs, (2, 4))):
         asked, counts = np.unique(values, return_counts=True)
@@ -197,7 +184,7 @@ def _kinds(request: Array, procs: Array) -> Iterator[dict[str, Any]]:
 
 
 def _of_kind(kind: dict[str, Any], request: Array, procs: Array) -> Array:
-    """The jobs with these requests (s) and processors that are of a kind, bool."""
+    """Return which jobs, with these requests (s) and processors, are of a kind, bool."""
     most = np.iinfo(np.int64).max
     chosen = (request > kind.get("longer_than", -1)) & (request <= kind.get("up_to", most))
     of_kind: Array = chosen & (procs > kind.get("wider_than", -1)) & (procs < kind.get("narrower_than", most))
@@ -205,7 +192,7 @@ def _of_kind(kind: dict[str, Any], request: Array, procs: Array) -> Array:
 
 
 def _low_stretches(starts: Array, comes: Array) -> Iterator[tuple[int, int]]:
-    """Stretches of half hours in which far fewer jobs start than are submitted; in shorter ones than two hours hardly any."""
+    """Yield stretches of half hours with far fewer starts than submissions; in stretches under two hours hardly any."""
     if comes.sum() >= FEW_STARTS:
         yield from _stretches(starts < HELD * comes)
         for first, last in _stretches(starts < NEARLY_NONE * comes, 1):
@@ -215,7 +202,7 @@ def _low_stretches(starts: Array, comes: Array) -> Iterator[tuple[int, int]]:
 
 
 def _stretches(chosen: Array, least: int = LONG) -> Iterator[tuple[int, int]]:
-    """The stretches of at least so many of these half hours of a day (bool), their first and last ones; they may pass midnight."""
+    """Yield the first and last of each stretch of at least `least` chosen half hours of a day; stretches may pass midnight."""
     if chosen.all() or not chosen.any():
         return
     turn = int(np.flatnonzero(~chosen)[0])
@@ -228,9 +215,9 @@ def _stretches(chosen: Array, least: int = LONG) -> Iterator[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class InferredPool:
-    """A part of the machine for jobs of up to `widest` processors and `longest` s, of `procs` processors.
+    """A part of the machine, of `procs` processors, for jobs of up to `widest` processors and `longest` s.
 
-    `since`, `until`: it is there for jobs that are submitted then, s of the log; None for always.
+    `since`, `until`: it serves jobs that are submitted between these times of the log, s; None for always.
     """
 
     widest: int
@@ -240,12 +227,12 @@ class InferredPool:
     until: int | None = None
 
     def takes(self, workload: Workload) -> Array:
-        """The jobs that run there, bool."""
+        """Return the jobs that run there, bool."""
         return (workload.procs <= self.widest) & (workload.requested <= self.longest) & submitted_in(workload, self.since, self.until)
 
 
 def submitted_in(workload: Workload, since: int | None, until: int | None) -> Array:
-    """The jobs that are submitted from one time on and before another, s of the log, None for no bound; bool."""
+    """Return the jobs that are submitted between two times of the log, s, None for no bound; bool."""
     chosen = np.ones(len(workload), bool)
     chosen &= True if since is None else workload.submit >= since
     chosen &= True if until is None else workload.submit < until
@@ -253,15 +240,15 @@ def submitted_in(workload: Workload, since: int | None, until: int | None) -> Ar
 
 
 def candidate_parts(log: RecordedLog, machine_procs: int) -> list[InferredPool]:
-    """Kinds of small, short jobs that together never use more than a small part of the machine, though they wait for it.
+    """Return kinds of small, short jobs that wait but together never use more than a small part of the machine.
 
-    In the whole log, or in a half of it, as a part may come or go.
+    The whole log and each half are searched, because a part may be added or removed.
     """
     return list(dict.fromkeys(part for known in _halves(log) for part in _parts_of(log._replace(known=known), machine_procs)))
 
 
 def _parts_of(log: RecordedLog, machine_procs: int) -> list[InferredPool]:
-    """The parts that these jobs suggest."""
+    """Return the parts that these jobs suggest."""
     w, parts = log.workload, []
     wait = np.where(log.known, log.start - w.submit, 0)
     for widest in _popular(w.procs):
@@ -277,7 +264,7 @@ def _parts_of(log: RecordedLog, machine_procs: int) -> list[InferredPool]:
 
 
 def running_at_start(log: RecordedLog, group: Array) -> Array:
-    """How many jobs of its group run when each job starts, itself aside, by the record; -1 where no start is known."""
+    """Return the number of other jobs of its group that run when each job starts; -1 if the start is unknown."""
     running = np.full(len(group), -1)
     order = np.lexsort((log.start, group))
     order = order[log.known[order]]
@@ -287,9 +274,9 @@ def running_at_start(log: RecordedLog, group: Array) -> Array:
 
 
 class EachLimit(NamedTuple):
-    """At most so many jobs run at once for each value of a column, `user` or `group`, or of all jobs where `by` is empty.
+    """A limit of running jobs for each value of a column, `user` or `group`, or for all jobs together if `by` is empty.
 
-    Only jobs of more than `wider_than` processors count, or with requests of over `longer_than` s, where one of them is given.
+    With `wider_than` or `longer_than`, only jobs with more processors or longer requests (s) count.
     """
 
     by: str
@@ -298,7 +285,7 @@ class EachLimit(NamedTuple):
     longer_than: int | None = None
 
     def groups(self, workload: Workload) -> Array:
-        """The number of the group in which each job counts, from 0 on; -1 for jobs that do not count."""
+        """Return the group of each job, from 0 on; -1 for jobs that do not count."""
         values = workload.columns[self.by] if self.by else np.zeros(len(workload), np.int64)
         kind = {name: value for name, value in (("wider_than", self.wider_than), ("longer_than", self.longer_than)) if value is not None}
         counted = _of_kind(kind, workload.requested, workload.procs) & (values >= 0)
@@ -306,7 +293,7 @@ class EachLimit(NamedTuple):
 
 
 def candidate_limits(log: RecordedLog) -> list[EachLimit]:
-    """Limits that the record keeps to and that jobs often reach: for each user and each group, and for all jobs; of all jobs or a kind."""
+    """Return limits that the record respects and often reaches: for each user, each group or all jobs, of all kinds or one."""
     w, limits = log.workload, []
     for by in ("user", "group", ""):
         if by and len(np.unique(w.columns.get(by, ()))) < 2:
@@ -331,7 +318,7 @@ def _popular(values: Array) -> list[int]:
 
 
 def _most_used(start: Array, end: Array, procs: Array) -> int:
-    """The most processors that these jobs use at a time."""
+    """Return the largest number of processors that these jobs use at once."""
     times = np.concatenate([end, start])
     change = np.concatenate([-procs, procs])
     order = np.lexsort((change, times))
@@ -339,10 +326,10 @@ def _most_used(start: Array, end: Array, procs: Array) -> int:
 
 
 def not_eligible_before(log: RecordedLog, soon: int = 120) -> Array:
-    """The earliest time at which each job was free to start, by hindsight, int64 s; its submission where nothing is known.
+    """Return the time at which each job became eligible, by hindsight, int64 s; its submission if nothing is known.
 
-    Pass-over: a later job of the same user, at least as wide and as long, that starts earlier says that the first one was held, or waited
-    for something. A job that starts within `soon` s of the end of its user's last one may have waited for that.
+    If a later job of the same user, at least as wide and as long, starts first, the earlier job was held or waited for a dependency. A job
+    that starts within `soon` s after the end of its user's previous job may have waited for that.
     """
     w = log.workload
     users = w.columns.get("user")
@@ -364,20 +351,20 @@ def not_eligible_before(log: RecordedLog, soon: int = 120) -> Array:
 
 
 def stopped_stretches(log: RecordedLog, least: int = 3600) -> list[tuple[int, int]]:
-    """Stretches of at least so many s in which nothing runs though jobs wait: outages of the whole machine."""
+    """Return stretches of at least `least` s in which nothing runs although jobs wait: outages of the whole machine."""
     known = log.known
     order = np.argsort(log.start[known], kind="stable")
     start, end, submit = log.start[known][order], log.end[known][order], log.workload.submit[known][order]
     busy = np.maximum.accumulate(end)
     gaps = np.flatnonzero(start[1:] - busy[:-1] >= least)
     waits = [bool((submit[k + 1 :][:200] < busy[k] + least // 2).any()) for k in gaps.tolist()]
-    planned = np.maximum.accumulate(start + log.workload.requested[known][order])  # what was let start was to end before an outage
+    planned = np.maximum.accumulate(start + log.workload.requested[known][order])  # a scheduler starts jobs that end before a known outage
     begins = np.where(planned[gaps] < start[gaps + 1], np.maximum(busy[gaps], planned[gaps]), busy[gaps])
     return [(int(begin), int(start[k + 1])) for begin, k, some in zip(begins.tolist(), gaps.tolist(), waits, strict=True) if some]
 
 
 def periods(stretches: Sequence[tuple[int, int]]) -> str:
-    """Whether outages recur, in words; empty if not."""
+    """Return the period of recurring outages, in words; empty if they do not recur."""
     if len(stretches) < 3:
         return ""
     days = np.diff([begin for begin, _ in stretches]) / DAY

@@ -1,4 +1,4 @@
-"""Simulations that run freely, beside what a log records."""
+"""Free simulations, compared with the record of a log."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from walltime.workload import Workload
 from walltime.workload.scaling import held_until, shake
 
 Array = np.ndarray
-BY_HINDSIGHT = "with the rules, by hindsight of who was free to start"
+BY_HINDSIGHT = "with the rules and eligible times, by hindsight"
 
 
 def free_runs(workload: Workload, chosen: Array, plain: Machine, machine: Machine, eligible: Array) -> Iterator[FreeRun]:
-    """The plain machine, the one with its rules, the latter against itself with submissions shaken by 30 s, and by hindsight.
+    """Simulate the plain machine, the machine with its rules, the latter against itself with submissions shaken by 30 s, and by hindsight.
 
-    `chosen`: the jobs, bool, over which they are compared with the recorded waits. `eligible`: when each job seems to have been free to
-    start, which only the record knows, int64 s: the last run has the rules, and no job before that.
+    `chosen`: the jobs, bool, whose waits are compared with the record. `eligible`: when each job seems to have become eligible, by
+    hindsight, int64 s; in the last run no job starts before that.
     """
     recorded = workload.recorded_wait
     assert recorded is not None
@@ -41,7 +41,7 @@ def free_runs(workload: Workload, chosen: Array, plain: Machine, machine: Machin
 
 
 def free_waits(workload: Workload, machine: Machine) -> Array:
-    """The waits of a simulation of the whole log on this machine, int64 s, one per job; -1 for jobs that cannot run there."""
+    """Return the waits of a simulation of the whole log on this machine, int64 s, one per job; -1 for jobs that cannot run there."""
     schedule = simulate(workload, machine.policy or "easy", machine=machine)
     waits = np.full(len(workload), -1)
     waits[_places(workload.job_id, schedule.workload.job_id)] = schedule.wait
@@ -49,7 +49,7 @@ def free_waits(workload: Workload, machine: Machine) -> Array:
 
 
 def _places(ids: Array, wanted: Array) -> Array:
-    """Where these job numbers are."""
+    """Return the places of these job numbers."""
     order = np.argsort(ids, kind="stable")
     return order[np.searchsorted(ids[order], wanted)]
 

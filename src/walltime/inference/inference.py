@@ -1,4 +1,4 @@
-"""What a log shows of its site's rules: the rules that were kept, their evidence, and the file that says them."""
+"""The result of an inference: the accepted rules, their evidence, and the machine file with them."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from walltime.wording import sanitize
 
 @dataclass(frozen=True)
 class InferredRule:
-    """A rule that was kept: what it says, the evidence, and what it adds to the agreement of what judges.
+    """An accepted rule: its text, the evidence, and its gain in agreement on held-out folds.
 
-    `gain`: F1 of prompt starts in the folds that judge with the rule minus without, at its turn (of an overhead: starts within 30 s);
-    `error`: its standard error, by leaving out a week at a time; `better`, `worse`: in how many of their weeks it adds and takes away;
-    `since`, `until`: times of the log between which it holds, s, None for always.
+    `gain`: F1 of prompt starts in the held-out folds with the rule minus without, at its turn (for overheads: starts within 30 s);
+    `error`: its standard error, a jackknife over weeks; `better`, `worse`: the number of held-out weeks with a gain or a loss; `since`,
+    `until`: the times of the log between which it applies, s, None for always.
     """
 
     kind: str
@@ -41,34 +41,34 @@ class InferredRule:
 
     @property
     def agreement(self) -> str:
-        """What it adds to the agreement, and how sure that is, in words."""
+        """The gain with two standard errors, in words."""
         return f"{self.gain:+.3f} ± {2 * self.error:.3f}"
 
     @property
     def weeks(self) -> str:
-        """In how many of the weeks that judge it adds to the agreement, in words."""
+        """The numbers of held-out weeks with a gain or a loss, in words."""
         return f"better in {self.better} weeks, worse in {self.worse}"
 
 
 @dataclass(frozen=True)
 class MonthAgreement:
-    """One-step agreement over the starts of a month that judge, before and with the rules."""
+    """One-step agreement over the held-out starts of a month, without and with the rules."""
 
     month: str
     before: Score
     after: Score
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it, ready for JSON."""
+        """Return everything for JSON."""
         return {"month": self.month, "before": self.before.as_dict(), "after": self.after.as_dict()}
 
 
 @dataclass(frozen=True)
 class FreeRun:
-    """A simulation of the whole log beside its record, over the jobs of the folds that judge; waits in s.
+    """A free simulation of the whole log, compared with its record over the held-out jobs; waits in s.
 
-    `within`: share of the jobs that start within 10 min of their recorded start. `trusted_from`: differences in the mean wait above this
-    are trusted, and `doubt`, why none is, as `calibrate` says it.
+    `within`: share of the jobs that start within 10 min of their recorded start. `trusted_from`: larger differences in the mean wait are
+    trusted; `doubt`: the reason if none is; both as in `calibrate`.
     """
 
     machine: str
@@ -83,18 +83,15 @@ class FreeRun:
 
 @dataclass(frozen=True)
 class Inference:
-    """What a log shows of its site's rules.
+    """The rules of a site, inferred from its log.
 
-    `machine`: the machine and all rules, as a file has them. `before`, `after`: scores over what judges, under the plain policy
-    and with all rules; `hindsight`: with the times besides at which jobs were free to start, which only the record knows. `free`:
-    simulations that run freely: on the plain machine, with the rules, with the rules against themselves with submissions shaken by
-    30 s, which is the most that any simulation can reach, and with the rules and those times, by hindsight. `delay`: seconds from the
-    instant at which the policy would start a job to its recorded start: 5 %, median, 95 %. `refused`: why nothing was inferred. `stopped`:
-    at which step the search was interrupted. `held`: by job number, of the jobs that by hindsight were not free to start when they were
-    submitted, for how long they were not, s. `groups`: the agreement with the rules by class, user and month of what judges. `order`: how
-    well orders say which of the jobs that could have started did, None where there are too few choices.
-
-    The machine's rules hold for whoever is told of them before; the outages are those that the log shows, so they are known by hindsight.
+    `machine`: the machine with all rules. `before`, `after`: held-out scores under the plain policy and with all rules; `hindsight`: also
+    with the times at which jobs became eligible, known only from the record. `free`: free simulations: on the plain machine; with the
+    rules; with the rules against themselves with submissions shaken by 30 s, the best that any simulation can reach; and with the rules
+    and those times. `delay`: s from a proposal to the recorded start: 5 %, median, 95 %. `refused`: why nothing was inferred. `stopped`:
+    the step at which the search was interrupted. `held`: for each job that by hindsight was not eligible at submission, by number, how
+    long it was not, s. `groups`: held-out agreement with the rules by class, user and month. `order`: how well orders predict which of the
+    possible jobs starts, None with too few choices. The outages are those in the log, known by hindsight.
     """
 
     log: str
@@ -117,11 +114,11 @@ class Inference:
     order: OrderChoice | None = None
 
     def period_of(self, rule: InferredRule) -> str:
-        """The days since and until which a rule holds, to be put behind it; empty for one that always does."""
+        """Return the dates between which a rule applies, as a suffix; empty if it always applies."""
         return period_of(self.unix_start_time, rule.since, rule.until)
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything, ready for JSON; the machine as the text of its file."""
+        """Return everything for JSON; the machine as the text of its file."""
         scores = {name: getattr(self, name).as_dict() for name in ("before", "after", "hindsight")}
         lists = {name: [plain(asdict(one)) for one in getattr(self, name)] for name in ("rules", "free")}
         lists["months"] = [one.as_dict() for one in self.months]
@@ -132,9 +129,9 @@ class Inference:
 
 
 def write_site(inference: Inference, path: str | os.PathLike[str], eligible: bool = False) -> list[Path]:
-    """Write the inferred machine as a file, with the evidence of each rule as a comment above it; returns what was written.
+    """Write the inferred machine file, with the evidence of each rule as a comment above it; return the paths written.
 
-    With `eligible` a table beside it, `NAME.held.csv`, says how long each job seems not to have been free to start, and the file names it
+    With `eligible`, also write a table `NAME.held.csv` of how long each job seems not to have been eligible, which the machine file names
     as `eligible`. Raises OutputError.
     """
     written = Path(path)
@@ -148,7 +145,7 @@ def write_site(inference: Inference, path: str | os.PathLike[str], eligible: boo
 
 
 def unread_of(machine: Machine | None) -> list[str]:
-    """What the description of a machine says and rules are not read of, in a sentence; none without one, or where there is nothing."""
+    """Return a sentence on the parts of a machine file that inference ignores, if there are any."""
     if machine is None:
         return []
     nodes = sorted({pool.procs for pool in machine.pools})
@@ -169,30 +166,27 @@ def unread_of(machine: Machine | None) -> list[str]:
     if not ignored:
         return []
     return [
-        f"Of {sanitize(machine.name, 100)} only the numbers of processors are used; it also has {', '.join(ignored)}: these are neither "
-        "taken over nor tested, and all processors count as one pool until the log shows parts."
+        f"Only the numbers of processors of {sanitize(machine.name, 100)} are used; its {', '.join(ignored)} are neither adopted nor "
+        "tested, and all processors count as one pool until the log shows parts."
     ]
 
 
 def site_text(inference: Inference) -> str:
-    """The text of that file."""
+    """Return the text of the machine file."""
     after, before = inference.after, inference.before
     head = [
         f"# {inference.machine.name}",
         f"# One-step agreement (F1 of prompt starts) {after.prompt_f1:.3f}, without rules {before.prompt_f1:.3f}, in a part of the log",
         "# that was not used to find them.",
-        f"# In the recorded state the policy makes {100 * after.at:.0f} % of the recorded starts, {100 * after.prompt_at:.0f} % promptly,",
-        f"# and {100 * after.followed:.0f} % of its wishes were followed, {100 * after.followed_promptly:.0f} % promptly "
+        f"# In the recorded state the policy proposes {100 * after.at:.0f} % of the recorded starts, {100 * after.prompt_at:.0f} % "
+        "promptly,",
+        f"# and {100 * after.followed:.0f} % of its proposals were followed, {100 * after.followed_promptly:.0f} % promptly "
         f"(within {after.within} s).",
         f"# From the instant of a decision to the recorded start: {inference.delay[0]:.0f} s (5 %), {inference.delay[1]:.0f} s (median), "
         f"{inference.delay[2]:.0f} s (95 %).",
         *(f"# {line}" for note in inference.notes for line in textwrap.wrap(sanitize(note, 500), 130)),
         "",
     ]
-    comments = {
-        kind: [rule for rule in inference.rules if rule.kind == kind]
-        for kind in ("part", "outage", "window", "overhead", "limit", "policy")
-    }
     above = {
         "[[partition]]": "part",
         "[[outage]]": "outage",
@@ -201,6 +195,7 @@ def site_text(inference: Inference) -> str:
         "[[limit]]": "limit",
         "policy =": "policy",
     }
+    comments = {kind: [rule for rule in inference.rules if rule.kind == kind] for kind in above.values()}
     lines = []
     for line in write_machine(inference.machine).splitlines():
         kind = next((kind for start, kind in above.items() if line.startswith(start)), None)
@@ -212,11 +207,11 @@ def site_text(inference: Inference) -> str:
 
 
 def period_of(unix_start_time: int | None, since: int | None, until: int | None) -> str:
-    """The days since and until which a rule holds, to be put behind it; empty for one that always does."""
+    """Return the dates between which a rule applies, as a suffix; empty if it always applies."""
     times = [(word, time) for word, time in (("since", since), ("until", until)) if time is not None]
     return "".join(f", {word} {_date(unix_start_time, time)}" for word, time in times)
 
 
 def _date(unix_start_time: int | None, time: int) -> str:
-    """A time of the log as a date, in UTC, where the log says when it starts."""
+    """Return a time of the log as a UTC date, if the log has a start date."""
     return f"{time:,} s of the log" if unix_start_time is None else str(np.datetime64(unix_start_time + time, "s").astype("datetime64[D]"))

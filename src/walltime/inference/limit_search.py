@@ -1,4 +1,4 @@
-"""How many jobs may run at once, read off a log: for each user or group, for all jobs of a kind, and for single users."""
+"""Limits of running jobs, inferred from a log: for each user or group, for all jobs of a kind, and for single users."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from walltime.wording import human_time
 
 Array = np.ndarray
 AT_ONCE = (1, 2, 3, 5, 10)
-"""So many jobs of a user may run at once."""
+"""Limits of a user's running jobs that are tried."""
 SHORTEST_PERIOD = 0.25
 """A limit that comes or goes holds for at least this part of a user's jobs."""
 
 
 def inferred_limits(search: RuleTrial, current: OneStep) -> OneStep:
-    """Limits of how many jobs run at once: of all users or groups, or of all jobs of a kind; then of single users."""
+    """Infer limits of running jobs: for each user or group, or for all jobs of a kind; then for single users."""
     each = _limits_of_each(search, current)
     if each is not None and search.keep(each[0], current, each[1]):
         current = each[1]
@@ -29,9 +29,9 @@ def inferred_limits(search: RuleTrial, current: OneStep) -> OneStep:
 
 
 def _limits_of_each(search: RuleTrial, current: OneStep) -> tuple[Suggestion, OneStep] | None:
-    """The limit of each user, of each group, or of all jobs together that explains most, for all jobs or wide or long ones; None for none.
+    """Return the best limit for each user, each group, or all jobs together, of all jobs or of wide or long ones; or None.
 
-    Where the machine has parts no such limit is looked for.
+    None is sought if the machine has parts.
     """
     limits = [] if search.rules.parts else candidate_limits(search.log)
     best, gain, chosen = None, LEAST_GAIN, None
@@ -53,10 +53,10 @@ def _limits_of_each(search: RuleTrial, current: OneStep) -> tuple[Suggestion, On
 
 
 def limits_of_users(search: RuleTrial, current: OneStep) -> tuple[Suggestion, OneStep] | None:
-    """Limits of users that explain more, for each user the one that surest explains their own starts; None for none.
+    """Return limits of single users that explain more, for each user the most significant one; or None.
 
-    A limit that the record exceeds is none. All users are limited at once to see who may gain; then one after the other, since some
-    of them only gained by the limits of others.
+    The record must keep to a limit. All users are limited at once to find candidates, then one after the other, because some only gained
+    by the limits of others.
     """
     users, counts = np.unique(search.users[search.choose & (search.users >= 0)], return_counts=True)
     users = users[counts >= FEWEST]
@@ -85,7 +85,7 @@ def limits_of_users(search: RuleTrial, current: OneStep) -> tuple[Suggestion, On
 
 
 def _one_after_the_other(search: RuleTrial, current: OneStep, limited: Sequence[AtOnce]) -> tuple[tuple[AtOnce, ...], OneStep]:
-    """Of these limits those that surely explain the starts of their users beside the ones before them, and what is asked with them."""
+    """Return the limits that significantly explain the starts of their users in addition to earlier ones, and the proposals with them."""
     chosen: tuple[AtOnce, ...] = ()
     left = list(limited)
     while True:

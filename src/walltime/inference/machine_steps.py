@@ -1,4 +1,4 @@
-"""One-step agreement on a machine's file: pools whose partitions are apart, hours, limits of jobs, overheads."""
+"""One-step agreement on a machine file: pools with disjoint partitions, windows, limits of jobs, overheads."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Array = np.ndarray
 
 
 def one_step_on(workload: Workload, start: Array, policy: Policy, machine: Machine) -> tuple[Workload, OneStep]:
-    """Ask a policy at every recorded instant what it would start on this machine; also the jobs that can run there.
+    """Return the jobs that can run on this machine, and the proposals of a policy at every recorded instant.
 
-    `start`: recorded starts, int64 s, one per job of the workload, negative where unknown. A job that depends on others may start when
-    these have ended. Raises PolicyError for a policy whose passes are unknown, and for what of a machine cannot be asked: partitions of
-    several pools, or with tiers on one; a second resource; outages; limits of processors, several for a job, or over several pools.
+    `start`: recorded starts, int64 s, one per job of the workload, negative if unknown. A dependent job may start when its predecessors
+    have ended. Raises PolicyError for a policy whose passes are unknown, and for unsupported machines: partitions of several pools, or
+    with tiers on one pool; a second resource; outages; limits of processors, several limits of a job, or limits over several pools.
     """
     placed, placement = place(workload, machine)
     by_id = np.argsort(workload.job_id)
@@ -45,11 +45,11 @@ def one_step_on(workload: Workload, start: Array, policy: Policy, machine: Machi
 
 
 def _not_asked(what: str) -> PolicyError:
-    return PolicyError(f"one-step agreement knows no {what}; leave it out, or take a machine without", "unsupported_machine")
+    return PolicyError(f"one-step agreement does not support {what}; remove them from the machine file", "unsupported_machine")
 
 
 def _after_others(placement: Placement, submit: Array, end: Array) -> Array:
-    """From when on each job may start: its submission, or the recorded ends of those that it depends on."""
+    """Return the earliest start of each job: its submission, or the last recorded end of its predecessors."""
     eligible = submit.copy()
     for job, others in enumerate(placement.after):
         eligible[job] = max([int(submit[job]), *(int(end[other]) for other in others)])
@@ -57,7 +57,7 @@ def _after_others(placement: Placement, submit: Array, end: Array) -> Array:
 
 
 def _groups(placement: Placement) -> tuple[Array | None, Array | None]:
-    """The limit in which each job counts, and how many jobs of each run at once."""
+    """Return the limit of each job, and the number of running jobs that each limit allows."""
     if not placement.limits:
         return None, None
     if (placement.limits_of.counts > 1).any() or any(procs < NEVER or second < NEVER for _, procs, second in placement.limits):
@@ -66,7 +66,7 @@ def _groups(placement: Placement) -> tuple[Array | None, Array | None]:
 
 
 def _apart(placement: Placement) -> list[tuple[int, Array]]:
-    """Each pool, and the jobs that run there and nowhere else, bool."""
+    """Return each pool with the jobs that run only there, bool."""
     machine = placement.machine
     used = np.unique(placement.partition).tolist()
     pools = [{machine.place_of(name) for name in machine.partitions[k].pools} for k in used]

@@ -1,15 +1,14 @@
-"""One-step agreement: at every recorded instant, in the recorded state, what would the policy start?
+"""One-step agreement: the jobs that a policy would start at every recorded instant, in the recorded state.
 
-A simulation that runs freely drifts away from what a machine did, whatever its policy. Here the machine's record is followed, and the
-policy is asked at each instant: it makes its pass (one_step_pass.py) in the state that the record has led to. Two shares say how well it
-explains the record: of the starts that were recorded, those that it would have made; and of what it would have started, what was started,
-however late or promptly.
+A free simulation drifts away from the record, whatever its policy. Here the record is followed, and at each instant the policy makes its
+pass (one_step_pass.py) in the recorded state. It proposes jobs to start. Two shares measure how well it explains the record: the recorded
+starts that it proposed, and its proposals that were followed, promptly or late.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,23 +25,22 @@ from walltime.predictors import Prediction
 from walltime.workload import Workload
 
 Array = np.ndarray
-IN_THE_WAY = ("nothing", "the clock", "a limit", "not eligible", "an outage", "too few processors", "the order or a reservation")
-"""What keeps a policy from a start; the first ones have the numbers of `one_step_pass`."""
+BLOCKERS = ("nothing", "the clock", "a limit", "not eligible", "an outage", "too few processors", "the order or a reservation")
+"""The reasons why a policy does not propose a recorded start; the first ones have the numbers of `one_step_pass`."""
 TOO_FEW, RESERVED = 5, 6
 LONGEST = np.iinfo(np.int64).max // 4
 TICK, LATEST = 60, 300
-"""A start is prompt within a tick of the wish, s, or within twice the log's own start-up delay where that is at most `LATEST`."""
+"""A start is prompt within a tick after the proposal, s, or within twice the log's start-up delay if that is at most `LATEST`."""
 
 
 @dataclass(frozen=True)
 class SiteRules:
-    """What a site lets start when, besides its policy.
+    """A site's rules for starts, apart from its policy.
 
-    `windows`: hours, and for which jobs (bool) they hold; `outages`: of the whole machine. `eligible`: the earliest start of each job,
-    int64 s, None without. `group`, `at_once`: in which group each job counts, -1 for none, and how many jobs of each group run at once,
-    0 for no limit (int64). `overhead`: time that the scheduler takes, by which decisions are before starts, and free processors after ends.
-    `procs`: size of the machine, or of a part of it, by default the workload's machine; a wider job is never started. `chosen`: the jobs
-    of that part (bool), by default all.
+    `windows`: hours, and the jobs (bool) to which they apply; `outages`: of the whole machine. `eligible`: the earliest start of each job,
+    int64 s, or None. `group`, `at_once`: the group of each job, -1 for none, and the limit of running jobs of each group, 0 for no limit
+    (int64). `overhead`: the scheduler's delays, from decisions to starts and from ends to free processors. `procs`: size of the machine,
+    or of a part of it, by default the workload's machine; wider jobs never start. `chosen`: the jobs of that part (bool), by default all.
     """
 
     windows: Sequence[tuple[Hours, Array]] = ()
@@ -57,108 +55,111 @@ class SiteRules:
 
 @dataclass(frozen=True)
 class OneStep:
-    """What a policy would have started along a record. One entry per job of the workload, in its order.
+    """A policy's proposals along a record; one entry per job of the workload, in its order.
 
-    `counted`: the jobs whose start is recorded. `made`: the policy would have made its start. `wishes`: how many times it began to wish to
-    start the job. `delay`: from then to the recorded start, s; negative where the job started sooner than the overheads allow, and -1 where
-    the start was not made. `short`: jobs that started although the record leaves fewer processors than they need. `why`: of the starts that
-    the policy would not have made, what stood in the way, a place in IN_THE_WAY; 0 for those that it would have made.
+    `counted`: the job's start is recorded. `matched`: the policy proposed that start. `proposals`: number of times that it began to
+    propose the job. `delay`: from the proposal to the recorded start, s; negative if the job started sooner than the overheads allow, -1
+    without a match. `overcommitted`: the job started although the record leaves fewer processors than it needs. `why`: the reason why a
+    start was not proposed, a place in BLOCKERS; 0 for matches.
     """
 
     counted: Array
-    made: Array
-    wishes: Array
+    matched: Array
+    proposals: Array
     delay: Array
-    short: Array
+    overcommitted: Array
     why: Array
 
     @classmethod
     def joined(cls, answers: Sequence[OneStep]) -> OneStep:
-        """The answers for the parts of a machine, whose jobs are apart."""
+        """Return the union of the results for disjoint parts of a machine."""
         whole = answers[0]
         for other in answers[1:]:
             whole = cls(
                 whole.counted | other.counted,
-                whole.made | other.made,
-                whole.wishes + other.wishes,
+                whole.matched | other.matched,
+                whole.proposals + other.proposals,
                 np.where(other.counted, other.delay, whole.delay),
-                whole.short | other.short,
+                whole.overcommitted | other.overcommitted,
                 whole.why + other.why,
             )
         return whole
 
     def only(self, chosen: Array) -> OneStep:
-        """The answers for these jobs (bool), as if the others had not been asked for."""
+        """Return the results for these jobs (bool) alone."""
         delay = np.where(chosen, self.delay, -1)
-        return OneStep(self.counted & chosen, self.made & chosen, self.wishes * chosen, delay, self.short & chosen, self.why * chosen)
+        return OneStep(
+            self.counted & chosen, self.matched & chosen, self.proposals * chosen, delay, self.overcommitted & chosen, self.why * chosen
+        )
 
     def score(self, chosen: Array | None = None, within: int = TICK) -> Score:
-        """The counts over these jobs (bool, one entry per job), by default all; a start is prompt at most `within` s after the wish."""
+        """Return the counts over these jobs (bool), by default all; a start is prompt at most `within` s after the proposal."""
         mask = self.counted if chosen is None else self.counted & chosen
         return Score(
-            int(mask.sum()), int(self.made[mask].sum()), int(self.prompt(within)[mask].sum()), int(self.wishes[mask].sum()), within
+            int(mask.sum()), int(self.matched[mask].sum()), int(self.prompt(within)[mask].sum()), int(self.proposals[mask].sum()), within
         )
 
     def prompt(self, within: int) -> Array:
-        """The starts that the policy would have made at most so many seconds before, bool."""
-        return self.made & (self.delay >= 0) & (self.delay <= within)
+        """Return the matched starts at most `within` s after the proposal, bool."""
+        return self.matched & (self.delay >= 0) & (self.delay <= within)
 
-    def in_the_way(self, chosen: Array | None = None) -> dict[str, int]:
-        """Of how many recorded starts of these jobs what would have kept the policy from making them, the most first."""
-        mask = self.counted & ~self.made if chosen is None else self.counted & ~self.made & chosen
-        counts = np.bincount(self.why[mask], minlength=len(IN_THE_WAY)).tolist()
-        return dict(sorted(((IN_THE_WAY[k], count) for k, count in enumerate(counts) if count), key=lambda one: -one[1]))
+    def blockers(self, chosen: Array | None = None) -> dict[str, int]:
+        """Return the number of unmatched starts of these jobs by reason, the most frequent first."""
+        mask = self.counted & ~self.matched if chosen is None else self.counted & ~self.matched & chosen
+        counts = np.bincount(self.why[mask], minlength=len(BLOCKERS)).tolist()
+        return dict(sorted(((BLOCKERS[k], count) for k, count in enumerate(counts) if count), key=lambda one: -one[1]))
 
 
 @dataclass(frozen=True)
 class Score:
-    """How well a policy explains the starts of some jobs.
+    """The agreement of a policy with the recorded starts of some jobs.
 
-    `jobs`: recorded starts; `made`: those that the policy would have made; `prompt`: those that it would have made at most `within` s
-    before. `wishes`: how often the policy began to wish to start a job. A wish is followed if the job starts while the policy still wishes
-    it, however late, so pure delay shows only in the prompt shares: these judge rules.
+    `jobs`: recorded starts; `matched`: starts that the policy proposed; `prompt`: starts at most `within` s after the proposal.
+    `proposals`: how often the policy began to propose a job. A proposal is followed if the job starts while it is still proposed, however
+    late. Pure delay shows only in the prompt shares, which judge rules.
     """
 
     jobs: int
-    made: int
+    matched: int
     prompt: int
-    wishes: int
+    proposals: int
     within: int = TICK
 
     @property
     def at(self) -> float:
-        """The share of the recorded starts that the policy would have made."""
-        return _share(self.made, self.jobs)
+        """Share of the recorded starts that the policy proposed."""
+        return _share(self.matched, self.jobs)
 
     @property
     def prompt_at(self) -> float:
-        """The share of the recorded starts that the policy would have made promptly."""
+        """Share of the recorded starts that followed a proposal promptly."""
         return _share(self.prompt, self.jobs)
 
     @property
     def followed(self) -> float:
-        """The share of the wishes that were followed."""
-        return _share(self.made, self.wishes)
+        """Share of the proposals that were followed."""
+        return _share(self.matched, self.proposals)
 
     @property
     def followed_promptly(self) -> float:
-        """The share of the wishes that were followed promptly."""
-        return _share(self.prompt, self.wishes)
+        """Share of the proposals that were followed promptly."""
+        return _share(self.prompt, self.proposals)
 
     @property
     def f1(self) -> float:
-        """The harmonic mean of both shares, however late the starts are."""
-        return _share(2 * self.made, self.jobs + self.wishes)
+        """Harmonic mean of both shares, including late starts."""
+        return _share(2 * self.matched, self.jobs + self.proposals)
 
     @property
     def prompt_f1(self) -> float:
-        """The harmonic mean of both prompt shares: the agreement by which rules are chosen and judged."""
-        return _share(2 * self.prompt, self.jobs + self.wishes)
+        """Harmonic mean of both prompt shares, by which rules are chosen and judged."""
+        return _share(2 * self.prompt, self.jobs + self.proposals)
 
     def as_dict(self) -> dict[str, Any]:
-        """The counts and the shares, ready for JSON; an undefined share is None."""
+        """Return the counts and shares for JSON; undefined shares are None."""
         shares = {name: getattr(self, name) for name in ("at", "prompt_at", "followed", "followed_promptly", "f1", "prompt_f1")}
-        return asdict(self) | {name: None if np.isnan(value) else value for name, value in shares.items()}
+        counts = {"jobs": self.jobs, "made": self.matched, "prompt": self.prompt, "wishes": self.proposals, "within": self.within}
+        return counts | {name: None if np.isnan(value) else value for name, value in shares.items()}
 
 
 def _share(part: int, whole: int) -> float:
@@ -166,12 +167,12 @@ def _share(part: int, whole: int) -> float:
 
 
 def prompt_within(answer: OneStep, wait: Array) -> int:
-    """How many seconds after a wish a start is still prompt, given recorded waits (int64 s, one per job).
+    """Return the largest delay of a prompt start, s, given recorded waits (int64 s, one per job).
 
-    A scheduler's start-up delay is the median wait of the jobs that the policy wishes to start at their submission; twice that is allowed
-    if it is more than a tick and at most a few minutes. A longer median is no start-up delay, so that only a tick is allowed.
+    A scheduler's start-up delay is the median wait of the jobs that the policy proposes at their submission. Twice that is allowed if it is
+    longer than a tick and at most a few minutes; a longer median is not a start-up delay.
     """
-    at_once = wait[answer.made & (answer.delay == wait)]
+    at_once = wait[answer.matched & (answer.delay == wait)]
     usual = 2 * int(np.median(at_once)) if len(at_once) else 0
     return usual if TICK < usual <= LATEST else TICK
 
@@ -187,11 +188,11 @@ def one_step(
     prediction: Prediction | str | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> OneStep:
-    """Ask a policy at every recorded instant what it would start.
+    """Return the proposals of a policy at every recorded instant.
 
-    `start`: recorded starts, int64 s, one per job; jobs with a negative one are left out. `end`: by default `start` and the runtime.
-    `rules`: of the site, or of a part of its machine. Raises PolicyError for a policy whose passes are unknown here, and WorkloadError
-    where no start is recorded.
+    `start`: recorded starts, int64 s, one per job; jobs with a negative start are excluded. `end`: by default `start` plus the runtime.
+    `rules`: of the site, or of a part of its machine. Raises PolicyError for a policy whose passes are unknown here, WorkloadError without
+    recorded starts.
     """
     rules, reading, own = rules or SiteRules(), Dialect.of(dialect), Prediction.of(prediction)
     counted = start >= 0 if rules.chosen is None else (start >= 0) & rules.chosen
@@ -201,9 +202,7 @@ def one_step(
     size, site = workload.machine_procs if rules.procs is None else rules.procs, rules.overhead
     encoded = encode_policy(reading.apply(policy), reading, own, size, False, histories=True)
     if encoded is None:
-        raise PolicyError(
-            f"{policy.label} decides in ways of its own, so it cannot be asked; take one of the known policies", "opaque_policy"
-        )
+        raise PolicyError(f"{policy.label} has its own passes, so its proposals are unknown; use a built-in policy", "opaque_policy")
     ended = release_times(site, start + workload.runtime if end is None else end)
     submit = release_times(Overhead(tick=site.tick), workload.submit)
     decided = np.where(counted, np.maximum(start - site.start, np.minimum(submit, start)), start)
@@ -224,17 +223,17 @@ def one_step(
             along.answer()
         elif progress is not None:
             progress(int(state.started))
-    made, wishes, delay, short, why = (np.zeros(len(workload), np.int64) for _ in range(5))
-    for column, name in ((made, "hit"), (wishes, "episodes"), (delay, "delay"), (short, "short"), (why, "forbidden")):
+    matched, proposals, delay, overcommitted, why = (np.zeros(len(workload), np.int64) for _ in range(5))
+    for column, name in ((matched, "hit"), (proposals, "episodes"), (delay, "delay"), (overcommitted, "short"), (why, "forbidden")):
         column[place] = asked.jobs[name]
-    delay = np.where((made > 0) & (sooner > 0), -sooner, delay)
+    delay = np.where((matched > 0) & (sooner > 0), -sooner, delay)
     free = why == FREE_TO_START
-    why = np.where((free & (short == 1)) | (workload.procs > size), TOO_FEW, np.where(free, RESERVED, why))
-    return OneStep(counted, made.astype(bool), wishes, delay, short.astype(bool), np.where(counted & (made == 0), why, 0))
+    why = np.where((free & (overcommitted == 1)) | (workload.procs > size), TOO_FEW, np.where(free, RESERVED, why))
+    return OneStep(counted, matched.astype(bool), proposals, delay, overcommitted.astype(bool), np.where(counted & (matched == 0), why, 0))
 
 
 def _asked(workload: Workload, rules: SiteRules, place: Array) -> SiteAnswers:
-    """Memory for the answers."""
+    """Return the memory for the proposals."""
     jobs = np.zeros(len(place), ASKED).view(np.recarray)
     jobs.since = jobs.last = jobs.user = jobs.delay = -1
     jobs.eligible = -LONGEST if rules.eligible is None else rules.eligible[place]

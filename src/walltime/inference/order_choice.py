@@ -1,7 +1,7 @@
-"""Which of the jobs that could have started did? A conditional logit of the order of the queue, with effects of users and projects.
+"""The queue order as a conditional logit of the job that starts, with effects of users and projects.
 
-At each recorded start the alternatives are the jobs that waited, were free to start by the clock, and fitted in the processors that the
-one that started took and those left free beside it. The logarithm of an alternative's odds is a weighted sum of its features, which are
+At each recorded start the alternatives are the waiting jobs that the clock allows and that fit into the processors of the started job plus
+the free ones. The logarithm of an alternative's odds is a weighted sum of its features, which are
 those of the order `linear:`, and what its user and its project have of their own.
 
 Source: McFadden 1974, Conditional logit analysis of qualitative choice behavior, section 2; alternatives are drawn at random as in McFadden
@@ -22,21 +22,21 @@ from walltime.machine.windows import Hours
 Array = np.ndarray
 HOUR = 3600
 MOST_ALTERNATIVES = 30
-"""Of more jobs that could have started so many are drawn at random."""
+"""Largest number of alternatives; of more, a random sample is drawn."""
 ROUNDS = 200
-"""The weights stand still long before."""
+"""Upper limit of Newton steps, rarely reached."""
 STILL = 1e-5
-"""They stand still if the log-likelihood of a choice gains less than this in a round."""
+"""The fit ends when the log-likelihood per choice gains less than this in a step."""
 FORMS = (("wait", "log-procs", "log-believed"), ("log-wait", "log-procs", "log-believed"), ("log-procs", "log-believed"))
 """The features of fitted orders: hours of waiting, the logarithms of seconds of waiting, of processors and of the request in s."""
 SPREAD = 1.0
-"""Standard deviation of the effects of users and projects, by assumption (ridge): few starts say little of a user."""
+"""Assumed standard deviation of the effects of users and projects (ridge penalty)."""
 
 
 class Choices(NamedTuple):
-    """Recorded choices: the alternatives of one after the other, one row each, the job that started first.
+    """Recorded choices: one row per alternative, choice after choice, the started job first.
 
-    `first`: where each choice begins; `job`: of each row, its place in the workload; `wait`: how long it had waited, h; int64, but `wait`.
+    `first`: the first row of each choice, int64; `job`: the place of each row's job in the workload, int64; `wait`: its wait so far, h.
     """
 
     first: Array
@@ -45,13 +45,13 @@ class Choices(NamedTuple):
 
     @property
     def choice(self) -> Array:
-        """The number of each row's choice."""
+        """The choice number of each row."""
         return np.repeat(np.arange(len(self.first)), np.diff(self.first, append=len(self.job)))
 
 
 @dataclass(frozen=True)
 class OrderChoice:
-    """How well orders say which job starts, of those that could have; over choices that were not used to fit them.
+    """How well orders predict which alternative starts, over choices that were not used to fit them.
 
     `choices`: how many there are, with `alternatives` on average. Shares in which the job that started is the first one: by chance, in
     order of arrival, and by the logit without and with the effects of users, and of projects besides (None where the log names none, or
@@ -67,17 +67,17 @@ class OrderChoice:
     projects: float | None
 
     def as_dict(self) -> dict[str, Any]:
-        """The numbers, ready for JSON."""
+        """Return the numbers for JSON."""
         return asdict(self)
 
 
 def recorded_choices(
     log: RecordedLog, procs: int, chosen: Array, windows: Sequence[tuple[Hours, Array]] = (), eligible: Array | None = None, seed: int = 0
 ) -> Choices:
-    """The choices at the recorded starts of some jobs (bool) on a machine, or a part of it, of so many processors.
+    """Return the choices at the recorded starts of some jobs (bool) on a machine, or a part of it, with this many processors.
 
-    `windows`: hours, and for which jobs (bool) they hold. `eligible`: before which time each job is no alternative, int64 s. Choices
-    without an alternative are left out.
+    `windows`: hours, and the jobs (bool) to which they apply. `eligible`: the time before which a job is not an alternative, int64 s.
+    Choices with a single alternative are omitted.
     """
     w, draw = log.workload, np.random.Generator(np.random.Philox(seed))
     mine = np.flatnonzero(log.known & chosen)
@@ -116,7 +116,7 @@ def recorded_choices(
 
 
 def _shut(hours: Hours, now: int, requested: Array) -> Array:
-    """Whether jobs with these requests may not start now; bool."""
+    """Return whether jobs with these requests must not start now, bool."""
     following = int(np.searchsorted(hours.begin, now, side="right"))
     if following > 0 and now < hours.end[following - 1]:
         return np.ones(len(requested), bool)
@@ -124,10 +124,10 @@ def _shut(hours: Hours, now: int, requested: Array) -> Array:
 
 
 def fitted_logit(choices: Choices, used: Array, features: Array, groups: Sequence[Array]) -> tuple[Array, list[Array]]:
-    """The weights of features, float64, shape (rows, features), and the effects of the values of each grouping, from some choices (bool).
+    """Fit the weights of features, float64, shape (rows, features), and the effects of each grouping, to some choices (bool).
 
-    `groups`: of each row the number of its user, its project, and so on, from 0 on. The likelihood is concave and the effects move by
-    bounded steps, so that each round raises it.
+    `groups`: the numbers of each row's user, project and so on, from 0 on. The likelihood is concave and the effects move by bounded
+    steps, so each step increases it.
     """
     choice, weights = choices.choice, np.zeros(features.shape[1])
     mine = used[choice]
@@ -153,7 +153,7 @@ def fitted_logit(choices: Choices, used: Array, features: Array, groups: Sequenc
 
 
 def _odds(choices: Choices, score: Array) -> tuple[Array, Array]:
-    """The odds of each row among its choice, and the log-likelihood of each choice."""
+    """Return the probability of each row within its choice, and the log-likelihood of each choice."""
     choice = choices.choice
     score = score - np.maximum.reduceat(score, choices.first)[choice]
     total = np.add.reduceat(np.exp(score), choices.first)
@@ -161,7 +161,7 @@ def _odds(choices: Choices, score: Array) -> tuple[Array, Array]:
 
 
 def _newton(choices: Choices, features: Array, odds: Array, surprise: Array) -> Array:
-    """A step of Newton's method for the weights of the features."""
+    """Return a Newton step for the weights of the features."""
     mean = np.add.reduceat(features * odds[:, None], choices.first)[choices.choice]
     spread = (features - mean) * np.sqrt(odds)[:, None]
     step: Array = np.linalg.solve(spread.T @ spread + 1e-6 * np.eye(features.shape[1]), features.T @ surprise)
@@ -169,9 +169,9 @@ def _newton(choices: Choices, features: Array, odds: Array, surprise: Array) -> 
 
 
 def fitted_weights(choices: Choices, log: RecordedLog, used: Array, form: Sequence[str]) -> dict[str, float]:
-    """The weights of these features (FORMS) without effects, fitted in some choices (bool by job that started).
+    """Fit the weights of these features (FORMS), without effects, to some choices (bool by started job).
 
-    All are 0 where waiting would make a job start later: such an order is none.
+    All are 0 if waiting would make a job start later, because such an order would starve jobs.
     """
     weights, _ = fitted_logit(choices, used[choices.job[choices.first]], _features(choices, log, form), [])
     own = dict(zip(form, weights.tolist(), strict=True))
@@ -190,7 +190,7 @@ def _features(choices: Choices, log: RecordedLog, form: Sequence[str]) -> Array:
 
 
 def order_choice(choices: Choices, log: RecordedLog, used: Array, judged: Array) -> OrderChoice | None:
-    """Fit the order in some choices (bool by job that started) and judge it in others; None where either are too few."""
+    """Fit the order to some choices (bool by started job) and judge it on others; None if either are too few."""
     if not len(choices.first):
         return None
     w, job, starter = log.workload, choices.job, choices.job[choices.first]
@@ -223,7 +223,7 @@ def order_choice(choices: Choices, log: RecordedLog, used: Array, judged: Array)
 
 
 def _numbers(column: Array, fitted: Array, rows: Array) -> Array:
-    """The numbers from 1 on of the values that start often enough to say something; 0 for all others."""
+    """Return numbers from 1 on for the values with enough starts; 0 for all others."""
     values, counts = np.unique(column[fitted], return_counts=True)
     often = values[(counts >= FEWEST) & (values >= 0)]
     if not len(often):

@@ -18,15 +18,15 @@ PROMPT = 30
 USUAL = 0.5
 """An overhead is one only if more than this share of the policy's starts are as prompt."""
 FEWEST_DELAYS = 50
-"""Of fewer starts it is not said what the scheduler takes."""
+"""Overheads are not estimated from fewer starts."""
 TICKS = (10, 30, 60)
-"""A scheduler may look every so many s."""
+"""Periods of a scheduler that are tried, s."""
 
 
 def inferred_overhead(search: RuleTrial, current: OneStep) -> OneStep:
-    """The time that the scheduler takes: from its decision to the start, from an end until it sees it, and between two looks.
+    """Infer the scheduler's delays: from a decision to the start, from an end to its notice, and between two passes.
 
-    Judged by the starts that the policy would have made at most PROMPT s before: what else counts as prompt leaves room for such times.
+    They are judged by starts at most PROMPT s after the proposal, because the usual definition of prompt leaves room for such delays.
     """
     best, overhead = current, NO_OVERHEAD
     for stage in (_start_overheads, _end_overheads, _ticks):
@@ -42,19 +42,19 @@ def inferred_overhead(search: RuleTrial, current: OneStep) -> OneStep:
     rules = search.rules._replace(overhead=overhead)
     suggestion = Suggestion("overhead", text, evidence, rules, lambda rules: rules._replace(overhead=NO_OVERHEAD))
     score, fewer = best.score(search.judge, PROMPT), search.gain(current, best, search.judge) < 0
-    if fewer or score.prompt <= USUAL * score.made:
-        but = f"fewer are within {search.within} s" if fewer else f"only {score.prompt:,} of {score.made:,} are"
+    if fewer or score.prompt <= USUAL * score.matched:
+        but = f"fewer are within {search.within} s" if fewer else f"only {score.prompt:,} of {score.matched:,} are"
         search.notes.append(f"Left out: {text}. More starts are within {PROMPT} s of the policy's with it, but {but}.")
         return current
     return best if search.keep(suggestion, current, best, PROMPT) else current
 
 
 def _delays(search: RuleTrial, answer: OneStep, own: Overhead) -> tuple[Array, Array]:
-    """Of starts that the policy would have made, how long it wished to: since the submission, and since the end of another job; s.
+    """Return the delays of matched starts, s: of jobs proposed at their submission, and of jobs proposed at the end of another job.
 
-    `own`: the overheads with which it was asked.
+    `own`: the overheads of these proposals.
     """
-    mine = search.choose & answer.made & (answer.delay >= 0) & (answer.delay <= LONGEST_DELAY)
+    mine = search.choose & answer.matched & (answer.delay >= 0) & (answer.delay <= LONGEST_DELAY)
     wished = np.maximum(search.log.start - own.start, search.w.submit) - answer.delay
     came = wished == search.w.submit
     ended = np.isin(wished, search.log.end[search.log.known] + own.end)
@@ -62,21 +62,21 @@ def _delays(search: RuleTrial, answer: OneStep, own: Overhead) -> tuple[Array, A
 
 
 def _start_overheads(search: RuleTrial, answer: OneStep, own: Overhead) -> list[Overhead]:
-    """What passes between the submission and the start of a job that has room."""
+    """Return overheads with a typical delay from submission to start of a job that fits."""
     return [replace(own, start=time) for time in _usual(_delays(search, answer, own)[0])]
 
 
 def _end_overheads(search: RuleTrial, answer: OneStep, own: Overhead) -> list[Overhead]:
-    """What passes between an end and the decisions that follow it."""
+    """Return overheads with a typical delay from an end to the decisions that follow."""
     return [replace(own, end=time) for time in _usual(_delays(search, answer, own)[1])]
 
 
 def _usual(delays: Array) -> list[int]:
-    """Delays that may be what a scheduler takes, s; none where few are known."""
+    """Return low percentiles of delays, s; none if few are known."""
     times = np.percentile(delays, [5, 25, 50]).astype(np.int64).tolist() if len(delays) >= FEWEST_DELAYS else []
     return sorted({time for time in times if time >= 1})
 
 
 def _ticks(search: RuleTrial, answer: OneStep, own: Overhead) -> list[Overhead]:
-    """How often the scheduler may look; it takes half of that until it does, on average."""
+    """Return overheads with a period of the scheduler, which takes over half of itself from the other delays."""
     return [replace(own, start=max(own.start - tick // 2, 0), end=max(own.end - tick // 2, 0), tick=tick) for tick in TICKS]

@@ -1,4 +1,4 @@
-"""The page of an inference: which rules of the site the log shows, and how much of the record they explain."""
+"""The page of an inference: the rules of the site that the log shows, and how well they explain the record."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from walltime.inference.order_choice import OrderChoice
 from walltime.inference.step_agreement import GroupAgreement
 from walltime.provenance import provenance
 from walltime.report.page import Code, Drawing, Page, Section, note, workload_facts
-from walltime.tables import Cell, Row, Table
+from walltime.tables import Cell, Row, Table, time_cell
 from walltime.wording import human_time
 from walltime.workload import Workload
 
@@ -19,17 +19,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WHAT_IT_IS = (
-    "One-step agreement: at every recorded instant, in the recorded state, the policy is asked which jobs it would start: its wishes. A "
-    "wish is followed if the job starts while the policy still wishes it, and followed promptly if it starts within a tick (60 s), or "
-    "within twice the log's usual start-up delay where that is at most 5 min. Pure delay shows only in the prompt shares. The agreement "
-    "is the harmonic mean, F1, of two of them: the recorded starts that the policy would have made promptly, and the wishes that were "
-    "followed promptly. A simulation that runs freely is a far weaker test, because one job that starts at another time changes all "
-    "that follows."
+    "One-step agreement: at every recorded instant, in the recorded state, the policy proposes jobs to start. A proposal is followed if "
+    "the job starts while it is still proposed, and followed promptly if it starts within a tick (60 s), or within twice the log's usual "
+    "start-up delay if that is at most 5 min. Pure delay shows only in the prompt shares. The agreement is the harmonic mean, F1, of two "
+    "shares: the recorded starts that followed a proposal promptly, and the proposals that were followed promptly. A free simulation is a "
+    "far weaker test, because one job that starts at another time changes everything that follows."
 )
 
 
 def verdict(inference: Inference) -> list[str]:
-    """What was found, in sentences with the numbers behind them."""
+    """Return the findings as sentences with their numbers."""
     if inference.refused:
         return [f"{inference.refused[0].upper()}{inference.refused[1:]}."]
     kept = len(inference.rules)
@@ -37,14 +36,14 @@ def verdict(inference: Inference) -> list[str]:
     after, before = inference.after, inference.before
     without = f", {before.prompt_f1:.2f} without rules," if kept else ""
     said = [
-        f"{what} could be read off {inference.log}. In the recorded state, {inference.machine.policy}{' with them' if kept else ''} "
+        f"{what} could be inferred from {inference.log}. In the recorded state, {inference.machine.policy}{' with them' if kept else ''} "
         f"{shares_of(after)}: an agreement (F1 of prompt starts) of {after.prompt_f1:.2f}{without} in a part of the log that was not used "
         "to find rules."
     ]
     said += [f"{rule.text[0].upper()}{rule.text[1:]}{inference.period_of(rule)}." for rule in inference.rules]
     if inference.hindsight.prompt_f1 > after.prompt_f1 + 0.01:
         said.append(
-            f"With the times at which jobs seem to have been free to start (held, or waiting for others), which only the record knows, it "
+            f"With the times at which jobs seem to have become eligible (held, or waiting for others), known only from the record, it "
             f"would be {inference.hindsight.prompt_f1:.2f}."
         )
     if inference.free:
@@ -59,25 +58,25 @@ def verdict(inference: Inference) -> list[str]:
         )
     if inference.free and inference.held:
         said.append(
-            f"By hindsight, {'with the rules and ' if kept else ''}no job before it seems to have been free to start, the mean wait is "
-            f"{human_time(late.mean_simulated)} and the rank correlation {late.rank_correlation:.2f}. Those times are read off the starts "
-            "themselves, so a what-if has them only where that is asked for, and no start time has them."
+            f"By hindsight, {'with the rules and ' if kept else ''}no start before a job seems to have become eligible, the mean wait is "
+            f"{human_time(late.mean_simulated)} and the rank correlation {late.rank_correlation:.2f}. Those times are inferred from the "
+            "starts themselves, so a what-if uses them only on request (--hindsight), and predicted start times never do."
         )
     if inference.order is not None:
-        said.append(said_of_order(inference.order))
+        said.append(order_note(inference.order))
     return said
 
 
 def shares_of(score: Score) -> str:
-    """The shares of a score, in words that follow the name of a policy."""
+    """Return the shares of a score, in words that follow the name of a policy."""
     return (
-        f"makes {100 * score.at:.0f} % of the recorded starts, {100 * score.prompt_at:.0f} % promptly (within {score.within} s), and "
-        f"{100 * score.followed:.0f} % of its wishes were followed, {100 * score.followed_promptly:.0f} % promptly"
+        f"proposes {100 * score.at:.0f} % of the recorded starts, {100 * score.prompt_at:.0f} % promptly (within {score.within} s), and "
+        f"{100 * score.followed:.0f} % of its proposals were followed, {100 * score.followed_promptly:.0f} % promptly"
     )
 
 
-def said_of_order(order: OrderChoice) -> str:
-    """How well orders say who starts, in a sentence."""
+def order_note(order: OrderChoice) -> str:
+    """Return a sentence on how well orders predict the job that starts."""
     effects = [("effects of users", order.users), ("effects of projects besides", order.projects)]
     known = [f", with {what} {100 * share:.0f} %" for what, share in effects if share is not None]
     return (
@@ -88,14 +87,14 @@ def said_of_order(order: OrderChoice) -> str:
 
 
 def tables_of(inference: Inference) -> list[Table]:
-    """The rules, the simulations and the months."""
+    """Return the tables of rules, simulations, months and groups."""
     rules: list[Row] = [[rule.text, Cell(rule.evidence, look="wrap"), rule.agreement, rule.weeks] for rule in inference.rules]
     free: list[Row] = [
         [
             run.machine,
             f"{run.jobs:,}",
-            human_time(run.mean_simulated),
-            human_time(run.mean_recorded),
+            time_cell(run.mean_simulated),
+            time_cell(run.mean_recorded),
             f"{run.rank_correlation:.2f}",
             f"{100 * run.within:.0f} %",
             Cell(f"none: {run.doubt}", look="wrap") if run.doubt else human_time(run.trusted_from),
@@ -113,7 +112,7 @@ def tables_of(inference: Inference) -> list[Table]:
         ]
         for one in inference.months
     ]
-    month_heads = ("month", "starts", "wishes followed", "followed promptly", "plain", "with rules")
+    month_heads = ("month", "starts", "proposals followed", "followed promptly", "plain", "with rules")
     heads = ("", "jobs", "mean wait", "compared with", "rank correlation", "within 10 min", "trusted from")
     tables = [
         Table(("rule", "evidence", "agreement", "weeks that judge"), rules, "the site's rules", look="words2"),
@@ -125,16 +124,16 @@ def tables_of(inference: Inference) -> list[Table]:
 
 
 def groups_table(groups: Sequence[GroupAgreement]) -> Table:
-    """The agreement by class and user, with what stood in the way."""
+    """Return the agreement by class and user, with the reasons for unmatched starts."""
     heads = (
         "jobs",
         "starts",
         "started alike",
-        "wishes followed",
+        "proposals followed",
         "followed promptly",
         "agreement",
-        "what stood in the way of the other starts",
-        "wishes for held jobs",
+        "reasons for the other starts",
+        "unfollowed proposals: held jobs",
     )
     rows: list[Row] = [
         [
@@ -144,7 +143,7 @@ def groups_table(groups: Sequence[GroupAgreement]) -> Table:
             f"{100 * one.score.followed:.0f} %",
             f"{100 * one.score.followed_promptly:.0f} %",
             f"{one.score.prompt_f1:.2f}",
-            Cell(", ".join(f"{what} {count:,}" for what, count in one.in_the_way.items()), look="wrap"),
+            Cell(", ".join(f"{what} {count:,}" for what, count in one.blockers.items()), look="wrap"),
             f"{one.held:,} of {one.not_followed:,}",
         ]
         for one in groups
@@ -162,9 +161,9 @@ def inference_page(inference: Inference, workload: Workload, settings: Mapping[s
         alternative = "One-step agreement by month, under the plain policy and with the site's rules."
         caption = "One-step agreement by month, of the starts that were not used to choose rules."
         sections.insert(0, Section("", [Drawing(months_figure(inference), "months", alternative, caption)]))
-        sections.append(Section("The machine's file", [Code(site_text(inference))]))
+        sections.append(Section("The machine file", [Code(site_text(inference))]))
     return Page(
-        "a site's rules, read off its log",
+        "a site's rules, inferred from its log",
         f"Which rules made {inference.log}?",
         _answer(inference) if inference.rules else [first],
         [*sections, Section("What is measured", [note(WHAT_IT_IS)])],
@@ -173,7 +172,7 @@ def inference_page(inference: Inference, workload: Workload, settings: Mapping[s
         numbers=[
             ("rules found", f"{len(inference.rules):,}"),
             ("agreement with them", f"{inference.after.prompt_f1:.2f} ({inference.before.prompt_f1:.2f} without)"),
-            ("wishes followed", f"{100 * inference.after.followed:.0f} %"),
+            ("proposals followed", f"{100 * inference.after.followed:.0f} %"),
             ("followed promptly", f"{100 * inference.after.followed_promptly:.0f} %"),
             *(
                 ("mean wait, simulated with them", f"{human_time(one.mean_simulated)} ({human_time(one.mean_recorded)} recorded)")
@@ -186,19 +185,19 @@ def inference_page(inference: Inference, workload: Workload, settings: Mapping[s
 
 
 def _answer(inference: Inference) -> list[str]:
-    """The rules in words, and how well they explain the record."""
+    """Return the rules in words, and how well they explain the record."""
     spelled = f"the policy is {inference.machine.policy}: "  # the table has the spelling
     texts = [f"{rule.text.replace(spelled, 'the queue is ')}{inference.period_of(rule)}" for rule in inference.rules]
     head, them = (f"{len(texts):,} rules were", "them") if len(texts) > 1 else ("One rule was", "it")
     return [
-        f"{head} read off {inference.log}: {'; '.join(texts)}.",
+        f"{head} inferred from {inference.log}: {'; '.join(texts)}.",
         f"Asked at each recorded instant, a scheduler with {them} {shares_of(inference.after)}, in a part of the log that was not used to "
         "find them.",
     ]
 
 
 def months_figure(inference: Inference) -> Figure:
-    """One-step agreement by month, before and with the rules."""
+    """Draw the one-step agreement by month, without and with the rules."""
     from matplotlib.figure import Figure
 
     from walltime.report.figures import COLOURS, DASHES, style

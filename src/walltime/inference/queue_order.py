@@ -1,4 +1,4 @@
-"""The order of the queue, and who may overtake, read off a log: a named policy, the order of arrival with handicaps, or a fitted order."""
+"""The queue order and backfilling of a site, inferred from its log: a named policy, order of arrival with handicaps, or a fitted order."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from walltime.policy import Easy, Policy, parse_policy
 from walltime.wording import human_time
 
 POLICIES = ("easy", "fcfs", "hybrid:depth=0", "conservative", "easy:order=sjf", "easy:order=saf", "easy:order=wfp")
-"""Policies that are tried last."""
+"""Named policies that are tried."""
 DEEPEST_SCORED = 100
-"""Orders that change while jobs wait are not tried where more jobs than these wait on average."""
+"""Largest mean queue length for which orders that change while jobs wait are tried."""
 DEEPEST = 1000
-"""With more jobs waiting on average, policies that plan for all of them are not tried."""
+"""Largest mean queue length for which policies that plan all waiting jobs are tried."""
 HALF_LIVES = (86_400, 7 * 86_400)
-"""Of fair share, use counts half after so many s."""
+"""Half-lives of fair share that are tried, s."""
 HANDICAPS = (3600, 4 * 3600, 16 * 3600)
-"""A doubling of a job's processors, or of its request, may count as so many s of waiting in the order of the queue."""
+"""Handicaps that are tried, s of waiting per doubling of a job's processors or request."""
 
 
 def inferred_policy(search: RuleTrial, current: OneStep) -> OneStep:
-    """The order of the queue, and who may overtake: a named policy, or weights, where they explain more."""
+    """Infer the queue order and backfilling: a named policy, or weights if they explain more."""
     known = search.log.known
     waiting = float((search.log.start - search.w.submit)[known].sum() / max(np.ptp(search.log.start[known]), 1))
     named, said_of = [], dict(_fair_shares(search)) if waiting <= DEEPEST_SCORED else {}
@@ -44,7 +44,7 @@ def inferred_policy(search: RuleTrial, current: OneStep) -> OneStep:
     tries: list[tuple[float, Policy, str, OneStep]] = []  # in months that choose, a run of which may have had an order of its own
 
     def note_best(several: Iterable[tuple[Policy, str, OneStep]], least: float) -> float:
-        """Note the one of these that gains most, if that is more than `least`; the most that is gained so far."""
+        """Note the candidate with the largest gain, if that is more than `least`; return the largest gain so far."""
         gains = [(search.gain_of_run(current, answer), policy, said, answer) for policy, said, answer in several]
         best = max(gains, key=lambda one: one[0], default=None)
         if best is None or best[0] <= least:
@@ -76,7 +76,7 @@ def inferred_policy(search: RuleTrial, current: OneStep) -> OneStep:
 
 
 def _fair_shares(search: RuleTrial) -> Iterator[tuple[Policy, str]]:
-    """Orders in which those come first who have used least, by user and by group where the log names several; in words besides."""
+    """Yield fair-share orders by user and by group, if the log has several, with their descriptions."""
     for key, whose in (("user", "users"), ("group", "groups")):
         if len(np.unique(search.w.columns.get(key, ()))) > 1:
             for half_life in HALF_LIVES:
@@ -85,12 +85,12 @@ def _fair_shares(search: RuleTrial) -> Iterator[tuple[Policy, str]]:
 
 
 def _while(rules: Rules, policy: Policy, since: int | None = None, until: int | None = None) -> Rules:
-    """The rules with this policy between two times, s of the log."""
+    """Return the rules with this policy between two times of the log, s."""
     return rules._replace(policy=policy, policy_since=since, policy_until=until)
 
 
 def _best_weights(search: RuleTrial, current: OneStep) -> tuple[tuple[int, int], OneStep]:
-    """What a doubling of the processors, and of the request, is worth in the order of the queue, s of waiting: the best of a few."""
+    """Return the best handicaps for a doubling of the processors and of the request, s of waiting, with their proposals."""
     best, answer = (0, 0), current
     for steps in (HANDICAPS, (1,)):
         for place in (0, 1):
@@ -106,9 +106,9 @@ def _best_weights(search: RuleTrial, current: OneStep) -> tuple[tuple[int, int],
 
 
 def _fitted_orders(search: RuleTrial) -> list[tuple[Policy, str]]:
-    """Orders by a conditional logit of who starts, in words besides; fitted in the folds that choose. Notes how well it says who starts.
+    """Return orders from a conditional logit of the job that starts, with descriptions, and set `search.order`.
 
-    On a machine with parts those of the rest. A job that seems to have been held is no alternative.
+    They are fitted on the choosing folds, to the jobs outside the parts of the machine. Jobs that seem to be held are not alternatives.
     """
     rest, size = search.log.known.copy(), search.size
     for part in search.rules.parts:
@@ -131,14 +131,14 @@ def _fitted_orders(search: RuleTrial) -> list[tuple[Policy, str]]:
 
 
 def linear(weights: dict[str, float]) -> Policy:
-    """EASY in the order of a weighted sum of features, the largest sum first; the weights are rounded, the largest is 1 or -1."""
+    """Return EASY ordered by a weighted sum of features, largest first; weights are rounded, the largest is 1 or -1."""
     most = max(abs(weight) for weight in weights.values())
     rounded = {name: round(weight / most, 3) for name, weight in weights.items()}
     return parse_policy("easy:order=linear:" + ",".join(f"{name}={weight:g}" for name, weight in rounded.items() if weight))
 
 
 def said_linear(weights: dict[str, float]) -> str:
-    """That order in words."""
+    """Describe that order."""
     words = {"log-wait": "its wait", "wait": "its wait", "log-procs": "its processors", "log-believed": "its request"}
     for_what = [f"the {'larger' if weight > 0 else 'smaller'} {words[name]}" for name, weight in weights.items() if weight]
     return (
@@ -147,7 +147,7 @@ def said_linear(weights: dict[str, float]) -> str:
 
 
 def weighted(weights: tuple[int, int]) -> Policy:
-    """EASY in the order of arrival, in which each doubling of the processors, and of the request, moves a job so many s back."""
+    """Return EASY in order of arrival with handicaps, s, for each doubling of the processors and of the request."""
     terms = zip(weights, ("procs", "believed"), strict=True)
     return parse_policy(
         "easy:order=expr:-elapsed" + "".join(f"{-weight / math.log(2):+.0f}*log({name})" for weight, name in terms if weight)
@@ -155,11 +155,11 @@ def weighted(weights: tuple[int, int]) -> Policy:
 
 
 def said_order(weights: tuple[int, int]) -> str:
-    """That order in words."""
+    """Describe that order."""
     named = zip(weights, ("processors", "request"), strict=True)
     each = [
         f"{human_time(abs(weight))} {'later' if weight > 0 else 'earlier'} for each doubling of its {name}"
         for weight, name in named
         if weight
     ]
-    return f"in order of arrival, but a job counts as come {' and '.join(each)}"
+    return f"in order of arrival, but a job counts as submitted {' and '.join(each)}"

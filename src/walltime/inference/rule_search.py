@@ -1,6 +1,6 @@
-"""Which rules has a site, besides its policy? Read off its log, and kept only where they explain what was not used to find them.
+"""Inference of a site's rules from its log; a rule is accepted only if it explains held-out weeks.
 
-How rules are judged stands in rule_trial.py; candidates are guesses from counts (candidate_rules.py).
+rule_trial.py judges rules; candidate_rules.py finds candidates from counts.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from walltime.workload import Workload, check_workload
 
 Array = np.ndarray
 MOST_MISFITS = 0.05
-"""From this share of starts on for which the record leaves too few processors, log and machine contradict each other."""
+"""Share of starts without enough free processors above which log and machine contradict each other."""
 STARTS = 2
-"""An outage must explain so many more starts near it, apart from the one that ends it."""
+"""An outage must explain this many more starts near it, apart from the start that ends it."""
 OUTAGES = (3600, 4 * 3600, 12 * 3600)
-"""Stretches of at least so many s without jobs are tried as outages."""
+"""Shortest stretches without jobs that are tried as outages, s."""
 NOISE = 0.15
-"""Where less than this agrees promptly, with all rules, the record is not that of a scheduler that can be asked."""
+"""With a lower prompt agreement under all rules, the record does not follow such a scheduler."""
 
 
 def infer(
@@ -57,21 +57,21 @@ def infer(
 ) -> Inference:
     """Infer a site's rules from the starts that its log records.
 
-    `procs`: the machine's size, by default that of the log. `machine`: of it only the size of the nodes is taken; a note says what else it
-    has. `progress` is told about which share of the work is done, from 0 to 1, and `step`, in words, which of the seven steps is at work.
-    Ctrl-C ends the search: what was found until then is returned, and its `stopped` says where that was. Raises WorkloadError for a log
-    without recorded waits or of under two months.
+    `procs`: the machine's size, by default the log's. `machine`: only its node size is used; a note lists what else it has. `progress` is
+    called with the share of the work that is done, about, from 0 to 1, and `step` with the name of each of the seven steps. Ctrl-C ends
+    the search; the result so far is returned, with the interrupted step in `stopped`. Raises WorkloadError for a log without recorded
+    waits or of less than two months.
     """
     check_workload(workload)
     nodes = {1} if machine is None else {pool.procs for pool in machine.pools}
     search = RuleTrial(workload, workload.machine_procs if procs is None else procs, min(nodes) if len(nodes) == 1 else 1, progress)
     search.notes += unread_of(machine)
     plain = search.answer
-    misfits = float(plain.short[plain.counted].mean())
+    misfits = float(plain.overcommitted[plain.counted].mean())
     if misfits > MOST_MISFITS:
         refused = (
-            f"{100 * misfits:.0f} % of the recorded starts need more processors than the record leaves of {search.size:,}: the log, or the "
-            "machine's size, does not say what the scheduler saw; nothing is inferred"
+            f"{100 * misfits:.0f} % of the recorded starts need more processors than the record leaves of {search.size:,}: the log or the "
+            "machine's size is incomplete; nothing is inferred"
         )
         return _result(search, plain, misfits, refused=refused)
     at = ""
@@ -85,24 +85,24 @@ def infer(
             search.done = search.until
         return _result(search, plain, misfits, refused=_refused_as_noise(search, plain))
     except KeyboardInterrupt:
-        search.notes.append(f"Stopped at {at}: what this step and those after it look for may be there all the same.")
+        search.notes.append(f"Stopped at {at}: rules of this and later steps may exist all the same.")
         return _result(search, plain, misfits, stopped=at)
 
 
 def _refused_as_noise(search: RuleTrial, plain: OneStep) -> str:
-    """Why no rule is told where hardly any start is that of the policy with all rules; empty otherwise. Takes the rules back."""
+    """Return why nothing is inferred if hardly any start follows the policy with all rules, and drop the rules; else empty."""
     score = search.answer.score(search.judge, search.within)
     if score.prompt_f1 >= NOISE:
         return ""
     search.rules, search.answer, search.kept = Rules(), plain, []
     return (
-        f"only {100 * score.followed_promptly:.0f} % of what the policy would start is started within {search.within} s, with every rule "
-        "that was tried: the starts follow neither the policy nor such rules; nothing is inferred"
+        f"only {100 * score.followed_promptly:.0f} % of the policy's proposals start within {search.within} s, with all rules that were "
+        "tried: the starts follow neither the policy nor such rules; nothing is inferred"
     )
 
 
 def _parts(search: RuleTrial, current: OneStep) -> OneStep:
-    """Parts of the machine for small, short jobs."""
+    """Infer parts of the machine for small, short jobs."""
     while len(search.rules.parts) < 2:
         best, best_gain, best_part = None, LEAST_GAIN, None
         parts = [replace(part, procs=-(-part.procs // search.node) * search.node) for part in candidate_parts(search.log, search.size)]
@@ -112,7 +112,7 @@ def _parts(search: RuleTrial, current: OneStep) -> OneStep:
                 best, best_gain, best_part = answer, gain, rules.parts[-1]
         if best is None or best_part is None:
             return current
-        # Small jobs may be those of a few limited users.
+        # Small jobs may belong to a few limited users.
         limits = None if search.rules.at_once or search.rules.parts else limits_of_users(search, current)
         if limits is not None and search.gain(best, limits[1], search.choose) > 0 and search.keep(limits[0], current, limits[1]):
             current = limits[1]
@@ -133,16 +133,16 @@ def _parts(search: RuleTrial, current: OneStep) -> OneStep:
 
 
 def _outages(search: RuleTrial, current: OneStep) -> OneStep:
-    """Outages of the whole machine, known in advance: the stretches without jobs that explain the days around them.
+    """Infer outages of the whole machine, known in advance: stretches without jobs that explain the days around them.
 
-    An outage ends, by definition, with a recorded start: that start says nothing for it, so it neither chooses nor judges outages. The
-    others near it must gain at least STARTS, since each of many stretches without jobs explains one or other of them by chance.
+    An outage ends, by definition, with a recorded start, so that start neither chooses nor judges outages. The other starts near it must
+    gain at least STARTS, because each of many stretches without jobs explains a few starts by chance.
     """
     rules, answer = search.rules, current
     every_stretch = stopped_stretches(search.log)
     others, by_start = np.ones(len(search.w), bool), np.argsort(search.log.start, kind="stable")
     others[by_start[np.searchsorted(search.log.start[by_start], [end for _, end in every_stretch])]] = False
-    for least in OUTAGES:  # a machine that drains before an outage stands still for hours, too
+    for least in OUTAGES:  # a machine that drains before an outage is idle for hours, too
         stretches = [own for own in every_stretch if own[1] - own[0] >= least]
         alone = search.ask_all([rules._replace(outages=(own,)) for own in stretches])
         stretches = [
@@ -162,21 +162,21 @@ def _outages(search: RuleTrial, current: OneStep) -> OneStep:
     evidence = f"nothing runs for an hour and longer while jobs wait, {sum(b - a for a, b in stretches) / 3600:,.0f} h in all"
     suggestion = Suggestion("outage", text, evidence, rules, lambda rules: rules._replace(outages=()))
     better, worse = search.weeks_moved(current, answer, others & search.judge)
-    few = better > 0 and worse == 0  # what stands still is seen; nothing but a few weeks of either kind can agree better
+    few = better > 0 and worse == 0  # an idle machine is visible, and only a few weeks can gain
     if not stretches or search.gain(current, answer, others & search.choose) <= LEAST_GAIN / 5:
         return current
     return answer if search.keep(suggestion, current, answer, sure=few, judge=others & search.judge) else current
 
 
 def _windows(search: RuleTrial, current: OneStep) -> OneStep:
-    """Rules by the clock, one after the other."""
+    """Infer windows, one after the other."""
     if search.since is None:
-        search.notes.append("The log does not say when it starts, so rules by the clock cannot be seen.")
+        search.notes.append("The log has no start date, so windows cannot be inferred.")
         return current
     tried: dict[int, _Tried] = {}
     for clock in _clocks(search.w):
         search.clock = clock
-        held_since = np.where(current.made, search.log.start - current.delay, search.log.start)
+        held_since = np.where(current.matched, search.log.start - current.delay, search.log.start)
         several = candidate_windows(search.log, search.since + clock) + windows_of_few(search.log, search.since + clock, held_since)
         tried[clock] = _tried(search, current, list(dict.fromkeys(several)))
     search.clock = max(tried, key=lambda clock: tried[clock].gain)
@@ -186,7 +186,7 @@ def _windows(search: RuleTrial, current: OneStep) -> OneStep:
         since, until, best = search.shortened(current, best, partial(_with, search.rules, "windows", window))
         window = replace(window, since=since, until=until)
         rules = search.rules._replace(windows=(*search.rules.windows, window))
-        text, evidence = _said(search, window)
+        text, evidence = _describe(search, window)
         suggestion = Suggestion("window", text, evidence, rules, partial(_without, "windows", window))
         if search.keep(suggestion, current, best, since=since, until=until):
             current = best
@@ -195,7 +195,7 @@ def _windows(search: RuleTrial, current: OneStep) -> OneStep:
 
 
 class _Tried(NamedTuple):
-    """Of windows that were tried the one that gains most, what it gains and what is asked with it, and the others that gain anything."""
+    """The best of several windows, its gain and proposals, and the other windows with a gain."""
 
     gain: float
     window: Window | None
@@ -204,7 +204,7 @@ class _Tried(NamedTuple):
 
 
 def _tried(search: RuleTrial, current: OneStep, candidates: Sequence[Window]) -> _Tried:
-    """Try each of these windows beside the rules accepted so far."""
+    """Try each of these windows with the rules accepted so far."""
     found, worth = _Tried(-math.inf, None, None, []), []
     for rules, answer in search.ask_all([search.rules._replace(windows=(*search.rules.windows, one)) for one in candidates]):
         gain, window = search.gain_of_run(current, answer), rules.windows[-1]
@@ -216,9 +216,9 @@ def _tried(search: RuleTrial, current: OneStep, candidates: Sequence[Window]) ->
 
 
 def _fitted(search: RuleTrial, current: OneStep, window: Window, best: OneStep) -> tuple[Window, OneStep]:
-    """The hours and days near those of a window that explain most of the months that choose; an instant stays as it is.
+    """Move the hours and days of a window to where they explain most of the choosing folds; instants are unchanged.
 
-    Each move pays for itself: what gains less moves a rule from where the site has it by chance.
+    Each move must gain enough, because smaller gains are chance.
     """
     while window.end is not None:
         gain, place = search.gain_of_run(current, best), window
@@ -233,7 +233,7 @@ def _fitted(search: RuleTrial, current: OneStep, window: Window, best: OneStep) 
 
 
 def _clocks(workload: Workload) -> list[int]:
-    """What the site's clock may be ahead of UTC, s: its zone's time in winter, and an hour more or less."""
+    """Return the offsets of the site's zone from UTC in winter and summer, s."""
     since = workload.origin.unix_start_time
     assert since is not None
     zone = workload.origin.tzinfo()
@@ -242,37 +242,40 @@ def _clocks(workload: Workload) -> list[int]:
     return sorted(int(offset.total_seconds()) for offset in offsets)
 
 
-def _said(search: RuleTrial, window: Window) -> tuple[str, str]:
-    """A window in words, and what the log shows of it."""
+def _describe(search: RuleTrial, window: Window) -> tuple[str, str]:
+    """Describe a window, and its evidence in the log."""
     days = "every day" if len(window.days) == 7 else "-".join((window.days[0], window.days[-1])) if len(window.days) > 1 else window.days[0]
-    who = "jobs"
+    jobs = "jobs"
     if window.longer_than is not None:
-        who = f"jobs of over {human_time(window.longer_than)}"
+        jobs = f"jobs of over {human_time(window.longer_than)}"
     if window.wider_than is not None:
-        who = f"jobs of over {processors(window.wider_than)}"
+        jobs = f"jobs of over {processors(window.wider_than)}"
     if window.up_to is not None:
-        who = f"jobs of up to {human_time(window.up_to)}"
+        jobs = f"jobs of up to {human_time(window.up_to)}"
     if window.narrower_than is not None:
-        who = f"jobs of up to {processors(window.narrower_than - 1)}"
+        jobs = f"jobs of up to {processors(window.narrower_than - 1)}"
     if window.end is None:
         text = f"no job is planned to run across {window.begin} ({days})"
-        return text, "far fewer requests cross it than the half hours beside it"
+        return text, "far fewer requests cross it than the half hours next to it"
     into = ", nor are they planned to run into these hours" if window.drain else ""
-    return f"{who} do not start from {window.begin} to {window.end} ({days}){into}", "far fewer of them start then than are submitted"
+    return (
+        f"{jobs} do not start from {window.begin} to {window.end} ({days}){into}",
+        "far fewer of them start than are submitted in these hours",
+    )
 
 
 def _with(rules: Rules, name: str, value: InferredPool | Window, since: int | None, until: int | None) -> Rules:
-    """The rules and one more, which holds between two times."""
+    """Return the rules and one more, which applies between two times."""
     return rules._replace(**{name: (*getattr(rules, name), replace(value, since=since, until=until))})  # type: ignore[arg-type]
 
 
 def _without(name: str, value: InferredPool | Window, rules: Rules) -> Rules:
-    """The rules without one of them."""
+    """Return the rules without one of them."""
     return rules._replace(**{name: tuple(one for one in getattr(rules, name) if one != value)})  # type: ignore[arg-type]
 
 
 def _drop_superseded(search: RuleTrial, current: OneStep) -> OneStep:
-    """Leave out rules that explain nothing beside those that were kept after them; by the months that choose."""
+    """Drop rules that explain nothing in addition to later ones, judged on the choosing folds."""
     k = 0
     while k < len(search.kept) - 1:
         rules = search.without[k](search.rules)
@@ -296,22 +299,16 @@ STEPS: dict[str, tuple[Callable[[RuleTrial, OneStep], OneStep], float]] = {
     "the policy": (inferred_policy, 0.25),
     "what others replace": (_drop_superseded, 0.05),
 }
-"""What is looked for, in this order, and about which share of the time it takes."""
-
-
-def _held(workload: Workload, eligible: Array) -> dict[int, int]:
-    """By job number how long it seems not to have been free to start, s; without the jobs that were free at once."""
-    held = eligible - workload.submit
-    late = held > 0
-    return dict(zip(workload.job_id[late].tolist(), held[late].tolist(), strict=True))
+"""The steps of the search, with about their shares of the time."""
 
 
 def _result(search: RuleTrial, plain: OneStep, misfits: float, *, refused: str = "", stopped: str = "") -> Inference:
-    """What was found; of a search that was stopped without what takes long: free runs, and agreement by hindsight."""
+    """Return the result; free runs and agreement by hindsight are omitted after an interrupted or refused search."""
     current, brief = search.answer, bool(refused or stopped)
     eligible = search.w.submit if brief else not_eligible_before(search.log)
+    held = eligible - search.w.submit
     hindsight = current if brief else search.ask(search.rules, eligible)
-    made = current.delay[current.made & (current.delay >= 0) & (current.delay <= LONGEST_DELAY)]
+    made = current.delay[current.matched & (current.delay >= 0) & (current.delay <= LONGEST_DELAY)]
     low, middle, high = np.percentile(made, [5, 50, 95]).tolist() if len(made) else (0.0, 0.0, 0.0)
     months = []
     for month in np.unique(search.month[search.judge]).tolist():
@@ -337,7 +334,7 @@ def _result(search: RuleTrial, plain: OneStep, misfits: float, *, refused: str =
         notes=search.notes,
         refused=refused,
         stopped=stopped,
-        held=_held(search.w, eligible),
+        held=dict(zip(search.w.job_id[held > 0].tolist(), held[held > 0].tolist(), strict=True)),
         order=search.order,
         free=() if brief else tuple(free_runs(search.w, search.judge, search.machine_of(Rules()), machine, eligible)),
     )

@@ -1,8 +1,8 @@
-"""Rules on trial: the record, the agreement of a policy with it under rules, and whether a rule is kept.
+"""Trials of rules: the agreement of a policy with the record under rules, and the acceptance of a rule.
 
-Each rule is chosen by one-step agreement (one_step.py): in the recorded state, does the policy with this rule promptly start what
-was started? Folds, which are months, and weeks of a short log, take turns: in every other one rules are chosen, the others judge. A
-simulation that runs freely cannot tell a right rule from a wrong one, but a rule with which it agrees less with the record is not kept.
+Rules are chosen by one-step agreement (one_step.py). Folds are months, or weeks of a short log: every other fold chooses rules, the other
+folds are held out and judge them. A free simulation cannot distinguish a right rule from a wrong one, but a rule that reduces its agreement
+with the record is rejected.
 """
 
 from __future__ import annotations
@@ -33,22 +33,21 @@ from walltime.workload import Workload
 
 Array = np.ndarray
 LEAST_GAIN = 0.005
-"""A rule that adds less to the agreement of the folds that choose is left out."""
+"""Smallest gain in agreement of a rule on the choosing folds."""
 WEEK, MONTH = 7 * DAY, 30 * DAY
 SHORTEST = 56 * DAY
-"""A shorter record has too few weeks to choose and to judge in."""
+"""A shorter record has too few weeks for choosing and judging."""
 ALWAYS = np.iinfo(np.int64).max // 4
 RANKS, ERRORS = 0.01, 1.2
-"""A rule is left out if, simulated freely, the rank correlation of waits falls by more than the one, or the mean error of a wait grows by
-more than the factor: chance moves them by less."""
+"""Largest fall of the rank correlation of waits, and largest growth of the mean error of a wait, in a free simulation with a rule."""
 MONTHS = 8
-"""With fewer months, weeks take turns."""
+"""With fewer months, folds are weeks."""
 
 
 class AtOnce(NamedTuple):
-    """How many jobs of a user, by number, run at once; if `alike`, of each size and request apart.
+    """A limit of running jobs of a user, by number; if `alike`, for each size and request separately.
 
-    `since`, `until`: of those submitted then, s of the log; None for always.
+    `since`, `until`: applies to jobs submitted between these times of the log, s; None for always.
     """
 
     user: int
@@ -59,12 +58,12 @@ class AtOnce(NamedTuple):
 
     @property
     def kind(self) -> tuple[int, bool, int | None, int | None]:
-        """All but whose they are."""
+        """Everything but the user."""
         return self[1:]
 
 
 class Rules(NamedTuple):
-    """All that has been accepted so far. Of jobs that start before `policy_since`, or from `policy_until` on, plain EASY is asked."""
+    """All accepted rules. Plain EASY applies to jobs that start before `policy_since`, or from `policy_until` on."""
 
     windows: tuple[Window, ...] = ()
     outages: tuple[tuple[int, int], ...] = ()
@@ -78,7 +77,7 @@ class Rules(NamedTuple):
 
 
 def stretches_of(parts: Sequence[InferredPool]) -> list[tuple[int | None, int | None, list[InferredPool]]]:
-    """The times, from one on and until another (s of the log, None for no bound), between which the same parts are there, and which."""
+    """Return the stretches of time (s of the log, None for no bound) in which the same parts exist, with these parts."""
     edges = sorted({edge for part in parts for edge in (part.since, part.until) if edge is not None})
     stretches = []
     for since, until in pairwise([None, *edges, None]):
@@ -93,7 +92,7 @@ def stretches_of(parts: Sequence[InferredPool]) -> list[tuple[int | None, int | 
 
 
 class Suggestion(NamedTuple):
-    """A rule in words, with its evidence; all rules with it, and what takes it away again."""
+    """A rule in words, with its evidence, all rules with it, and a function that removes it."""
 
     kind: str
     text: str
@@ -103,13 +102,13 @@ class Suggestion(NamedTuple):
 
 
 class RuleTrial:
-    """One inference: the record, the months, and the rules accepted so far; `answer`: what the policy starts with these."""
+    """An inference: the record, the folds, and the accepted rules; `answer`: the policy's proposals with them."""
 
     def __init__(self, workload: Workload, machine_procs: int, procs_of_node: int, progress: Callable[[float], None] | None):
         wait = workload.recorded_wait
         if wait is None:
             raise WorkloadError(
-                f"{workload.origin.name} records no waits, so nothing can be inferred from it; take a log with starts", "missing_waits"
+                f"{workload.origin.name} records no waits, so nothing can be inferred; use a log with start times", "missing_waits"
             )
         self.w, self.size, self.node = workload, machine_procs, procs_of_node
         self.log = RecordedLog.of(workload, np.where(wait >= 0, workload.submit + wait, -1))
@@ -125,7 +124,7 @@ class RuleTrial:
         self.week = (self.log.start - int(self.log.start[self.log.known].min())) // WEEK
         if int(self.log.start[self.log.known].max() - self.log.start[self.log.known].min()) < SHORTEST:
             raise WorkloadError(
-                f"{workload.origin.name} lasts under two months; rules cannot be chosen in a part of it and judged in another",
+                f"{workload.origin.name} lasts less than two months, too short to choose and judge rules; use a longer log",
                 "log_too_short",
             )
         self.fold, self.unit = (self.month, "months") if len(np.unique(self.month[self.log.known])) >= MONTHS else (self.week, "weeks")
@@ -142,13 +141,13 @@ class RuleTrial:
         self.within = prompt_within(self.answer, np.where(self.choose, wait, -1))
 
     def _say(self, done: float) -> None:
-        """So much of all work is done, about: a share from 0 to 1. How many rules a step tries depends on what it finds."""
+        """Report the share of the work that is done, about, from 0 to 1."""
         self.done = done
         if self.progress is not None:
             self.progress(done)
 
     def _months(self) -> Array:
-        """The number of the month in which each job started, from 0 on."""
+        """Return the number of the month in which each job started, from 0 on."""
         start = np.maximum(self.log.start, 0)
         if self.since is None:
             return (start - int(start[self.log.known].min())) // MONTH
@@ -158,12 +157,12 @@ class RuleTrial:
     # ------------------------------------------------------------------ agreement under rules
 
     def ask(self, rules: Rules, eligible: Array | None = None) -> OneStep:
-        """What the policy would have started under these rules."""
+        """Return the policy's proposals under these rules."""
         self._say(self.done)
         return self._asked(rules, eligible)
 
     def ask_all(self, several: Sequence[Rules]) -> Iterator[tuple[Rules, OneStep]]:
-        """The same under each of these rules, in this order; a few at a time, on all cores. It counts as half of what the step has left."""
+        """Yield the proposals under each of these rules, in order, on all cores; this counts as half of the remaining step."""
         each = (self.until - self.done) / 2 / max(len(several), 1)
         with ThreadPoolExecutor(self.workers) as pool:
             left, running = deque(several), deque[tuple[Rules, Future[OneStep]]]()
@@ -193,7 +192,7 @@ class RuleTrial:
         return OneStep.joined([answer.only(inside), self._along_parts(rules, site, Easy()).only(~inside)])
 
     def _along_parts(self, rules: Rules, site: SiteRules, policy: Policy) -> OneStep:
-        """What a policy would have started on each part of the machine, and on the rest of it."""
+        """Return a policy's proposals on each part of the machine, and on the rest of it."""
         rest, answers = np.ones(len(self.w), bool), []
         for part in rules.parts:
             chosen = rest & part.takes(self.w)
@@ -205,7 +204,7 @@ class RuleTrial:
             mine = rest & submitted_in(self.w, since, until)
             if not (mine & self.log.known).any():
                 continue
-            # What was there before still waits or runs.
+            # Earlier jobs still wait or run.
             chosen = mine if since is None else mine | (rest & (self.w.submit < since) & (self.log.end > since))
             size = self.size - sum(part.procs for part in there)
             limited = replace(site, group=group, at_once=at_once, procs=size, chosen=chosen)
@@ -213,7 +212,7 @@ class RuleTrial:
         return OneStep.joined(answers)
 
     def _groups(self, rules: Rules) -> tuple[Array | None, Array | None]:
-        """In which group each job counts, and how many of each run at once; None without limits. Limits of single users come first."""
+        """Return the group of each job, and the limit of each group; None without limits. Limits of single users take precedence."""
         if not (rules.at_once or rules.each):
             return None, None
         group = np.full(len(self.w), -1)
@@ -230,7 +229,7 @@ class RuleTrial:
         return group, np.array(at_once, np.int64)
 
     def along(self, window: Window) -> tuple[Hours, Array]:
-        """A window's times along the log, and the jobs for which it holds, bool; found once for each clock."""
+        """Return a window's times along the log, and the jobs to which it applies, bool; cached for each clock."""
         key = (window, self.clock)
         if key not in self._windows:
             machine = self.machine_of(Rules(windows=(window,)))
@@ -241,7 +240,7 @@ class RuleTrial:
         return self._windows[key]
 
     def machine_of(self, rules: Rules) -> Machine:
-        """The rules as a machine."""
+        """Return the rules as a machine."""
         node = self.node
         pools, partitions, rest = [], [], self.size
         for k, part in enumerate(rules.parts, 1):
@@ -298,33 +297,33 @@ class RuleTrial:
     # ------------------------------------------------------------------ choosing
 
     def gain(self, old: OneStep, new: OneStep, mask: Array, within: int | None = None) -> float:
-        """What the agreement over these jobs gains: F1 of prompt starts, by default within what is prompt in this log."""
+        """Return the gain in F1 of prompt starts over these jobs; `within`: the largest delay of a prompt start, by default the log's."""
         within = self.within if within is None else within
         return new.score(mask, within).prompt_f1 - old.score(mask, within).prompt_f1
 
     def starts_gained(self, old: OneStep, new: OneStep, mask: Array) -> float:
-        """That gain as a number of starts: of so many jobs more the start is that of the policy."""
+        """Return that gain as a number of starts."""
         return self.gain(old, new, mask) * int(mask.sum())
 
     def runs(self, old: OneStep, new: OneStep) -> tuple[list[int], list[tuple[float, int, int]]]:
-        """The folds that choose, and what F1 gains, times jobs, in each run of them: from one of them until before another."""
+        """Return the choosing folds, and the gain in starts of each run of them, with its first fold and the one after its last."""
         folds = np.unique(self.fold[self.choose]).tolist()
         masks = [self.choose & (self.fold == fold) for fold in folds]
         total = np.cumsum([0.0, *(self.starts_gained(old, new, mask) for mask in masks)])
         return folds, [(float(total[b] - total[a]), a, b) for a in range(len(folds)) for b in range(a + 1, len(folds) + 1)]
 
     def gain_of_run(self, old: OneStep, new: OneStep) -> float:
-        """What F1 of the folds that choose gains, if a rule may hold in a run of two of them and more only."""
+        """Return the largest gain in F1 on the choosing folds if the rule applies to all of them, or to a run of at least two."""
         gains = [gain for gain, a, b in self.runs(old, new)[1] if b - a > 1]
         return max([self.gain(old, new, self.choose), *(gain / int(self.choose.sum()) for gain in gains)])
 
     def shortened(
         self, old: OneStep, new: OneStep, during: Callable[[int | None, int | None], Rules]
     ) -> tuple[int | None, int | None, OneStep]:
-        """Between which times a rule holds, s of the log, None for always; and what is asked with it then.
+        """Return the times between which a rule applies, s of the log, None for always; and the proposals with it.
 
-        It begins or ends with a month if that gains as much as a rule, by the months that choose; `during`: all rules if it does. Where
-        months beside these show nothing of it, it does not hold in them, but at the ends of the log.
+        It begins or ends with a fold if that gains as much as a rule on the choosing folds; `during`: all rules with this rule between two
+        times. At the ends of the log it applies even to folds without evidence.
         """
         folds, runs = self.runs(old, new)
         most, first, last = max(runs, key=lambda run: (run[0], (run[1] == 0) + (run[2] == len(folds)), run[1] - run[2]))
@@ -336,34 +335,34 @@ class RuleTrial:
         return (since, until, answer) if self.gain(new, answer, self.choose) > LEAST_GAIN else (None, None, new)
 
     def _edge(self, fold: int, following: int) -> int:
-        """The middle between two folds that choose, in s of the log: the beginning of the one between them where there is one."""
+        """Return the middle between two choosing folds, s of the log: the begin of the fold between them, if there is one."""
         mine = self.log.known & (self.fold >= (fold + following + 1) // 2)
         return int(self.log.start[mine].min()) if mine.any() else ALWAYS
 
     def error(self, old: OneStep, new: OneStep, mask: Array, within: int | None = None) -> float:
-        """The standard error of what F1 of these jobs gains: jackknife over their weeks; inf with fewer than two."""
+        """Return the standard error of the gain in F1 over these jobs, a jackknife over weeks; inf with fewer than two."""
         week = np.where(mask, self.week, -1)
         _, place = np.unique(week, return_inverse=True)
         first = int((week < 0).any())
         scores = []
         for answer in (old, new):
             hit = answer.prompt(self.within if within is None else within)
-            made, both = (np.bincount(place, column)[first:] for column in (hit & mask, (answer.counted + answer.wishes) * mask))
+            made, both = (np.bincount(place, column)[first:] for column in (hit & mask, (answer.counted + answer.proposals) * mask))
             scores.append(2 * (made.sum() - made) / np.maximum(both.sum() - both, 1))
         gains = scores[1] - scores[0]
         return float(np.sqrt((len(gains) - 1) * gains.var())) if len(gains) > 1 else float("inf")
 
     def jobs_near(self, begin: int, end: int) -> Array:
-        """The jobs that start within two days of a stretch of time (s), bool."""
+        """Return the jobs that start within two days of a stretch of time (s), bool."""
         return self.log.known & (self.log.start >= begin - 2 * DAY) & (self.log.start < end + 2 * DAY)
 
     def weeks_moved(self, old: OneStep, new: OneStep, mask: Array, within: int | None = None) -> tuple[int, int]:
-        """In how many of the weeks of these jobs F1 is higher, and in how many it is lower."""
+        """Return the numbers of weeks of these jobs in which F1 is higher and lower."""
         gains = [self.gain(old, new, mask & (self.week == week), within) for week in np.unique(self.week[mask])]
         return sum(gain > 0 for gain in gains), sum(gain < 0 for gain in gains)
 
     def is_sure(self, old: OneStep, new: OneStep, mask: Array, within: int | None = None) -> bool:
-        """Whether a gain over these jobs is more than two standard errors, and more weeks gain than by chance."""
+        """Return whether a gain over these jobs exceeds two standard errors, and more weeks gain than by chance."""
         better, worse = self.weeks_moved(old, new, mask, within)
         gain = self.gain(old, new, mask, within)
         return gain > 2 * self.error(old, new, mask, within) and better - worse > np.sqrt(better + worse)
@@ -379,7 +378,7 @@ class RuleTrial:
         judge: Array | None = None,
         **times: int | None,
     ) -> bool:
-        """Keep a rule if the folds that judge surely agree better with it, or `sure` says so, and if free runs do not agree less."""
+        """Accept a rule if the held-out folds agree significantly better with it, or if `sure`, and if free runs do not agree less."""
         kind, text, evidence, rules, without = suggestion
         judge = self.judge if judge is None else judge
         better, worse = self.weeks_moved(old, new, judge, within)
@@ -387,17 +386,17 @@ class RuleTrial:
         rule = InferredRule(kind, text, evidence, gain, error, better, worse, **times)
         if not sure and not self.is_sure(old, new, judge, within):
             self.notes.append(
-                f"Left out: {text}. It explains the {self.unit} that choose, but not surely those that judge ({rule.agreement}; "
-                f"{rule.weeks})."
+                f"Left out: {text}. It explains the {self.unit} used to choose rules, but not clearly the held-out ones "
+                f"({rule.agreement}; {rule.weeks})."
             )
             return False
         waits = free_waits(self.w, self.machine_of(rules))
         (rank, error_of_wait), (new_rank, new_error) = self._free_agreement(rules, waits)
         if new_rank < rank - RANKS or new_error > error_of_wait * ERRORS:
             self.notes.append(
-                f"Left out: {text}. One-step agreement rises with it ({rule.agreement}), but a simulation that runs freely agrees less "
-                f"with the record: in the {self.unit} that judge the rank correlation of waits goes from {rank:.2f} to {new_rank:.2f}, and "
-                f"a wait is off by {human_time(new_error)} instead of {human_time(error_of_wait)} on average."
+                f"Left out: {text}. One-step agreement rises with it ({rule.agreement}), but a free simulation agrees less with the "
+                f"record: in the held-out {self.unit} the rank correlation of waits changes from {rank:.2f} to {new_rank:.2f}, and the "
+                f"mean error of a wait from {human_time(error_of_wait)} to {human_time(new_error)}."
             )
             return False
         self.rules, self.answer, self._free = rules, new, (rules, waits)
@@ -406,11 +405,10 @@ class RuleTrial:
         return True
 
     def _free_agreement(self, rules: Rules, waits: Array) -> list[tuple[float, float]]:
-        """How free runs without these rules, and with them (`waits`), agree with the record, over the jobs that judge.
+        """Return the agreement of free runs without these rules, and with them (`waits`), over the held-out jobs.
 
-        The rank correlation of waits, and by how much one is off on average, s. Where the policy holds since a time, over the jobs that
-        were submitted from then on: a simulation has one policy. Waits that are all alike have ranks by chance: their correlation counts
-        as 0.
+        The agreement is the rank correlation of waits, and the mean error of a wait, s. If the policy applies from some time on, only jobs
+        submitted after it count, because a simulation has one policy. The correlation of equal waits is 0.
         """
         if self._free is None or self._free[0] != self.rules:
             self._free = self.rules, free_waits(self.w, self.machine_of(self.rules))

@@ -1,4 +1,4 @@
-"""One-step agreement by class of jobs and by user, with what stood in the way of what the policy would not have started."""
+"""One-step agreement by class of jobs and by user, with the reasons for unmatched starts."""
 
 from __future__ import annotations
 
@@ -18,39 +18,40 @@ from walltime.workload import Workload
 
 Array = np.ndarray
 FEWEST = 20
-"""Groups of fewer starts are left out."""
+"""Groups with fewer starts are omitted."""
 
 
 @dataclass(frozen=True)
 class GroupAgreement:
     """One-step agreement over the starts of a group.
 
-    `by`, `name`: the grouping and the group. `before`: F1 of prompt starts under the plain policy, None where it is not asked for.
-    `in_the_way`: of how many starts that the policy would not have made what would have kept it from them. `not_followed`: how often it
-    began to wish to start a job that was not started then, and `held`: how many of these wishes were for jobs that seem not to have been
-    free to start then, by what only the record knows.
+    `by`, `name`: the grouping and the group. `before`: F1 of prompt starts under the plain policy, or None. `blockers`: the number of
+    unmatched starts by reason. `not_followed`: proposals that were not followed; `held`: those for jobs that seem not to have been
+    eligible, by hindsight.
     """
 
     by: str
     name: str
     score: Score
     before: float | None
-    in_the_way: Mapping[str, int]
+    blockers: Mapping[str, int]
     not_followed: int
     held: int
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it, ready for JSON."""
-        return asdict(self) | {"score": self.score.as_dict(), "in_the_way": dict(self.in_the_way)}
+        """Return everything for JSON."""
+        record = asdict(self) | {"score": self.score.as_dict(), "in_the_way": dict(self.blockers)}
+        del record["blockers"]
+        return record
 
 
 def agreement_by(
     workload: Workload, answer: OneStep, end: Array, eligible: Array, chosen: Array, within: int, plain: OneStep | None = None
 ) -> list[GroupAgreement]:
-    """The agreement over the chosen starts (bool), all of them, and by class, user and month.
+    """Return the agreement over the chosen starts (bool): of all, and by class, user and month.
 
-    `end`: recorded ends; `eligible`: when each job seems to have been free to start, by hindsight; int64 s. `within`: how
-    many seconds after a wish a start is prompt. `plain`: the answers to compare with. Groups of fewer than 20 starts are left out.
+    `end`: recorded ends; `eligible`: when each job seems to have become eligible, by hindsight; int64 s. `within`: the largest delay of a
+    prompt start, s. `plain`: the proposals to compare with. Groups with fewer than 20 starts are omitted.
     """
     rows = [_row("all", "all jobs", workload, answer, eligible, chosen & answer.counted, within, plain)]
     groupings = ["class", *(["users"] if "user" in workload.columns else [])]
@@ -64,34 +65,32 @@ def agreement_by(
     return rows
 
 
-def said_of_record(workload: Workload, machine: Machine, scheduler: Scheduler) -> str:
-    """How a log's record agrees with a scheduler, one step each, and what stood in the way, in a sentence; or why it is not known."""
+def record_note(workload: Workload, machine: Machine, scheduler: Scheduler) -> str:
+    """Return a sentence on the one-step agreement of a log's record with a scheduler, or on why it is unknown."""
     wait = workload.recorded_wait
     try:
         if wait is None or scheduler.prediction is not None:
-            raise PolicyError("it is asked of records with waits, and of policies without predictions")
+            raise PolicyError("it needs a log with recorded waits and a policy without predictions")
         start = np.where(wait >= 0, workload.submit + wait, -1)
         placed, answer = one_step_on(workload, start, scheduler.policy, machine)
     except (PolicyError, WorkloadError) as error:
-        return f"One-step agreement with the record is not known: {error}."
+        return f"One-step agreement with the record is unknown: {error}."
     recorded = placed.recorded_wait
     assert recorded is not None
     score = answer.score(within=prompt_within(answer, recorded))
     text = (
-        f"In the recorded state {scheduler.label} would have made {100 * score.at:.0f} % of the starts, {100 * score.prompt_at:.0f} % "
-        f"promptly (at most {score.within} s earlier); {100 * score.followed:.0f} % of its wishes were followed, "
+        f"In the recorded state {scheduler.label} proposes {100 * score.at:.0f} % of the starts, {100 * score.prompt_at:.0f} % "
+        f"promptly (at most {score.within} s earlier); {100 * score.followed:.0f} % of its proposals were followed, "
         f"{100 * score.followed_promptly:.0f} % promptly (F1 of prompt starts {score.prompt_f1:.2f})"
     )
-    counts = answer.in_the_way()
-    return (
-        f"{text}; in the way of the others: {', '.join(f'{name} {count:,}' for name, count in counts.items())}." if counts else f"{text}."
-    )
+    counts = answer.blockers()
+    return f"{text}; reasons for the others: {', '.join(f'{name} {count:,}' for name, count in counts.items())}." if counts else f"{text}."
 
 
 def _row(
     by: str, name: str, workload: Workload, answer: OneStep, eligible: Array, mine: Array, within: int, plain: OneStep | None
 ) -> GroupAgreement:
-    score, wishes = answer.score(mine, within), np.where(answer.made, answer.wishes - 1, answer.wishes)
-    held = int(wishes[mine & (eligible > workload.submit)].sum())
+    score, unfollowed = answer.score(mine, within), np.where(answer.matched, answer.proposals - 1, answer.proposals)
+    held = int(unfollowed[mine & (eligible > workload.submit)].sum())
     before = None if plain is None else plain.score(mine, within).prompt_f1
-    return GroupAgreement(by, name, score, before, answer.in_the_way(mine), int(wishes[mine].sum()), held)
+    return GroupAgreement(by, name, score, before, answer.blockers(mine), int(unfollowed[mine].sum()), held)

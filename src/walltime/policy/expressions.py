@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, NamedTuple
 
-from walltime.declared import Key, nearest
+from walltime.declared import Key, valid_options
 from walltime.errors import PolicyError
 from walltime.policy.growth import never_falls, parse_expression
 from walltime.policy.orders import ARGUMENTS, HISTORY, SYSTEM_STATE, Limit, Name, ScoredOrder, Starvation
@@ -80,7 +80,7 @@ def _canonical(node: ast.expr, names: dict[str, None], numbers: list[float]) -> 
         case ast.Name(id=name):
             known = [*MEASURED, "area", *HISTORY]
             if name not in known:
-                raise PolicyError(f"unknown name {shown(name)} in an expression{nearest(name, known)}; valid names: {', '.join(known)}")
+                raise PolicyError(f"unknown name {shown(name)} in an expression{valid_options(name, known)}")
             names |= dict.fromkeys(("believed", "procs") if name == "area" else (name,))
             return name, 4
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float()) as number):

@@ -19,14 +19,14 @@ from walltime.wording import human_number, human_time, shown_change
 from walltime.workload import Workload
 
 TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0, 1000.0, 10_000.0)
-"""Ratios that have a tick where there is room."""
+"""Ratios with a tick if there is room."""
 INTERVAL = re.compile(r" \(90 % interval of [^()]*\)")
-"""Left out of the first sentences of a page, as its numbers have them."""
+"""Intervals are omitted from the first sentences of a page, because its numbers have them."""
 MOST_TICKS = 9
 NEAREST = 1 / 14
-"""Ticks that are nearer, as a part of the axis, would write over each other."""
+"""Smallest distance of ticks, as a share of the axis."""
 MOST_DRAWN = 9
-"""So many rows of a first picture have letters that can be read; all are in the table."""
+"""Largest number of rows in a first picture, for legible text; the table has all."""
 APART = 0.2
 """Distance of the marks of one row, in rows."""
 
@@ -97,9 +97,9 @@ def metric_value(metric: str, value: float) -> str:
 
 
 def changes_figure(names: Sequence[str], series: Sequence[tuple[str, Sequence[Interval]]], axis: str, *, bars: bool = True) -> Figure:
-    """Changes in %, a row for each name, on an axis of ratios, where half and twice are equally far from no change.
+    """Draw changes in %, a row for each name, on an axis of ratios, where half and twice are equally far from no change.
 
-    `series`: a label, and the change of each name, with its interval. `axis`: what changes, and against what. `bars`: whether intervals
+    `series`: a label, and the change of each name, with its interval. `axis`: the label of the axis. `bars`: whether intervals
     are drawn, one below the other; without them the marks of a row share a line.
     """
     with rows_figure(names, axis, 0.17 + 0.11 * (len(series) if bars else 1)) as (figure, axes):
@@ -122,12 +122,12 @@ def changes_figure(names: Sequence[str], series: Sequence[tuple[str, Sequence[In
 
 
 def _ratios(changes: Sequence[float]) -> np.ndarray:
-    """Ratios from changes in %; those below a hundredth are drawn there."""
+    """Return ratios from changes in %, at least a hundredth."""
     return np.maximum(1 + np.asarray(changes) / 100, TICKS[0])
 
 
 def _ticks(first: float, last: float) -> list[float]:
-    """The ticks between two ratios, every second one of them, and so on, where they are too many; no change is always one of them."""
+    """Return the ticks between two ratios, thinned out if there are too many; no change always has one."""
     here = [k for k, tick in enumerate(TICKS) if first <= tick <= last]
     step = -(-len(here) // MOST_TICKS) or 1
     kept = [TICKS[k] for k in here if (k - TICKS.index(1.0)) % step == 0]

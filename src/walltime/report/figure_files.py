@@ -1,4 +1,4 @@
-"""Figures as files and as parts of a page: their formats, their widths, the same bytes every time."""
+"""Figures as files and as parts of pages: formats, widths, reproducible bytes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpec
 from matplotlib.ticker import FixedLocator
 
-from walltime.declared import nearest
+from walltime.declared import valid_options
 from walltime.errors import OutputError, PolicyError
 from walltime.files import whole_file
 from walltime.report.figures import BLUE, INK, columns_of, shortened, style
@@ -27,7 +27,7 @@ METADATA: Mapping[str, Any] = {
     "png": {"Software": None},
     "pdf": {"CreationDate": None, "Producer": None, "Creator": None},
 }
-"""The formats of figures, and what is left out of files so that equal figures are equal bytes."""
+"""The formats of figures, and the metadata that is omitted so that equal figures have equal bytes."""
 DPI = 150
 SCHEDULE_FIGURES = ("wait", "slowdown", "queue", "utilization", "gantt")
 """The figures of schedules that `--figure NAME=FILE` draws."""
@@ -47,19 +47,19 @@ WIDTHS = {
 }
 """Widths of new figures, inches: one column of a two-column page, the whole page, a slide; and those of common journals and proceedings."""
 NARROWEST = 2.4
-"""Panels of fewer inches stand below each other."""
+"""Narrower panels, inches, are stacked."""
 TAG, NUMBER = re.compile(r"<[^>]*>"), re.compile(r"-?\d+\.\d{3,}")
-"""Coordinates of an SVG are rounded, but not the numbers that are shown."""
+"""Coordinates of an SVG are rounded, but not visible numbers."""
 SLIM, LETTERS_PER_INCH, NAME_LETTERS = 4.0, 11, 18
-"""Width of a figure on a telephone, inches, the letters of a legend that fit an inch of it, and those of names beside an axis."""
+"""Width of a figure on a telephone, inches; characters of a legend per inch; longest name next to an axis, characters."""
 SLIM_HEIGHT, LOWEST_PANEL, PER_NAME, BESIDE_NAMES = 4.8, 1.1, 0.15, 0.45
-"""Inches: what a telephone's first screen has left; a panel at least, or for each name at its side and for its axis."""
+"""Inches: the height left on a telephone's first screen; the lowest panel; per name of a panel with names; its axis."""
 LOWEST = 0.68
-"""Least height of a panel over its width."""
+"""Smallest ratio of a panel's height to its width."""
 
 
 def figure_format(path: str | os.PathLike[str]) -> str:
-    """The format of a figure by its name; raises OutputError for an unknown one.
+    """Return the format of a figure by its extension; raises OutputError for an unknown one.
 
     >>> figure_format("kth.SVG")
     'svg'
@@ -67,14 +67,12 @@ def figure_format(path: str | os.PathLike[str]) -> str:
     ending = Path(path).suffix.lower().removeprefix(".")
     if ending not in METADATA:
         known = ", ".join(f".{kind}" for kind in METADATA)
-        raise OutputError(
-            f"{printable(path)}: a figure can be written as {known}; name a file with one of these endings", "unknown_file_extension"
-        )
+        raise OutputError(f"{printable(path)}: figures are written as {known}; use one of these extensions", "unknown_file_extension")
     return ending
 
 
 def figure_bytes(figure: Figure, kind: str) -> bytes:
-    """A figure as the content of a `png`, `svg` or `pdf` file, on white; equal figures give equal bytes."""
+    """Return the content of a `png`, `svg` or `pdf` file, on white; equal figures give equal bytes."""
     buffer = io.BytesIO()
     with style():
         figure.savefig(buffer, format=kind, dpi=DPI, facecolor="white", metadata=METADATA[kind])
@@ -95,7 +93,7 @@ def write_figure(figure: Figure, path: str | os.PathLike[str], width: str = "") 
 
 
 def resize(figure: Figure, inches: float) -> None:
-    """Give a figure another width: its letters keep their size, and panels that would be too narrow beside each other stand in a column."""
+    """Change the width of a figure; text keeps its size, and panels that would be too narrow are stacked."""
     width, height = figure.get_size_inches()
     placed = [(one, place) for one in figure.axes if (place := one.get_subplotspec()) is not None]
     grid = placed[0][1].get_gridspec() if placed else None
@@ -108,7 +106,7 @@ def resize(figure: Figure, inches: float) -> None:
         for row, (one, _) in enumerate(placed):
             one.set_subplotspec(column[row])
             if _names(one):
-                one.tick_params(labelleft=True)  # panels beside each other share them
+                one.tick_params(labelleft=True)  # panels in a row share them
         figure.set_size_inches(inches, LOWEST * inches * len(placed))
     else:
         rows = 1 if grid is None else grid.nrows
@@ -116,9 +114,9 @@ def resize(figure: Figure, inches: float) -> None:
 
 
 def slim(figure: Figure) -> Figure:
-    """A copy of the figure for a telephone: narrow, its letters as large as before.
+    """Return a narrow copy of the figure for a telephone, with text of the same size.
 
-    Panels beside each other stand in a column, as low as the first screen needs; names drop what all begin with, ticks are fewer.
+    Panels are stacked and low enough for the first screen; names lose their common beginning, and there are fewer ticks.
     """
     copy = deepcopy(figure)
     width, height = figure.get_size_inches()
@@ -149,13 +147,13 @@ def slim(figure: Figure) -> Figure:
 
 
 def _rows_of(figure: Figure) -> int:
-    """How many panels stand below each other."""
+    """Return the number of rows of panels."""
     places = [place for one in figure.axes if (place := one.get_subplotspec()) is not None]
     return places[0].get_gridspec().nrows if places else 1
 
 
 def _names(axes: Axes) -> list[str]:
-    """The names at the rows of a panel, shown or not; empty where there are none, or numbers."""
+    """Return the names of the rows of a panel, visible or not; empty if there are none, or numbers."""
     if not isinstance(axes.yaxis.get_major_locator(), FixedLocator):
         return []
     names = axes.yaxis.get_major_formatter().format_ticks(list(axes.get_yticks()))
@@ -163,14 +161,14 @@ def _names(axes: Axes) -> list[str]:
 
 
 def _thinned(ticks: list[float], most: int = 4) -> list[float]:
-    """So few ticks that their numbers fit beside each other; a ratio of 1, or else a 0, stays."""
+    """Return at most `most` ticks, about; a ratio of 1, or else 0, stays."""
     step = -(-len(ticks) // most)
     kept = next((k for value in (1, 0) for k, tick in enumerate(ticks) if tick == value), 0)
     return ticks[kept % step :: step]
 
 
 def _without_beginning(names: list[str]) -> list[str]:
-    """Names without the options that all of them begin with.
+    """Return names without the options that all of them begin with.
 
     >>> _without_beginning(["easy:order=sjf", "easy:order=saf"]), _without_beginning(["easy", "easy:order=saf"])
     (['sjf', 'saf'], ['easy', 'easy:order=saf'])
@@ -183,7 +181,7 @@ def _without_beginning(names: list[str]) -> list[str]:
 
 
 def to_svg(figure: Figure, prefix: str) -> str:
-    """A figure as an inline SVG element, the same bytes every time, its ids made unique by `prefix`, its text in the page's colour."""
+    """Return a figure as an inline SVG element with reproducible bytes, unique ids by `prefix`, and text in the page's colour."""
     buffer = io.StringIO()
     with style():
         figure.savefig(buffer, format="svg", transparent=True, metadata=METADATA["svg"])
@@ -200,7 +198,7 @@ def to_svg(figure: Figure, prefix: str) -> str:
 
 
 def width_in_inches(width: str | float) -> float:
-    """A width by its name in `WIDTHS`, or in inches. Raises PolicyError for what is neither, or not between 1 and 40 inches.
+    """Return a width in inches, by its name in `WIDTHS` or a number; raise PolicyError unless it is between 1 and 40 inches.
 
     >>> width_in_inches("ieee-column"), width_in_inches("3.25")
     (3.5, 3.25)
@@ -212,17 +210,19 @@ def width_in_inches(width: str | float) -> float:
     except ValueError:
         inches = math.nan
     if not 1 <= inches <= 40:
-        raise PolicyError(f"unknown width {width!r}; known are {', '.join(WIDTHS)}, or a number of inches from 1 to 40", "unknown_width")
+        raise PolicyError(
+            f"unknown width {width!r}. Valid options: {', '.join(WIDTHS)}, or a number of inches from 1 to 40", "unknown_width"
+        )
     return inches
 
 
 def width_of(text: str) -> dict[str, float]:
-    """The argument `width` of a function that draws, in inches; none where the text is empty, so that it takes its own."""
+    """Return the argument `width` of a drawing function, in inches; no argument for an empty text, so that its default applies."""
     return {"width": width_in_inches(text)} if text else {}
 
 
 def named_file(text: str) -> tuple[str, Path]:
-    """What `--figure` says: `NAME=FILE`, or a file that is called as the figure, such as wait.pdf. Raises PolicyError.
+    """Parse `--figure`: `NAME=FILE`, or a file named after the figure, such as wait.pdf. Raises PolicyError.
 
     >>> named_file("queue.svg"), named_file("gantt=out/first.png")
     (('queue', PosixPath('queue.svg')), ('gantt', PosixPath('out/first.png')))
@@ -231,7 +231,7 @@ def named_file(text: str) -> tuple[str, Path]:
     path = Path(file if equals else text)
     name = name if equals else path.stem
     if name not in SCHEDULE_FIGURES:
-        known = f"{nearest(name, SCHEDULE_FIGURES)}; known are {', '.join(SCHEDULE_FIGURES)}"
-        raise PolicyError(f"there is no figure {name!r}{known}: write NAME=FILE, or call the file as the figure (wait.pdf)")
+        known = valid_options(name, SCHEDULE_FIGURES)
+        raise PolicyError(f"unknown figure {name!r}{known}. Write NAME=FILE, or name the file after the figure (wait.pdf)")
     figure_format(path)
     return name, path

@@ -1,4 +1,4 @@
-"""The figures of a report, each a function from schedules to a matplotlib Figure, and how all figures look."""
+"""The figures of reports, each a function from schedules to a matplotlib Figure, and their common style."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ Array = np.ndarray
 INK = "#010305"
 """Colour of text and axes; replaced by `currentColor` in a page, so that it follows light and dark mode."""
 BLUE = "#0072B2"
-"""The one colour of the palette that is dim on black; a page may lighten it there."""
+"""The only colour of the palette that is dim on black; pages lighten it in dark mode."""
 COLOURS = (BLUE, "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-"""The palette of Okabe and Ito, beginning with those that are clear on both white and black."""
+"""The palette of Okabe and Ito, beginning with colours that are clear on both white and black."""
 DASHES = ("-", (0, (6, 1.5)), (0, (1.5, 1.2)), (0, (7, 1.5, 1.5, 1.5)))
-"""Lines also differ in dashes, so that they can be distinguished without colour."""
+"""Lines also differ in dashes, for readers who do not see colours."""
 MARKS = ("o", "s", "^", "D", "v", "P")
-"""And single points in their marks."""
+"""Marks of single points."""
 KIND_COLOURS = {Kind.IMMEDIATE: "#B8BCC2", Kind.RESERVED: "#E69F00", Kind.BACKFILLED: BLUE}
 KIND_EDGE = "#20242A"
 EDGES = (0.35, 0.1, 0.0)
@@ -42,15 +42,15 @@ EDGES = (0.35, 0.1, 0.0)
 KIND_NAMES = {Kind.IMMEDIATE: "immediate", Kind.RESERVED: "reserved", Kind.BACKFILLED: "backfilled"}
 
 LETTERS = 44
-"""Letters of a name beside an axis."""
+"""Longest name next to an axis, characters."""
 LETTERS_PER_INCH = 14
-"""Of a line of text."""
+"""Characters of a line of text per inch."""
 POINTS = 400
 """Points of a distribution's curve."""
 BINS = 130
 """Largest number of averages along the time axis."""
 NARROW = 3.0
-"""Axes of fewer inches have labels on every other tick."""
+"""Narrower axes, inches, label every other tick."""
 MOST_STRIPS = 5000
 """Largest number of strips in a Gantt chart; the largest strips are drawn."""
 
@@ -102,9 +102,9 @@ RC: dict[Any, Any] = {
 
 @contextmanager
 def style() -> Iterator[None]:
-    """The style of all figures of reports, independent of the user's matplotlib settings.
+    """Apply the style of all figures of reports, independent of the user's matplotlib settings.
 
-    Letters missing in the font are drawn as boxes, without a warning.
+    Characters missing in the font are drawn as boxes, without a warning.
     """
     with matplotlib.rc_context(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")
@@ -114,7 +114,7 @@ def style() -> Iterator[None]:
 
 
 def wait_distribution(schedules: Sequence[Schedule], masks: Sequence[Array] | None = None) -> Figure:
-    """Cumulative distribution of the wait; the left end, at 1 s, is the share that does not wait at all.
+    """Draw the cumulative distribution of the wait; the left end, at 1 s, is the share without any wait.
 
     `masks`: bool, shape (jobs,), the measured jobs of each schedule; by default all.
     """
@@ -122,18 +122,18 @@ def wait_distribution(schedules: Sequence[Schedule], masks: Sequence[Array] | No
 
 
 def draw_wait_distribution(axes: Axes, schedules: Sequence[Schedule], masks: Sequence[Array] | None = None) -> None:
-    """The same on axes that are there; without a legend."""
+    """Draw the same on existing axes, without a legend."""
     _cumulative(axes, schedules, *wait_curves(schedules, masks), "wait less than")
     time_ticks(axes)
 
 
 def wait_curves(schedules: Sequence[Schedule], masks: Sequence[Array] | None = None) -> tuple[Array, list[Array]]:
-    """Times from 1 s on, and for each schedule the share of jobs, in percent, that wait less than each of them."""
+    """Return times from 1 s on, and for each schedule the percentage of jobs that wait less than each time."""
     return _curves([s.wait for s in schedules], masks, "left", lambda longest: max(longest + 1, 60))
 
 
 def slowdown_distribution(schedules: Sequence[Schedule], masks: Sequence[Array] | None = None) -> Figure:
-    """Cumulative distribution of the bounded slowdown; the left end, at 1, is the share that is not slowed down.
+    """Draw the cumulative distribution of the bounded slowdown; the left end, at 1, is the share without slowdown.
 
     `masks`: bool, shape (jobs,), the measured jobs of each schedule; by default all.
     """
@@ -141,13 +141,13 @@ def slowdown_distribution(schedules: Sequence[Schedule], masks: Sequence[Array] 
 
 
 def draw_slowdown_distribution(axes: Axes, schedules: Sequence[Schedule], masks: Sequence[Array] | None = None) -> None:
-    """The same on axes that are there; without a legend."""
+    """Draw the same on existing axes, without a legend."""
     _cumulative(axes, schedules, *slowdown_curves(schedules, masks), "bounded slowdown at most")
     ratio_ticks(axes)
 
 
 def slowdown_curves(schedules: Sequence[Schedule], masks: Sequence[Array] | None = None) -> tuple[Array, list[Array]]:
-    """Ratios from 1 on, and for each schedule the share of jobs, in percent, with at most each of them as bounded slowdown."""
+    """Return ratios from 1 on, and for each schedule the percentage of jobs with at most each bounded slowdown."""
     ratios = [metrics.bounded_slowdown(s.wait, s.runtime) for s in schedules]
     return _curves(ratios, masks, "right", lambda highest: max(highest * 1.001, 10))
 
@@ -155,7 +155,7 @@ def slowdown_curves(schedules: Sequence[Schedule], masks: Sequence[Array] | None
 def _curves(
     values: Sequence[Array], masks: Sequence[Array] | None, side: Literal["left", "right"], end: Callable[[float], float]
 ) -> tuple[Array, list[Array]]:
-    """A grid from 1 to the `end` for the largest value, and the shares of each array of values below its points."""
+    """Return a grid from 1 to `end(largest value)`, and the percentage of each array below its points."""
     chosen = values if masks is None else [v[m] for v, m in zip(values, masks, strict=True)]
     grid = np.geomspace(1, end(max((float(v.max()) for v in chosen if len(v)), default=1.0)), POINTS)
     return grid, [_shares(own, grid, side) for own in chosen]
@@ -169,7 +169,7 @@ def _with_legend(draw: Callable[..., None], schedules: Sequence[Schedule], masks
 
 
 def queue_and_utilization(schedules: Sequence[Schedule]) -> Figure:
-    """Waiting jobs and utilization over time, as averages over equal intervals."""
+    """Draw waiting jobs and utilization over time, as averages over equal intervals."""
     with style():
         figure = Figure(figsize=(9.2, 4.2), layout="constrained")
         queue, busy = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
@@ -182,7 +182,7 @@ def queue_and_utilization(schedules: Sequence[Schedule]) -> Figure:
 
 
 def draw_queue_length(axes: Axes, schedules: Sequence[Schedule]) -> None:
-    """The number of waiting jobs over time, as averages over equal intervals, on a logarithmic scale above 1; without a legend."""
+    """Draw the number of waiting jobs over time, averaged over equal intervals, logarithmic above 1; without a legend."""
     edges, length = _intervals(schedules)
     waiting = [metrics.means_between(*metrics.queue_length(s.submit, s.start), edges) for s in schedules]
     _steps(axes, schedules, waiting, edges)
@@ -196,7 +196,7 @@ def draw_queue_length(axes: Axes, schedules: Sequence[Schedule]) -> None:
 
 
 def draw_utilization(axes: Axes, schedules: Sequence[Schedule]) -> None:
-    """The share of busy processors over time, as averages over equal intervals; without a legend."""
+    """Draw the share of busy processors over time, averaged over equal intervals; without a legend."""
     workload = schedules[0].workload
     edges, _ = _intervals(schedules)
     used = [metrics.means_between(*metrics.busy_processors(s.start, s.end, workload.procs), edges) for s in schedules]
@@ -208,7 +208,7 @@ def draw_utilization(axes: Axes, schedules: Sequence[Schedule]) -> None:
 
 
 def _intervals(schedules: Sequence[Schedule]) -> tuple[Array, int]:
-    """Edges of equal intervals from the first submission to the last end, s, and their length."""
+    """Return the edges of equal intervals from the first submission to the last end, s, and their length."""
     workload = schedules[0].workload
     begin = int(workload.submit[0]) if len(workload) else 0
     end = max([begin + 1, *(int(s.end.max()) for s in schedules if len(s))])
@@ -225,9 +225,9 @@ def _steps(axes: Axes, schedules: Sequence[Schedule], values: Sequence[Array], e
 
 
 def gantt(schedule: Schedule, begin: int, end: int, title: str | None = None) -> Figure:
-    """The jobs running between `begin` and `end` (s), as rectangles of processors and time, coloured by kind of start.
+    """Draw the jobs running between `begin` and `end` (s), as rectangles of processors and time, coloured by kind of start.
 
-    The simulation only counts processors; the positions drawn are chosen by `assign_processors`, so a job may be split into several strips.
+    The simulation only counts processors; `assign_processors` chooses the positions, so a job may be split into several strips.
     """
     with style():
         figure = Figure(figsize=(9.2, 3.1), layout="constrained")
@@ -236,7 +236,7 @@ def gantt(schedule: Schedule, begin: int, end: int, title: str | None = None) ->
 
 
 def draw_gantt(axes: Axes, schedule: Schedule, begin: int, end: int, title: str | None = None) -> None:
-    """The same on axes that are there."""
+    """Draw the same on existing axes."""
     w = schedule.workload
     inside = np.flatnonzero((schedule.start < end) & (schedule.end > begin) & (schedule.end > schedule.start))
     start, stop = schedule.start[inside], schedule.end[inside]
@@ -266,7 +266,7 @@ def draw_gantt(axes: Axes, schedule: Schedule, begin: int, end: int, title: str 
 
 
 def moment(schedule: Schedule, seconds: int) -> str:
-    """A time of the log as local date and time if the log records its start, else as days since the first submission."""
+    """Return a time of the log as local date and time if the log has a start date, else as time since the first submission."""
     origin = schedule.workload.origin
     if origin.unix_start_time is not None:
         try:
@@ -278,20 +278,20 @@ def moment(schedule: Schedule, seconds: int) -> str:
 
 
 def legend(figure: Figure, axes: Axes, letters: int) -> None:
-    """The legend above the axes, in as many columns as fit a line of so many letters."""
+    """Add a legend above the axes, in as many columns as fit a line of this many characters."""
     handles, names = axes.get_legend_handles_labels()
     figure.legend(handles, names, loc="outside upper right", ncols=columns_of(names, letters), borderaxespad=0)
 
 
 def columns_of(names: Sequence[str], letters: float) -> int:
-    """The columns of a legend with these names that fit a line of so many letters."""
+    """Return the number of columns of a legend with these names that fit a line of this many characters."""
     widths = [len(name) + 8 for name in names]
     return len(names) if sum(widths) <= letters else max(1, int(letters // max(widths)))
 
 
 @contextmanager
 def panel(height: float = 3.4) -> Iterator[tuple[Figure, Axes]]:
-    """A figure with one pair of axes, two of which fit beside each other on a page."""
+    """Yield a figure with one pair of axes, half as wide as a page."""
     with style():
         figure = Figure(figsize=(4.9, height), layout="constrained")
         yield figure, figure.subplots()
@@ -299,7 +299,7 @@ def panel(height: float = 3.4) -> Iterator[tuple[Figure, Axes]]:
 
 @contextmanager
 def rows_figure(names: Sequence[str], xlabel: str, row: float = 0.3, top: float = 0.9, width: float = 9.2) -> Iterator[tuple[Figure, Axes]]:
-    """A figure with a row for each name, from the top down, for marks and the bars of their intervals; `row`, `top`, `width`: inches."""
+    """Yield a figure with a row for each name, from the top down, for marks and intervals; `row`, `top`, `width`: inches."""
     with style():
         figure = Figure(figsize=(width, top + row * max(len(names), 1)), layout="constrained")
         axes = figure.subplots()
@@ -311,7 +311,7 @@ def rows_figure(names: Sequence[str], xlabel: str, row: float = 0.3, top: float 
 
 
 def means_figure(names: Sequence[str], waits: Sequence[float], halves: Sequence[float] | None = None, what: str = "mean wait") -> Figure:
-    """Mean waits, s, a bar for each name; `halves`: half the widths of their intervals, s; `what`: what else they are."""
+    """Draw mean waits, s, a bar for each name; `halves`: half the widths of their intervals, s; `what`: the label of the axis."""
     largest = max(waits, default=1.0)
     divisor, unit = next(((d, u) for d, u in ((86_400, "days"), (3600, "hours"), (60, "minutes")) if largest >= 1.5 * d), (1, "s"))
     with style():
@@ -329,7 +329,7 @@ def means_figure(names: Sequence[str], waits: Sequence[float], halves: Sequence[
 
 
 def shortened(name: str, letters: int = LETTERS) -> str:
-    """A name that fits beside an axis; of several values, or of an option, the last value stays whole, if it is short.
+    """Shorten a name to fit next to an axis; the last value of several, or of an option, stays whole if it is short.
 
     >>> shortened("easy:backfill-order=sjf", 16), shortened("easy:backfill-order=sjf, exact", 16), shortened("a long name", 8)
     ('easy:backfi…=sjf', 'easy:bac…, exact', 'a long …')
@@ -343,32 +343,32 @@ def shortened(name: str, letters: int = LETTERS) -> str:
 
 
 def look(k: int) -> dict[str, Any]:
-    """How the line of number `k` is drawn."""
+    """Return the style of line `k`."""
     return {"color": COLOURS[k % len(COLOURS)], "linestyle": DASHES[k % len(DASHES)]}
 
 
 def time_ticks(axes: Axes) -> None:
-    """Ticks at round times on a logarithmic axis of seconds, on every other one where it is narrow."""
+    """Set ticks at round times on a logarithmic axis of seconds; narrow axes have every other one."""
     axes.xaxis.set_major_locator(FixedLocator([t for t in TIME_TICKS if t <= axes.get_xlim()[1]][:: 1 if _inches(axes) > NARROW else 2]))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: TIME_TICKS.get(round(x), "")))
 
 
 def ratio_ticks(axes: Axes) -> None:
-    """Ticks at powers of ten."""
+    """Set ticks at powers of ten."""
     axes.xaxis.set_major_locator(FixedLocator([t for t in 10.0 ** np.arange(12) if t <= axes.get_xlim()[1]]))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
 
 
 def percent_ticks(axis: Any, count: int = 5) -> None:
-    """Ticks at whole percentages."""
+    """Set ticks at whole percentages."""
     axis.set_major_locator(MaxNLocator(count, integer=True))
     axis.set_major_formatter(PercentFormatter(decimals=0, symbol=" %"))
 
 
 def share_axes(axes: Axes, end: float, xlabel: str = "", lowest: float = 0.0) -> None:
-    """Axes of shares of jobs over values from 1 to `end`, logarithmic.
+    """Set up axes of shares of jobs over values from 1 to `end`, logarithmic.
 
-    Shares go from 0 to 100 %, or, if all are above one half, from slightly below the lowest one, which the label then says.
+    Shares begin at 0 or, if all are above one half, slightly below the lowest one; the label then gives the begin.
     """
     bottom = min(max(10 * int((lowest - 2) // 10), 0) if lowest > 50 else 0, 90)
     axes.set_xscale("log")
@@ -382,32 +382,32 @@ def share_axes(axes: Axes, end: float, xlabel: str = "", lowest: float = 0.0) ->
 
 
 def _shares(values: Array, grid: Array, side: Literal["left", "right"]) -> Array:
-    """The cumulative distribution of values, in percent, at the points of a grid."""
+    """Return the cumulative distribution of values, in percent, at the points of a grid."""
     return 100 * (np.searchsorted(np.sort(values), grid, side=side) / max(len(values), 1))
 
 
 def _cumulative(axes: Axes, schedules: Sequence[Schedule], grid: Array, shares: Sequence[Array], xlabel: str) -> None:
-    """A cumulative distribution for each schedule, on a logarithmic axis."""
+    """Draw a cumulative distribution for each schedule, on a logarithmic axis."""
     for k, (name, own) in enumerate(zip(labels(schedules), shares, strict=True)):
         axes.plot(grid, own, label=name, clip_on=False, marker="o", markevery=[0], markersize=4, **look(k))
     share_axes(axes, grid[-1], xlabel, min(float(own[0]) for own in shares))
 
 
 def _inches(axes: Axes) -> float:
-    """Width of the axes, about."""
+    """Return the approximate width of the axes, inches."""
     figure = axes.get_figure()
     return axes.get_position().width * (figure.get_figwidth() if isinstance(figure, Figure) else NARROW)
 
 
 def rectangles(left: Array, right: Array, low: Array, high: Array) -> Path:
-    """One path of many rectangles, which keeps the page small."""
+    """Return one path of many rectangles, which keeps the page small."""
     corners = np.stack([np.stack(pair, axis=1) for pair in ((left, low), (right, low), (right, high), (left, high), (left, low))], axis=1)
     codes = [Path.MOVETO, Path.LINETO, Path.LINETO, Path.LINETO, Path.CLOSEPOLY]
     return Path(corners.reshape(-1, 2), np.tile(np.array(codes, np.uint8), len(left)))
 
 
 def unit_of(length: float) -> tuple[int, str]:
-    """The unit in which a length of time is counted: its seconds and its name."""
+    """Return the unit for a length of time: its seconds and its name."""
     if length <= 180:
         return 1, "seconds"
     if length <= 3 * 3600:
@@ -423,7 +423,7 @@ def _round_time(seconds: int) -> str:
 
 
 def _time_axis(axes: Axes, schedule: Schedule, begin: int, end: int) -> None:
-    """Ticks at the first of each month if the log has a calendar and is long enough, else in round units from its start."""
+    """Set ticks at the first of each month if the log has dates and is long enough, else in round units from its start."""
     origin = schedule.workload.origin
     epoch, firsts = origin.unix_start_time or 0, []
     if origin.unix_start_time is not None and 75 * 86_400 <= end - begin <= 60 * 366 * 86_400:

@@ -1,4 +1,4 @@
-"""Pages in HTML: one file that loads nothing. All texts are escaped here, and nowhere else is there any HTML."""
+"""Pages in HTML: one file that loads nothing. All HTML is made here, and all texts are escaped here."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ from walltime.wording import UNDEFINED, human_percent
 from walltime.workload import Workload
 
 ALLOWED = "content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\""
-"""What a browser lets a page do: nothing outside itself."""
+"""Content security policy: the page may load nothing."""
 MARKED = ("best", "reproduced", "chaos", "off")
 """Looks of cells whose text is shaded."""
 LIBRARY = "uPlot-1.6.32.min"
 TABLES = ("time", "tables", "page")
 """The scripts of a page of tables: they can be sorted."""
 PAGE_WIDTH, PICTURE_HEIGHT, LEAST_WIDTH = 1030, 440, 560
-"""Of the picture of the first screen, pixels: it is as wide as the page, but not so high that it hides what follows."""
+"""Largest width and height, and smallest width, of the picture of the first screen, pixels."""
 EVERYTHING = ("data", "time", "gantt", "explanation", "charts", "tables", "steer", "page")
 
 
 def write_page(page: Page, path: str | Path) -> Path:
-    """Write a page as a file, completely or not at all, the same bytes for equal values; returns its path. Raises OutputError.
+    """Write a page, completely or not at all, with equal bytes for equal values; return its path. Raises OutputError.
 
-    A file that ends in .pdf holds its first side or two, and beside it stands the text of an e-mail, as .txt.
+    A .pdf file has one or two pages, and the text of an e-mail is written next to it, as .txt.
     """
     target = Path(path)
     if target.name.lower().endswith(".pdf"):
@@ -65,7 +65,7 @@ def write_page(page: Page, path: str | Path) -> Path:
 
 
 def render(page: Page) -> str:
-    """A page as a string."""
+    """Return a page as HTML."""
     page = first_screen(page)
     sections = [*page.sections, *_origin(page)]
     body = [
@@ -94,7 +94,7 @@ def render(page: Page) -> str:
 
 
 def escape(value: Any) -> str:
-    """A value as text of a page, with HTML special characters escaped.
+    """Return a value as text with HTML special characters escaped.
 
     >>> escape('<b title="x">')
     '&lt;b title=&quot;x&quot;&gt;'
@@ -103,7 +103,7 @@ def escape(value: Any) -> str:
 
 
 def unbroken(sentence: str) -> str:
-    """A sentence without line breaks between a number and its unit.
+    """Return a sentence without line breaks between numbers and units.
 
     >>> unbroken("60 % in 2 h 05 min")
     '60&nbsp;% in 2&nbsp;h&nbsp;05&nbsp;min'
@@ -113,7 +113,7 @@ def unbroken(sentence: str) -> str:
 
 
 def breakable(label: str) -> str:
-    """A change or a specification as text of a page that may break after its signs.
+    """Return a change or a specification as escaped text that may break after its signs.
 
     >>> breakable("a.b+=<c>")
     'a.<wbr>b+=<wbr>&lt;c&gt;'
@@ -123,11 +123,8 @@ def breakable(label: str) -> str:
 
 @cache
 def resource(name: str) -> str:
-    """A file of scripts/."""
+    """Return the text of a file in scripts/."""
     return (files("walltime.report") / "scripts" / name).read_text(encoding="utf-8")
-
-
-# ---------------------------------------------------------------------- the frame
 
 
 def _facts(values: Sequence[tuple[str, str]], look: str = "facts") -> str:
@@ -163,7 +160,7 @@ def _section(section: Section) -> str:
 
 
 def _origin(page: Page) -> list[Section]:
-    """What was dropped or changed, where it comes from, how to repeat it, and all of it as JSON."""
+    """Return the sections on dropped and changed jobs, provenance, the command, and the JSON."""
     sections = [Section("What was dropped or changed", _rules(page.workload))] if page.workload is not None else []
     if not page.record:
         return sections
@@ -178,19 +175,19 @@ def _origin(page: Page) -> list[Section]:
 
 
 def _rules(workload: Workload) -> list[Block]:
-    """The rules that dropped, changed or noticed jobs, with their counts."""
+    """Return the rules that dropped, changed or noticed jobs, with their counts."""
     origin = workload.origin
     total = max(origin.records, len(workload), 1)
     rows = [
         [rule, did, f"{count:,}", human_percent(100 * count / total)]
-        for did, counts in (("dropped", origin.dropped), ("changed", origin.changed), ("noticed, left as it is", origin.noticed))
+        for did, counts in (("dropped", origin.dropped), ("changed", origin.changed), ("noticed, unchanged", origin.noticed))
         for rule, count in counts.items()
     ]
     read = f"Records read: {origin.records:,}; jobs simulated: {len(workload):,}."
     if not rows:
         return [Paragraph(f"No rule dropped or changed a job. {read}")]
-    head = ["rule", "what it did", "jobs", "of the records"]
-    return [Paragraph(read), Table(head, rows, "Rules and how many jobs each touched", texts=-1)]
+    head = ["rule", "action", "jobs", "of the records"]
+    return [Paragraph(read), Table(head, rows, "Jobs per rule", texts=-1)]
 
 
 def _plain(name: str, value: Any) -> str:
@@ -202,16 +199,13 @@ def _plain(name: str, value: Any) -> str:
 
 
 def _scripts(names: Sequence[str], library: bool) -> str:
-    """These scripts as one element, behind the library if it is needed, with its licence."""
+    """Return these scripts as one element, after the library with its licence if needed."""
     own = "\n".join(resource(f"{name}.js") for name in names)
     element = f'<script>\n"use strict";\n(() => {{\n{own}}})();\n</script>'
     if not library:
         return element
     licence = f"/*\n{resource('uPlot-LICENSE.txt').strip()}\n*/"
     return f"<style>{resource(f'{LIBRARY}.css')}</style>\n<script>{licence}\n{resource(f'{LIBRARY}.js')}</script>\n{element}"
-
-
-# ---------------------------------------------------------------------- blocks
 
 
 def _blocks(blocks: Iterable[Block]) -> str:
@@ -258,7 +252,7 @@ def _drawing(block: Drawing) -> str:
 
 
 def _picture(block: Drawing) -> str:
-    """The drawing of the first screen: low enough for it, and drawn once more for narrow screens, with letters of the same size."""
+    """Return the drawing of the first screen, low enough for it, and a narrow version with text of the same size."""
     from walltime.report.figure_files import slim, to_svg
 
     across, down = block.figure.get_size_inches()
@@ -271,7 +265,7 @@ def _picture(block: Drawing) -> str:
 
 
 def _scroll(inside: str, label: str, name: str = "") -> str:
-    """A box that scrolls sideways, also by keyboard, if the screen is narrower than its content."""
+    """Return a box that scrolls sideways, also by keyboard, if its content is wider than the screen."""
     return f'<div class="scroll {name}" tabindex="0" role="region" aria-label="{escape(label)}">{inside}</div>'
 
 
@@ -291,7 +285,7 @@ def _table(table: Table) -> str:
 
 
 def _with_base(note: str) -> str:
-    """A note in which the name between braces follows the reader's choice of a baseline."""
+    """Return a note in which the name in braces follows the reader's choice of a baseline."""
     return re.sub(r"\{(.*?)\}", r'<span class="base">\1</span>', escape(note))
 
 

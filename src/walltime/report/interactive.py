@@ -1,4 +1,4 @@
-"""What a page needs to come alive: the columns of the schedules in a compact form, for the scripts in scripts/.
+"""The data of interactive pages: columns of the schedules in a compact form, for the scripts in scripts/.
 
 The line charts are drawn by uPlot (version 1.6.32, MIT licence), which is embedded unchanged; the Gantt chart, which has to show
 hundreds of thousands of jobs, and the rest is this project's own.
@@ -25,23 +25,23 @@ from walltime.simulation.specification import Scheduler, parse_scheduler
 Array = np.ndarray
 
 MOST_JOBS = 1_000_000
-"""A page of more jobs would take more than a hundred megabytes, and is made without drawings that live."""
+"""Pages with more jobs would take over a hundred megabytes, and are static."""
 LARGEST = 2**31 - 1
 """The columns are int32."""
 DELTAS = frozenset({"id", "submit", "stripJob"})
-"""Columns that grow, of which the differences are stored."""
+"""Ascending columns, stored as differences."""
 DASHES: tuple[Sequence[float], ...] = ((), (11, 3), (3, 2), (12, 3, 3, 3))
 """As in the figures, in pixels."""
 
 
 def can_live(schedules: Sequence[Schedule]) -> bool:
-    """Whether the schedules have jobs, not too many, and times that fit the columns."""
+    """Return whether the schedules have jobs, not too many, and times that fit the columns."""
     jobs = len(schedules[0])
     return 0 < jobs <= MOST_JOBS and all(int(s.end.max()) < LARGEST and int(s.submit.min()) > -LARGEST for s in schedules)
 
 
 def live_data(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequence[Array]) -> str:
-    """The schedules as elements of a page, for the scripts; about 3 bytes a job, and 10 for each policy."""
+    """Return the schedules as elements of a page for the scripts; about 3 bytes per job, and 10 per job and policy."""
     from walltime.report import figures  # matplotlib is slow to load; only a page needs it
 
     w, first = schedules[0].workload, schedules[0]
@@ -106,10 +106,9 @@ def _of_policy(schedule: Schedule, same_submit: bool, same_runtime: bool) -> dic
 
 
 def _pack(columns: Mapping[str, Array]) -> tuple[list[tuple[str, int, bool]], bytes]:
-    """The columns one behind the other, compressed, and the name, the length, and whether differences are stored, of each.
+    """Return the name, length and storage as differences of each column, and all columns compressed.
 
-    A number is stored as int32, its sign in the lowest bit, and a column as its lowest bytes, then its second ones and so on: the
-    bytes of one kind are alike, which makes them small.
+    Numbers are int32 with the sign in the lowest bit. A column is stored byte plane by byte plane, because similar bytes compress well.
     """
     planes = []
     for name, values in columns.items():
@@ -125,7 +124,7 @@ def _block(name: str, data: bytes) -> str:
 
 
 def _json(name: str, value: Any) -> str:
-    """A value as an element; `<` is written so that no name in it can end the element."""
+    """Return a value as an element; `<` is escaped, so that no name can end the element."""
     inside = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     return f'<script type="application/json" id="{name}">{inside}</script>'
 
@@ -136,7 +135,7 @@ def _curves(steps: tuple[Array, Sequence[Array]]) -> dict[str, Any]:
 
 
 def _explain_command(schedule: Schedule) -> str | None:
-    """The command that explains a job, without its number; None if no single command can."""
+    """Return the command that explains a job, without its number; None if no single command can."""
     options = spelled_options([schedule])
     if options is None:
         return None
@@ -144,7 +143,7 @@ def _explain_command(schedule: Schedule) -> str | None:
 
 
 def repeat_command(schedules: Sequence[Schedule], trim: str) -> str | None:
-    """The command line that produces these schedules, or None if no single command can."""
+    """Return the command line that produces these schedules, or None if no single command can."""
     options = spelled_options(schedules)
     if options is None:
         return None
@@ -153,7 +152,7 @@ def repeat_command(schedules: Sequence[Schedule], trim: str) -> str | None:
 
 
 def spelled_options(schedules: Sequence[Schedule]) -> list[str] | None:
-    """The options of a command on the log with which these schedules come about, or None if they cannot be spelled."""
+    """Return the command-line options that produce these schedules from the log, or None if none can."""
     workload = schedules[0].workload
     runs = {(s.overrun, s.dialect) for s in schedules}
     replaced = any(not np.array_equal(s.workload.believed, s.workload.requested) for s in schedules)
@@ -168,7 +167,7 @@ def spelled_options(schedules: Sequence[Schedule]) -> list[str] | None:
 
 
 def _can_be_spelled(schedule: Schedule) -> bool:
-    """Whether the command line knows this scheduler by its name; a policy, an order or a predictor of a file is not known by its own."""
+    """Return whether the scheduler's label denotes it on the command line; own policies, orders and predictors have other labels."""
     prediction = None if schedule.predictions is None else schedule.predictions.prediction
     try:
         return parse_scheduler(schedule.label).label == Scheduler(schedule.policy, prediction).label

@@ -1,4 +1,4 @@
-"""A page as a value: what every page of this program consists of. `html.py` renders it."""
+"""Pages as values; html.py, terminal.py and pdf.py render them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from walltime.workload import Workload
 
 @dataclass(frozen=True)
 class Paragraph:
-    """A sentence or several; `look`: note, warning, alarm."""
+    """One or more sentences; `look`: note, warning, alarm."""
 
     text: str
     look: str = ""
@@ -23,7 +23,7 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class Heading:
-    """The head of a part of a section; `change`: it may break after its signs."""
+    """A heading within a section; `change`: it may break after its signs."""
 
     text: str
     change: bool = False
@@ -57,12 +57,12 @@ class Drawing:
     """largest width"""
     policy: int | None = None
     narrow: Any = None
-    """the same drawn for a telephone, where it does not become narrow by itself; of the first screen's picture"""
+    """a version for telephones, if the picture of the first screen cannot be narrowed automatically"""
 
 
 @dataclass(frozen=True)
 class Fold:
-    """Blocks that are shown when somebody asks for them."""
+    """Blocks that the reader can unfold."""
 
     summary: str
     blocks: Sequence[Block]
@@ -71,7 +71,7 @@ class Fold:
 
 @dataclass(frozen=True)
 class Group:
-    """Blocks that are shown together: side by side (pair), narrow (half), without scripts (only-static), or with certain policies."""
+    """Blocks shown together; `look`: pair (side by side), half (narrow), only-static (without scripts); `policies`: shown with these."""
 
     blocks: Sequence[Block]
     look: str = ""
@@ -80,7 +80,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Fragment:
-    """A file of scripts/ that the scripts of the page fill."""
+    """An HTML file of scripts/ that the scripts of the page fill."""
 
     file: str
 
@@ -90,9 +90,9 @@ Block = Paragraph | Heading | Items | Code | Drawing | Fold | Group | Fragment |
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page with a link to it; `name`: of its anchor, by default of the title.
+    """A section with a link to it; `name`: of its anchor, by default from the title.
 
-    `shown`: only-live (with scripts), only-static (without them), or always.
+    `shown`: only-live (with scripts), only-static (without scripts), or always.
     """
 
     title: str
@@ -103,9 +103,9 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """What every page has, in this order: its kind, title, answer, three numbers, picture, facts, caveats, sections, where it comes from.
+    """A page, in this order: kind, title, answer, three numbers, picture, facts, caveats, sections, provenance.
 
-    The first screen holds what comes before the facts.
+    The first screen ends before the facts.
     """
 
     kind: str
@@ -115,21 +115,21 @@ class Page:
     facts: Sequence[tuple[str, str]] = ()
     caveats: Sequence[str] = ()
     numbers: Sequence[tuple[str, str]] = ()
-    """the three that matter most, with what each is"""
+    """the three most important numbers: label and value"""
     picture: Drawing | None = None
-    """shows the answer; by default the first drawing of a section"""
+    """by default the first drawing of a section"""
     workload: Workload | None = None
-    """the log whose rules dropped or changed jobs, if that is told"""
+    """the log whose dropped and changed jobs are listed, if any"""
     record: Mapping[str, Any] = field(default_factory=dict)
     """the provenance, as of `walltime.provenance.provenance`"""
     command: str | Sequence[Any] | None = None
-    """the command line that makes the page again; without it that of the record's settings"""
+    """the command line that makes the page, by default from the record's settings"""
     data: Mapping[str, Any] | None = None
-    """what is shown as JSON; without it the provenance"""
+    """the content shown as JSON, by default the provenance"""
     interactive: str = ""
-    """the data of the drawings that live, as elements of the page"""
+    """the data of interactive drawings, as elements of the page"""
     css: str = ""
-    """further rules of style"""
+    """additional CSS"""
 
     @property
     def repetition(self) -> str:
@@ -139,7 +139,7 @@ class Page:
 
 
 def first_screen(page: Page) -> Page:
-    """The page with its picture; one that names none gets the first drawing of its sections, which then is not shown again there."""
+    """Return the page with a picture: without one, the first drawing of its sections is moved there."""
     if page.picture is not None:
         return page
     sections = list(page.sections)
@@ -158,17 +158,17 @@ def first_screen(page: Page) -> Page:
 
 
 def note(text: str) -> Paragraph:
-    """A remark in small print."""
+    """Return a remark in small print."""
     return Paragraph(text, "note")
 
 
 def command_text(command: str | Sequence[Any]) -> str:
-    """A command line quoted for a shell; a string is used unchanged."""
+    """Return a command line quoted for a shell; strings are unchanged."""
     return command if isinstance(command, str) else shlex.join(map(str, command))
 
 
 def workload_facts(workload: Workload, log: str) -> list[tuple[str, str]]:
-    """The workload in a few numbers: jobs, machine, period, load."""
+    """Return the jobs, machine, period and load of a workload as facts."""
     span = int(workload.submit[-1] - workload.submit[0]) if len(workload) else 0
     values = [
         ("log", log),
@@ -188,7 +188,7 @@ def workload_facts(workload: Workload, log: str) -> list[tuple[str, str]]:
 
 
 def sections(blocks: Iterable[Block | Facts | str]) -> Iterator[Section]:
-    """A section for each table, with the sentences that follow it."""
+    """Yield a section for each table, with the sentences that follow it."""
     title = ""
     parts: list[Block] = []
     for block in blocks:

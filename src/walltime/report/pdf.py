@@ -1,4 +1,4 @@
-"""A page on paper: one or two sides A4 with answer, numbers, picture, caveats and the first tables; and the text of an e-mail."""
+"""Pages as PDF: one or two A4 sheets with answer, numbers, picture, caveats and the first tables; and the text of an e-mail."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ LEADING = 1.42
 PICTURE_DPI = 220
 LARGEST_PICTURE = 270.0
 CAVEATS = 5
-"""That are on the first side; all others are counted."""
+"""Largest number of caveats on the first sheet."""
 MOST_ROWS = 14
 MAIL_WIDTH = 78
 
 
 def pdf_bytes(page: Page) -> bytes:
-    """The page as a PDF of one or two sides; equal pages give equal bytes."""
+    """Return the page as a PDF of one or two sheets; equal pages give equal bytes."""
     page = first_screen(page)
     sink = io.BytesIO()
     with style(), PdfPages(sink, metadata={"Title": page.title, "Creator": "walltime", "Producer": None, "CreationDate": None}) as pages:
@@ -53,7 +53,7 @@ def pdf_bytes(page: Page) -> bytes:
 
 
 def mail_text(page: Page, attached: str) -> str:
-    """A short text that says what the page says, with the PDF's name as what is attached."""
+    """Return a short text with the content of the page, for an e-mail with the PDF attached."""
     lines = [f"Subject: {page.title}", ""]
     lines += [line for sentence in page.answer for line in [*textwrap.wrap(sentence, MAIL_WIDTH), ""]]
     lines += [f"  {what}: {value}" for what, value in page.numbers]
@@ -66,7 +66,7 @@ def mail_text(page: Page, attached: str) -> str:
 
 
 class _Side:
-    """A side of paper that is filled from the top."""
+    """A sheet of paper that is filled from the top."""
 
     def __init__(self) -> None:
         self.figure = Figure(figsize=(WIDTH / 72, HEIGHT / 72))
@@ -75,22 +75,22 @@ class _Side:
 
     @property
     def left(self) -> float:
-        """Points that are free above the foot."""
+        """Free points above the foot."""
         return HEIGHT - MARGIN - 20 - self.top
 
     def text(self, words: str, size: float, color: str = INK, weight: str = "normal", at: float = MARGIN, align: str = "left") -> None:
-        """One line, at the current height."""
+        """Add a line at the current height."""
         place = (at / WIDTH, 1 - (self.top + size) / HEIGHT)
         self.figure.text(*place, words, fontsize=size, color=color, fontweight=weight, ha=align, parse_math=False)
 
     def paragraph(self, words: str, size: float, color: str = INK, weight: str = "normal") -> None:
-        """Lines that are broken between words."""
+        """Add lines that are broken between words."""
         for line in _broken(words, size, weight, INNER):
             self.text(line, size, color, weight, MARGIN)
             self.top += size * LEADING
 
     def foot(self, page: Page) -> None:
-        """How to make the page again."""
+        """Add the command that makes the page."""
         command = page.repetition
         line = f"walltime{f': {command}' if command else ''}"
         self.top = HEIGHT - MARGIN - 4
@@ -98,7 +98,7 @@ class _Side:
 
 
 def _first(side: _Side, page: Page) -> None:
-    """The first screen: title, answer, numbers, picture; then the caveats."""
+    """Add title, answer, numbers, picture and caveats."""
     side.text(page.kind, 8, SOFT)
     side.top += 15
     side.paragraph(page.title, 17, weight="bold")
@@ -129,7 +129,7 @@ def _first(side: _Side, page: Page) -> None:
 
 
 def _further(page: Page, shown: int) -> list[str]:
-    """Where the other caveats are, if so many do not suffice."""
+    """Return a sentence on further caveats, if there are more than shown."""
     more = len(page.caveats) - shown
     return [f"{more} further caveat{' is' if more == 1 else 's are'} on the page itself."] if more > 0 else []
 
@@ -151,7 +151,7 @@ def _picture(side: _Side, drawing: Drawing) -> None:
 
 
 def _tables(page: Page) -> Iterator[Block]:
-    """What can stand on paper of the sections, in their order."""
+    """Yield the blocks of the sections that paper can show."""
     for section in page.sections:
         inside = [block for block in _flat(section.blocks) if isinstance(block, Table | Paragraph | Items)]
         if inside and section.shown != "only-live":
@@ -169,7 +169,7 @@ def _flat(blocks: Sequence[Block | None]) -> Iterator[Block]:
 
 
 def _put(side: _Side, block: Block) -> bool:
-    """Put a block on the side if there is room for it."""
+    """Add a block if there is room; return whether it was added."""
     match block:
         case Heading():
             if side.left < 160:
@@ -196,7 +196,7 @@ def _put_text(side: _Side, texts: Sequence[str], color: str) -> bool:
 
 
 def _put_table(side: _Side, table: Table) -> bool:
-    """A table in small print, its columns as wide as what they hold; rows and columns that have no room are left out, and counted."""
+    """Add a table in small print; rows and columns without room are omitted and counted."""
     size, gap = 7.5, 9.0
     line = size * 1.5
     rows = [[cell.words for cell in row] for row in table.cells[:MOST_ROWS]]
@@ -225,7 +225,7 @@ def _put_table(side: _Side, table: Table) -> bool:
 
 
 def _broken(words: str, size: float, weight: str, width: float) -> Iterator[str]:
-    """Lines of at most this width, points."""
+    """Yield lines of at most this width, points."""
     line = ""
     for word in words.split():
         longer = f"{line} {word}" if line else word
@@ -238,13 +238,13 @@ def _broken(words: str, size: float, weight: str, width: float) -> Iterator[str]
 
 
 def _width(words: str, size: float, weight: str) -> float:
-    """The width of a text, points."""
+    """Return the width of a text, points."""
     return size * sum(_of_letter(letter, weight) for letter in words)
 
 
 @cache
 def _of_letter(letter: str, weight: str) -> float:
-    """The width of a letter at a size of one point."""
+    """Return the width of a letter at a size of one point."""
     path = TextPath((0, 0), f"{letter}|", size=100, prop=FontProperties(weight=weight), usetex=False)  # a space alone has no outline
     bar = TextPath((0, 0), "|", size=100, prop=FontProperties(weight=weight), usetex=False)
     return float(path.get_extents().x1 - bar.get_extents().x1) / 100

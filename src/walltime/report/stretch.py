@@ -25,7 +25,7 @@ MOST_SHOWN = 10 * JOBS
 
 
 def choose_stretch(schedules: Sequence[Schedule], jobs: int = JOBS) -> tuple[int, int]:
-    """Begin and end, in s, of the most informative interval of these schedules with at least `jobs` jobs of each.
+    """Return begin and end, s, of the most informative interval of these schedules with at least `jobs` jobs of each.
 
     It is centred on the time at which the shortest of the schedules' queues is longest, so that every policy has something to
     decide; if there is none, on the longest queue of the first schedule, and if no job waits, on the time with the most busy
@@ -85,7 +85,7 @@ def _moment(schedules: Sequence[Schedule]) -> int:
 
 
 def assign_processors(start: Array, end: Array, procs: Array, machine_procs: int) -> tuple[Array, Array, Array]:
-    """Concrete processors for jobs that only have a number of them, for drawing a Gantt chart.
+    """Assign concrete processors to jobs, for drawing a Gantt chart.
 
     In order of start each job gets the lowest free block that holds it, or else the lowest free processors in several pieces.
     `start, end`: int64 seconds, `procs`: int64; each of shape (jobs,). Returns `job, first, count`, int64, one entry per strip:
@@ -96,7 +96,7 @@ def assign_processors(start: Array, end: Array, procs: Array, machine_procs: int
     >>> job.tolist(), first.tolist(), count.tolist()
     ([0, 1, 2, 2], [0, 1, 0, 3], [1, 2, 1, 1])
     """
-    lows, highs = [0], [machine_procs]  # the free blocks, from the lowest up: first processor, and the one behind the last
+    lows, highs = [0], [machine_procs]  # free blocks in ascending order: first processor, and one past the last
     running: list[tuple[int, int]] = []
     held: dict[int, list[tuple[int, int]]] = {}
     strips: list[tuple[int, int, int]] = []
@@ -121,7 +121,7 @@ def assign_processors(start: Array, end: Array, procs: Array, machine_procs: int
 
 
 def _take(lows: list[int], highs: list[int], wanted: int) -> list[tuple[int, int]] | None:
-    """The lowest free block that holds so many processors, else the lowest free ones, taken; None if there are not enough."""
+    """Take the lowest free block of this size, else the lowest free processors in pieces; None if there are not enough."""
     for k, (low, high) in enumerate(zip(lows, highs, strict=True)):
         if high - low >= wanted:
             lows[k] = low + wanted
@@ -141,7 +141,7 @@ def _take(lows: list[int], highs: list[int], wanted: int) -> list[tuple[int, int
 
 
 def _free(lows: list[int], highs: list[int], low: int, high: int) -> None:
-    """Give a block back, and join it with its neighbours."""
+    """Release a block, and join it with its neighbours."""
     k = bisect_left(lows, low)
     if k < len(lows) and lows[k] == high:
         high = highs[k]

@@ -101,7 +101,10 @@ def _print_table(table: Table) -> None:
     heads = [table.heads[k].name.replace("\xad", "") for k in shown]
     rows = [[row[k] for k in shown] for row in cells]
     columns = [[row[k] for row in rows] for k in range(len(shown))]
-    text = [table.is_text(k) and not (table.texts < 0 and _are_numbers(column)) for k, column in zip(shown, columns, strict=True)]
+    text = [
+        table.is_text(k) and not (table.texts < 0 and all(cell.replace(",", "").isdecimal() for cell in column))
+        for k, column in zip(shown, columns, strict=True)
+    ]
     widths = [max(map(_width, [head, *column])) for head, column in zip(heads, columns, strict=True)]
     narrowest = [max(map(_width, column), default=1) for column in columns]
     longest_word = max(room - narrowest[0] - BETWEEN, LONGEST_WORD)
@@ -207,10 +210,6 @@ def _width(text: str, words: bool = False) -> int:
     from rich.cells import cell_len
 
     return max(map(cell_len, text.split() if words else text.split("\n")), default=0)
-
-
-def _are_numbers(texts: Sequence[str]) -> bool:
-    return all(text.replace(",", "").isdecimal() for text in texts)
 
 
 def _printable(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What a side-car that sets TimeMin would do: each job's TimeMin, learned from the log, and a scheduler that plans by it."""
+"""A side-car that sets TimeMin: each job's TimeMin, learned from the log, and a scheduler that plans by it."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from walltime.workload import Workload
 Array = np.ndarray
 
 FLOOR = 10
-"""Least TimeMin, minutes."""
+"""Smallest TimeMin, minutes."""
 GAIN = 0.9
-"""A TimeMin above this part of the limit is not worth setting."""
+"""Largest TimeMin that is set, as a share of the limit."""
 
 
 @dataclass(frozen=True)
@@ -35,18 +35,18 @@ class TimeMin(Predictor):
         return "time_min"
 
     def predict_all(self, workload: Workload, requested: Array, runtime: Array) -> Array:
-        """The column `time_min` where there is one, int64 s."""
+        """Return the column `time_min` if positive, else the request, int64 s."""
         least = workload.columns["time_min"]
         return np.where(least > 0, least, requested)
 
     @property
     def is_compiled(self) -> bool:
-        """It needs no learning."""
+        """True: it does not learn."""
         return True
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The column that is needed."""
+        """The required column."""
         return ("time_min",)
 
 
@@ -62,7 +62,7 @@ class Adjustment(Specification):
     """no TimeMin is set above this part of the limit"""
 
     def apply(self, workload: Workload) -> Workload:
-        """The jobs with the column `time_min`, s, -1 for none; a user's own stays. Raises WorkloadError for a log without waits."""
+        """Return the jobs with the column `time_min`, s, -1 for none; users' own values stay. Raises WorkloadError without waits."""
         start, end, known = log_ends(workload)
         predicted, _ = predict_in_log(
             self.predictor, Jobs(workload, workload.requested, workload.requested, end - start), (start, end, known)
@@ -75,13 +75,15 @@ class Adjustment(Specification):
 
 
 def planned_by_time_min(today: Scheduler, machine: Machine) -> Scheduler:
-    """Today's scheduler, planning waiting jobs by the column `time_min`.
+    """Return today's scheduler, planning waiting jobs by the column `time_min`.
 
-    Where the machine's Slurm has time_min_as_soft_limit, running jobs are planned as its version does; elsewhere by their users' limits,
-    which a side-car has given back. Raises PolicyError for a scheduler that predicts already.
+    With time_min_as_soft_limit, running jobs are planned as that version of Slurm does, otherwise by their users' limits, which a side-car
+    restores. Raises PolicyError for a scheduler with predictions.
     """
     if today.prediction is not None:
-        raise PolicyError(f"the policy {today.label} plans with predictions already; adjust one without", "unsupported_predictor")
+        raise PolicyError(
+            f"the policy {today.label} already plans with predictions; use adjust with a policy without them", "unsupported_predictor"
+        )
     own: Any = today.policy
     of_slurm = own.settings(machine.slurm)
     settings = Slurm().settings(machine.slurm) if of_slurm is None else of_slurm
@@ -94,7 +96,7 @@ def planned_by_time_min(today: Scheduler, machine: Machine) -> Scheduler:
 
 
 def parse_adjustment(text: str) -> Adjustment:
-    """A predictor with its options, and `floor=MINUTES` and `gain=PART` among them; raises PolicyError.
+    """Parse a predictor with its options, `floor=MINUTES` and `gain=PART` among them; raises PolicyError.
 
     >>> parse_adjustment("tang13:key=request,floor=20").floor, parse_adjustment("tang13:key=request,floor=20").predictor.label
     (20, 'tang13:key=request')

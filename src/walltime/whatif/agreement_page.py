@@ -1,4 +1,4 @@
-"""The page of a calibration: recorded and simulated waits side by side, and which differences can be trusted."""
+"""The page of a calibration: recorded and simulated waits, and which differences can be trusted."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from walltime.metrics.recorded import Agreement
 from walltime.provenance import provenance
 from walltime.report.page import Block, Drawing, Fold, Heading, Page, Section, note, workload_facts
 from walltime.schedule.groups import TITLES
-from walltime.tables import Table
+from walltime.tables import Cell, Row, Table, time_cell
 from walltime.whatif.calibration import ALL, GROUPED_BY, Calibration
-from walltime.whatif.effects import signed
-from walltime.wording import UNDEFINED, human_percent, human_time
+from walltime.wording import UNDEFINED, human_percent, human_time, time_form
 from walltime.workload import Workload
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ SHORT = (ALL, "class", "user", "partition")
 """The groupings of the figure and of the terminal."""
 MOST_GROUPS = 24
 MOST_LINES = 20
-"""A longer table is folded on the page."""
+"""Longer tables are folded on the page."""
 
 
 def calibration_page(calibration: Calibration, workload: Workload, settings: Mapping[str, Any] | None = None) -> Page:
@@ -53,7 +52,7 @@ def calibration_page(calibration: Calibration, workload: Workload, settings: Map
         bias_figure(calibration),
         "bias",
         "Mean simulated minus mean recorded wait of each group of jobs, with intervals over weeks.",
-        "Simulated minus recorded mean wait; bars: 90 % intervals of the mean over such weeks. Grey: cannot be trusted.",
+        "Simulated minus recorded mean wait; bars: 90 % intervals of the mean, sampling of weeks. Grey: cannot be trusted.",
     )
     waits: list[Block] = []
     for table in agreement_tables(calibration):
@@ -71,7 +70,7 @@ def calibration_page(calibration: Calibration, workload: Workload, settings: Map
             Section("How far differences can be trusted", [note(RULE), drawing]),
             Section("Recorded and simulated waits", waits),
             *([Section("Utilization", [Heading(utilization.title), utilization])] if utilization.rows else []),
-            *([Section("Who waited for other reasons", [Heading(evidence.title), evidence])] if evidence.rows else []),
+            *([Section("Waits for other reasons", [Heading(evidence.title), evidence])] if evidence.rows else []),
         ],
         workload_facts(workload, record["log"]),
         [*rest, *calibration.evidence.hints, RECORDED],
@@ -86,17 +85,16 @@ def calibration_page(calibration: Calibration, workload: Workload, settings: Map
 
 
 RULE = (
-    "A difference in mean wait between two simulations of this log is trusted if it is larger than the discrepancy between "
-    "the simulation and the log can be: the largest absolute value in the 90 % interval of simulated minus recorded mean wait over such "
-    "weeks, or in a fifth of the log where that interval is withheld (under 20 weeks, or a lasting queue). A group cannot be trusted with "
-    "under 50 jobs or 4 weeks, where that is more than the recorded mean wait, or where the rank correlation is below 0.2. The rule is a "
-    "convention of this program. It is a cautious one: what a simulation leaves out is left out on both sides of a difference, and cancels "
-    "in part."
+    "A difference in mean wait between two simulations of this log is trusted if it exceeds the calibration error: the largest absolute "
+    "value in the 90 % interval of simulated minus recorded mean wait under sampling of weeks, or in a fifth of the log if that is "
+    "withheld (under 20 weeks, or a lasting queue). A group cannot be trusted with under 50 jobs or 4 weeks, if the error exceeds the "
+    "recorded mean wait, or if the rank correlation is below 0.2. The rule is a cautious convention of this program: what a simulation "
+    "omits is omitted on both sides of a difference, and cancels in part."
 )
 
 
 def agreement_tables(calibration: Calibration) -> list[Table]:
-    """Recorded and simulated waits, of all jobs and of groups."""
+    """Return recorded and simulated waits, of all jobs and of groups."""
     tables = []
     for by in (ALL, *GROUPED_BY):
         rows = [agreement(row) for row in calibration.rows if row.by == by]
@@ -109,16 +107,20 @@ def agreement_tables(calibration: Calibration) -> list[Table]:
 
 
 def tables_of(calibration: Calibration) -> list[Table]:
-    """All numbers of the page."""
+    """Return all tables of the page."""
     return [table for table in (*agreement_tables(calibration), utilization_table(calibration), evidence_table(calibration)) if table.rows]
 
 
 def short_tables(calibration: Calibration) -> list[Table]:
-    """The most important of them in narrow tables, for the terminal."""
+    """Return the most important numbers in narrow tables, for the terminal."""
     rows = [row for row in calibration.rows if row.by in SHORT]
     cells, names = [agreement(row) for row in rows], [_group(row) for row in rows]
-    waits = [[name, own[1], *own[3:9]] for name, own in zip(names, cells, strict=True)]
-    bias = [[name, signed(row.bias), own[2], *own[9:]] for name, row, own in zip(names, rows, cells, strict=True)]
+    show = time_form([row.bias for row in rows])
+    waits: list[Row] = [[name, own[1], *own[3:9]] for name, own in zip(names, cells, strict=True)]
+    bias: list[Row] = [
+        [name, f"{'+' if row.bias > 0 else ''}{show(row.bias)}", own[2], *own[9:]]
+        for name, row, own in zip(names, rows, cells, strict=True)
+    ]
     used = utilization_table(calibration)
     return [
         Table(("", "jobs", *COLUMNS[3:9]), waits, "waits in the log and here"),
@@ -129,13 +131,13 @@ def short_tables(calibration: Calibration) -> list[Table]:
 
 
 def utilization_table(calibration: Calibration) -> Table:
-    """Recorded and simulated utilization."""
+    """Return recorded and simulated utilization."""
     rows = [[one.when, percent(one.recorded), percent(one.simulated)] for one in calibration.utilization]
     return Table(("", "recorded", "simulated"), rows, "utilization", look="months")
 
 
 def evidence_table(calibration: Calibration) -> Table:
-    """Who waited for other reasons than processors, and shares of backfilled jobs."""
+    """Return the jobs that waited for other reasons than processors, and shares of backfilled jobs."""
     evidence = calibration.evidence
     rows = [
         [one.what, f"{one.jobs:,}", percent(one.share), f"{one.recorded_hours:,.0f}", f"{one.simulated_hours:,.0f}"]
@@ -148,14 +150,14 @@ def evidence_table(calibration: Calibration) -> Table:
     return Table(head, rows, "waited for other reasons than processors", look="months")
 
 
-def agreement(row: Agreement) -> list[str]:
-    """A row of text; the columns are `COLUMNS`."""
+def agreement(row: Agreement) -> list[str | Cell]:
+    """Return a row with the columns `COLUMNS`."""
     times = (f"{what}_{which}" for what in ("mean", "median", "p90") for which in ("recorded", "simulated"))
     return [
         row.group,
         f"{row.jobs:,}",
-        "never" if row.doubt else human_time(row.threshold),
-        *(human_time(getattr(row, name)) for name in times),
+        "never" if row.doubt else time_cell(row.threshold),
+        *(time_cell(getattr(row, name)) for name in times),
         *(percent(share) for share in row.within),
         f"{row.rank_correlation:.2f}" if math.isfinite(row.rank_correlation) else UNDEFINED,
     ]
@@ -166,12 +168,12 @@ def _group(row: Agreement) -> str:
 
 
 def percent(share: float) -> str:
-    """A share in percent."""
+    """Return a share in percent."""
     return human_percent(100 * share)
 
 
 def bias_figure(calibration: Calibration) -> Figure:
-    """Simulated minus recorded mean wait of all jobs and of each class, partition and kind of users, with intervals."""
+    """Draw simulated minus recorded mean wait of all jobs, classes, partitions and kinds of users, with intervals."""
     from walltime.report.figures import BLUE, rows_figure, unit_of
 
     rows = [row for row in calibration.rows if row.by in SHORT][:MOST_GROUPS]
@@ -188,7 +190,7 @@ def bias_figure(calibration: Calibration) -> Figure:
 
 
 def months_figure(calibration: Calibration) -> Figure:
-    """Mean recorded and simulated waits by month."""
+    """Draw mean recorded and simulated waits by month."""
     from matplotlib.figure import Figure
 
     from walltime.report.figures import look, style

@@ -1,4 +1,4 @@
-"""The answer of a what-if: one sentence with the result and its price, and one that says whether it can be trusted."""
+"""The answer of a what-if: a sentence with the result and its cost, and one on whether it can be trusted."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from walltime.whatif.effects import Effect
 from walltime.wording import human_percent, human_time, listed
 
 WORTH_TELLING = 0.05
-"""From this share on jobs that wait longer are told beside shorter waits."""
+"""Smallest share of jobs with longer waits that is mentioned with shorter mean waits."""
 LEAST = 0.5
-"""Smaller changes of the mean wait, in percent, are none."""
+"""Smallest change of the mean wait that counts, percent."""
 MANIFOLD = 300
-"""From this change on, in percent, waits are said to be so many times as long."""
+"""Smallest change, percent, that is given as a multiple."""
 MOST_TOLD = 3
-"""Of more changes, those with the largest differences are told one by one."""
+"""Largest number of changes that are described one by one."""
 
 
 def answer_of(effects: Sequence[Effect], alone: bool = True) -> str:
-    """What the changes do and what that costs, in one sentence, and in another whether it can be trusted.
+    """Return a sentence on the effects and costs of the changes, and one on whether it can be trusted.
 
-    `effects`: of each change alone, and, if there are several, of all together as the last. `alone`: also what each does alone.
+    `effects`: of each change alone and, if there are several, of all together as the last. `alone`: whether to add what each does alone.
     """
     *each, whole = effects
     told = f"{_together(each)}{_outcome(whole)}{_whose_price(each, whole)}" if each else f"{whole.name}: {_outcome(whole)}"
@@ -30,20 +30,20 @@ def answer_of(effects: Sequence[Effect], alone: bool = True) -> str:
 
 
 def one_by_one(effects: Sequence[Effect]) -> list[str]:
-    """What each of several changes does without the others, in a sentence; none for a single one."""
+    """Return a sentence on what each of several changes does alone; none for a single one."""
     *each, _ = effects
-    return [f"A{_one_by_one(each)[1:]}."] if each else []  # it begins with "alone"
+    return [f"A{_one_by_one(each)[1:]}."] if each else []  # capitalise "alone"
 
 
 def _together(alone: Sequence[Effect]) -> str:
-    """What the changes are called, and whether one makes waits shorter and another longer."""
+    """Return the names of the changes, and whether they work against each other."""
     names = listed([one.name for one in alone]) if len(alone) <= MOST_TOLD else f"the {len(alone)} changes"
     longer = {_percent(effect) > 0 for effect in alone if not effect.nothing and abs(_percent(effect)) >= LEAST}
     return f"{names} together{', which work against each other' if len(longer) == 2 else ''}: "
 
 
 def _one_by_one(alone: Sequence[Effect]) -> str:
-    """What each change does without the others, with its own price."""
+    """Describe each change alone, with its cost."""
     shown = _largest(alone)
     parts = []
     for effect in shown:
@@ -53,13 +53,13 @@ def _one_by_one(alone: Sequence[Effect]) -> str:
 
 
 def _largest(effects: Sequence[Effect]) -> list[Effect]:
-    """Those with the largest differences, in their order."""
+    """Return the effects with the largest differences, in order."""
     order = sorted(range(len(effects)), key=lambda k: -abs(effects[k].differences["mean_wait"].difference))[:MOST_TOLD]
     return [effects[k] for k in sorted(order)]
 
 
 def _outcome(effect: Effect) -> str:
-    """What a change does to the waits, and its price."""
+    """Describe the waits under a change, and its cost."""
     one = effect.differences["mean_wait"]
     if effect.nothing:
         return "no change"
@@ -73,7 +73,7 @@ def _outcome(effect: Effect) -> str:
 
 
 def _waits(effect: Effect) -> str:
-    """How much shorter or longer the waits become."""
+    """Describe how much shorter or longer the waits are."""
     percent = _percent(effect)
     if effect.nothing or abs(percent) < LEAST:
         return "no change" if effect.nothing else "waits as long as today"
@@ -88,21 +88,21 @@ def _percent(effect: Effect) -> float:
 
 
 def _harm(effect: Effect) -> list[str]:
-    """How many jobs are killed or have no room."""
+    """Count the jobs that are killed or no longer fit, in words."""
     cost = effect.cost
     killed = f"{cost.cut_jobs:,} job{'' if cost.cut_jobs == 1 else 's'} killed at their limit"
-    homeless = f"{cost.lost_jobs:,} job{'' if cost.lost_jobs == 1 else 's'} without room"
-    return [said for said, count in ((killed, cost.cut_jobs), (homeless, cost.lost_jobs)) if count]
+    left_out = f"{cost.lost_jobs:,} job{'' if cost.lost_jobs == 1 else 's'} left out"
+    return [said for said, count in ((killed, cost.cut_jobs), (left_out, cost.lost_jobs)) if count]
 
 
 def _whose_price(alone: Sequence[Effect], whole: Effect) -> str:
-    """Which one of several changes kills jobs or leaves them without room, where it is one."""
+    """Name the one change of several that kills or excludes jobs, if only one does."""
     harmful = [effect.name for effect in alone if _harm(effect)]
     return f" (the price of {harmful[0]})" if len(harmful) == 1 and _harm(whole) else ""
 
 
 def _matters(effect: Effect) -> bool:
-    """Whether the answer is another one if users do otherwise: by its sign, or by over a quarter of it and more than chance."""
+    """Return whether other user behaviour changes the answer: its sign, or over a quarter of it and more than chance."""
     other, one = effect.other_users, effect.differences["mean_wait"]
     if other is None or not (other.today and one.today):
         return False
@@ -120,16 +120,16 @@ def _otherwise(effect: Effect) -> str:
 
 
 def _trust(effects: Sequence[Effect]) -> str:
-    """Which of these differences can be trusted, and why not the others."""
+    """Return a sentence on which differences can be trusted, and why not the others."""
     those = [effect for effect in effects if not effect.nothing]
     solid = [effect.name for effect in those if not effect.doubts]
     if not those:
         return "No job starts earlier or later."
     several = len(those) > 1
     if len(solid) == len(those):
-        return f"Nothing that could be checked speaks against {'these differences' if several else 'this difference'}."
+        return f"No check contradicts {'these differences' if several else 'this difference'}."
     shared = [doubt for doubt in those[0].doubts if all(doubt in effect.doubts for effect in those)]
     if not solid:
-        why = "; ".join(shared) or "each has something that speaks against it"
+        why = "; ".join(shared) or "each is doubtful for its own reason"
         return f"Do not trust {'these differences' if several else 'this'} yet: {why}."
-    return f"Nothing that could be checked speaks against {listed(solid)}; do not trust the others yet."
+    return f"No check contradicts {listed(solid)}; do not trust the others yet."

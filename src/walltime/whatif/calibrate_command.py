@@ -69,7 +69,7 @@ def calibrate(
         return
     if drawn.predictor is not None:
         raise PolicyError("--predictor is for --starts; what the scheduler plans with is a part of --policy: easy:predictor=tsafrir07")
-    from walltime.inference.step_agreement import said_of_record
+    from walltime.inference.step_agreement import record_note
     from walltime.simulation.specification import parse_scheduler
     from walltime.whatif import calibrate as run
     from walltime.whatif.setting import NEEDED, Setting, machine_of
@@ -88,7 +88,7 @@ def calibrate(
         from walltime.whatif import calibration_page
 
         output.write(calibration_page(agreement, workload, {"command": command_line(), "overrun": site.overrun}))
-    said = said_of_record(workload, machine, Setting.of(machine, site.policy).scheduler())
+    said = record_note(workload, machine, Setting.of(machine, site.policy).scheduler())
     output.show(agreement.as_dict() | {"one_step": said}, _blocks(agreement, said, verbose), calibration=out)
 
 

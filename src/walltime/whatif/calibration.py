@@ -1,4 +1,4 @@
-"""Does the simulation resemble the machine? Simulated waits under the site's own policy beside the recorded ones."""
+"""Calibration: simulated waits under the site's own policy compared with the recorded ones."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ from walltime.workload.columns import GROUPED_COLUMNS
 Array = np.ndarray
 
 GROUPED_BY = ("class", "user", "size", *GROUPED_COLUMNS)
-"""The groupings whose groups have a threshold each."""
+"""Groupings whose groups have thresholds."""
 MOST_GROUPS = 40
-"""A grouping with more groups has no rows."""
+"""Groupings with more groups are omitted."""
 MANY_KILLED = 0.01
-"""A share of jobs killed in the simulation, and not in the log, from which on it is told."""
+"""Smallest share of jobs killed only in the simulation that is mentioned."""
 ALL = "all jobs"
 
 
 @dataclass(frozen=True)
 class Utilization(Averages):
-    """Recorded and simulated utilization in a stretch of time: the whole log while jobs arrive, or a month."""
+    """Recorded and simulated utilization in a period: the whole log while jobs arrive, or a month."""
 
     when: str
     recorded: float
@@ -56,11 +56,11 @@ class Utilization(Averages):
 
 @dataclass(frozen=True)
 class Calibration:
-    """How far a simulation of a log under the site's own policy resembles what was recorded.
+    """The agreement of a simulation under the site's own policy with the record.
 
-    `rows`: agreement by class, users, size, partition and queue as far as the log knows them, after one of all jobs; `months`: the same by
-    month of submission. `evidence`: who waited for other reasons than processors, and hints about the machine's file. `by_hindsight`:
-    jobs wait only from when they were free to start, which is known afterwards. The checksums and the digest say of what it holds.
+    `rows`: agreement over all jobs, then by class, users, size, partition and queue if the log has them; `months`: by month of submission.
+    `evidence`: jobs that waited for other reasons than processors, and hints about the machine file. `by_hindsight`: waits count from
+    eligible times, known only after the fact. The checksums and the digest identify the log, jobs and machine.
     """
 
     log: str
@@ -83,18 +83,41 @@ class Calibration:
         return self.rows[0]
 
     def row(self, by: str, group: str) -> Agreement | None:
-        """The agreement of a group, None if it was not calibrated."""
+        """Return the agreement of a group, None if it was not calibrated."""
         return next((row for row in self.rows if (row.by, row.group) == (by, group)), None)
 
     def trusts(self, by: str, group: str, difference: float) -> bool:
-        """Whether a difference in mean wait, s, is above the threshold of its group; never where the group cannot be trusted."""
+        """Return whether a difference in mean wait, s, exceeds the threshold of its group; False for doubtful groups."""
         row = self.row(by, group)
         return row is not None and not row.doubt and abs(difference) > row.threshold
 
     @property
     def verdict(self) -> list[str]:
-        """What may be made of it, in sentences."""
-        return verdict(self)
+        """The conclusions as sentences with their numbers."""
+        every = self.overall
+        percent = 100 * every.bias / every.mean_recorded if every.mean_recorded else math.nan
+        relative = f" ({percent:+.0f} %)" if math.isfinite(percent) else ""
+        known = "Jobs wait only from when, by hindsight, they became eligible. " if self.by_hindsight else ""
+        said = [
+            f"{known}Over {every.jobs:,} jobs of {self.log}, the mean wait is {human_time(every.mean_simulated)} in the simulation "
+            f"under {self.policy} and {human_time(every.mean_recorded)} in the log{relative}; {_share(every.within[1])} of the jobs "
+            f"start within 10 min of their recorded start, and the rank correlation is {every.rank_correlation:.2f}."
+        ]
+        if every.doubt:
+            said.append(f"Trust no difference in mean wait over all jobs: {every.doubt}.")
+        else:
+            said.append(f"Trust differences above {human_time(every.threshold)} in mean wait over all jobs.")
+        for by in ("class", "partition"):
+            mine = [row for row in self.rows if row.by == by and not row.doubt]
+            if mine:
+                said.append(
+                    f"By {by}, trust differences above {', '.join(f'{human_time(row.threshold)} for {row.group}' for row in mine)}."
+                )
+        doubted = [row for row in self.rows[1:] if row.doubt and row.by in ("class", "partition", "user")]
+        if doubted:
+            names = "; ".join(f"{row.group if row.by != 'user' else f'{row.group} users'} ({row.doubt})" for row in doubted)
+            said.append(f"Trust none for: {names}.")
+        return said
 
     def table(self) -> Any:
         """The rows as a polars table."""
@@ -109,7 +132,7 @@ class Calibration:
         return pl.DataFrame(named, infer_schema_length=None)
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything, ready for JSON; `read_calibration` makes a calibration of it."""
+        """Return everything for JSON; `read_calibration` reads it."""
         words = ("log", "sha256", "jobs_sha256", "machine", "machine_digest", "policy", "trim", "version", "by_hindsight")
         lists = {name: [row.as_dict() for row in getattr(self, name)] for name in ("rows", "months", "utilization")}
         return (
@@ -117,20 +140,20 @@ class Calibration:
         )
 
     def write(self, path: str | os.PathLike[str]) -> Path:
-        """Write as JSON, whole or not at all; returns the path. Raises OutputError."""
+        """Write as JSON, completely or not at all; return the path. Raises OutputError."""
         with whole_file(path) as file:
             file.write((json.dumps(self.as_dict(), indent=2, ensure_ascii=False) + "\n").encode())
         return Path(path)
 
     def check(self, workload: Workload, machine: Machine, policy: str) -> None:
-        """Raise WorkloadError where this is the calibration of other jobs, another machine or another policy."""
+        """Raise WorkloadError if this is the calibration of other jobs, another machine or another policy."""
         for what, mine, other in (
             ("log", self.jobs_sha256, jobs_sha256(workload)),
             ("machine", self.machine_digest, machine_digest(machine)),
             ("policy", self.policy, policy),
         ):
             if mine != other:
-                text = f"the calibration is one of another {what} ({getattr(self, what)}); calibrate again, or leave it out"
+                text = f"the calibration belongs to another {what} ({getattr(self, what)}); run walltime calibrate again, or omit it"
                 raise WorkloadError(text, "other_calibration")
 
 
@@ -145,11 +168,11 @@ def calibrate(
     hindsight: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Calibration:
-    """Simulate the log under the site's own policy, and compare with the waits that it records.
+    """Simulate the log under the site's own policy, and return the agreement with the recorded waits.
 
     `machine`: by default one pool of the log's processors under EASY. `policy`: by default that of the machine. `trim`: which
-    jobs are compared, as in `Schedule.summary`: by default without the first 1 % to end, which met an empty machine, and without those
-    that end after the last submission. `schedule`: that simulation, if it has been made already.
+    jobs are compared, as in `Schedule.summary`: by default without the first 1 % to end, which met an empty machine, and without jobs that
+    end after the last submission. `schedule`: the simulation, if it exists already.
 
     Raises WorkloadError for a log without recorded waits, and the errors of `simulate`.
 
@@ -165,7 +188,7 @@ def calibrate(
     workload, machine = with_hindsight(workload, machine, hindsight, "a calibration")
     if workload.recorded_wait is None:
         raise WorkloadError(
-            f"{workload.origin.name} records no waits, so a simulation cannot be compared with them; take a log with starts",
+            f"{workload.origin.name} records no waits to compare with; use a log with start times",
             "missing_waits",
         )
     machine = machine_of(workload, machine)
@@ -207,69 +230,43 @@ def calibrate(
 
 
 def read_calibration(path: str | os.PathLike[str]) -> Calibration:
-    """The calibration in a file that `Calibration.write` wrote; raises LogError, in one line, for another one."""
+    """Read a calibration from a file of `Calibration.write`; raise LogError, in one line, for an invalid file."""
     where = printable(path)
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise LogError(
-            f"{where}: cannot be read ({(error.strerror or str(error)).lower()}); name what walltime calibrate wrote", "unreadable_file"
+            f"{where}: cannot be read ({(error.strerror or str(error)).lower()}); use a file that walltime calibrate wrote",
+            "unreadable_file",
         ) from error
     except (ValueError, RecursionError) as error:
-        raise LogError(f"{where}: this is no JSON; name what walltime calibrate wrote", "not_a_calibration") from error
+        raise LogError(f"{where}: not valid JSON; use a file that walltime calibrate wrote", "not_a_calibration") from error
     try:
         return _of(content)
     except (KeyError, TypeError, AttributeError, IndexError) as error:
-        raise LogError(f"{where}: this is no calibration; name what walltime calibrate wrote", "not_a_calibration") from error
+        raise LogError(f"{where}: not a calibration; use a file that walltime calibrate wrote", "not_a_calibration") from error
 
 
 def machine_digest(machine: Machine) -> str:
-    """Checksum of what a machine's file says, whatever its spelling."""
+    """Return a checksum of a machine file that is independent of its spelling."""
     return hashlib.sha256(write_machine(machine).encode()).hexdigest()
 
 
 def _killed(schedule: Schedule) -> list[str]:
-    """What to say of jobs that ran longer in the log than they asked for, and do not here."""
+    """Return a remark on jobs that ran longer in the log than requested, and are killed here."""
     jobs = schedule.workload
     count = int((schedule.runtime < jobs.runtime).sum())
     if count < MANY_KILLED * len(jobs):
         return []
     return [
-        f"{count:,} of {len(jobs):,} jobs ran longer in the log than they had asked for, and are killed at that time here; overruns can "
-        "also be let run."
+        f"{count:,} of {len(jobs):,} jobs ran longer in the log than requested, and are killed at their limit here; --overrun changes that."
     ]
 
 
 def left_out(setting: Setting) -> list[str]:
-    """What to say of settings of Slurm that are not modelled."""
+    """Return a remark on settings of Slurm that are not modelled."""
     notes = setting.not_modelled
     return [f"Settings of Slurm that are not modelled: {', '.join(map(sanitize, notes))}."] if notes else []
-
-
-def verdict(calibration: Calibration) -> list[str]:
-    """What may be made of a calibration, in sentences with the numbers behind them."""
-    every = calibration.overall
-    percent = 100 * every.bias / every.mean_recorded if every.mean_recorded else math.nan
-    relative = f" ({percent:+.0f} %)" if math.isfinite(percent) else ""
-    known = "Jobs wait only from when, by hindsight, they were free to start. " if calibration.by_hindsight else ""
-    said = [
-        f"{known}Over {every.jobs:,} jobs of {calibration.log}, the mean wait is {human_time(every.mean_simulated)} in the simulation "
-        f"under {calibration.policy} and {human_time(every.mean_recorded)} in the log{relative}; {_share(every.within[1])} of the jobs "
-        f"start within 10 min of their recorded start, and the rank correlation is {every.rank_correlation:.2f}."
-    ]
-    if every.doubt:
-        said.append(f"Trust no difference in mean wait over all jobs: {every.doubt}.")
-    else:
-        said.append(f"Trust differences above {human_time(every.threshold)} in mean wait over all jobs.")
-    for by in ("class", "partition"):
-        mine = [row for row in calibration.rows if row.by == by and not row.doubt]
-        if mine:
-            said.append(f"By {by}, trust differences above {', '.join(f'{human_time(row.threshold)} for {row.group}' for row in mine)}.")
-    doubted = [row for row in calibration.rows[1:] if row.doubt and row.by in ("class", "partition", "user")]
-    if doubted:
-        names = "; ".join(f"{row.group if row.by != 'user' else f'{row.group} users'} ({row.doubt})" for row in doubted)
-        said.append(f"Trust none for: {names}.")
-    return said
 
 
 def _rows(schedule: Schedule, recorded: Array, mask: Array) -> tuple[list[Agreement], list[Agreement]]:
@@ -292,7 +289,7 @@ def _agreements(by: str, groups: Groups, schedule: Schedule, recorded: Array, ma
 
 
 def _utilization(schedule: Schedule, start: Array, groups: Sequence[PoolGroup]) -> list[Utilization]:
-    """Recorded and simulated utilization while jobs arrive, and by calendar month where the log has one."""
+    """Return recorded and simulated utilization while jobs arrive, and by calendar month if the log has dates."""
     jobs = schedule.workload
     procs = sum(group.procs for group in groups)
     known = start >= 0

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
-from walltime.declared import DeclaredKey, Key, keys_of, nearest
+from walltime.declared import DeclaredKey, Key, keys_of, valid_options
+from walltime.durations import seconds_of
 from walltime.errors import PolicyError, WorkloadError
 from walltime.estimates import ESTIMATES, parse_estimates
 from walltime.machine import Limit, Machine, Share
@@ -42,7 +43,7 @@ class Change(Specification):
     sign: str
     """how: =, +=, -= or *="""
     value: str
-    """to what, or by what"""
+    """the new value, or the amount"""
 
     @property
     def label(self) -> str:
@@ -55,7 +56,7 @@ class Change(Specification):
         return f"the change {shown(self.label)}"
 
     def apply(self, setting: Setting) -> tuple[Setting, list[str]]:
-        """The changed setting, and what became of what in sentences; raises PolicyError, in one line, for what cannot be changed so."""
+        """Return the changed setting, and sentences on what changed; raise PolicyError, in one line, for an invalid change."""
         try:
             return _apply(self, setting)
         except WorkloadError as error:
@@ -64,7 +65,7 @@ class Change(Specification):
 
 @dataclass(frozen=True)
 class Target:
-    """What can be changed, and is no row of a table of the machine's file.
+    """Something that can be changed, outside the tables of the machine file.
 
     `signs`: how. `value`: what the value is called. `meaning`: what changes.
     """
@@ -76,7 +77,7 @@ class Target:
 
 
 def parse_change(text: str | Change) -> Change:
-    """The change that is spelled so; raises PolicyError for what has no target or no sign.
+    """Return the change with this spelling; raise PolicyError without a target or a sign.
 
     >>> change = parse_change("SchedulerParameters += bf_max_job_test=1000")
     >>> change.target, change.sign, change.value, str(change)
@@ -87,13 +88,13 @@ def parse_change(text: str | Change) -> Change:
     match = SPELLING.fullmatch(text) if isinstance(text, str) else None
     if match is None or not match["value"]:
         raise PolicyError(
-            f"{shown(text)} is no change; write WHAT=VALUE, WHAT+=VALUE, WHAT-=VALUE or WHAT*=VALUE, such as nodes+=10%", "wrong_type"
+            f"{shown(text)} is not a change; write WHAT=VALUE, WHAT+=VALUE, WHAT-=VALUE or WHAT*=VALUE, such as nodes+=10%", "wrong_type"
         )
     return Change(match["target"], match["sign"], match["value"])
 
 
 def complete_change(text: str) -> list[str]:
-    """How a change that somebody is typing may go on: what can be changed with the signs, then names of schedulers, predictors and so on.
+    """Return the completions of a change: what can be changed, with the signs, then names of schedulers, predictors and so on.
 
     >>> complete_change("po"), complete_change("soft=tsa"), complete_change("SchedulerParameters+=bf_max_job_t")
     (['policy=', 'pool.'], ['soft=tsafrir07'], ['SchedulerParameters+=bf_max_job_test='])
@@ -115,7 +116,7 @@ def complete_change(text: str) -> list[str]:
 
 
 def targets() -> list[str]:
-    """What can be changed, as messages list it; NAME stands for that of a row."""
+    """Return what can be changed, for messages; NAME is the name of a row."""
     rows = [f"{table}.{'N' if table == 'limit' else 'NAME'}.{next(iter(of.keys))}" for table, of in TABLES.items()]
     return [*OF_SETTING, *rows, *SETTINGS]
 
@@ -137,15 +138,12 @@ def _apply(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
 
 
 def signs_of(setting: str) -> tuple[str, ...]:
-    """How a setting of Slurm is changed."""
+    """Return the valid signs of a setting of Slurm."""
     return ("=", "+=", "-=") if setting.lower() in map(str.lower, LISTS) else ("=",)
 
 
 def _unknown(change: Change) -> PolicyError:
-    close = nearest(change.target, targets())
-    return PolicyError(
-        f"{change.where} is of {shown(change.target)}, which is not known{close}; known are {', '.join(targets())}", "unknown_name"
-    )
+    return PolicyError(f"{change.where}: unknown name {shown(change.target)}{valid_options(change.target, targets())}", "unknown_name")
 
 
 def _only(change: Change, *signs: str) -> None:
@@ -193,7 +191,7 @@ def _soft(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
     scheduler = setting.scheduler()
     if scheduler.policy.plans_nodes:
         other = "" if scheduler.policy.settings() is None else "; Slurm's soft limits are TimeMin: adjust=PREDICTOR"
-        raise PolicyError(f"{change.where}: {scheduler.policy.name} knows no soft walltimes{other}", "wrong_change")
+        raise PolicyError(f"{change.where}: {scheduler.policy.name} does not support soft walltimes{other}", "wrong_change")
     prediction = Prediction(change.value, correction="soft")
     return replace(setting, policy=replace(scheduler, prediction=prediction)), [
         f"jobs are planned by soft walltimes from {prediction.predictor.label}; one that outlives its own is planned for as long again, "
@@ -202,7 +200,7 @@ def _soft(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
 
 
 def _running(setting: Setting) -> str:
-    """How running jobs are planned where waiting ones have a TimeMin."""
+    """Return how running jobs are planned if waiting jobs have a TimeMin, in words."""
     scheduler = setting.scheduler()
     settings = scheduler.policy.settings(setting.machine.slurm)
     if settings is not None:
@@ -233,7 +231,7 @@ def _slurm(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
     if policy.settings() is None:
         raise PolicyError(
             f"{change.where} has no effect: settings of Slurm count under the policy slurm, and this one is {policy.label}; "
-            'say policy = "slurm" in the machine\'s file',
+            'set policy = "slurm" in the machine file',
             "change_without_effect",
         )
     _only(change, *signs_of(name))
@@ -247,7 +245,7 @@ def _slurm(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
 
 
 def _parameters(change: Change, policy: Policy) -> list[str]:
-    """What to know of items of SchedulerParameters; raises PolicyError for those that are not modelled, or that the policy says itself."""
+    """Return remarks on items of SchedulerParameters; raise PolicyError for items that are not modelled, or that the policy sets itself."""
     names = [name for name, one in PARAMETERS.items() if one.setting == "SchedulerParameters"]
     told = []
     for item in filter(None, (part.strip().partition("=")[0].lower() for part in change.value.split(","))):
@@ -256,12 +254,12 @@ def _parameters(change: Change, policy: Policy) -> list[str]:
         elif item not in names and change.sign == "+=":
             raise PolicyError(f"{change.where}: {shown(item)} is not modelled; modelled are {', '.join(names)}")
         elif item in names and getattr(policy, item) is not None:
-            raise PolicyError(f"{change.where}: the policy {policy.label} says {item} itself; change the policy")
+            raise PolicyError(f"{change.where}: the policy {policy.label} sets {item} itself; change the policy")
     return told
 
 
 def _listed(change: Change, now: str) -> str:
-    """A list of items `name` or `name=value`, with some added in place of those of the same names, or removed."""
+    """Return a list of items `name` or `name=value` after adding (replacing items of the same name) or removing some."""
     items = {item.partition("=")[0].lower(): item for item in (part.strip() for part in now.split(",")) if item and item != "(null)"}
     for item in filter(None, (part.strip() for part in change.value.split(","))):
         name = item.partition("=")[0].lower()
@@ -283,7 +281,7 @@ OF_SETTING: Mapping[str, Target] = {
     "adjust": Target(_adjust, ("=",), "a predictor with its options, and floor and gain", "a side-car sets the TimeMin of waiting jobs"),
     "soft": Target(_soft, ("=",), "a predictor", "jobs are planned by soft walltimes, as PBS Professional does"),
 }
-"""What can be changed that is no part of a table of the machine's file; everything else without a dot is a setting of Slurm."""
+"""What can be changed outside the tables of the machine file; every other name without a dot is a setting of Slurm."""
 
 
 # ---------------------------------------------------------------------- tables of the machine's file
@@ -291,10 +289,10 @@ OF_SETTING: Mapping[str, Target] = {
 
 @dataclass(frozen=True)
 class ChangedTable:
-    """A table of the machine's file of which the rows can be changed.
+    """A table of the machine file whose rows can be changed.
 
-    `rows`: the field of `Machine`. `what`: what messages call a row. `keys`: of what can be changed the spelling and the
-    field; `{second}` stands for the name of the second resource. `least`: the least value of its numbers.
+    `rows`: the field of `Machine`. `what`: the name of a row in messages. `keys`: the fields that can be changed, by spelling;
+    `{second}` is replaced by the name of the second resource. `least`: the smallest valid number.
     """
 
     rows: str
@@ -304,18 +302,18 @@ class ChangedTable:
 
     @property
     def row(self) -> type:
-        """What a row is."""
+        """The class of a row."""
         (rows,) = (one for one in keys_of(Machine).values() if one.field == self.rows)
         kind: type = get_args(rows.kind)[0]
         return kind
 
     @property
     def declared(self) -> dict[str, DeclaredKey]:
-        """What a row has, by field."""
+        """The declared keys of a row, by field."""
         return {one.field: one for one in keys_of(self.row).values()}
 
     def signs(self, field: str) -> tuple[str, ...]:
-        """How a field is changed: a number in every way, a list by what is added and removed."""
+        """Return the valid signs of a field: all for numbers, additions and removals for lists."""
         kind = self.declared[field].kind
         return ("=", "+=", "-=") if field == "pools" else ("=",) if field == "max_time" or kind is bool else ALL_SIGNS
 
@@ -329,7 +327,7 @@ TABLES: Mapping[str, ChangedTable] = {
     "qos": ChangedTable("qos", "a quality of service", {"priority": "priority"}),
     "share": ChangedTable("shares", "a share", {"shares": "shares", "fairshare": "shares"}),
 }
-"""What has rows with names, as in `pool.NAME.KEY`; limits have numbers."""
+"""Tables whose rows have names, as in `pool.NAME.KEY`; limits are numbered."""
 
 
 def _change_row(change: Change, machine: Machine, table: ChangedTable, name: str, key: str) -> tuple[Machine, list[str]]:
@@ -337,16 +335,14 @@ def _change_row(change: Change, machine: Machine, table: ChangedTable, name: str
     names = [_name_of(row, number) for number, row in enumerate(rows, 1)]
     what = change.target.partition(".")[0].lower()
     if name not in names:
-        there = f"known are {', '.join(names)}" if names else "the machine has none"
+        there = valid_options(name, names) if names else "; the machine has none"
         more = "" if len(names) > 1 else "; others are given in the machine's file (--machine; in Python machine=...)"
-        raise PolicyError(f"{change.where}: there is no {what} {shown(name)}{nearest(name, names)}; {there}{more}", "unknown_name")
+        raise PolicyError(f"{change.where}: there is no {what} {shown(name)}{there}{more}", "unknown_name")
     spelled = {spelling.format(second=machine.second): field for spelling, field in table.keys.items()}
     field = {spelling.lower(): field for spelling, field in spelled.items()}.get(key.lower())
     if field is None:
         known = [spelling for spelling in spelled if spelling != "second"]
-        raise PolicyError(
-            f"{change.where}: {table.what} has no {shown(key)}{nearest(key, known)}; known are {', '.join(known)}", "unknown_key"
-        )
+        raise PolicyError(f"{change.where}: {table.what} has no {shown(key)}{valid_options(key, known)}", "unknown_key")
     _only(change, *table.signs(field))
     place = names.index(name)
     old, now = rows[place], getattr(rows[place], field)
@@ -383,7 +379,7 @@ def _value(change: Change, table: ChangedTable, field: str, now: Any, key: str) 
 
 
 def _count(change: Change, now: int, least: int = 1) -> int:
-    """The new value of a whole number: percentages are of the present one, and fractions are rounded up."""
+    """Return the new value of a whole number; percentages refer to the current value, fractions are rounded up."""
     number, percent = change.value.removesuffix("%").strip(), change.value.endswith("%")
     try:
         value = float(number)
@@ -392,7 +388,7 @@ def _count(change: Change, now: int, least: int = 1) -> int:
     whole = value == math.floor(value) if math.isfinite(value) else False
     if not math.isfinite(value) or value < 0 or value > 2**40 or not (whole or percent or change.sign == "*="):
         raise PolicyError(
-            f"{change.where}: {shown(change.value)} is no number; write a whole one, or a percentage such as 10%", "wrong_value"
+            f"{change.where}: {shown(change.value)} is not a valid number; write a whole number, or a percentage such as 10%", "wrong_value"
         )
     match change.sign:
         case "*=":
@@ -412,19 +408,14 @@ def _count(change: Change, now: int, least: int = 1) -> int:
 
 
 def max_time_of(change: Change, slurm: bool) -> int | None:
-    """A longest time, s: 24h, 1-00:00:00, unlimited; a bare number is minutes in Slurm's spelling, seconds in ours."""
+    """Return a longest time, s, from 24h, 1-00:00:00 or unlimited; a bare number is in minutes for Slurm's key, in seconds for ours."""
     text = change.value.lower()
     if text in NO_LIMIT:
         return None
-    match = re.fullmatch(r"(?:([0-9]{1,5})-)?([0-9]{1,6})(?::([0-9][0-9]?))?(?::([0-9][0-9]?))?", text)
-    if match is None or not (match[1] or match[3] or text.isdecimal()):
+    try:
+        seconds = int(text) if text.isdecimal() and not slurm else seconds_of(text)
+    except ValueError:
         seconds = parse_seconds(text)
-    elif text.isdecimal():
-        seconds = int(text) * (60 if slurm else 1)
-    else:
-        first, second, third = int(match[2]), int(match[3] or 0), int(match[4] or 0)
-        short = match[1] is None and match[4] is None  # minutes:seconds
-        seconds = int(match[1] or 0) * 86_400 + (first * 60 + second if short else first * 3600 + second * 60 + third)
     if seconds < 1:
         raise PolicyError(f"{change.where}: the longest time must be at least 1 s")
     return seconds

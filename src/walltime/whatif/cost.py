@@ -1,4 +1,4 @@
-"""What a change costs or saves: node-hours that are there, used, and lost with jobs that are cut or no longer fit."""
+"""The cost of a change: node-hours available, used, and lost with jobs that are cut or no longer fit."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from walltime.schedule.schedule import Schedule
 
 Array = np.ndarray
 MOST_NAMED = 5
-"""So many users and jobs are named."""
+"""Largest number of users or jobs that are named."""
 
 
 @dataclass(frozen=True)
 class Cost(Averages):
-    """Node-hours from the first to the last submission, and jobs that do not get what they had under today's setting."""
+    """Node-hours from the first to the last submission, and jobs that lose compared with today's setting."""
 
     nodes: int
     capacity: float
-    """node-hours that are there"""
+    """node-hours available"""
     used: float
-    """of these"""
+    """node-hours used"""
     idle: float
-    """of these"""
+    """node-hours not used"""
     cut_jobs: int
     """killed earlier than today, at a shorter limit"""
     cut_hours: float
@@ -34,21 +34,21 @@ class Cost(Averages):
     missing_hours: float
     """node-hours that they had still used today"""
     cut: Sequence[str]
-    """whose they are, those with the most lost node-hours first"""
+    """their users, the most lost node-hours first"""
     lost_jobs: int
     """that no longer fit, and are left out"""
     lost_hours: float
     """node-hours that they used today"""
     lost: Sequence[str]
-    """whose they are"""
+    """their users"""
     rules: Mapping[str, int]
-    """by which rule they were left out"""
+    """number of jobs left out, by rule"""
     work_lost: float
-    """share of today's node-hours that are of jobs killed earlier or left out"""
+    """share of today's node-hours in jobs killed earlier or left out"""
 
 
 def cost(today: Schedule, changed: Schedule, both: tuple[Array, Array]) -> Cost:
-    """What a change costs beside today's schedule; `both`: the places of the same jobs in the two, int64."""
+    """Return the cost of a change compared with today's schedule; `both`: the places of the same jobs in both, int64."""
     mine, theirs = both
     before, after = node_hours(today), node_hours(changed)
     begin, end = int(changed.submit.min()), changed.last_submit
@@ -80,7 +80,7 @@ def cost(today: Schedule, changed: Schedule, both: tuple[Array, Array]) -> Cost:
 
 
 def node_hours(schedule: Schedule) -> Array:
-    """Node-hours of each job, float64: what it had of each pool in parts of its nodes, for as long as it ran."""
+    """Return the node-hours of each job, float64; parts of nodes count as fractions."""
     assert schedule.placement is not None, "it ran on a machine of pools"
     assert schedule.given is not None, "it ran on a machine of pools"
     procs = np.array([pool.procs for pool in schedule.placement.machine.pools], np.float64)
@@ -88,7 +88,7 @@ def node_hours(schedule: Schedule) -> Array:
 
 
 def _named(schedule: Schedule, jobs: Array, hours: Array) -> list[str]:
-    """The users of these jobs with their numbers of jobs and node-hours, the most first; single jobs where the log names no users."""
+    """List the users of these jobs with their jobs and node-hours, the most first; single jobs if the log has no users."""
     workload = schedule.workload
     users = workload.columns.get("user")
     if users is None or not len(jobs) or (users[jobs] < 0).all():

@@ -1,4 +1,4 @@
-"""What a change does to the jobs, beside today's schedule: differences of means with their intervals, groups, winners and losers."""
+"""The effects of a change compared with today's schedule: differences of means with intervals, groups, winners and losers."""
 
 from __future__ import annotations
 
@@ -24,17 +24,16 @@ Pairs = tuple[Array, Array]
 """The places of the same jobs in two schedules, int64."""
 
 MEASURES = ("mean_wait", "median_wait", "p90_wait", "mean_bounded_slowdown")
-"""What is measured of the jobs; besides, the utilization."""
+"""Measures of the jobs."""
 
 
 @dataclass(frozen=True)
 class Difference(Averages):
     """A measure under today's setting and under the changed one, over the jobs that run in both.
 
-    `scatter`: half the width of the band in which the difference of a further shaken copy lies with a probability of 90 %, `copies`: of
-    how many it is known. `low, high`: the 90 % interval of the mean over such weeks, `withheld`: why there is none, `agree`: the share of
-    the log's weeks with the sign of the difference. `other_low, other_high`: the smallest and the largest difference in logs made of
-    this one's weeks, of which `others` were simulated. nan where unknown.
+    `scatter`: half the width of the 90 % prediction interval of the difference in one more shaken copy, from `copies` of them. `low, high`:
+    the 90 % interval of the mean under sampling of weeks; `withheld`: why there is none; `agree`: the share of weeks with the sign of the
+    difference. `other_low, other_high`: the range of the difference over `others` logs resampled from weeks. nan if unknown.
     """
 
     measure: str
@@ -53,18 +52,18 @@ class Difference(Averages):
 
     @property
     def clear(self) -> bool:
-        """Whether the difference is larger than its scatter; never where that is not known."""
+        """Whether the difference exceeds its scatter; False if that is unknown."""
         return abs(self.difference) > self.scatter
 
     @property
     def not_0_over_weeks(self) -> bool:
-        """Whether the interval over such weeks leaves out 0; never where it is not known."""
+        """Whether the interval under sampling of weeks excludes 0; False if it is unknown."""
         return self.low > 0 or self.high < 0
 
 
 @dataclass(frozen=True)
 class GroupEffect(Averages):
-    """The mean wait of a group of jobs, s, with its interval over such weeks; `trusted`: above the calibration's threshold."""
+    """The mean wait of a group of jobs, s, with its interval under sampling of weeks; `trusted`: above the calibration's threshold."""
 
     by: str
     group: str
@@ -79,10 +78,9 @@ class GroupEffect(Averages):
 
 @dataclass(frozen=True)
 class OtherUsers(Averages):
-    """The mean wait, s, where users do otherwise: react if they did not, and submit as recorded if they did.
+    """The mean wait, s, under the other assumption on users: they react, or they submit as recorded.
 
-    `react`: which of the two it is. `earlier`: by how much earlier, s, than under today's setting jobs are submitted on average where users
-    react.
+    `react`: whether they react. `earlier`: how much earlier, s, jobs are submitted on average than today if users react.
     """
 
     react: bool
@@ -92,17 +90,16 @@ class OtherUsers(Averages):
 
     @property
     def difference(self) -> float:
-        """What the change makes of it, s."""
+        """The effect of the change, s."""
         return self.changed - self.today
 
 
 @dataclass(frozen=True, eq=False)
 class Effect:
-    """What one change does, or all of them together.
+    """The effect of one change, or of all of them together.
 
-    `label`: as the change is spelled; `name`: what people call it. `became`: what became of what, in sentences. `summary`: the averages
-    under the changed setting, over the jobs that are measured today.
-    `doubts`: why the difference in mean wait may say nothing; empty where nothing speaks against it.
+    `label`: the spelling of the change; `name`: its description. `became`: the changed values, in sentences. `doubts`: reasons not to trust
+    the difference in mean wait.
     """
 
     label: str
@@ -118,29 +115,29 @@ class Effect:
     cost: Cost
     doubts: Sequence[str]
     other_users: OtherUsers | None = None
-    """None where the log does not say who submitted what after which end"""
+    """None if the log lacks the users or ends of jobs"""
 
     @property
     def turns_round(self) -> bool:
-        """Whether the mean wait moves the other way if users do otherwise."""
+        """Whether the mean wait changes in the other direction under the other assumption on users."""
         return self.other_users is not None and self.differences["mean_wait"].difference * self.other_users.difference < 0
 
     @property
     def nothing(self) -> bool:
-        """Whether no job waits longer or shorter, and none is lost or cut."""
+        """Whether every wait is unchanged and no job is lost or cut."""
         sides = self.gains.shorter.jobs + self.gains.longer.jobs
         return not sides and not self.cost.cut_jobs and not self.cost.lost_jobs
 
 
 def pairs(today: Schedule, changed: Schedule, measured: Array) -> Pairs:
-    """The measured jobs of today's schedule that are in the other one, too; `measured`: bool, shape (jobs,)."""
+    """Return the measured jobs (bool, shape (jobs,)) of today's schedule that are also in the other one."""
     mine = np.flatnonzero(measured)
     _, here, there = np.intersect1d(today.workload.job_id[mine], changed.workload.job_id, assume_unique=True, return_indices=True)
     return mine[here], there
 
 
 def measures_of(schedule: Schedule, jobs: Array) -> dict[str, float]:
-    """The measures over the jobs at these places."""
+    """Return the measures over the jobs at these places."""
     wait, runtime = schedule.wait[jobs], schedule.runtime[jobs]
     if not len(wait):
         return dict.fromkeys(MEASURES, float("nan"))
@@ -156,7 +153,7 @@ def differences(
     shaken: Sequence[Mapping[str, float]],
     resampled: Sequence[Mapping[str, float]] = (),
 ) -> dict[str, Difference]:
-    """The difference of each measure; `shaken`, `resampled`: the same in shaken copies and in logs of its weeks, a mapping for each."""
+    """Return the difference of each measure; `shaken`, `resampled`: the differences in shaken copies and in resampled logs."""
     before, after = measures_of(today, both[0]), measures_of(changed, both[1])
     weeks = LogWeeks.of(today.workload.submit, *((one.submit, one.start) for one in (today, changed)))
     by_measure = {}
@@ -171,23 +168,16 @@ def differences(
             low, high = weeks.ends(single[1] - single[0], both[0])
             agree = agreeing_share(single[1] - single[0], weeks.weeks[both[0]])
         others = [copy[name] for copy in resampled]
-        ends = _ends(others)
+        span = metrics.range_of_runs(np.array(others)) if others else None
+        ends = (float("nan"),) * 2 if span is None else (span.low, span.high)
         known = (name, before[name], after[name], values[0], scatter, len(shaken), low, high, *ends, len(others), agree)
         withheld = "" if np.isfinite(low) or not name.startswith("mean") else weeks.withheld or "a part of the log has no such jobs"
         by_measure[name] = Difference(*known, withheld=withheld)
     return by_measure
 
 
-def _ends(others: Sequence[float]) -> tuple[float, float]:
-    """The range of one further log of the same weeks; nan without any."""
-    if not others:
-        return float("nan"), float("nan")
-    span = metrics.range_of_runs(np.array(others))
-    return span.low, span.high
-
-
 def group_effects(today: Schedule, changed: Schedule, both: Pairs, calibration: Calibration | None) -> list[GroupEffect]:
-    """The mean wait of each group of each grouping that the log knows."""
+    """Return the mean wait of each group, by every grouping that the log has."""
     mine, theirs = both
     before, after = today.wait[mine], changed.wait[theirs]
     weeks, rows = LogWeeks.of(today.workload.submit, *((one.submit, one.start) for one in (today, changed))), []
@@ -225,32 +215,32 @@ def gains_of(today: Schedule, changed: Schedule, both: Pairs, most: int = 5) -> 
 
 
 def doubts(difference: Difference, calibration: Calibration | None, other_users: OtherUsers | None = None) -> list[str]:
-    """Why a difference in mean wait may say nothing."""
+    """Return the reasons not to trust a difference in mean wait."""
     why = []
     if other_users is not None and difference.difference * other_users.difference < 0:
-        why.append(f"it turns round if users do otherwise: {signed(other_users.difference)}")
+        why.append(f"its sign changes with the other assumption on users: {signed(other_users.difference)}")
     if difference.copies and not difference.clear:
         why.append(f"it may be chance: in shaken copies of the log it scatters by ±{human_time(difference.scatter)} ({SHOWN_LEVEL})")
     if difference.others and not (difference.other_low > 0 or difference.other_high < 0):
         ends = f"from {signed(difference.other_low)} to {signed(difference.other_high)}"
-        why.append(f"not every log of its weeks shows it: {ends} in {difference.others}")
+        why.append(f"not every resampled log shows it: {ends} in {difference.others}")
     if np.isfinite(difference.low) and not difference.not_0_over_weeks:
         share = f"; {100 * difference.agree:.0f} % of the weeks have its sign" if np.isfinite(difference.agree) else ""
         ends = f"from {signed(difference.low)} to {signed(difference.high)}"
-        why.append(f"the mean over such weeks may be 0: {ends} ({SHOWN_LEVEL}){share}")
+        why.append(f"with sampling of weeks the mean may be 0: {ends} ({SHOWN_LEVEL}){share}")
     elif "queue" in difference.withheld:
-        why.append(f"what it is over such weeks is not known: {difference.withheld}")
+        why.append(f"its interval under sampling of weeks is unknown: {difference.withheld}")
     if calibration is None:
-        why.append("nothing is known of how far the simulation resembles the machine")
+        why.append("the simulation is not calibrated")
     elif calibration.overall.doubt:
         why.append(f"the simulation does not resemble the machine ({calibration.overall.doubt})")
     elif not calibration.trusts(ALL, ALL, difference.difference):
-        why.append(f"below {human_time(calibration.overall.threshold)}, up to which the simulation may be off")
+        why.append(f"it is within the calibration error of {human_time(calibration.overall.threshold)}")
     return why
 
 
 def signed(seconds: float) -> str:
-    """A time with its sign.
+    """Return a time with its sign.
 
     >>> signed(60), signed(-60), signed(0.0)
     ('+1 min 00 s', '-1 min 00 s', '±0 s')

@@ -1,4 +1,4 @@
-"""The page of a what-if: what each change does, how sure that is, whom it concerns, what it costs."""
+"""The page of a what-if: the effect of each change, its uncertainty, the groups it concerns, and its cost."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from walltime.comparison.caveats import caveats, longest_queue, queue_keeps_growing
+from walltime.comparison.caveats import LONG_QUEUE, caveats, longest_queue, queue_keeps_growing
 from walltime.comparison.tables import gains_blocks, sides_table
 from walltime.metrics import range_meaning
 from walltime.metrics.intervals import KINDS, SCOPES, SHOWN_LEVEL
 from walltime.provenance import provenance
 from walltime.report.page import Block, Drawing, Fold, Heading, Items, Page, Paragraph, Section, note, workload_facts
 from walltime.schedule.groups import TITLES
-from walltime.tables import Cell, Row, Table
+from walltime.tables import Cell, Row, Table, time_cell
 from walltime.whatif import agreement_page as calibrated
+from walltime.whatif.answer import one_by_one
 from walltime.whatif.calibration import GROUPED_BY
 from walltime.whatif.cost import Cost
 from walltime.whatif.effects import Difference, Effect, GroupEffect, signed
@@ -37,19 +38,18 @@ SURE = (
     "trusted from",
 )
 UNTRUSTED = "†"
-"""Marks a difference below what the calibration trusts."""
+"""Marks a difference smaller than the calibration error."""
 MARGIN = 0.04
-"""Of the width of the first picture, beside its outermost marks."""
+"""Margin next to the outermost marks of the first picture, as a share of its width."""
 MOST_CURVES = 6
 FIRST = 6.2
-"""Inches of the first picture, whose letters can be read on a telephone."""
+"""Width of the first picture, inches, so that its text is legible on a telephone."""
 MOST_NAMED = 2
-"""So many changes stand in the title."""
-LONG_QUEUE = 0.3
+"""Largest number of changes in the title."""
 
 
 def what_if_page(answer: WhatIf, settings: Mapping[str, Any] | None = None) -> Page:
-    """The page of a what-if; `settings`: further entries of the provenance, and as `command` the command line."""
+    """Return the page of a what-if; `settings`: further entries of the provenance, and as `command` the command line."""
     jobs = answer.today.workload
     shared = {
         "policy": answer.today.label,
@@ -67,7 +67,7 @@ def what_if_page(answer: WhatIf, settings: Mapping[str, Any] | None = None) -> P
         f"What if: {several} on {sanitize(answer.machine.name)}",
         [answer.answer(alone=False)],
         [
-            Section("What each change does", [*map(Paragraph, answer.one_by_one()), *effects.blocks, curves]),
+            Section("What each change does", [*map(Paragraph, one_by_one(answer.effects)), *effects.blocks, curves]),
             *others[:-1],
             _cost_section(answer),
             others[-1],
@@ -82,7 +82,7 @@ def what_if_page(answer: WhatIf, settings: Mapping[str, Any] | None = None) -> P
 
 
 def three_numbers(answer: WhatIf) -> list[tuple[str, str]]:
-    """The mean wait, the price, and from which difference on it can be trusted, of the change, or of all together."""
+    """Return the mean wait, the cost, and the smallest trusted difference, of the change or of all together."""
     effect = answer.effects[-1]
     wait, cost = effect.differences["mean_wait"], effect.cost
     of = f", {effect.name}" if len(answer.effects) > 1 else ""
@@ -96,45 +96,45 @@ def three_numbers(answer: WhatIf) -> list[tuple[str, str]]:
 
 
 def threshold(answer: WhatIf) -> str:
-    """From which difference in mean wait on the calibration trusts."""
+    """Return the smallest trusted difference in mean wait, in words."""
     if answer.calibration is None:
-        return "not known: the log records no waits"
+        return "unknown: the log records no waits"
     return "never" if answer.calibration.overall.doubt else human_time(answer.calibration.overall.threshold)
 
 
 def effect_sections(answer: WhatIf) -> list[Section]:
-    """What each change does, how sure that is, whose waits change, who gains, and whether the simulation resembles the machine."""
+    """Return the sections on effects, uncertainty, groups, gains, and agreement with the record."""
     became = [f"{effect.name}: {'; '.join(effect.became)}" for effect in answer.effects[: len(answer.changes)] if effect.became]
     groups: list[Block] = []
     for by in GROUPED_BY:
         table = groups_table(answer, by, [effect.name for effect in answer.effects])
         groups += [Heading(f"By {TITLES[by]}"), table] if table else []
-    small = f"Mean waits; small print: difference from today. {UNTRUSTED} Below what the calibration trusts for the group."
+    small = f"Mean waits; small print: difference from today. {UNTRUSTED}: smaller than the group's calibration error."
     gains: list[Block] = []
     for effect in answer.effects:
         gains.append(Heading(effect.name, change=True))
         gains += [Paragraph("No job starts earlier or later.")] if effect.nothing else gains_blocks(effect.gains, effect.name)
     return [
         Section("What each change does", [effects_table(answer), Items(became, "note change") if became else None]),
-        Section("How sure that is", [sure_table(answer)]),
-        Section("Whose waits change", [*groups, note(small)]),
+        Section("Uncertainty", [sure_table(answer)]),
+        Section("Waits by group", [*groups, note(small)]),
         Section("Who gains, who loses", gains),
-        Section("Does the simulation resemble the machine?", _calibration(answer)),
+        Section("Agreement with the record", _calibration(answer)),
     ]
 
 
-SHORT = ("change", "mean wait", "difference", f"of such weeks, {SHOWN_LEVEL}", "if users {}", "jobs lost", "work lost", "wait longer")
+SHORT = ("change", "mean wait", "difference", f"weeks, {SHOWN_LEVEL}", "if users {}", "jobs lost", "work lost", "wait longer")
 
 
 def short_table(answer: WhatIf) -> Table:
-    """What each change does, how sure that is, and its price, for the terminal."""
+    """Return the effect of each change, its uncertainty and its cost, for the terminal."""
     rows: list[Row] = []
     for effect, (difference, _, weeks, *_) in zip(answer.effects, sure_rows(answer), strict=True):
         cost, other = effect.cost, effect.other_users
         rows.append(
             [
                 effect.name,
-                human_time(effect.differences["mean_wait"].changed),
+                time_cell(effect.differences["mean_wait"].changed),
                 difference + _mark(answer, effect),
                 "withheld" if weeks.startswith("withheld") else weeks,
                 UNDEFINED if other is None else signed(other.difference),
@@ -145,14 +145,14 @@ def short_table(answer: WhatIf) -> Table:
         )
     measured, log = int(answer.measured.sum()), answer.today.workload.origin.name
     title = f"{log}: {measured:,} jobs measured, {answer.today.label}, mean wait today {human_time(answer.measures['mean_wait'])}"
-    other_users = "submit as they did" if answer.submissions == REACT else "react"
-    small = f"{UNTRUSTED}: less than the calibration trusts. " if any(_mark(answer, effect) for effect in answer.effects) else ""
-    remark = f"{small}Jobs lost: killed earlier than today, or left out; work lost: share of today's node-hours that are theirs."
+    other_users = "submit as recorded" if answer.submissions == REACT else "react"
+    small = f"{UNTRUSTED}: smaller than the calibration error. " if any(_mark(answer, effect) for effect in answer.effects) else ""
+    remark = f"{small}Jobs lost: killed earlier than today, or left out; work lost: their share of today's node-hours."
     return Table([name.format(other_users) for name in SHORT], rows, title, remark)
 
 
 def tables_of(answer: WhatIf) -> list[Table]:
-    """All tables for the terminal; changes are numbered where they are columns."""
+    """Return all tables for the terminal; changes that are columns are numbered."""
     numbers = [f"({k})" for k in range(1, len(answer.effects) + 1)]
     names = [f"{number} {effect.name}" for number, effect in zip(numbers, answer.effects, strict=True)]
     measured = int(answer.measured.sum())
@@ -160,21 +160,21 @@ def tables_of(answer: WhatIf) -> list[Table]:
     sure = [[name, *cells] for name, cells in zip(names, sure_rows(answer), strict=True)]
     tables = [
         effects_table(answer, names, title).without("jobs"),
-        Table(("change", *SURE), sure, "how sure the difference in mean wait is"),
+        Table(("change", *SURE), sure, "uncertainty of the difference in mean wait"),
     ]
     tables += [table for by in GROUPED_BY if (table := groups_table(answer, by, numbers))]
-    tables.append(Table(("change", *COSTS), cost_rows(answer, names), "what it costs, what it saves, in node-hours while jobs arrive"))
+    tables.append(Table(("change", *COSTS), cost_rows(answer, names), "cost in node-hours while jobs arrive"))
     changed = [(name, effect) for name, effect in zip(names, answer.effects, strict=True) if not effect.nothing]
     return tables + [sides_table(effect.gains, f"who gains: {name}") for name, effect in changed]
 
 
 def remarks(answer: WhatIf) -> list[str]:
-    """Whose jobs are cut or left out, and what the marks mean."""
+    """Return whose jobs are cut or left out, and the meaning of marks."""
     sentences = _whose(answer)
     if any(_mark(answer, effect) for effect in answer.effects) or any(
         not row.trusted for effect in answer.effects for row in effect.groups
     ):
-        sentences.append(f"{UNTRUSTED} below what the calibration trusts, or not calibrated")
+        sentences.append(f"{UNTRUSTED}: smaller than the calibration error, or not calibrated")
     return sentences
 
 
@@ -182,20 +182,20 @@ def _whose(answer: WhatIf) -> list[str]:
     sentences = []
     for effect in answer.effects:
         if effect.cost.cut_jobs:
-            sentences.append(f"{effect.name}: killed earlier than today are jobs of {'; '.join(effect.cost.cut)}.")
+            sentences.append(f"{effect.name}: jobs killed earlier than today: {'; '.join(effect.cost.cut)}.")
         if effect.cost.lost_jobs:
-            sentences.append(f"{effect.name}: left out are jobs of {'; '.join(effect.cost.lost)}.")
+            sentences.append(f"{effect.name}: jobs left out: {'; '.join(effect.cost.lost)}.")
     return sentences
 
 
 def short_caveats(answer: WhatIf) -> list[str]:
-    """Those that a reader needs beside the answer and the short table."""
+    """Return the caveats that the answer and the short table do not cover."""
     several = answer.calibration.verdict[1:] if answer.calibration is not None else []
     return [sentence for sentence in answer.caveats if sentence not in several]
 
 
 def all_caveats(answer: WhatIf) -> list[str]:
-    """What to know before believing any of it: of the changes, of the simulations, of today's schedule."""
+    """Return the caveats of the changes, of the simulations and of today's schedule."""
     said = list(answer.caveats)
     settings = [(TODAY, answer.today), *((effect.name, effect.schedule) for effect in answer.effects)]
     queues = [(label, *longest_queue(schedule)) for label, schedule in settings]
@@ -205,21 +205,18 @@ def all_caveats(answer: WhatIf) -> list[str]:
         longest, share = max(queued for _, queued, _ in saturated), max(share for _, _, share in saturated)
         said.append(
             f"Saturated ({names}): the queue does not empty for up to {human_time(longest)}, {human_percent(100 * share)} of the time in "
-            "which jobs arrive. The waits depend more on how long that lasts than on anything else."
+            "which jobs arrive. The waits depend mainly on how long that lasts."
         )
     growing = [label for label, schedule in settings if queue_keeps_growing(schedule)]
     if growing:
-        said.append(f"Not a steady state ({', '.join(growing)}): the queue is longer in every quarter of the log than in the one before.")
+        said.append(f"Not a steady state ({', '.join(growing)}): the queue is longer in every quarter of the log than in the previous one.")
     known = ("Saturated under", "Under ", "No trimming")
     general = caveats([TODAY], [answer.today], [answer.today.summary(answer.trim)], [answer.measured], answer.trim)
     return said + [one for one in general if not one.startswith(known)]
 
 
-# ---------------------------------------------------------------------- tables
-
-
 def effects_table(answer: WhatIf, names: Sequence[str] = (), title: str = "What each change does, one row per change") -> Table:
-    """One row per setting: each measure, and in small print its difference from today; `names`: of the changes, by default their labels."""
+    """Return a row per setting with each measure and its difference from today; `names`: of the changes, by default their labels."""
     today = [Cell(_shown(name, answer.measures[name]), value=answer.measures[name]) for name in SHOWN]
     rows: list[Row] = [[TODAY, f"{int(answer.measured.sum()):,}", *today, human_percent(100 * answer.utilization)]]
     for effect, label in zip(answer.effects, names or [effect.name for effect in answer.effects], strict=True):
@@ -233,12 +230,12 @@ def effects_table(answer: WhatIf, names: Sequence[str] = (), title: str = "What 
         rows.append([*row, Cell(human_percent(100 * effect.utilization), [f"{points:+.1f} points"], value=effect.utilization)])
     remark = "Small print: difference from today, over the measured jobs that run in both. Utilization: while jobs arrive."
     if any(_mark(answer, effect) for effect in answer.effects):
-        remark += f" {UNTRUSTED} Below what the calibration trusts."
+        remark += f" {UNTRUSTED}: smaller than the calibration error."
     return Table(["change", "jobs", *SHOWN.values(), "utilization"], rows, title, remark)
 
 
 def sure_rows(answer: WhatIf) -> list[list[str]]:
-    """A row for each effect; the columns are `SURE`."""
+    """Return a row for each effect with the columns `SURE`."""
     rows = []
     trusted = UNDEFINED if answer.calibration is None else threshold(answer)
     for effect in answer.effects:
@@ -252,30 +249,28 @@ def sure_rows(answer: WhatIf) -> list[list[str]]:
 
 
 def sure_table(answer: WhatIf) -> Table:
-    """How sure each difference in mean wait is, and what speaks against it."""
+    """Return the uncertainty of each difference in mean wait, and the doubts."""
     rows: list[Row] = []
     for effect, texts in zip(answer.effects, sure_rows(answer), strict=True):
         cells = [Cell(text, look="wrap") if text.startswith("withheld") else Cell(text.replace(" to ", " to\n")) for text in texts]
-        why = Cell("; ".join(effect.doubts) or "nothing speaks against it", look="wrap")
+        why = Cell("; ".join(effect.doubts) or "no doubt found", look="wrap")
         rows.append([Cell(effect.name, look="change"), *cells, why])
     counts = {effect.differences["mean_wait"].others for effect in answer.effects}
     simulated = max(counts, default=0)
-    linked = "" if answer.feedback else "; a job that followed another one of its user within 20 min waits for its end"
+    linked = "" if answer.feedback else "; a job submitted within 20 min of the end of its user's earlier job follows that end"
     meaning = f": {range_meaning(simulated).replace('runs', 'logs')}" if simulated else ""
     how = {
-        "shaken.copy": f"a further copy lies within, judged by {answer.replications} copies that are the same for every setting",
-        "weeks": "by how five parts of the log differ, the schedules taken as they are",
+        "shaken.copy": f"prediction interval of one more copy, from {answer.replications} copies that are the same for every setting",
+        "weeks": "from the differences between five parts of the log, with fixed schedules",
         "weeks.logs": f"{simulated or 'no'} logs, simulated under each setting{linked}{meaning}",
     }
     scopes = [f"{KINDS[name].of[0].upper()}{KINDS[name].of[1:]}: {SCOPES[KINDS[name].of]} ({detail})." for name, detail in how.items()]
-    remark = (
-        f"Of the mean wait. {' '.join(scopes)} Weeks that agree: with the sign of the difference. Trusted from: by the calibration, below."
-    )
-    return Table(["change", *SURE, "what speaks against it"], rows, "How sure each difference is", remark, look="sure")
+    remark = f"Mean wait. {' '.join(scopes)} Weeks that agree: share with the sign of the difference. Trusted from: the calibration error."
+    return Table(["change", *SURE, "doubts"], rows, "Uncertainty of each difference", remark, look="sure")
 
 
 def groups_table(answer: WhatIf, by: str, columns: Sequence[str]) -> Table | None:
-    """The mean wait of each group, today and under each change; None with fewer than two groups. `columns`: names of the changes."""
+    """Return the mean wait of each group, today and under each change; None with fewer than two groups. `columns`: names of changes."""
     first = [row for row in answer.effects[0].groups if row.by == by]
     changed: list[dict[str, GroupEffect]] = [{row.group: row for row in effect.groups if row.by == by} for effect in answer.effects]
     if len(first) < 2:
@@ -294,15 +289,12 @@ def groups_table(answer: WhatIf, by: str, columns: Sequence[str]) -> Table | Non
     return Table(["", "jobs", TODAY, *columns], rows, f"mean wait by {TITLES[by]}", look="months")
 
 
-COSTS = ("nodes", "there", "used", "idle", "jobs cut", "lost with them", "jobs left out", "used by them")
+COSTS = ("nodes", "available", "used", "idle", "jobs cut", "lost with them", "jobs left out", "used by them")
 
 
 def cost_rows(answer: WhatIf, names: Sequence[str]) -> list[list[str]]:
-    """A row for today and each effect; the columns are the change and `COSTS`."""
-    every: list[tuple[str, Cost]] = [
-        (TODAY, answer.cost),
-        *((name, effect.cost) for name, effect in zip(names, answer.effects, strict=True)),
-    ]
+    """Return a row for today and each effect; the columns are the change and `COSTS`."""
+    costs: list[Cost] = [answer.cost, *(effect.cost for effect in answer.effects)]
     return [
         [
             name,
@@ -313,27 +305,27 @@ def cost_rows(answer: WhatIf, names: Sequence[str]) -> list[list[str]]:
             f"{one.lost_jobs:,}",
             f"{one.lost_hours:,.0f}",
         ]
-        for name, one in every
+        for name, one in zip([TODAY, *names], costs, strict=True)
     ]
 
 
 def _cost_section(answer: WhatIf) -> Section:
-    """Node-hours that are there, used, idle and lost, and whose."""
+    """Return the node-hours available, used, idle and lost, and their users."""
     today, *rows = cost_rows(answer, [effect.name for effect in answer.effects])
     lines: list[Row] = [today, *([Cell(row[0], look="change"), *row[1:]] for row in rows)]
     remark = (
         "Node-hours from the first submission to the last. Jobs cut: killed earlier than today, at a shorter limit; the node-hours that "
-        "they use until then are lost unless they keep checkpoints. Jobs left out no longer fit the machine or their partition."
+        "they use until then are lost without checkpoints. Jobs left out no longer fit the machine or their partition."
     )
     whose = _whose(answer)
     table = Table(["change", *COSTS], lines, "Node-hours, one row per change", remark)
-    return Section("What it costs, what it saves", [table, Items(whose, "change") if whose else None])
+    return Section("Cost", [table, Items(whose, "change") if whose else None])
 
 
 def _calibration(answer: WhatIf) -> list[Block]:
-    """Whether the simulation resembles the machine."""
+    """Return the agreement of the simulation with the record."""
     if answer.calibration is None:
-        return [Paragraph("The log records no waits, so nobody knows.")]
+        return [Paragraph("The log records no waits, so the simulation cannot be compared with the machine.")]
     sentences = [Paragraph(sentence) for sentence in (*answer.calibration.verdict, *answer.calibration.evidence.hints)]
     inside: list[Block] = [note(calibrated.RULE)]
     for table in calibrated.tables_of(answer.calibration):
@@ -357,16 +349,13 @@ def _signed(measure: str, value: float) -> str:
     return f"{'+' if value > 0 else '-' if value < 0 else '±'}{human_number(abs(value))}"
 
 
-# ---------------------------------------------------------------------- figures
-
-
 def drawings(answer: WhatIf) -> list[Drawing]:
-    """The differences in mean wait with their intervals, which is the first picture, and the waits under each change."""
+    """Draw the differences in mean wait with their intervals, for the first screen, and the waits under each change."""
     labels = [effect.name for effect in answer.effects]
     values = "; ".join(f"{effect.name}: {signed(effect.differences['mean_wait'].difference)}" for effect in answer.effects)
-    caption = f"Difference in mean wait from today. Thick: of such weeks; thin: of this log, shaken; both {SHOWN_LEVEL}."
+    caption = f"Difference in mean wait from today. Thick: sampling of weeks; thin: shaken copies; both {SHOWN_LEVEL}."
     if answer.calibration is not None:
-        caption += " Grey: differences up to which the simulation may be off."
+        caption += " Grey: the calibration error."
     first = f", of today and the first {MOST_CURVES - 1} changes" if len(labels) >= MOST_CURVES else ""
     curves = f"Share of jobs that wait less than a time{first}."
     return [
@@ -378,12 +367,12 @@ def drawings(answer: WhatIf) -> list[Drawing]:
 
 
 def differences_figure(answer: WhatIf) -> Figure:
-    """The difference in mean wait of each change, with its intervals, and the band that the calibration does not trust."""
-    from walltime.report.figures import BLUE, INK, rows_figure
+    """Draw the difference in mean wait of each change with its intervals, and the calibration error as a band."""
+    from walltime.report.figures import BLUE, INK, rows_figure, unit_of
 
     ones: list[Difference] = [effect.differences["mean_wait"] for effect in answer.effects]
     widest = max((abs(value) for one in ones for value in (one.difference, one.low, one.high) if math.isfinite(value)), default=1.0)
-    divisor, unit = next(((d, u) for d, u in ((86_400, "days"), (3600, "hours"), (60, "minutes")) if widest >= 1.5 * d), (1, "s"))
+    divisor, unit = unit_of(widest)
     names = [effect.name for effect in answer.effects]
     with rows_figure(names, f"difference in mean wait from today, {unit}", 0.42, 1.0, FIRST) as (figure, axes):
         for k, one in enumerate(ones):
@@ -405,7 +394,7 @@ def differences_figure(answer: WhatIf) -> Figure:
 
 
 def waits_figure(answer: WhatIf) -> Figure:
-    """Cumulative distributions of the wait under today's setting and the first changes, over the measured jobs."""
+    """Draw cumulative distributions of the wait under today's setting and the first changes, over the measured jobs."""
     from matplotlib.figure import Figure
 
     from walltime.report.figures import look, share_axes, shortened, style, time_ticks

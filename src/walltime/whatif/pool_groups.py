@@ -1,4 +1,4 @@
-"""The recorded schedule on the machine of the file: was it ever over-full, and who waited while processors were free?"""
+"""The recorded schedule on the machine file: overcommitted times, and jobs that waited while processors were free."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class PoolGroup:
-    """Pools that partitions share, directly or by way of others, and what the recorded schedule used of them together.
+    """Pools that partitions share, directly or through others, and their recorded use together.
 
     `times, busy`: int64, a step function of busy processors; `jobs`: int64, the places of its jobs with a recorded start.
     """
@@ -27,34 +27,34 @@ class PoolGroup:
 
     @property
     def most(self) -> int:
-        """The most processors that were busy at once."""
+        """Largest number of busy processors."""
         return int(self.busy.max(initial=0))
 
     def overfull_share(self) -> float:
-        """The share of the time from the first start to the last end with more processors busy than there are; nan without jobs."""
+        """Return the share of the time from the first start to the last end with more busy than existing processors; nan without jobs."""
         if len(self.times) < 2:
             return float("nan")
         length = np.diff(self.times)
         return float(length[self.busy[:-1] > self.procs].sum() / length.sum())
 
     def started_overfull(self, start: Array) -> Array:
-        """Which of its jobs started when more processors were busy, with them, than there are; `start`: of all jobs, s."""
-        levels = np.concatenate(([0], self.busy))  # nothing is busy before the first time
+        """Return its jobs that started although too few processors were free; `start`: of all jobs, s."""
+        levels = np.concatenate(([0], self.busy))  # idle before the first time
         return self.jobs[levels[np.searchsorted(self.times, start[self.jobs], "right")] > self.procs]
 
     def least_free(self, begin: Array, end: Array) -> Array:
-        """The fewest free processors between these times, int64; all processors where a time is empty."""
+        """Return the smallest number of free processors between these times, int64; all processors in empty times."""
         first = np.searchsorted(self.times, begin, "right") - 1
         last = np.searchsorted(self.times, end, "left") - 1
-        levels = np.concatenate(([0], self.busy))  # nothing is busy before the first time
+        levels = np.concatenate(([0], self.busy))  # idle before the first time
         return self.procs - _highest(levels, first + 1, np.maximum(last, first) + 1)
 
 
 def pool_groups(machine: Machine, partition: Array, procs: Array, start: Array, end: Array) -> list[PoolGroup]:
-    """The machine's pools in groups that no partition crosses, with the recorded schedule of each.
+    """Return groups of the machine's pools that no partition crosses, with the recorded schedule of each.
 
-    `partition`: each job's, `procs`: processors, `start, end`: recorded, s, -1 where unknown; int64, shape (jobs,). Which pools a job of
-    several had is not recorded, so they are counted together.
+    `partition`, `procs`: of each job; `start, end`: recorded, s, -1 if unknown; int64, shape (jobs,). Logs do not record which of several
+    pools a job used, so these are counted together.
     """
     group = {pool.name: {pool.name} for pool in machine.pools}
     for one in machine.partitions:
@@ -72,7 +72,7 @@ def pool_groups(machine: Machine, partition: Array, procs: Array, start: Array, 
 
 
 def _highest(levels: Array, first: Array, last: Array) -> Array:
-    """The highest of the levels from `first` to `last`, both included, for each pair of places; by a table of powers of two."""
+    """Return the maximum of the levels from `first` to `last` inclusive, for each pair of places (sparse table)."""
     table = [levels]
     while 2 ** len(table) <= len(levels):
         half = 2 ** (len(table) - 1)

@@ -1,4 +1,4 @@
-"""What a what-if changes: the machine, its policy, and what users submit to it."""
+"""The settings of a what-if: the machine, its policy, and changes of the submissions."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from walltime.workload import Workload
 from walltime.workload.scaling import scale_load, shake
 
 SHAKE = 30
-"""Seconds by which each submission is moved at most (Tsafrir, Ouaknine, Feitelson, MASCOTS 2007)."""
+"""Largest shift of a submission, s (Tsafrir, Ouaknine, Feitelson, MASCOTS 2007)."""
 NEEDED = {"policy": 'how the site schedules, such as policy = "easy"; or give one with --policy'}
-"""What a machine's file must say besides, unless a policy is given."""
+"""A required key of the machine file, unless a policy is given."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A machine, how it schedules, and how users' submissions are changed.
+    """A machine, its policy, and changes of the submissions.
 
-    `load`: what the offered load is multiplied with. `requested`: what the requested times are multiplied with. `estimates`: the model of
-    the estimates that the scheduler plans with, as on the command line. `adjustment`: of a side-car that sets TimeMin, None without one.
+    `load`, `requested`: factors of the offered load and of the requested times. `estimates`: the estimate model that the scheduler plans
+    with, as on the command line. `adjustment`: a side-car that sets TimeMin, or None.
     """
 
     machine: Machine
@@ -43,16 +43,16 @@ class Setting:
 
     @classmethod
     def of(cls, machine: Machine, policy: str | Policy | Scheduler | None = None) -> Setting:
-        """Today's setting: the policy of the machine's file unless another one is named; raises PolicyError without any."""
+        """Return today's setting, with the policy of the machine file unless another is given; raises PolicyError without one."""
         chosen = machine.policy if policy is None else policy
         if chosen is None:
-            raise PolicyError('the machine does not say how the site schedules; give it a policy such as "easy"', "missing_policy")
+            raise PolicyError('the machine file has no policy; add one, such as policy = "easy"', "missing_policy")
         setting = cls(machine, chosen)
         setting.scheduler()
         return setting
 
     def scheduler(self) -> Scheduler:
-        """The scheduler; raises PolicyError for one that is unknown, and for settings of Slurm that are impossible."""
+        """Return the scheduler; raises PolicyError if it is unknown, or for invalid settings of Slurm."""
         scheduler = Scheduler.of(self.policy)
         scheduler.policy.settings(self.machine.slurm)
         return scheduler if self.adjustment is None else planned_by_time_min(scheduler, self.machine)
@@ -64,8 +64,8 @@ class Setting:
         return () if settings is None else tuple(settings.notes)
 
     def jobs(self, workload: Workload, seed: int = 0, shaken: int = 0) -> Workload:
-        """The jobs as they are submitted under this setting; `shaken`: s by which each submission is moved at random at most."""
-        if self.adjustment is not None:  # while the times are still those of the log, from which it learns
+        """Return the jobs as submitted under this setting; `shaken`: largest random shift of a submission, s."""
+        if self.adjustment is not None:  # before the times are changed, because it learns from the log
             workload = self.adjustment.apply(workload)
         if self.load != 1:
             workload = scale_load(workload, workload.offered_load * self.load)
@@ -92,13 +92,13 @@ class Setting:
 
 
 def machine_of(workload: Workload, machine: Machine | None) -> Machine:
-    """The machine; without one a pool of the log's processors under EASY."""
+    """Return the machine; by default one pool of the log's processors under EASY."""
     return Machine.one_pool(workload.machine_procs, workload.origin.name, "easy") if machine is None else machine
 
 
 @contextmanager
 def without_warnings() -> Iterator[None]:
-    """Settings that are not modelled are told once, among the caveats, and not by every run."""
+    """Suppress warnings about settings that are not modelled, because the caveats list them once."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="not modelled: ")
         yield

@@ -1,4 +1,4 @@
-"""The simulations of a what-if: every setting with users of both kinds, and on each shaken copy of the log."""
+"""The simulations of a what-if: every setting, with both assumptions on users, on shaken copies and on resampled logs."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ Check = Callable[[int], None]
 TODAY = "today"
 ALL_CHANGES = "all together"
 LONGEST = 500
-"""Characters of a label."""
+"""Longest label, characters."""
 
 
 class NamedSetting(NamedTuple):
-    """A setting, its label, what people call it, and what became of what."""
+    """A setting, its label, its description, and the changed values."""
 
     label: str
     name: str
@@ -46,12 +46,12 @@ class NamedSetting(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SettingSchedules:
-    """The schedules of all settings, which of today's jobs are measured (bool), and how measures differ from today's in each copy.
+    """The schedules of all settings, the measured jobs (bool), and the differences from today in each copy.
 
-    `copies`: for each shaken copy of the log, and each setting but today's, the differences by measure; `resampled`: the same for logs of
-    its weeks. `recorded`: today's schedule where users submit as they did. `others`: for each setting but today's, what it does where users
-    do otherwise; empty where it is not known who reacts, and `feedback` says why. `linked`: share of the jobs that follow an earlier one's
-    end.
+    `copies`: for each shaken copy and each changed setting, the differences by measure; `resampled`: the same for resampled logs.
+    `recorded`: today's schedule with submissions as recorded. `others`: the effect of each changed setting under the other assumption on
+    users; empty if the log lacks the data, and `feedback` gives the reason. `linked`: share of the jobs that follow the end of an earlier
+    job.
     """
 
     schedules: Sequence[Schedule]
@@ -75,7 +75,7 @@ def simulate_all(
     trim: str,
     progress: Callable[[int], None] | None,
 ) -> SettingSchedules:
-    """Simulate every setting, on all cores; `progress` is called with the number of simulations done."""
+    """Simulate every setting on all cores; `progress` is called with the number of finished simulations."""
     as_recorded = workload.with_feedback(False)
     sessions, feedback = _with_sessions(workload, react)
     worlds = [sessions, as_recorded] if react else [as_recorded] if feedback else [as_recorded, sessions]
@@ -124,7 +124,7 @@ def simulate_all(
 
 
 def _with_sessions(workload: Workload, needed: bool) -> tuple[Workload, str]:
-    """The log with feedback, so that users submit when their jobs have ended, and why that is not known; an error where it is needed."""
+    """Return the log with feedback, and the reason if that is impossible; raise WorkloadError if it is `needed`."""
     if workload.feedback:
         return workload, ""
     try:
@@ -132,16 +132,16 @@ def _with_sessions(workload: Workload, needed: bool) -> tuple[Workload, str]:
     except WorkloadError:
         if needed:
             raise
-        return workload, "the log does not say who submitted what, or when it ended"
+        return workload, "the log lacks the users or the ends of jobs"
 
 
 def settings_of(machine: Machine, changes: Sequence[Change], policy: str | Policy | Scheduler | None = None) -> list[NamedSetting]:
-    """The settings; today's is the first. Raises PolicyError."""
+    """Return the settings, today's first. Raises PolicyError."""
     today = Setting.of(machine, policy)
     texts = [change.label for change in changes]
     twice = next((text for text in texts if texts.count(text) > 1), None)
     if twice is not None:
-        raise PolicyError(f"the change {shown(twice)} is given twice", "repeated_change")
+        raise PolicyError(f"the change {shown(twice)} is given twice; remove one", "repeated_change")
     settings = [NamedSetting(TODAY, TODAY, today, [])]
     for change in changes:
         setting, became = change.apply(today)
@@ -165,7 +165,7 @@ def _run(
 
 
 def _explained(label: str, make: Callable[[], Any]) -> Any:
-    """What this makes; an error says under which change."""
+    """Return the result of a function; its errors name the change."""
     try:
         return make()
     except WalltimeError as error:
@@ -177,7 +177,7 @@ def _explained(label: str, make: Callable[[], Any]) -> Any:
 
 
 def _other_users(react: bool, otherwise: tuple[Schedule, Schedule], reacting: tuple[Schedule, Schedule], ids: Array) -> OtherUsers:
-    """The mean waits where users do otherwise, and what a change does to the submissions of users who react."""
+    """Return the mean waits under the other assumption on users, and the effect of a change on submissions if they react."""
     mine, theirs = pairs(*otherwise, np.isin(otherwise[0].workload.job_id, ids))
     before, after = (measures_of(*one)["mean_wait"] for one in ((otherwise[0], mine), (otherwise[1], theirs)))
     mine, theirs = pairs(*reacting, np.isin(reacting[0].workload.job_id, ids))

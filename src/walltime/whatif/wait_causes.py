@@ -1,4 +1,4 @@
-"""What a log says of jobs that waited for other reasons than processors."""
+"""Jobs that waited for other reasons than processors, from the columns of a log."""
 
 from __future__ import annotations
 
@@ -17,42 +17,42 @@ from walltime.whatif.pool_groups import PoolGroup
 Array = np.ndarray
 
 AT_ONCE = 60
-"""A shorter wait, s, is that of a scheduler that looks at the queue now and then."""
+"""Largest wait, s, that the period of a scheduler explains."""
 REASONS: tuple[tuple[str, str], ...] = (
     (
         r"Assoc|QOS|MaxJobs|MaxCpu|MaxNode|Grp|JobArrayTaskLimit|PartitionNodeLimit|PartitionTimeLimit",
         "a limit of the user, account or QOS",
     ),
     (r"Dependency", "another job"),
-    (r"BeginTime", "a time that was asked for"),
+    (r"BeginTime", "its requested begin time"),
     (r"JobHeld|Held", "being released (held)"),
     (r"Reserv|ReqNodeNotAvail|NodeDown|PartitionDown|PartitionInactive|Maint", "nodes that were down, drained or reserved"),
     (r"Licenses|BurstBuffer", "licences or other resources that are not modelled"),
     (r"Resources|Priority|None", "processors, or its turn"),
 )
-"""The reasons that Slurm gives (manual of squeue), and what the job waited for."""
+"""Slurm's reasons (manual of squeue), and what the job waited for."""
 CAPACITY = "processors, or its turn"
 RARE = 0.005
-"""A machine is over-full for less than this share of the time where the times of a log are a little off."""
-SHORT = "so rarely that the times of the log may be a little off."
-TOO_LITTLE = "the machine's file has too little there, or nodes were shared."
+"""Largest share of overcommitted time that inexact times in a log explain."""
+SHORT = "so rarely that the times in the log may be inexact."
+TOO_LITTLE = "the machine file has too few processors there, or nodes were shared."
 
 
 @dataclass(frozen=True)
 class WaitCause(Averages):
-    """Jobs that waited for something, or while something held; waits are sums, in h."""
+    """Jobs that waited for a cause; waits are sums, h."""
 
     what: str
     jobs: int
     share: float
-    """of the measured jobs"""
+    """share of the measured jobs"""
     recorded_hours: float
     simulated_hours: float
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """Rows of jobs that waited for other reasons than capacity, hints about the machine's file, and shares of backfilled jobs (percent)."""
+    """Jobs that waited for other reasons than capacity, hints about the machine file, and percentages of backfilled jobs."""
 
     rows: Sequence[WaitCause]
     hints: Sequence[str]
@@ -61,7 +61,7 @@ class Evidence:
 
 
 def find_evidence(schedule: Schedule, placement: Placement, recorded: Array, groups: Sequence[PoolGroup], mask: Array) -> Evidence:
-    """What the log of this schedule says; `recorded`: waits, int64 s, -1 unknown; `mask`: bool, the measured jobs of known waits."""
+    """Return the evidence in a log; `recorded`: waits, int64 s, -1 if unknown; `mask`: the measured jobs with known waits, bool."""
     workload = schedule.workload
     start = np.where(recorded >= 0, workload.submit + recorded, -1)
     count = max(int(mask.sum()), 1)
@@ -95,7 +95,7 @@ def find_evidence(schedule: Schedule, placement: Placement, recorded: Array, gro
 
 
 def _by_reason(schedule: Schedule) -> list[tuple[str, Array]]:
-    """What jobs waited for last, by the names in the log's column `reason`, and which did."""
+    """Return what jobs waited for last, by the log's column `reason`, with these jobs (bool)."""
     numbers, origin = schedule.workload.columns.get("reason"), schedule.workload.origin
     if numbers is None or "reason" not in origin.names:
         return []
@@ -107,7 +107,7 @@ def _by_reason(schedule: Schedule) -> list[tuple[str, Array]]:
 
 
 def _hints(schedule: Schedule, placement: Placement, start: Array, groups: Sequence[PoolGroup]) -> list[str]:
-    """What the recorded schedule says of the machine's file."""
+    """Return hints from the recorded schedule about the machine file."""
     hints = []
     for group in groups:
         if not len(group.jobs):
@@ -116,18 +116,18 @@ def _hints(schedule: Schedule, placement: Placement, start: Array, groups: Seque
         over = group.started_overfull(start)
         if len(over):
             hints.append(
-                f"{len(over):,} jobs are recorded to have started on {where} when that made more than its {group.procs:,} processors busy "
+                f"{len(over):,} jobs started on {where} although that made more than its {group.procs:,} processors busy "
                 f"(up to {group.most:,}, {100 * group.overfull_share():.1f} % of the time): "
                 + (SHORT if group.overfull_share() < RARE else TOO_LITTLE)
             )
         elif group.most < 0.9 * group.procs:
             hints.append(
-                f"Of the {group.procs:,} processors of {where} never more than {group.most:,} were busy at once: the machine's file may "
-                "have too much there, or its jobs wait for something else."
+                f"At most {group.most:,} of the {group.procs:,} processors of {where} were busy at once: the machine file may have too "
+                "many, or the jobs wait for something else."
             )
     unknown = int((start < 0).sum())
     if unknown:
-        hints.append(f"{unknown:,} of {len(start):,} jobs have no recorded start; they are simulated, and compared with nothing.")
+        hints.append(f"{unknown:,} of {len(start):,} jobs have no recorded start; they are simulated but not compared.")
     if not (schedule.workload.columns.get("partition", np.full(1, -1)) >= 0).any() and len(placement.machine.partitions) > 1:
-        hints.append("The log does not say to which partition its jobs were submitted: all went to the first one.")
+        hints.append("The log has no partitions: all jobs are submitted to the first one.")
     return hints

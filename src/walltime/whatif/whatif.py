@@ -1,4 +1,4 @@
-"""What would a change of the machine or its settings do: each change alone and all together, against today's setting."""
+"""Effects of changes of a machine or its settings: each change alone and all together, compared with today's setting."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from walltime.policy import Policy
 from walltime.provenance import plain, version
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.specification import Scheduler
-from walltime.whatif.answer import answer_of, one_by_one
+from walltime.whatif.answer import answer_of
 from walltime.whatif.calibration import Calibration, calibrate, left_out
 from walltime.whatif.changes import Change, parse_change
 from walltime.whatif.cost import Cost, cost
@@ -30,16 +30,16 @@ Array = np.ndarray
 
 AS_RECORDED, REACT = "as-recorded", "react"
 SUBMISSIONS = (AS_RECORDED, REACT)
-"""How users submit: when they did, or so long after the end of an earlier job of theirs as they did."""
+"""How users submit: at the recorded times, or at the recorded distance from the end of an earlier job."""
 REPLICATIONS = 5
-"""Shaken copies of the log."""
+"""Default number of shaken copies."""
 
 
 @dataclass(frozen=True, eq=False)
 class WhatIf:
-    """Today's schedule, and what each change does to it; the last effect is that of all changes together, if there are several.
+    """Today's schedule, and the effect of each change; with several changes the last effect is of all together.
 
-    `measured`: the jobs that are measured, bool; the same for every setting. `calibration`: None where the log records no waits.
+    `measured`: the measured jobs, bool, the same for every setting. `calibration`: None if the log records no waits.
     """
 
     machine: Machine
@@ -55,14 +55,14 @@ class WhatIf:
     replications: int
     trim: str
     submissions: str = AS_RECORDED
-    """how they submit: one of `SUBMISSIONS`"""
+    """one of `SUBMISSIONS`"""
     feedback: str = ""
-    """why it is not known what users do who react; empty where it is"""
+    """why reacting users cannot be simulated; empty if they can"""
     linked: float = 0.0
-    """share of the jobs that follow the end of an earlier one of their user"""
+    """share of the jobs that follow the end of an earlier job of their user"""
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row for today and each effect: the measures, their differences with intervals, what is lost, and the doubts."""
+        """Return a row for today and each effect: measures, differences with intervals, losses, doubts."""
         first: dict[str, Any] = {"change": TODAY, "jobs": int(self.measured.sum()), **self.measures, "utilization": self.utilization}
         rows = [first | _costs(self.cost)]
         for effect in self.effects:
@@ -77,14 +77,14 @@ class WhatIf:
         return [{name: plain(value) for name, value in row.items()} for row in rows]
 
     def table(self) -> Any:
-        """The rows as a polars table."""
+        """Return the rows as a polars table."""
         import polars as pl
 
         names = list(dict.fromkeys(name for row in self.rows() for name in row))
         return pl.DataFrame([{name: row.get(name) for name in names} for row in self.rows()], infer_schema_length=None)
 
     def groups(self) -> Any:
-        """The mean waits of groups of jobs under each change as a polars table."""
+        """Return the mean waits of groups of jobs under each change as a polars table."""
         import polars as pl
 
         rows = [{"change": effect.label, **row.as_dict()} for effect in self.effects for row in effect.groups]
@@ -92,43 +92,45 @@ class WhatIf:
 
     @property
     def caveats(self) -> list[str]:
-        """What a reader should know besides the general caveats of simulations, in sentences."""
+        """Caveats in addition to the general ones of simulations, as sentences."""
         said = list(filter(None, [hindsight_note(self.today.workload)]))
         if self.calibration is None:
-            said.append("The log records no waits, so nothing is known of how far the simulation resembles the machine.")
+            said.append("The log records no waits, so the simulation cannot be compared with the machine.")
         else:
             said += self.calibration.verdict[1:]
         said += self.not_modelled
         nothing = [effect.name for effect in self.effects if effect.nothing]
         if nothing:
-            said.append(f"No job starts earlier or later with {', '.join(nothing)}: it does not bear on these jobs, or not on this policy.")
+            said.append(
+                f"No job starts earlier or later with {', '.join(nothing)}: it does not affect these jobs, or not under this policy."
+            )
         lost = [effect for effect in self.effects if effect.cost.lost_jobs]
         if lost:
             told = "; ".join(f"{effect.cost.lost_jobs:,} with {effect.name} ({_rules(effect.cost)})" for effect in lost)
             said.append(
-                f"Jobs no longer fit and are left out: {told}. The waits are compared over the others, which have the machine to "
-                "themselves."
+                f"Jobs no longer fit and are left out: {told}. The waits are compared over the other jobs, which share the machine without "
+                "them."
             )
         if any(effect.cost.cut_jobs for effect in self.effects):
             said.append(
-                "Users of jobs that are killed earlier than today would split or shorten them; here the rest of their work is simply gone, "
-                "which makes the waits of the others shorter than they would be."
+                "Users of jobs that are killed earlier than today would split or shorten them; here the rest of their work is lost, which "
+                "makes the other waits too short."
             )
         said.append(self._users())
         if self.replications < 2:
-            said.append("How far the differences scatter when the log is shaken is not known: that takes 2 replications or more.")
+            said.append("The scatter of differences in shaken copies is unknown; it needs at least 2 replications.")
         return said
 
     def _users(self) -> str:
-        """What users do, and what that makes of the differences."""
+        """Describe the assumption on users, and the differences under the other one."""
         if self.feedback:
-            return f"Users submit as they did: shorter waits bring no more work, and longer ones keep nobody away; {self.feedback}."
+            return f"Users submit as recorded: neither shorter nor longer waits change the submitted work; {self.feedback}."
         reacting = (
-            f"a job that followed the end of an earlier one of its user within 20 min ({100 * self.linked:.0f} % of the jobs) waits for it"
+            f"a job submitted within 20 min of the end of its user's earlier job ({100 * self.linked:.0f} % of the jobs) follows that end"
         )
-        first, second = "Users submit as they did", f"If they react, so that {reacting}"
+        first, second = "Users submit as recorded", f"If they react, so that {reacting}"
         if self.submissions == REACT:
-            first, second = f"Users react: {reacting}", "If they submit as they did"
+            first, second = f"Users react: {reacting}", "If they submit as recorded"
         told = ", ".join(
             f"{signed(one.other_users.difference)} with {one.name}"
             for one in self.effects
@@ -137,16 +139,12 @@ class WhatIf:
         return f"{first}. {second}, the mean wait changes by {told or '±0 s'}."
 
     def answer(self, alone: bool = True) -> str:
-        """The result and its price in one sentence, and in another whether it can be trusted; `alone`: also each change alone."""
-        known = "Jobs wait only from when, by hindsight, they were free to start. " if hindsight_note(self.today.workload) else ""
+        """Return a sentence on the result and its cost, and one on whether it can be trusted; `alone`: also each change alone."""
+        known = "Jobs wait only from when, by hindsight, they became eligible. " if hindsight_note(self.today.workload) else ""
         return f"{known}{answer_of(self.effects, alone)}"
 
-    def one_by_one(self) -> list[str]:
-        """What each of several changes does without the others, in a sentence; none for a single one."""
-        return one_by_one(self.effects)
-
     def as_dict(self) -> dict[str, Any]:
-        """Everything, ready for JSON."""
+        """Return everything for JSON."""
         effects = [
             {
                 "change": effect.label,
@@ -214,15 +212,15 @@ def what_if(
     `changes`: as on the command line, such as `nodes+=10%`.
     `policy`: today's, by default that of the machine.
     `calibration`: of this log, machine and policy; by default it is made, if the log records waits.
-    `replications`: copies of the log with each submission moved by up to 30 s, and as many logs of its weeks, in which users submit when
-        their jobs have ended; each the same for every setting. Below 2 the scatter of differences is not known.
-    `submissions`: "as-recorded", or "react": a job that was submitted within 20 min of the end of an earlier one of its user follows that
-        end. The result under the other assumption is given, too.
-    `trim`: which of the jobs are measured, by today's schedule.
-    `progress`: called with the number of simulations done, of `runs(changes, replications)`.
+    `replications`: number of copies of the log with each submission moved by up to 30 s, and of logs resampled from its weeks, in which
+        users react; the same copies for every setting. Below 2 the scatter of differences is unknown.
+    `submissions`: "as-recorded", or "react": a job submitted within 20 min of the end of an earlier job of its user follows that end. The
+        result under the other assumption is also given.
+    `trim`: which jobs are measured, by today's schedule.
+    `progress`: called with the number of finished simulations, of `runs(changes, replications)`.
 
-    Raises PolicyError for a change that cannot be made, WorkloadError for the calibration of something else, and where users are to react
-    but the log does not say who submitted what after which end, and the errors of `simulate`.
+    Raises PolicyError for an invalid change, WorkloadError for the calibration of another log, machine or policy, and for "react" with a
+    log that lacks the users or ends of jobs, and the errors of `simulate`.
     """
     check_workload(workload)
     listed = [change if isinstance(change, Change) else parse_change(change) for change in _listed(changes)]
@@ -270,7 +268,7 @@ def what_if(
 
 
 def runs(changes: int, replications: int) -> int:
-    """How many simulations a what-if of so many changes takes.
+    """Return the number of simulations of a what-if.
 
     >>> runs(2, 5), runs(1, 0)
     (48, 4)
@@ -294,11 +292,11 @@ def _effect(
     calibration: Calibration | None,
     other_users: OtherUsers | None,
 ) -> Effect:
-    """The effect of a setting; `schedules`: today's and its own. `copies`: how measures differ in shaken copies, and in logs of weeks."""
+    """Return the effect of a setting; `schedules`: today's and its own; `copies`: differences in shaken copies and resampled logs."""
     today, changed = schedules
     both = pairs(today, changed, measured)
     if not len(both[0]):
-        raise PolicyError(f"under the change {shown(named.label)} none of the measured jobs is left")
+        raise PolicyError(f"under the change {shown(named.label)} no measured job is left")
     by_measure = differences(today, changed, both, *copies)
     return Effect(
         *named,
@@ -315,7 +313,7 @@ def _effect(
 
 
 def _utilization(schedule: Schedule) -> float:
-    """While jobs arrive."""
+    """Return the utilization while jobs arrive."""
     jobs = schedule.workload
     return metrics.utilization(
         schedule.start, schedule.end, jobs.procs, jobs.machine_procs, int(schedule.submit.min()), schedule.last_submit

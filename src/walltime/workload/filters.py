@@ -20,7 +20,7 @@ from datetime import datetime
 
 import numpy as np
 
-from walltime.declared import nearest
+from walltime.declared import valid_options
 from walltime.errors import PolicyError, WorkloadError
 from walltime.wording import shown
 from walltime.workload import Workload
@@ -192,8 +192,9 @@ class _Parser:
         name = "job_id" if name == "job" else name
         known = [*OWN, *self.workload.columns]
         if name not in known:
-            hint = f"{nearest(name[:SHOWN], known)}; valid columns: {', '.join(known)}"
-            raise PolicyError(f"{self._name()}: {self.workload.origin.name} has no column {name[:SHOWN]!r}{hint}", "unknown_column")
+            raise PolicyError(
+                f"{self._name()} names the unknown column {name[:SHOWN]!r}{valid_options(name[:SHOWN], known)}", "unknown_column"
+            )
         column: Array = getattr(self.workload, name) if name in OWN else self.workload.columns[name]
         return column
 

@@ -185,7 +185,7 @@ def test_caveats__near_saturation(golden):
 
 
 def test_caveats__on_single_runs(tmp_path):
-    assert caveats_of(tmp_path, model(0.5, "", 'trim = "tsafrir06"')) == ["Single runs", "Means only"]
+    assert caveats_of(tmp_path, model(0.5, "", 'trim = "tsafrir06"')) == ["Single runs"]
 
 
 def test_caveats__on_flurries(tmp_path):

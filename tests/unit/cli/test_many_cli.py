@@ -205,3 +205,16 @@ def test_figure__of_replications_is_of_bands(capsys, log, tmp_path):
     assert 'width="252pt"' in (tmp_path / "wait.svg").read_text()  # 3.5 inches
     assert "shows one run" in one_line(*call(capsys, *many, "--figure", tmp_path / "gantt.svg"))
     assert "one load" in one_line(*call(capsys, *many, "--load", 0.5, "--load", 0.6, "--figure", tmp_path / "wait.svg"))
+
+
+def test_compare__is_one_table_at_100_columns(capsys, log, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    status, out, _ = call(capsys, "compare", log)
+    assert status == 0
+    assert [line.split()[:3] for line in out.splitlines()].count(["policy", "mean", "wait"]) == 1
+    assert max(map(len, out.splitlines())) <= 100
+    assert "backfilled" in next(line for line in out.splitlines() if line.startswith(" policy"))
+    status, out, _ = call(capsys, "compare", log, "--load", 0.5, "--load", 0.6)
+    assert status == 0
+    assert "(single run" not in out
+    assert sum(line.split()[:1] == ["load"] for line in out.splitlines()) == 1

@@ -75,7 +75,7 @@ def test_what_if__writes_a_page_a_table_and_json(capsys, site):
     status, out, err = call(capsys, "what-if", log, "--machine", cluster, *changes, "--replications", 2, "--verbose", *files)
     assert (status, err) == (0, "")
     for said in (
-        "how sure the difference in mean wait is",
+        "uncertainty of the difference in mean wait",
         "all together",
         "node-hours",
         "who gains",
@@ -84,7 +84,7 @@ def test_what_if__writes_a_page_a_table_and_json(capsys, site):
     ):
         assert said in out
     page = (folder / "w.html").read_text()
-    for said in ("What each change does", "How sure that is", "Who gains, who loses", "What it costs", "To repeat it"):
+    for said in ("What each change does", "Uncertainty", "Who gains, who loses", "Cost", "To repeat it"):
         assert said in page
     assert (folder / "w.csv").read_text().startswith("change,jobs,mean_wait")
     status, out, _ = call(capsys, "what-if", log, "--machine", cluster, *changes, "--replications", 0, "--json")
@@ -125,7 +125,7 @@ def test_wrong_files__get_one_line(golden, capsys, site, tmp_path):
     other = tmp_path / "other.json"
     other.write_text("{}")
     change = ("--change", "nodes+=50%", "--calibration", other)
-    assert "no calibration" in one_line(*call(capsys, "what-if", log, "--machine", cluster, *change))
+    assert "not a calibration" in one_line(*call(capsys, "what-if", log, "--machine", cluster, *change))
     unknown = tmp_path / "unknown.swf"
     unknown.write_text("; MaxProcs: 128\n1 0 -1 10 1 -1 -1 1 10 -1 1 1 -1 -1 -1 1 -1 -1\n")
     assert "records no waits" in one_line(*call(capsys, "calibrate", unknown, "--machine", cluster))

@@ -177,10 +177,14 @@ def test_replications__tell_people_what_each_number_is(golden, capsys, log):
     )
     assert (status, errors) == (0, "")
     golden("simulate", out)
-    assert "no confidence interval" in out
-    assert "standard deviation" in out
-    assert "difference to fcfs" in out
-    assert re.search(r"easy\s+3\s+\S.* \(± .*\)\s+\S.* to .*\s+[\d.]+ %\s+[-+]\S.* \(± .*\)", out)
+    assert out.count("confidence interval of the mean over 3 runs") == 1
+    assert "vs fcfs" in out
+    assert re.search(r"easy\s+\S.* ± \S.*\s[-+][\d.]+ %\s", out)
+    status, out, _ = call(
+        capsys, "compare", log, "--policy", "fcfs", "--policy", "easy", "--shake", 60, "--replications", 3, "--format", "csv"
+    )
+    assert status == 0
+    assert out.splitlines()[0] == 'policy,runs,"mean, 90 % interval",single runs,spread,difference to fcfs'
     status, out, _ = call(capsys, "simulate", log, "--shake", 60, "--replications", 3)
     assert status == 0
     assert "difference" not in out

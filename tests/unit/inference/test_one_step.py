@@ -43,13 +43,13 @@ def asked(workload, start, policy="easy", **rest):
 
 def test_score__a_start_that_the_policy_would_not_make_and_a_wish_that_nobody_followed():
     # Job 1 has the machine until 10. Job 2 (4 procs) is the head; job 3 (1 proc, 20 s) would delay it, yet the record starts it at 5.
-    # From 10 on EASY wishes to start job 2, but at 10 job 3 runs until 25.
+    # From 10 on EASY proposes job 2, but at 10 job 3 runs until 25.
     workload = made([0, 1, 2], [10, 10, 20], [3, 4, 1])
     found = asked(workload, [0, 25, 5])
-    assert found.made.tolist() == [True, True, False]
-    assert found.wishes.tolist() == [1, 1, 0]
+    assert found.matched.tolist() == [True, True, False]
+    assert found.proposals.tolist() == [1, 1, 0]
     score = found.score()
-    assert (score.jobs, score.made, score.wishes) == (3, 2, 2)
+    assert (score.jobs, score.matched, score.proposals) == (3, 2, 2)
     assert score.at == pytest.approx(2 / 3)
     assert score.followed == score.followed_promptly == 1
     assert score.f1 == score.prompt_f1 == pytest.approx(4 / 5)
@@ -57,14 +57,14 @@ def test_score__a_start_that_the_policy_would_not_make_and_a_wish_that_nobody_fo
 
 def test_score__a_wish_counts_once_however_long_it_lasts_and_its_length_is_the_delay():
     found = asked(made([0, 5, 9], [3, 3, 3], [1, 1, 1]), [7, 5, 9])
-    assert found.wishes.tolist() == [1, 1, 1]
+    assert found.proposals.tolist() == [1, 1, 1]
     assert found.delay.tolist() == [7, 0, 0]
 
 
 def test_score__a_job_that_starts_late_follows_the_wish_but_not_promptly():
     found = asked(made([0, 1000, 2000], [3, 3, 3], [1, 1, 1]), [0, 1060, 2900])
     score = found.score()
-    assert (score.within, score.made, score.prompt) == (TICK, 3, 2)
+    assert (score.within, score.matched, score.prompt) == (TICK, 3, 2)
     assert (score.at, score.followed, score.f1) == (1, 1, 1)
     assert score.prompt_at == score.followed_promptly == score.prompt_f1 == pytest.approx(2 / 3)
     assert found.score(within=59).prompt == 1
@@ -89,7 +89,7 @@ def test_prompt_within__does_not_count_jobs_that_waited_for_processors():
 def test_score__a_start_sooner_than_the_overheads_allow_is_not_prompt():
     workload, start = made([0, 1000, 2000], [3, 3, 3], [1, 1, 1]), [10, 1379, 2380]
     found = asked(workload, start, rules=SiteRules(overhead=Overhead(start=379)))
-    assert found.made.all()
+    assert found.matched.all()
     assert found.delay.tolist() == [-369, 0, 1]
     assert found.score().prompt == 2
 
@@ -97,12 +97,12 @@ def test_score__a_start_sooner_than_the_overheads_allow_is_not_prompt():
 def test_score__a_wish_given_up_is_not_followed():
     # The second is wished for at 0; the third takes its place from 1 to 10, as is seen when the fourth comes.
     found = asked(made([0, 0, 1, 5], [100, 5, 9, 5], [2, 2, 2, 1]), [0, 10, 1, 20])
-    assert found.made.tolist() == [True, True, False, True]
-    assert found.wishes.tolist() == [1, 2, 0, 1]
+    assert found.matched.tolist() == [True, True, False, True]
+    assert found.proposals.tolist() == [1, 2, 0, 1]
     assert found.score().followed == pytest.approx(3 / 4)
 
 
-def test_rules__a_window_a_limit_and_an_eligible_time_are_no_wishes():
+def test_rules__a_window_a_limit_and_an_eligible_time_are_not_proposed():
     workload = made([0, 0], [5, 5], [1, 1], user=[1, 1])
     everybody = np.ones(2, bool)
     hours = Hours(np.array([0]), np.array([8]), False)
@@ -116,15 +116,15 @@ def test_rules__a_window_a_limit_and_an_eligible_time_are_no_wishes():
 def test_rules__say_what_stood_in_the_way(golden):
     workload = made([0, 0], [5, 5], [1, 1], user=[1, 1])
     everybody, hours = np.ones(2, bool), Hours(np.array([0]), np.array([8]), False)
-    assert asked(workload, [0, 8], rules=SiteRules([(hours, everybody)])).in_the_way() == {"the clock": 1}
-    assert asked(workload, [0, 8], rules=SiteRules(outages=hours)).in_the_way() == {"an outage": 1}
-    assert asked(workload, [0, 0], rules=SiteRules(eligible=np.array([0, 3]))).in_the_way() == {"not eligible": 1}
+    assert asked(workload, [0, 8], rules=SiteRules([(hours, everybody)])).blockers() == {"the clock": 1}
+    assert asked(workload, [0, 8], rules=SiteRules(outages=hours)).blockers() == {"an outage": 1}
+    assert asked(workload, [0, 0], rules=SiteRules(eligible=np.array([0, 3]))).blockers() == {"not eligible": 1}
     limited = SiteRules(group=np.array([0, 0]), at_once=np.array([1]))
-    assert asked(workload, [0, 2], rules=limited).in_the_way() == {"a limit": 1}
+    assert asked(workload, [0, 2], rules=limited).blockers() == {"a limit": 1}
     # The second job's head is the third one: too few processors are free, or all are reserved for it.
-    assert asked(made([0, 1], [10, 10], [3, 3]), [0, 1]).in_the_way() == {"too few processors": 1}
-    golden("infer", asked(made([0, 1, 2], [10, 10, 20], [3, 4, 1]), [0, 25, 5]).in_the_way())
-    assert asked(made([0], [5], [9], machine_procs=9), [0], rules=SiteRules(procs=4)).in_the_way() == {"too few processors": 1}
+    assert asked(made([0, 1], [10, 10], [3, 3]), [0, 1]).blockers() == {"too few processors": 1}
+    golden("infer", asked(made([0, 1, 2], [10, 10, 20], [3, 4, 1]), [0, 25, 5]).blockers())
+    assert asked(made([0], [5], [9], machine_procs=9), [0], rules=SiteRules(procs=4)).blockers() == {"too few processors": 1}
 
 
 def test_overheads__move_decisions_before_starts_and_free_processors_after_ends():
@@ -139,13 +139,13 @@ def test_overheads__move_decisions_before_starts_and_free_processors_after_ends(
 
 def test_short__starts_for_which_the_record_leaves_too_few_processors_are_marked():
     found = asked(made([0, 0], [10, 10], [3, 3]), [0, 0])
-    assert found.short.sum() == 2 or found.short.sum() == 0  # together they are too wide: each fits alone
-    assert asked(made([0, 1], [10, 10], [3, 3]), [0, 1]).short.tolist() == [False, True]
+    assert found.overcommitted.sum() == 2 or found.overcommitted.sum() == 0  # together they are too wide: each fits alone
+    assert asked(made([0, 1], [10, 10], [3, 3]), [0, 1]).overcommitted.tolist() == [False, True]
 
 
 def test_one_step__a_job_wider_than_the_part_is_never_started_and_stops_nobody():
     found = asked(made([0, 1], [10, 10], [3, 2]), [0, 10], "conservative", rules=SiteRules(procs=2))
-    assert found.made.tolist() == [False, True]
+    assert found.matched.tolist() == [False, True]
 
 
 def test_one_step__needs_recorded_starts_and_a_known_policy():
@@ -188,7 +188,7 @@ def test_control__an_order_by_the_past_with_a_limit_on_waiting_agrees_with_its_o
     workload = with_users(MODELS["lublin99"].generate(300, 64, 0.9, 3), 5, 0)
     policy = "easy:order=expr:wait-0.3*user_waited,half-life=20,limit=0.8"
     schedule = wt.simulate(workload, policy)
-    assert asked(schedule.workload, schedule.start, policy, end=schedule.end).made.all()
+    assert asked(schedule.workload, schedule.start, policy, end=schedule.end).matched.all()
 
 
 @given(workloads(), st.sampled_from(["fcfs", "easy", "hybrid:depth=2", "easy:order=sjf"]))
@@ -196,8 +196,8 @@ def test_control__an_order_by_the_past_with_a_limit_on_waiting_agrees_with_its_o
 def test_control__of_any_workload_every_start_is_the_policys(workload, policy):
     schedule = wt.simulate(workload, policy)
     found = one_step(schedule.workload, schedule.start, parse_policy(policy), end=schedule.end)
-    assert found.made.all()
-    assert (found.wishes == 1).all()
+    assert found.matched.all()
+    assert (found.proposals == 1).all()
 
 
 SITES = {
@@ -337,9 +337,9 @@ def test_infer__agreement_is_told_by_class_with_what_stood_in_the_way(found_wind
     assert everything.before == pytest.approx(found.before.prompt_f1)
     classes = [one for one in found.groups if one.by == "class"]
     assert sum(one.score.jobs for one in classes) == found.after.jobs
-    assert sum(one.score.made for one in classes) == found.after.made
+    assert sum(one.score.matched for one in classes) == found.after.matched
     assert sum(one.score.prompt for one in classes) == found.after.prompt
-    assert sum(everything.in_the_way.values()) == found.after.jobs - found.after.made
+    assert sum(everything.blockers.values()) == found.after.jobs - found.after.matched
 
 
 @pytest.mark.slow
@@ -360,6 +360,6 @@ def test_infer__needs_waits_and_two_months():
 def test_only__leaves_out_what_was_asked_of_other_jobs():
     found = asked(made([0, 1], [10, 10], [3, 2], machine_procs=3), [0, 10])
     one = found.only(np.array([False, True]))
-    assert (one.score().jobs, one.score().made) == (1, 1)
+    assert (one.score().jobs, one.score().matched) == (1, 1)
     assert one.delay[0] == -1
     assert OneStep.joined([found.only(np.array([True, False])), one]).score() == found.score()

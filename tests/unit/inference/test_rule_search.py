@@ -26,7 +26,7 @@ def test_infer__refuses_a_record_whose_starts_are_random(kind, procs):
     assert found.after.followed > 0.98
     assert found.after.followed_promptly < 0.15
     assert found.machine.overhead.start == found.machine.overhead.end == 0
-    assert found.as_dict()["after"]["followed_promptly"] == pytest.approx(found.after.prompt / found.after.wishes)
+    assert found.as_dict()["after"]["followed_promptly"] == pytest.approx(found.after.prompt / found.after.proposals)
 
 
 @pytest.mark.slow
@@ -40,7 +40,7 @@ def test_infer__reports_both_shares_where_half_the_jobs_start_at_random(golden):
     said = verdict(found)[0]
     golden("infer", said)
     groups = tables_of(found)[-1]
-    assert {"wishes followed", "followed promptly"} <= {str(head) for head in groups.columns}
+    assert {"proposals followed", "followed promptly"} <= {str(head) for head in groups.columns}
     assert "followed promptly" in str(dict(inference_page(found, log).numbers))
 
 
@@ -57,7 +57,7 @@ def test_free_runs__leave_out_a_rule_with_which_they_agree_less(monkeypatch):
     largest = search.rules._replace(policy=parse_policy("easy:order=ljf"))
     assert not search.keep(Suggestion("policy", "the longest first", "", largest, lambda rules: rules), search.answer, search.ask(largest))
     assert search.rules == fcfs
-    assert "goes from 1.00 to" in search.notes[-1]
+    assert "changes from 1.00 to" in search.notes[-1]
 
 
 def test_free_runs__leave_out_a_rule_with_which_waits_are_much_longer(monkeypatch):
@@ -72,4 +72,4 @@ def test_free_runs__leave_out_a_rule_with_which_waits_are_much_longer(monkeypatc
     small = search.rules._replace(parts=(InferredPool(4, int(log.requested.max()), 4),))
     assert not search.keep(Suggestion("part", "a small part", "", small, lambda rules: rules), search.answer, search.ask(small))
     assert search.kept == []
-    assert "on average" in search.notes[-1]
+    assert "the mean error of a wait" in search.notes[-1]

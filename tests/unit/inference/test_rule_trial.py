@@ -70,7 +70,7 @@ def test_policy_of_a_time__is_asked_of_the_jobs_that_start_then():
     search, fcfs = trial(), parse_policy("fcfs")
     early = search.log.start < 30 * DAY
     own, part = search.ask(Rules(policy=fcfs)), search.ask(Rules(policy=fcfs, policy_until=30 * DAY))
-    assert own.score(early).made < search.answer.score(early).made
+    assert own.score(early).matched < search.answer.score(early).matched
     assert part.score(early) == own.score(early)
     assert part.score(~early) == search.answer.score(~early)
     assert search.machine_of(Rules(policy=fcfs, policy_until=30 * DAY)).policy == "easy"

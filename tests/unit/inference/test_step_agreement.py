@@ -3,7 +3,7 @@
 import numpy as np
 
 import walltime as wt
-from walltime.inference.step_agreement import said_of_record
+from walltime.inference.step_agreement import record_note
 from walltime.machine import Machine
 from walltime.simulation.specification import parse_scheduler
 
@@ -17,21 +17,21 @@ def recorded(waits):
     )
 
 
-def test_said_of_record__of_what_easy_does_is_all(golden):
-    golden("infer", said_of_record(recorded([0, 0, 9, 18]), FOUR, parse_scheduler("easy")))
+def test_record_note__of_what_easy_does_is_all(golden):
+    golden("infer", record_note(recorded([0, 0, 9, 18]), FOUR, parse_scheduler("easy")))
 
 
-def test_said_of_record__names_what_was_in_the_way(golden):
-    said = said_of_record(recorded([0, 0, 19, 8]), FOUR, parse_scheduler("easy"))  # the fourth starts before the third, which it delays
+def test_record_note__names_the_blockers(golden):
+    said = record_note(recorded([0, 0, 19, 8]), FOUR, parse_scheduler("easy"))  # the fourth starts before the third, which it delays
     golden("infer", said)
 
 
-def test_said_of_record__says_why_it_is_not_known():
+def test_record_note__says_why_it_is_not_known():
     log = recorded([0, 0, 9, 18])
-    assert "policies without predictions" in said_of_record(log, FOUR, parse_scheduler("easy:predictor=tsafrir07"))
+    assert "policy without predictions" in record_note(log, FOUR, parse_scheduler("easy:predictor=tsafrir07"))
 
 
-def test_said_of_record__has_both_shares_where_jobs_start_late(golden):
-    said = said_of_record(recorded([0, 400, 1400, 2418]), FOUR, parse_scheduler("easy"))
+def test_record_note__has_both_shares_where_jobs_start_late(golden):
+    said = record_note(recorded([0, 400, 1400, 2418]), FOUR, parse_scheduler("easy"))
     # The fourth is wished for twice: beside the second, and at last.
     golden("infer", said)

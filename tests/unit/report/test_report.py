@@ -285,8 +285,8 @@ def test_caveats__the_lowest_of_many_policies_is_chosen_from_the_results(golden)
 
 
 def test_caveats__what_else_can_mislead(golden):
-    assert "calls it synthetic" in caveats_in(made(origin=Origin()))
-    assert "calls it synthetic" in caveats_in(made(origin=Origin(sha256="0", header=("; Note: a Synthetic log",))))
+    assert "called synthetic" in caveats_in(made(origin=Origin()))
+    assert "called synthetic" in caveats_in(made(origin=Origin(sha256="0", header=("; Note: a Synthetic log",))))
     assert "Only 1 job is measured" in caveats_in(made(jobs=1))
     golden("compare", caveats_in(made(wait=100), made(Conservative(), 102)))
     wait = np.zeros(2000, np.int64)

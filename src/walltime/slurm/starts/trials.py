@@ -119,9 +119,10 @@ def parse_trial(text: str, snapshot: Snapshot) -> SnapshotJob:
     partitions = {one.name: one for one in snapshot.machine.partitions}
     name = trial.partition or (next(iter(partitions)) if len(partitions) == 1 else "")
     if name not in partitions:
-        close = nearest(name, partitions)
         raise PolicyError(
-            f"the job {shown(text)} needs a partition{close}; known are {sanitize(', '.join(partitions), 200)}", "unknown_partition"
+            f"the job {shown(text)} needs a partition{nearest(name, partitions) or '.'} "
+            f"Valid options: {sanitize(', '.join(partitions), 200)}",
+            "unknown_partition",
         )
     node_procs = snapshot.machine.pools[snapshot.machine.place_of(partitions[name].pools[0])].procs
     return SnapshotJob(
