@@ -42,7 +42,19 @@ if [ "$WALLTIME_PROFILE" = nightly ]; then
   WALLTIME_CACHE=$(mktemp -d)
   export WALLTIME_CACHE WALLTIME_COUNTS="$WALLTIME_CACHE/counts.json"
   trap 'rm -rf "$WALLTIME_CACHE"' EXIT
-  chosen=(-m "not slurm" --durations=25 --durations-min=30) # the tests to shorten if a night takes over an hour
+  chosen=(-m "not slurm" --durations=25 --durations-min=30 -p tests.resume) # the slowest tests are candidates to shorten
+  # A run that was interrupted continues: tests that passed at this commit, without later changes, are not repeated.
+  if [ -z "$(git status --porcelain)" ]; then
+    WALLTIME_PASSING=.nightly/$(git rev-parse HEAD)
+  else
+    WALLTIME_PASSING=$WALLTIME_CACHE/passed
+  fi
+  WALLTIME_PASSED="$WALLTIME_CACHE/passed-before"
+  export WALLTIME_PASSING WALLTIME_PASSED
+  mkdir -p .nightly
+  touch "$WALLTIME_PASSING"
+  cp "$WALLTIME_PASSING" "$WALLTIME_PASSED"
+  echo "test: $(wc -l <"$WALLTIME_PASSED") tests passed before at this commit"
 fi
 status=0
 .venv/bin/python tools/warm.py ${WALLTIME_COUNTS:+"$WALLTIME_COUNTS"}
