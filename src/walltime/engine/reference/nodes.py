@@ -347,7 +347,7 @@ class SlurmReference:
         def suffices(run: list[int]) -> bool:
             if len(run) < left[0]:
                 return False
-            return job.whole or (size(run) >= left[1] and sum(free[n][1] for n in run) >= left[2])
+            return bool(job.whole) or (size(run) >= left[1] and sum(free[n][1] for n in run) >= left[2])
 
         while max(left) > 0:
             best = max(runs, key=size)
