@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from benchmarks.common import Options, Result, find_log, kernel_seconds, read_log, show, take_turns
-from walltime.policy import policy_variants, parse_policy
+from walltime.policy import parse_policy, policy_variants
 
 
 def later(options: Options) -> Result:
