@@ -13,7 +13,6 @@ from walltime.cli.option_groups import Files, JobSelectionWithLoads, LogOptions,
 from walltime.cli.output import Output, PageOutput, caveats, drawn_in, progress_bar, write_rows
 from walltime.comparison.simulate_command import draw_figures, run_record, write_run_page
 from walltime.errors import PolicyError
-from walltime.metrics.intervals import SHOWN_LEVEL
 
 if TYPE_CHECKING:
     from walltime.metrics import Interval
@@ -167,6 +166,7 @@ def comparison_blocks(schedules: Sequence[Schedule], trim: str, sentences: Seque
     """Return the answer in a sentence, one row per policy, then the notes."""
     from walltime.comparison import answer
     from walltime.comparison.tables import policies_table
+    from walltime.metrics.intervals import SHOWN_LEVEL
     from walltime.schedule.schedule import labels
 
     names, summaries = labels(schedules), [schedule.summary(trim) for schedule in schedules]
