@@ -18,7 +18,7 @@ from walltime.engine.interface import agenda
 from walltime.errors import EngineError, PolicyError, WorkloadError
 from walltime.machine import Machine, Partition, Pool, windows
 from walltime.policy import parse_policy
-from walltime.policy.registry import NAMED_ORDERS, POLICIES, takes
+from walltime.policy.registry import NAMED_ORDERS, POLICIES, has_option
 from walltime.predictors import PREDICTORS
 
 WORKLOADS = min(scaled(8_000), 8_000)
@@ -37,9 +37,9 @@ def scheduler_of(draw: random.Random, predicted: bool = True) -> str:
     names = [name for name, variant in POLICIES.variants.items() if variant.loaded().on_numbers]
     name = draw.choice(OFTEN if draw.random() < 0.7 else names)
     options = [f"depth={draw.choice((0, 1, 2, 3))}"] if name == "hybrid" else []
-    if takes(name, "order") and draw.random() < 0.8:
+    if has_option(name, "order") and draw.random() < 0.8:
         options.append(f"order={draw.choice(ORDERS)}")
-    if takes(name, "backfill-order") and draw.random() < 0.3:
+    if has_option(name, "backfill-order") and draw.random() < 0.3:
         options.append(f"backfill-order={draw.choice(ORDERS)}")
     if predicted and draw.random() < 0.25:
         options.append(f"predictor={draw.choice(PREDICTED)}")

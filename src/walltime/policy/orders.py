@@ -266,7 +266,7 @@ class Wfp(ScoredOrder):
 
     def score(self, wait: int, believed: int, procs: int, submit: int, **others: int) -> float:
         """Return the score above."""
-        return float(self.scoring(wait, believed, procs))
+        return self.scoring(wait, believed, procs)  # also for arrays
 
 
 def _shortest(believed):

@@ -244,7 +244,7 @@ BAD_CALLS = {
     ),
     "an unknown order": (["--order", "lifo"], "fcfs, sjf, wfp"),
     "an unknown backfill order": (["--backfill-order", "lifo"], "fcfs, sjf, wfp"),
-    "an order file that is not there": (["--order", "none.py:f"], "no file none.py"),
+    "an order file that is not there": (["--order", "none.py:f"], "the file none.py"),
     "unknown estimates": (["--estimates", "lucky"], "user, exact, double, factor, f, badness"),
     "an unknown overrun rule": (["--overrun", "shrug"], "kill"),
     "an unknown trim": (["--trim", "p9"], "tsafrir06"),

@@ -317,7 +317,7 @@ WRONG = {
     "a window without end": (["--window", "5d"], "BEGIN:END"),
     "a window with another unit": (["--window", "5y:6y"], "BEGIN:END"),
     "a filter that is none": (["--remove", "user="], "needs a column or a number at its end"),
-    "a filter on a column that is not there": (["--remove", "color=3"], "has no column 'color'"),
+    "a filter on a column that is not there": (["--remove", "color=3"], "unknown column 'color'"),
     "a filter that removes everything": (["--remove", "job>0"], "remove all 400 jobs"),
     "a negative shake": (["--shake", -3], "--shake"),
     "a seed below 0": (["--seed", -1, "--shake", 3], "--seed"),

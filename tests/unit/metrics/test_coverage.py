@@ -53,7 +53,7 @@ MADE_BY = {
         "whatif.effects.differences",
         "metrics.weekly_interval.LogWeeks.ends",
     ],
-    "weeks.logs": ["whatif.effects._ends"],
+    "weeks.logs": ["whatif.effects.differences"],
     "start-times": [
         "slurm.starts.start_times.start_times",
         "slurm.starts.trials.try_jobs",

@@ -88,7 +88,7 @@ def test_short_time(seconds, said):
 @pytest.mark.slow
 def test_page__has_heat_maps_with_a_description_and_a_table(golden):
     page = render([schedule()])
-    assert ">Who waits</h2>" in page
+    assert ">Waits by group</h2>" in page
     assert page.count('aria-label="Heat map') == 3  # the wide one's box has it, too
     golden("compare", outline(page))
     assert not re.search(r'id="(?!first-|size1-|week1-|wait-|slowdown-|time-|gantt1-|caveats|live-|section-)', page)

@@ -134,7 +134,7 @@ def test_own_policy__comes_from_a_file_with_its_options(own):
         (f"{own}:something", "is not a policy; make it a class with choose(self, now, waiting, running, free)"),
         (f"{own}:nothing", "has no policy named 'nothing'"),
         (f"{own}:ready:most=3", "unknown option 'most' of the policy"),
-        (f"{own}:Narrow:least=3", "known are order, most"),
+        (f"{own}:Narrow:least=3", "Valid options: order, most"),
     ):
         with pytest.raises(wt.PolicyError) as caught:
             wt.policy.parse_policy(text)

@@ -141,7 +141,7 @@ def check_texts(path: Path) -> None:
     forgeable = [word for word in words if word in FREE_TEXTS] if any(word.startswith("jobid") for word in words) else []
     if forgeable:
         raise LogError(
-            f"{printable(path)}: has the field {forgeable[0]}, in which users can forge other jobs; print the log without submit lines "
-            "and job names, with walltime slurm sacct-command --no-submit-line --no-job-names",
+            f"{printable(path)}: has the field {forgeable[0]}, in which users can forge other jobs; export the log without submit lines "
+            "and job names, as walltime slurm sacct-command can",
             "forgeable_texts",
         )
