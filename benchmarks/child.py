@@ -54,8 +54,7 @@ def up_to_the_kernel(log: str) -> dict[str, float]:
 
 
 def slurm_memory(log: str, nodes: str, procs: str) -> dict[str, float]:
-    """Return the peak memory of a simulation under Slurm's scheduling on this many nodes, in addition to the process with log and
-    kernel."""
+    """Return the peak memory of a simulation under Slurm's scheduling, less the memory of the process with log and kernel."""
     from pathlib import Path
 
     from benchmarks.common import peak_bytes, read_log
