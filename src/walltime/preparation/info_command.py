@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow, read_shown
-from walltime.cli.output import Output, command_line
+from walltime.cli.output import Output, command_line, forget_logs
 
 if TYPE_CHECKING:
     from walltime.logs import JobLog
@@ -30,6 +30,7 @@ LISTED = 20
 def info(trace: o.TraceArgument, *, reading: LogOptions, part: RecordedWindow, report: o.ReportOption = None, output: Output) -> None:
     """Show what is in a log: machine, period, load, jobs, and data quality."""
     from walltime.provenance import version
+    from walltime.workload.drops import left_out
 
     begin = time.perf_counter()
     log = read_shown(trace, **reading.of_file)
@@ -47,8 +48,10 @@ def info(trace: o.TraceArgument, *, reading: LogOptions, part: RecordedWindow, r
         from walltime.report.html import write_page
 
         write_page(log_page(workload, _blocks(record, workload), command_line()), report)
-    record = {"trace": str(trace), **record, "seconds": {"read": seconds}, "report": report, "version": version()}
-    output.show(record, _blocks(record, workload), report=report)
+    told = left_out(workload.origin.drops)
+    record = {"trace": str(trace), **record, "left_out": told, "seconds": {"read": seconds}, "report": report, "version": version()}
+    forget_logs()  # a table of its own lists what is left out
+    output.show(record, [*workload.warnings, *_blocks(record, workload)], report=report)
 
 
 def _record(log: JobLog, w: Workload) -> dict[str, Any]:
@@ -57,7 +60,8 @@ def _record(log: JobLog, w: Workload) -> dict[str, Any]:
 
     origin = w.origin
     quantiles = [0, 25, 50, 75, 90, 99, 100]
-    ratio = w.runtime / w.requested
+    requested = w.requested if origin.changed.get("runtime_as_estimate", 0) < len(w) else np.full(len(w), np.nan)  # none is known
+    ratio = w.runtime / requested
     start = origin.unix_start_time
     return {
         "format": log.format,
@@ -75,15 +79,15 @@ def _record(log: JobLog, w: Workload) -> dict[str, Any]:
         "time_zone": origin.time_zone,
         "users": len(np.unique(w.columns["user"])) if "user" in w.columns else None,
         "mean_runtime": float(w.runtime.mean()),
-        "mean_requested": float(w.requested.mean()),
+        "mean_requested": float(requested.mean()),
         "mean_procs": float(w.procs.mean()),
         "serial_percent": float(100 * (w.procs == 1).mean()),
         "power_of_two_percent": float(100 * ((w.procs & (w.procs - 1)) == 0).mean()),
         "mean_use_of_request": float(np.minimum(ratio, 1).mean()),
-        "distinct_requests": len(np.unique(w.requested)),
+        "distinct_requests": None if np.isnan(requested).any() else len(np.unique(requested)),
         "percentiles": {
             name: dict(zip(map(str, quantiles), np.percentile(values, quantiles).tolist(), strict=True))
-            for name, values in (("runtime", w.runtime), ("requested", w.requested), ("procs", w.procs))
+            for name, values in (("runtime", w.runtime), ("requested", requested), ("procs", w.procs))
         },
         "status": _counts(w, "status"),
         "dropped": dict(origin.dropped),
@@ -121,7 +125,7 @@ def _counts(w: Workload, column: str) -> dict[str, int]:
 def _blocks(facts: dict[str, Any], w: Workload) -> Iterator[Facts | Table | str]:
     from walltime.logs import all_rules
     from walltime.tables import Facts, Table
-    from walltime.wording import human_time, percent
+    from walltime.wording import human_percent, human_time, percent
 
     days = (facts["last_submit"] - facts["first_submit"]) / 86400
     since = ""
@@ -139,8 +143,8 @@ def _blocks(facts: dict[str, Any], w: Workload) -> Iterator[Facts | Table | str]
         ("offered load", load, "processor time of the jobs over that of the machine, first to last submit"),
         ("users", "unknown" if facts["users"] is None else f"{facts['users']:,}", ""),
         ("mean runtime", human_time(facts["mean_runtime"]), f"median {human_time(facts['percentiles']['runtime']['50'])}"),
-        ("mean request", human_time(facts["mean_requested"]), f"{facts['distinct_requests']:,} distinct values"),
-        ("mean use of request", f"{100 * facts['mean_use_of_request']:.0f} %", "runtime over request, at most 100 %"),
+        ("mean request", human_time(facts["mean_requested"]), f"{facts['distinct_requests'] or 'no'} distinct values"),
+        ("mean use of request", human_percent(100 * facts["mean_use_of_request"]), "runtime over request, at most 100 %"),
         (
             "mean processors",
             f"{facts['mean_procs']:.1f}",
