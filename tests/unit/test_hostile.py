@@ -18,6 +18,9 @@ TRIALS = 100
 USUAL = 10
 SLOW = {
     "sacct": 5,
+    "sacct-csv": 4,
+    "sacct-quoted": 4,
+    "gpu-table": 2,
     "cobalt": 5,
     "table": 4,
     "untitled": 1,
@@ -72,6 +75,12 @@ def test_trial__finds_records_that_are_lost():
         assert "12 records, but 10 jobs and 1 dropped" in hostile.lost(json.dumps(counted), one, SWF.encode())
         assert hostile.lost(json.dumps(counted | {"jobs": 11}), one, SWF.encode()) is None
         assert "13 records in the file" in hostile.lost(json.dumps(counted | {"jobs": 11}), one, (SWF + record(99, 1, 1, 1, 1)).encode())
+
+
+def test_trial__finds_jobs_that_a_machine_drops_without_a_count():
+    rules = [{"jobs": 2, "of_jobs": 12}, {"jobs": 1, "of_jobs": 10}]
+    assert hostile.uncounted(json.dumps({"jobs": 9, "left_out": {"rules": rules}})) is None
+    assert "12 records, 3 left out, but 8 jobs" in hostile.uncounted(json.dumps({"jobs": 8, "left_out": {"rules": rules}}))
 
 
 def test_trial__finds_a_hang(monkeypatch):

@@ -215,6 +215,7 @@ def cell_schema() -> dict[str, Any]:
     columns |= {name: getattr(pl, _TYPES[str(field.type)]) for name, field in Summary.__dataclass_fields__.items()}
     for record in (DynamicsSummary, PredictionSummary):
         columns |= {name: getattr(pl, _TYPES[str(field.type)]) for name, field in record.__dataclass_fields__.items() if name != "jobs"}
+    columns |= dict.fromkeys(("left_out_jobs", "left_out_work"), pl.Float64)
     return columns | {"walltime": pl.String, "engine": pl.String, "schema": pl.Int64}
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from walltime.cli.option_groups import note_feedback
-from walltime.cli.output import PageOutput, caveats, command_line, drawn_in, progress_bar, report_on, reported, write_rows
+from walltime.cli.output import PageOutput, caveats, command_line, drawn_in, progress_bar, report_on, write_rows
 from walltime.cli.table import part_of
 from walltime.errors import PolicyError
 
@@ -63,9 +63,11 @@ def run_many(
     note_feedback(shown)
     if machine is not None:
         from walltime.simulation.run import placed_under
+        from walltime.workload.drops import shares_of
 
-        report_on(*(placed_under(shown, machine, one.policy)[0] for one in schedulers))
-        shown = replace(shown, origin=replace(shown.origin, drops=reported(shown).origin.drops))
+        drops = max((placed_under(shown, machine, one.policy)[0].origin.drops for one in schedulers), key=shares_of)
+        shown = replace(shown, origin=replace(shown.origin, drops=drops))
+        report_on(shown)
     pairs = list(_simulate(schedulers, run, variations, bases, (output.report is not None or bool(files.figure)) and not several, machine))
     results, combinations = [result for _, result in pairs], [combination for combination, _ in pairs] if several else None
     loads = {"load": list(bases), "offered_load_of_log": [base.offered_load for base in bases.values()]} if len(bases) > 1 else {}

@@ -49,7 +49,6 @@ def explain(
     """Explain why a job waited: free and reserved processors, overtaking jobs, and what would have helped."""
     from walltime.explanation import explain as explain_job
     from walltime.explanation import longest_waits
-    from walltime.explanation.waits import number_of
 
     if (asked.job is None) == (asked.longest is None):
         raise PolicyError("name a job with --job, or ask for the longest waits with --longest N")
@@ -71,7 +70,7 @@ def explain(
         return
     assert asked.job is not None, "or the longest waits were asked for"
     with progress_bar(None, "what would have helped", "runs") as progress:
-        explanation = explain_job(schedule, number_of(schedule, asked.job), sooner=not asked.no_sooner, progress=progress)
+        explanation = explain_job(schedule, schedule.workload.job_number(asked.job), sooner=not asked.no_sooner, progress=progress)
     if drawn.figure is not None:
         from walltime.explanation.page import explanation_figure
         from walltime.report.figure_files import width_of, write_figure

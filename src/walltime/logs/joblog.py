@@ -28,6 +28,8 @@ _PARTS = (2, 3, 4)
 _FIRST = 4096
 _CANCELLED = 5
 _WORKLOAD_FIELDS = ("job_id", "submit", "runtime", "requested")
+WHOLE_NODES = 0.9
+"""If this share of the jobs has equally many processors on each node, jobs take whole nodes."""
 LIMIT = 2.0**53
 """All whole numbers below it are exact in a float64, so one parser serves all fields."""
 _NOT_NEGATIVE = ("submit", "runtime", "requested")
@@ -420,10 +422,11 @@ def estimated_size(log: JobLog) -> SizeEstimate | None:
     if procs is None:
         widest = int(width.max(initial=0))
         return SizeEstimate(widest, None) if widest > 0 else None
-    nodes = log.columns.get("nodes")
-    has_both = (width > 0) & (np.zeros(log.records) if nodes is None else nodes > 0)
-    each = np.unique(width[has_both] / nodes[has_both]) if nodes is not None else ()
-    used = _highest_use(log, nodes) if nodes is not None and len(each) == 1 else None  # else jobs share nodes, which would count twice
+    nodes = log.column("nodes") if "nodes" in log.columns else np.zeros(log.records, np.int64)
+    has_both = (width > 0) & (nodes > 0)
+    usual = np.unique(width[has_both] / nodes[has_both], return_counts=True)[1].max(initial=0)
+    takes_whole_nodes = usual >= WHOLE_NODES * np.count_nonzero(has_both) > 0  # else jobs may share nodes, which would count twice
+    used = _highest_use(log, nodes) if takes_whole_nodes else None
     return SizeEstimate(*procs, *(used or (None, None)))
 
 

@@ -135,7 +135,7 @@ def _blocks(facts: dict[str, Any], w: Workload) -> Iterator[Facts | Table | str]
             since = f"from {local:%Y-%m-%d %H:%M} {w.origin.time_zone}"
         except (OverflowError, OSError, ValueError):
             since = f"from {facts['unix_start_time']} s since 1970, beyond the calendar's range"
-    load = percent(w.offered_load)
+    load, distinct = percent(w.offered_load), facts["distinct_requests"]
     rows = [
         ("records", f"{facts['records']:,}", f"{facts['jobs']:,} jobs to simulate"),
         ("processors", f"{facts['procs']:,}", _size_said(facts["procs_estimated"])),
@@ -143,7 +143,7 @@ def _blocks(facts: dict[str, Any], w: Workload) -> Iterator[Facts | Table | str]
         ("offered load", load, "processor time of the jobs over that of the machine, first to last submit"),
         ("users", "unknown" if facts["users"] is None else f"{facts['users']:,}", ""),
         ("mean runtime", human_time(facts["mean_runtime"]), f"median {human_time(facts['percentiles']['runtime']['50'])}"),
-        ("mean request", human_time(facts["mean_requested"]), f"{facts['distinct_requests'] or 'no'} distinct values"),
+        ("mean request", human_time(facts["mean_requested"]), "" if distinct is None else f"{distinct:,} distinct values"),
         ("mean use of request", human_percent(100 * facts["mean_use_of_request"]), "runtime over request, at most 100 %"),
         (
             "mean processors",

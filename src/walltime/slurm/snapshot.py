@@ -69,6 +69,11 @@ class Snapshot:
         return [job for job in self.jobs if job.state == WAITING and not job.left_out]
 
     @property
+    def never(self) -> list[SnapshotJob]:
+        """The waiting jobs that never start as they are."""
+        return [job for job in self.jobs if job.never]
+
+    @property
     def apart(self) -> list[SnapshotJob]:
         """The jobs that are not simulated: held, dependent, ..."""
         return [job for job in self.jobs if job.left_out]

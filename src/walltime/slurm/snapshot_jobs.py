@@ -79,6 +79,11 @@ class SnapshotJob:
         """The job's number in Slurm's form, `27_3` for a task of an array."""
         return str(self.job) if self.array is None or self.task is None else f"{self.array}_{self.task}"
 
+    @property
+    def never(self) -> str:
+        """Why the job never starts as it is, a sentence; empty if it may."""
+        return NEVER_RULES.get(self.left_out, "")
+
     def as_dict(self) -> dict[str, Any]:
         """Return its values for JSON, without default values."""
         return {one.name: value for one in fields(self) if (value := getattr(self, one.name)) != one.default}

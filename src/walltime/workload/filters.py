@@ -6,8 +6,8 @@
     user = 'alice' and partition != 'debug'
 
 Comparisons are =, !=, <, <=, >, >= and may be chained; they are combined with `and`, `or`, `not` and parentheses. Values are
-whole numbers of up to 18 digits, times with a unit (s, m, h, d, w), or names in quotes, if the log has names. All columns
-of the workload can be used; `job` is `job_id`.
+whole numbers of up to 18 digits, tasks of arrays such as 27_3, times with a unit (s, m, h, d, w), or names in quotes, if the log has
+names. All columns of the workload can be used; `job` is `job_id`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ COMPARE: dict[str, Callable[[Array | int, Array | int], Array]] = {
 }
 UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 TOKEN = re.compile(
-    r"\s*(?:(?P<number>-?[0-9]+)(?P<unit>[smhdw]?)\b|(?P<word>[A-Za-z_]\w*)"
+    r"\s*(?:(?P<task>[0-9]+_[0-9]+)\b|(?P<number>-?[0-9]+)(?P<unit>[smhdw]?)\b|(?P<word>[A-Za-z_]\w*)"
     r"""|(?P<name>'[^']*'|"[^"]*")|(?P<sign><=|>=|!=|==|[<>=()]))"""
 )
 
@@ -95,7 +95,9 @@ class _Parser:
                 rest = text[place:].strip()
                 raise PolicyError(f"{self._name()} has {rest[0]!r} where a column, a number or a comparison is expected", "filter_syntax")
             start = match.start() + len(match.group()) - len(match.group().lstrip())
-            if match["number"] is not None:
+            if match["task"] is not None:
+                tokens.append(_Token(match["task"], start, self.workload.job_number(match["task"])))
+            elif match["number"] is not None:
                 digits = len(match["number"].lstrip("-"))
                 if digits > MOST_DIGITS:
                     what = f"a number of {digits} digits (character {start + 1}); at most {MOST_DIGITS} are allowed"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, timedelta, timezone, tzinfo
@@ -11,7 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
-from walltime.errors import WorkloadError
+from walltime.errors import PolicyError, WorkloadError
 from walltime.tables import Facts, number
 from walltime.wording import sanitize, seed_fault, shown
 from walltime.workload.drops import Drop, counts_of, drop_jobs, warning_of
@@ -286,6 +287,23 @@ class Workload:
         other = by_id[np.minimum(np.searchsorted(self.job_id[by_id], preceding), len(self) - 1)]
         after = np.where((preceding >= 0) & (self.job_id[other] == preceding), other, -1)
         return after.astype(np.int64), think_time
+
+    def job_number(self, text: str) -> int:
+        """Return the number of a job from a text such as `517498`, or `517498_1` for a task of an array.
+
+        Raises PolicyError for another text, WorkloadError for an unknown task.
+        """
+        match = re.fullmatch(r"(-?[0-9]{1,18})(?:_([0-9]{1,18}))?", text, re.ASCII)
+        if match is None:
+            raise PolicyError(f"the number of a job must be like 4034, or 27_3 for a task of an array, not {shown(text)}", "wrong_job")
+        if match[2] is None:
+            return int(match[1])
+        unknown = np.full(len(self), -1)
+        array, task = (self.columns.get(name, unknown) for name in ("array_job", "array_task"))
+        mine = (array == int(match[1])) & (task == int(match[2]))
+        if not mine.any():
+            raise WorkloadError(f"{self.origin.name} has no task {shown(text)} of an array among its {len(self):,} jobs", "unknown_job")
+        return int(self.job_id[np.argmax(mine)])
 
     def picked(self, chosen: Array) -> dict[str, Any]:
         """Return the arrays and columns of the jobs at these indices (bool or int64), by the name of the field."""

@@ -1,12 +1,15 @@
 """Campaigns on machines of several pools: each cell equals the simulation, and keys follow the machine, not the name of its file."""
 
+import polars as pl
 import pytest
 
 import walltime as wt
 from tests.cli import call, one_line
 from walltime.campaign import read_plan, run_campaign
 from walltime.campaign.run import plan_keys
+from walltime.comparison.cell_caveats import left_out_cells
 from walltime.machine import read_machine
+from walltime.workload.drops import shares_of
 from walltime.workload.models import parse_model
 
 PLAN = """
@@ -51,11 +54,13 @@ def test_cells__equal_the_simulation(plan):
         schedule = wt.simulate(workload, row["policy"], machine=machine)
         summary = schedule.summary()
         assert row["procs"] == schedule.workload.machine_procs
+        assert (row["left_out_jobs"], row["left_out_work"]) == shares_of(schedule.workload.origin.drops)
         for name in ("jobs", "mean_wait", "utilization", "mean_bounded_slowdown", "offered_load"):
             assert row[name] == pytest.approx(getattr(summary, name)), (row["machine"], row["policy"], name)
     whole = {row["policy"]: row["mean_wait"] for row in table.iter_rows(named=True) if row["machine"] is None}
     nodes = {row["policy"]: row["mean_wait"] for row in table.iter_rows(named=True) if row["machine"] == "nodes.toml"}
     assert whole == nodes, "one pool is a number of processors"
+    assert len(left_out_cells(table)) == 1, "wide jobs do not fit the small machine"
 
 
 @pytest.mark.slow
@@ -98,3 +103,11 @@ def test_simulate_many__on_a_machine(plan):
 def test_bad_plans__one_line(golden, capsys, plan, old, new):
     plan.write_text(PLAN.replace(old, new))
     golden("campaign", one_line(*call(capsys, "campaign", "run", plan)))
+
+
+def test_left_out__of_the_runs_begins_the_caveats():
+    cells = pl.DataFrame({"left_out_jobs": [0.0, 0.5, 0.1], "left_out_work": [0.0, 0.61, 0.04]})
+    (told,) = left_out_cells(cells)
+    assert "1 of 3 runs" in told
+    assert "61 %" in told
+    assert left_out_cells(cells.head(1)) == left_out_cells(cells.drop("left_out_work")) == []

@@ -100,7 +100,25 @@ def test_simulate__counts_what_was_dropped_and_changed(golden, capsys, log):
     assert status == 0
     assert json.loads(out)["dropped"] == {"too_wide": 1}
     assert json.loads(out)["changed"] == {"runtime_as_estimate": 1}
-    golden("simulate", err)
+    (rule,) = json.loads(out)["left_out"]["rules"]
+    assert (rule["rule"], rule["jobs"], rule["of_jobs"], rule["core_seconds"], err) == ("too_wide", 1, 6, 90, "")
+
+
+def test_simulate__says_at_the_end_what_is_left_out_and_first_if_it_is_much(capsys, log, tmp_path):
+    log.write_text(GOOD + record(5, 4, 10, 9, 10))
+    status, out, err = call(capsys, "simulate", log, "--report", tmp_path / "page.html")
+    first, last = out.splitlines()[0], [line for line in out.splitlines() if line.startswith("left out: ")]
+    assert (status, err, len(last)) == (0, "", 1)
+    assert first.endswith(" are left out, so the results are of the others: too_wide.")
+    page = (tmp_path / "page.html").read_text().replace("&nbsp;", " ")
+    assert page.count(f'<p class="answer">{first}') == 1
+    caveats = json.loads(call(capsys, "simulate", log, "--json")[1])["caveats"]
+    assert caveats[0] == first
+    status, out, err = call(capsys, "compare", log, "--format", "csv")
+    assert "left out: 1 of 5 jobs" in err
+    assert "left out" not in out
+    log.write_text(GOOD + record(5, 4, 0, 9, 10))
+    assert not call(capsys, "simulate", log)[1].startswith("20 %"), "a job without work is no loss"
 
 
 @pytest.mark.slow
@@ -164,10 +182,10 @@ def test_info__says_what_is_odd(capsys, log):
 
 def test_skipped_lines__are_counted_and_listed(capsys, log):
     log.write_text(GOOD + "oops\n" + record(9, "x", 1, 1, 1))
-    status, out, err = call(capsys, "simulate", log, "--skip-bad-lines", "--json")
+    status, out, _ = call(capsys, "simulate", log, "--skip-bad-lines", "--json")
     assert status == 0
     assert json.loads(out)["dropped"] == {"bad_line": 2}
-    assert "2 bad_line" in err
+    assert [(one["rule"], one["jobs"], one["share_of_work"]) for one in json.loads(out)["left_out"]["rules"]] == [("bad_line", 2, None)]
     status, out, _ = call(capsys, "info", log, "--skip-bad-lines")
     assert "2 lines left out" in out
     assert [bad["line"] for bad in json.loads(call(capsys, "info", log, "--skip-bad-lines", "--json")[1])["bad_lines"]] == [9, 10]

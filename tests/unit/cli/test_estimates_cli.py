@@ -47,6 +47,7 @@ KEYS = [
     "report",
     "seconds",
     "version",
+    "left_out",
 ]
 
 

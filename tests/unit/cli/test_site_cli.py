@@ -67,6 +67,20 @@ def test_what_if_and_calibrate__without_a_file_take_one_pool_of_the_logs_process
         assert said[0] == said[1] == said[2] != said[3]
 
 
+def test_what_if_calibrate_and_simulate__measure_jobs_with_gpus_on_a_number_of_processors(capsys, tmp_path):
+    rows = "".join(f"{n},u{n % 3},{n % 3},4,{10**9 + 40 * n},{10**9 + 50 * n},{10**9 + 90 * n}\n" for n in range(1, 40))
+    (tmp_path / "log.csv").write_text(f"job_id,user,gpus,cpus,submit_time,start_time,end_time\n{rows}")
+    usual = (tmp_path / "log.csv", "--procs", 8, "--trim", "none", "--json")
+    changed = json.loads(call(capsys, "what-if", *usual, "--change", "nodes+=50%", "--replications", 0)[1])
+    assert (changed["today"]["jobs"], changed["left_out"]["rules"]) == (39, [])
+    assert any("gpus" in one for one in changed["caveats"])
+    found = json.loads(call(capsys, "calibrate", *usual)[1])
+    assert (found["rows"][0]["jobs"], found["drops"]) == (39, [])
+    machine = tmp_path / "machine.toml"
+    machine.write_text('policy = "easy"\n[[pool]]\nname = "a"\nnodes = 8\nprocs = 1\n[[partition]]\nname = "a"\npools = ["a"]\n')
+    assert json.loads(call(capsys, "simulate", *usual, "--machine", machine)[1])["jobs"] == 39
+
+
 @pytest.mark.slow
 def test_what_if__writes_a_page_a_table_and_json(capsys, site):
     log, cluster, folder = site

@@ -201,7 +201,6 @@ def start_times(
     from walltime.provenance import version
     from walltime.slurm import Draws, PredictionLedger, explain_wait, learn_from_history, read_snapshot
     from walltime.slurm import start_times as run
-    from walltime.slurm.never import never_starting
     from walltime.slurm.starts import page as pages
     from walltime.slurm.starts.start_times import missing_reason
 
@@ -213,10 +212,11 @@ def start_times(
         log, _ = reading.load(history, queue.machine)
         _try(queue, log, asked.tries, (policy, drawn.predictor), draws, output)
         return
-    never = [one for one in never_starting(queue.jobs) if asked.job in (None, one.job.label)]
+    never = [one for one in queue.never if asked.job in (None, one.label)]
     if never and (asked.job is not None or not queue.waiting):
         head = {"machine": queue.machine.name, "time": queue.time, "totals": queue.totals(), "jobs": []}
-        output.show(head | {"never": [one.as_dict() for one in never], "version": version()}, [str(one) for one in never])
+        told = [{"job": one.label, "rule": one.left_out, "reason": one.never} for one in never]
+        output.show(head | {"never": told, "version": version()}, [pages.never_table(never)])
         return
     if asked.job is not None and asked.job not in [one.label for one in queue.waiting]:
         raise PolicyError(missing_reason(queue, asked.job))

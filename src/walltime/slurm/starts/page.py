@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from walltime.files import whole_file
 from walltime.provenance import provenance
 from walltime.report.page import Drawing, Page, Section
-from walltime.slurm.never import NeverStarts
+from walltime.slurm.snapshot_jobs import SnapshotJob
 from walltime.slurm.starts.scores import Score
 from walltime.slurm.starts.start_times import StartTime, StartTimes
 from walltime.slurm.starts.trials import StartTrial
@@ -63,9 +63,9 @@ def trials_table(trials: Sequence[StartTrial], now: int) -> Table:
     return Table(["if submitted now", "starts in", "at the earliest", "at the latest", "by limits"], rows, note=remark)
 
 
-def never_table(never: Sequence[NeverStarts]) -> Table:
+def never_table(never: Sequence[SnapshotJob]) -> Table:
     """Return the table of the waiting jobs that never start, with the reasons."""
-    rows = [[one.job.label, sanitize(one.job.user, 20), sanitize(one.job.partition, 20), one.reason] for one in never]
+    rows = [[one.label, sanitize(one.user, 20), sanitize(one.partition, 20), one.never] for one in never]
     return Table(["job", "user", "partition", "reason"], rows, "never start as they are", texts=-1)
 
 

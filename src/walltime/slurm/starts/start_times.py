@@ -15,9 +15,8 @@ from walltime.machine import NO_OVERHEAD, reject_hindsight
 from walltime.policy import Policy
 from walltime.predictors import Predictor
 from walltime.simulation.specification import Scheduler
-from walltime.slurm.never import NeverStarts, never_starting
 from walltime.slurm.snapshot import Snapshot
-from walltime.slurm.snapshot_jobs import NEVER_RULES, SNAPSHOT_RULES, SnapshotJob
+from walltime.slurm.snapshot_jobs import SNAPSHOT_RULES, SnapshotJob
 from walltime.slurm.starts.forecast import USUAL, Draws, Forecast
 from walltime.slurm.starts.predicted import PredictedRuntimes
 from walltime.slurm.starts.projection import FIRST_NUMBER
@@ -80,9 +79,9 @@ class StartTimes:
     predicted: PredictedRuntimes | None = field(default=None, repr=False)
 
     @property
-    def never(self) -> list[NeverStarts]:
-        """The waiting jobs that can never start as they are."""
-        return never_starting(self.snapshot.jobs)
+    def never(self) -> list[SnapshotJob]:
+        """The waiting jobs that never start as they are."""
+        return self.snapshot.never
 
     def of(self, label: str) -> StartTime:
         """Return the start time of a job, by its number in Slurm's form such as `27_3`; raises PolicyError."""
@@ -102,7 +101,7 @@ class StartTimes:
             "predictor": None if self.predicted is None else self.predicted.predictor,
             "totals": self.snapshot.totals(),
             "jobs": [one.as_dict() for one in self.jobs],
-            "never": [one.as_dict() for one in self.never],
+            "never": [one.as_dict() | {"job": one.label, "rule": one.left_out, "reason": one.never} for one in self.never],
             "caveats": list(self.caveats),
         }
 
@@ -112,8 +111,6 @@ def missing_reason(snapshot: Snapshot, label: str) -> str:
     job = next((job for job in snapshot.jobs if job.label == label), None)
     if job is None:
         return f"no job {sanitize(label)!r} waits in the snapshot; tasks of arrays are written 27_3"
-    if job.left_out in NEVER_RULES:
-        return str(NeverStarts(job, job.left_out))
     if job.left_out:
         return f"job {sanitize(label)} is not predicted: {SNAPSHOT_RULES[job.left_out]}"
     return f"job {sanitize(label)} {'runs already' if job.start is not None else 'does not fit the machine'}"

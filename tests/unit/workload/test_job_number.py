@@ -1,0 +1,37 @@
+"""Numbers of jobs and of tasks of arrays, as `walltime explain --job` and filters take them."""
+
+import numpy as np
+import pytest
+
+import walltime as wt
+from tests.errors import raises
+from walltime.errors import PolicyError, WorkloadError
+from walltime.workload.filters import select
+
+
+@pytest.fixture(scope="module")
+def schedule():
+    columns = {"array_job": np.array([-1, 52, 52]), "array_task": np.array([-1, 11, 12])}
+    jobs = wt.Workload.from_arrays(submit=[0, 1, 2], runtime=[9] * 3, procs=[1] * 3, machine_procs=1, job_id=[50, 53, 60], columns=columns)
+    return wt.simulate(jobs, "easy")
+
+
+def test_job_number__jobs_and_tasks(schedule):
+    assert [schedule.workload.job_number(text) for text in ("50", "52_11", "52_12")] == [50, 53, 60]
+
+
+@pytest.mark.parametrize("text", ["", "52_", "_12", "52_1_1", "x", "52_[1-3]", "5 2", "٥٢", "9" * 30])
+def test_job_number__another_text_is_one_line(schedule, text):
+    with raises(PolicyError, "wrong_job"):
+        schedule.workload.job_number(text)
+
+
+def test_job_number__an_unknown_task(schedule):
+    with raises(WorkloadError, "unknown_job", "52_9"):
+        schedule.workload.job_number("52_9")
+
+
+def test_filters__select_tasks_of_arrays(schedule):
+    assert select(schedule.workload, "job=52_12 or job<52_11").tolist() == [True, False, True]
+    with raises(WorkloadError, "unknown_job", "52_9"):
+        select(schedule.workload, "job=52_9")
