@@ -1,4 +1,4 @@
-"""Takes the order apart that `walltime search` found: what each term is worth on each log, and who loses by it; stores it for the page.
+"""Analyses the order that `walltime search` found: the effect of each term on each log, and the users who lose; stores the results.
 
     walltime search LOG... --out order.toml --store search
     walltime search --final order.toml FINAL... --out final.json
@@ -11,12 +11,11 @@
     python validation/order_search.py --longer formula.toml [--out FILE]
     python validation/order_search.py --everywhere LOG... [--out FILE]
 
-Stores everything in docs/generators/search.json, which docs/validation/found-order.md is made from. The logs of the first command are
-those of the search. `--fresh` stores the table of a judgement on further logs (validation/final_logs.py) beside what is there, the first
-if there is no number. `--apart` stores what the parts of the order of the third are worth on these logs, and who loses by it; `--fair`,
-how many jobs start later under it, and under others, than if nobody had come after them (some minutes). `--longer` stores the steps of a
-longer search. `--everywhere` stores what the orders that were found are worth on these logs next to those that have a name; logs of the
-searches count, too.
+Stores everything in docs/generators/search.json, which docs/validation/found-order.md is made from. The logs of the first command are those
+of the search. `--fresh` adds the table of a judgement on further logs (validation/final_logs.py), the first one without `--judgement`.
+`--apart` stores the effects of the parts of the third order on these logs, and the users who lose. `--fair` stores how many jobs start
+later, under it and under others, than they would without later arrivals (some minutes). `--longer` stores the steps of a longer search.
+`--everywhere` compares the orders that were found with named ones on these logs, including the logs of the searches.
 """
 
 from __future__ import annotations

@@ -325,7 +325,7 @@ class SchedulingOptions(DecisionOptions):
         if not self.test_share:
             raise PolicyError("the share of the log that is held out must be over 0 and at most 1, not 0")
         if self.test_share < 1 and self.trim != "none":
-            raise PolicyError("--trim and --test-share both say which jobs are measured; leave one out")
+            raise PolicyError("--trim and --test-share both select the measured jobs; leave one out")
         return f"last:{self.test_share:g}" if self.test_share < 1 else self.trim
 
     @property

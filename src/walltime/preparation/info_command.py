@@ -105,7 +105,7 @@ def _size_said(estimate: dict[str, Any] | None) -> str:
     nodes = ""
     if estimate["nodes"] is not None:
         nodes = f"; {estimate['nodes']:,} nodes, for {human_time(estimate['nodes_seconds'])}"
-    reached = f"so many were busy at once, for {human_time(estimate['seconds'])} in sum{nodes}"
+    reached = f"this many were busy at once, for {human_time(estimate['seconds'])} in total{nodes}"
     return f"estimated: {reached}; pass the size with --procs N (--procs {estimate['procs']})"
 
 

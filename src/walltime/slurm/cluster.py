@@ -28,7 +28,7 @@ _FILTERS = {"AllowGroups", "AllowAccounts", "AllowQos", "DenyAccounts", "DenyQos
 """Settings that decide whether a job is accepted and with which request, which happens before the job is in the log."""
 _UNAVAILABLE = {"DOWN", "DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING", "ERROR"}
 _COUNTED_BY = {"PU": ("user",), "PA": ("group",), "": ()}
-"""What the limits of a quality of service are counted by: each user's jobs, each account's (the column `group`), all jobs."""
+"""The jobs that the limits of a quality of service count: those of each user, those of each account (the column `group`), or all."""
 _ASSOCIATION_LIMITS = ("GrpJobs", "GrpTRES", "GrpTRESMins", "GrpTRESRunMins", "MaxJobs", "MaxTRES", "MaxTRESMins")
 _SLURM_NAMES = {"gpus": "gres/gpu", "mem_mb": "mem"}
 """Slurm's names of the second resource."""

@@ -97,7 +97,7 @@ def search(
     if judging.again:
         raise PolicyError("--again is for --final; leave it out")
     if searching.predictions_for is not None and searching.predictor is None:
-        raise PolicyError("--predictions-for says what is done with predictions; name a --predictor too")
+        raise PolicyError("--predictions-for needs predictions; name a --predictor too")
     options = {name: value for name, value in asdict(searching).items() if value is not None}
     options |= {"share": 1 - options.pop("test_share"), "shaken": options.pop("shake")}
     if searching.predictions_for is not None:

@@ -156,7 +156,7 @@ def readings(study: Study) -> list[Part]:
             rows.append([subject.name, name, reading, shown, *measured])
     columns = ["log", "scheduler", "reading", "correction", "accuracy", "mean response (s)", "mean bounded slowdown", "largest"]
     note = "The learned ones backfill the shortest first. Accuracy: the smaller of runtime and prediction over the larger."
-    title = "What the authors may have meant, and its effect"
+    title = "Possible meanings of the paper, and their effects"
     return [
         Table("readings", title, columns, rows, note),
         Notes(

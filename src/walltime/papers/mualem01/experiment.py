@@ -31,8 +31,8 @@ SHAKES, FEW_SHAKES = 20, 5
 NOTICEABLE = 0.05
 """Printed differences above this must have the same sign here."""
 CHAOS_NOTE = (
-    f"Where a number is beyond the accepted deviation, the small print gives the spread of ours: for one run, the 5th to the 95th "
-    f"percentile of runs whose submit times are shaken by up to {SHAKE} s; for a mean over seeds, the range in which two such means "
+    f"Where a number is beyond the accepted deviation, the small print gives the spread of ours. For one run it is the 5th to the 95th "
+    f"percentile of runs whose submit times are shaken by up to {SHAKE} s. For a mean over seeds it is the range in which two such means "
     "would differ by chance 9 times in 10. A printed number inside is marked ~, one outside !."
 )
 
