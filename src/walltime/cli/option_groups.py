@@ -16,7 +16,7 @@ from typer.models import OptionInfo, ParameterInfo
 from walltime.cli import options as o
 from walltime.cli.completion import completion_of
 from walltime.cli.help import HelpCommand, HelpGroup, show_all
-from walltime.cli.output import hidden_key, note, progress_bar
+from walltime.cli.output import hidden_key, last_note, note, progress_bar
 from walltime.cli.overwriting import check_files
 from walltime.errors import PolicyError, WorkloadError
 from walltime.wording import printable
@@ -83,7 +83,7 @@ class LogOptions:
         dropped = workload.origin.dropped
         if dropped:
             rules = ", ".join(f"{count:,} {rule}" for rule, count in dropped.items())
-            note(f"{sum(dropped.values()):,} of {workload.origin.records:,} records dropped: {rules}; see walltime info")
+            last_note(f"{sum(dropped.values()):,} of {workload.origin.records:,} records dropped: {rules}; see walltime info")
         return workload, time.perf_counter() - begin
 
 
