@@ -45,6 +45,8 @@ LOADED = {
     "the side-car's loop": "import walltime.slurm.sidecar.loop",
 }
 """Programs whose loaded modules are counted, as code."""
+GENERATED = re.compile(r"<!-- generated: [^>]*-->(?:(?!<!-- generated).)*?<!-- end generated -->", re.DOTALL)
+"""Parts of pages that docs/generators/tables.py writes; the pages of commands and of questions are generated as a whole."""
 RUN = """
 import sys
 from pathlib import Path
@@ -98,7 +100,10 @@ def main() -> None:
         for file, functions in count["run"].items():
             print(f"  {functions:3} {file}")
     print("loaded by", ", ".join(f"{what} {modules} modules, {lines:,} lines" for what, (modules, lines) in count["loaded"].items()))
-    print(f"words of the documentation {count['words']:,}, of them docs/design.md {count['words_of_design']:,}")
+    print(f"words of the documentation written by hand {count['words']:,}, of them docs/design.md {count['words_of_design']:,}")
+    if options.files:
+        for page, words in sorted(count["words_of_pages"].items(), key=lambda one: -one[1]):
+            print(f"  {words:5} {page}")
 
 
 def counts(folder: Path) -> dict[str, Any]:
@@ -114,7 +119,8 @@ def counts(folder: Path) -> dict[str, Any]:
         modules[file.parts[0]] += 1
         lines[file.parts[0]] += len(text.splitlines())
     code = {str(file): code_of(tree) for file, tree in trees.items()}
-    pages = {page: len(page.read_text(encoding="utf-8").split()) for page in sorted((folder / "docs").rglob("*.md"))}
+    pages = {page: len(GENERATED.sub("", page.read_text(encoding="utf-8")).split()) for page in sorted((folder / "docs").rglob("*.md"))}
+    by_hand = {page: words for page, words in pages.items() if page.parent.name != "cli" and page.name != "questions.md"}
     return {
         "modules": len(texts),
         "lines": sum(lines.values()),
@@ -124,7 +130,8 @@ def counts(folder: Path) -> dict[str, Any]:
         "named_in": {kind: [file for file, text in code.items() if re.search(rf"\b(?:{name})\b", text)] for kind, name in EXAMPLES.items()},
         "run": files_run(folder),
         "loaded": {what: loaded(folder, code) for what, code in LOADED.items()},
-        "words": sum(pages.values()),
+        "words": sum(by_hand.values()),
+        "words_of_pages": {page.relative_to(folder).as_posix(): words for page, words in by_hand.items()},
         "words_of_design": pages.get(folder / "docs" / "design.md", 0),
     }
 

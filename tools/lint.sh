@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Looks at the code without running it; goes on after a failure, so that one run shows everything.
+# Looks at the code and the texts without running them; goes on after a failure, so that one run shows everything.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,5 +12,7 @@ check ruff check
 check ruff format --check
 check mypy
 check lint-imports
-.venv/bin/python tools/budgets.py || status=1
+check python tools/budgets.py
+check python tools/prose.py
+check python docs/generators/tables.py --check
 exit $status

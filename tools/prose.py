@@ -198,7 +198,7 @@ def main() -> int:
             if area(name) in over:
                 print(f"{name}:{line}: {text}")
     for name in sorted(over):
-        print(f"prose: {by_area[name]} findings in {name}, allowed are {allowed.get(name, 0)}")
+        print(f"prose: {by_area[name]} findings in {name}, more than the {allowed.get(name, 0)} allowed")
     for name, count in sorted(allowed.items()):
         if by_area[name] < count:
             over.add(name)

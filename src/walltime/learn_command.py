@@ -172,7 +172,7 @@ def evaluate(
         log, reading, generated = _source(agents[0].source)
     workload = generated.load_or_make(log, reading)
     if not given and jobs_sha256(workload) != agents[0].jobs_sha256:
-        raise PolicyError(f"{log} has other jobs now than when the agent was trained; name it with --log if that is meant")
+        raise PolicyError(f"{log} has changed since the agent was trained; pass --log {log} to use it anyway")
     with progress_bar(count_steps(len(agents), importances), "schedulers, agents and features") as progress:
         evaluation = compare(agents, workload, importances=importances, seed=seed, progress=progress)
     if out is not None:

@@ -404,7 +404,7 @@ def _called(kind: Any, key: Key) -> str:
 
 
 def read_value(option: DeclaredKey, key: str, text: str, where: str) -> Any:
-    """The value of an option that a text says; raises PolicyError, which names `key` and `where`."""
+    """Return the value of an option from its text; raise PolicyError, which names `key` and `where`."""
     if text.lower() in option.key.instead:
         return option.key.instead[text.lower()]
     if text.lower() == "none" and option.default is None:
@@ -474,4 +474,4 @@ def _is_of(kind: Any, key: Key, value: Any) -> bool:
     try:
         return isinstance(value, kind) and (kind is not str or not key.known or value in key.known)
     except TypeError:
-        return True  # a type of the user's own that says nothing at run time
+        return True  # a user's type without values to check at run time

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser.everybody import SIZES, assert_for_everybody
+from tests.browser.accessibility import SIZES, assert_accessible
 
 ROOT = Path(__file__).parents[2]
 FIRST = 3
@@ -78,10 +78,10 @@ def search(browser, site):
 
 @pytest.mark.parametrize("page", ["index", "tutorial/pages", "guides/questions", "reference/cli/what-if", "reference/api/workloads"])
 @pytest.mark.parametrize(("width", "scheme"), SIZES)
-def test_page__is_for_everybody(browser, site, page, scheme, width):
+def test_page__is_accessible(browser, site, page, scheme, width):
     tab = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
     tab.goto((site / f"{page}.html").as_uri())
-    assert_for_everybody(tab, width)
+    assert_accessible(tab, width)
     tab.close()
 
 

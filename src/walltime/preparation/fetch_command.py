@@ -59,7 +59,7 @@ def fetch(
     checked = "recorded; none was known to check it against" if fetched.verified == "first download" else f"that of the {fetched.verified}"
     lines = [f"{fetched.entry.name}: {fetched.path}", f"sha256 {fetched.sha256} ({checked})", ACKNOWLEDGE]
     if thanks:
-        lines.append(f"This log's header asks to acknowledge: {'; '.join(' '.join(line.split()) for line in thanks)}")
+        lines.append(f"Please acknowledge, by request of the log's header: {'; '.join(' '.join(line.split()) for line in thanks)}")
     output.show(record, lines)
 
 

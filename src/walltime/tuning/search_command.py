@@ -1,4 +1,4 @@
-"""`walltime search`: a queue order that is good on many logs, found by trial; and what it is worth on logs that the search has not seen."""
+"""`walltime search`: a queue order that is good on many logs, found by trial; and its effect on logs that the search has not seen."""
 
 from __future__ import annotations
 

@@ -293,7 +293,7 @@ def score(
         reading = replace(reading, procs=ANY_SIZE)  # the scores do not depend on the size of the machine
     card = kept.score(None if history is None else reading.load(history)[0])
     adjusted = {one.name: one.inside for one in card.calibrated}
-    blocks: list[Any] = [f"{card.predictions:,} predictions, {card.known:,} of jobs that have started, {card.completed:,} of these new"]
+    blocks: list[Any] = [f"{card.predictions:,} predictions, {card.known:,} of them for jobs that have started ({card.completed:,} new)"]
     blocks += [scores_table(card.scores, adjusted)] if card.scores else []
     for name, (early, late) in card.factors.items():
         blocks.append(f"{name}: the next intervals reach {early:.2f} times as far before the median, and {late:.2f} times after it")
