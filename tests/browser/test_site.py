@@ -1,4 +1,4 @@
-"""The built documentation in a real browser, opened from disk: for everybody, and its search answers what people ask, as they type it."""
+"""The built documentation in a real browser, opened from disk: accessible, and its search answers what people ask, as they type it."""
 
 import os
 import subprocess
@@ -76,7 +76,7 @@ def search(browser, site):
     tab.close()
 
 
-@pytest.mark.parametrize("page", ["index", "tutorial/pages", "guides/questions", "reference/cli/what-if", "reference/api/workloads"])
+@pytest.mark.parametrize("page", ["index", "tutorial/gallery", "guides/questions", "reference/cli/what-if", "reference/api/workloads"])
 @pytest.mark.parametrize(("width", "scheme"), SIZES)
 def test_page__is_accessible(browser, site, page, scheme, width):
     tab = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
