@@ -21,6 +21,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from budgets import words_by_page
+
 MANY_PARAMETERS = 8
 EXAMPLES = {
     "policy": "[Mm]ulti[Qq]ueue",
@@ -45,8 +47,6 @@ LOADED = {
     "the side-car's loop": "import walltime.slurm.sidecar.loop",
 }
 """Programs whose loaded modules are counted, as code."""
-GENERATED = re.compile(r"<!-- generated: [^>]*-->(?:(?!<!-- generated).)*?<!-- end generated -->", re.DOTALL)
-"""Parts of pages that docs/generators/tables.py writes; the pages of commands and of questions are generated as a whole."""
 RUN = """
 import sys
 from pathlib import Path
@@ -119,8 +119,7 @@ def counts(folder: Path) -> dict[str, Any]:
         modules[file.parts[0]] += 1
         lines[file.parts[0]] += len(text.splitlines())
     code = {str(file): code_of(tree) for file, tree in trees.items()}
-    pages = {page: len(GENERATED.sub("", page.read_text(encoding="utf-8")).split()) for page in sorted((folder / "docs").rglob("*.md"))}
-    by_hand = {page: words for page, words in pages.items() if page.parent.name != "cli" and page.name != "questions.md"}
+    words = words_by_page(folder)
     return {
         "modules": len(texts),
         "lines": sum(lines.values()),
@@ -130,9 +129,9 @@ def counts(folder: Path) -> dict[str, Any]:
         "named_in": {kind: [file for file, text in code.items() if re.search(rf"\b(?:{name})\b", text)] for kind, name in EXAMPLES.items()},
         "run": files_run(folder),
         "loaded": {what: loaded(folder, code) for what, code in LOADED.items()},
-        "words": sum(by_hand.values()),
-        "words_of_pages": {page.relative_to(folder).as_posix(): words for page, words in by_hand.items()},
-        "words_of_design": pages.get(folder / "docs" / "design.md", 0),
+        "words": sum(words.values()),
+        "words_of_pages": words,
+        "words_of_design": words.get("docs/design.md", 0),
     }
 
 
