@@ -81,7 +81,7 @@ BESIDE = (
 LONGEST_LOG, ASKED = 80_000, 100
 """Maximum number of jobs of logs for which delays beyond fair starts are computed."""
 COPIES, SHAKEN = 3, 60
-"""Jitter of the copies of each log, s; 0 is the log as recorded."""
+"""Shift of the submissions in the copies of each log, s; 0 is the log as recorded."""
 SAMPLE = 500
 """Jobs of each log whose fair starts are found."""
 SIZES, LENGTHS = (0.0, 0.01, 0.1, 0.3, 1.01), (0, 600, 3600, 6 * 3600, 10**9)

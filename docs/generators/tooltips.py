@@ -7,7 +7,7 @@ from pathlib import Path
 
 GLOSSARY = Path(__file__).parents[1] / "reference" / "glossary.md"
 ROW = re.compile(r"^\| (?P<terms>[^|]+) \| (?P<meaning>[^|]+) \| [^|]+ \|$", re.MULTILINE)
-WORDS = {"backfilling", "reservation", "compression", "dialect", "TimeMin", "flurry", "jitter", "caveat", "saturated"}
+WORDS = {"backfilling", "reservation", "compression", "dialect", "TimeMin", "flurry", "caveat", "saturated"}
 """Single words of the glossary that are explained; the others are ordinary words on most pages."""
 PIECE = re.compile(r"(<[^>]+>)")
 WITHOUT = ("a", "abbr", "code", "pre", "h1", "h2", "h3", "h4", "h5", "h6", "script", "style", "svg", "button", "summary", "th")
