@@ -30,7 +30,7 @@ def _one_thread() -> None:
 class TrainingOptions:
     """The task of the agent, and how long it trains."""
 
-    episodes: int = o.field(10_240, "Train for this many episodes in all.", group=o.RUNS, min=1)
+    episodes: int = o.field(10_240, "Train for this many episodes in total.", group=o.RUNS, min=1)
     minutes: float | None = o.field(
         None, "Stop after this many minutes; the same command continues. Default: no limit.", group=o.RUNS, min=0
     )
@@ -141,7 +141,7 @@ def train(
     ("Evaluate it on another log, without the importance of features.", "learn evaluate agent --log KTH-SP2 --no-importances"),
 )
 def evaluate(
-    folders: Annotated[list[Path], o.argument("The agents; several ones differ in their seeds only.", "DIR")],
+    folders: Annotated[list[Path], o.argument("The agents; several agents may differ only in their seeds.", "DIR")],
     *,
     log: Annotated[
         str | None, o.option("Evaluate on this log or model. Default: the log of the training.", "--log", group=o.INPUT, metavar="LOG")

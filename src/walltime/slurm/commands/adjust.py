@@ -66,7 +66,7 @@ class Places:
         callback=o.written,
     )
     stop_file: Path | None = o.field(
-        None, "Take all changes back, and make no new ones, as long as this file exists.", group=ACTION, metavar="FILE"
+        None, "Withdraw all changes, and make no new ones, while this file exists.", group=ACTION, metavar="FILE"
     )
     spool: Path | None = o.field(
         None,

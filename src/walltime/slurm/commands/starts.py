@@ -50,7 +50,7 @@ def snapshot(
     time_zone: Annotated[
         str, o.option("Set the time zone of the local times in the files of --from.", "--time-zone", group=o.INPUT, metavar="ZONE")
     ] = "UTC",
-    show_commands: Annotated[bool, o.option("Print the commands that would be run, all of which only read, and exit.")] = False,
+    show_commands: Annotated[bool, o.option("Print the commands that would run (they only read), and exit.")] = False,
     anonymise: o.AnonymiseOption = None,
     output: Output,
 ) -> None:
@@ -176,7 +176,7 @@ def start_times(
     history: Annotated[
         Path,
         o.option(
-            "Learn from this job log of the cluster, as sacct prints it, of some weeks if possible.",
+            "Learn from this job log of the cluster in sacct's format, preferably of several weeks.",
             "--history",
             group=o.INPUT,
             metavar="LOG",
@@ -260,7 +260,7 @@ def _try(queue: Snapshot, log: Workload, texts: list[str], rules: tuple[str | No
 
 @manual(
     "guides/start-times",
-    ("Enter the outcomes of predictions, and report how good they were.", "slurm score predictions --history jobs.txt.gz"),
+    ("Add the outcomes of predictions, and report how good they were.", "slurm score predictions --history jobs.txt.gz"),
     ("Repeat the report for a program.", "slurm score predictions --json"),
 )
 def score(
@@ -269,7 +269,7 @@ def score(
     history: Annotated[
         Path | None,
         o.option(
-            "Enter the outcomes from this job log of the cluster, as sacct prints it, into the ledger first.",
+            "First add the outcomes in this job log of the cluster, in sacct's format, to the ledger.",
             "--history",
             group=o.INPUT,
             metavar="LOG",
