@@ -8,11 +8,15 @@ check() {
   echo "lint: $*"
   ".venv/bin/$1" "${@:2}" || status=1
 }
+own() {
+  echo "lint: $*"
+  .venv/bin/python "$@" || status=1
+}
 check ruff check
 check ruff format --check
 check mypy
 check lint-imports
-check python tools/budgets.py
-check python tools/prose.py
-check python docs/generators/tables.py --check
+own tools/budgets.py
+own tools/prose.py
+own docs/generators/tables.py --check
 exit $status
