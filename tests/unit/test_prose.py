@@ -71,6 +71,11 @@ def test_limits__sentences_cells_headings_and_paragraphs(page):
     assert found(page(text)) == ["heading", "sentence", "cell", "paragraph"]
 
 
+def test_limits__semicolons_of_a_sentence(page):
+    assert found(page("One; two; three. Four; five.")) == []
+    assert found(page("One; two; three; four.")) == ["semicolon"]
+
+
 def test_pages__code_and_generated_parts_are_passed_over(page):
     text = "```sh\nmend anew\n```\n\n<!-- generated: x -->\nOf these, anew.\n<!-- end generated -->\n\nPlain.\n"
     assert found(page(text)) == []
