@@ -210,9 +210,9 @@ class Family(Mapping[str, T], Generic[T]):
 def read_options(
     variant: Variant, text: str, where: str, more: Mapping[str, DeclaredKey] | None = None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The values of a variant's options in a text without the name, by field, and those of options named in `more`, which come last.
+    """Return the values of a variant's options in a text without the name, by field, and those of options named in `more`, which come last.
 
-    Raises PolicyError, which names `where`, for an option that is unknown, missing, said twice or impossible.
+    Raises PolicyError, which names `where`, for an option that is unknown, missing, repeated or impossible.
     """
     keys, further = variant.keys, dict(more or {})
     by_letters = {_letters(key): key for key in (*further, *keys)}
@@ -246,7 +246,7 @@ def read_options(
             words = valid_options(key, known) if known else "; it has none"
             raise PolicyError(f"unknown option {shown(key)} of {where}{words}", "unknown_option")
         if not value or name in said:
-            raise PolicyError(f"{name} of {where} is {'said twice' if name in said else 'empty'}", "repeated_option")
+            raise PolicyError(f"{name} of {where} is {'given twice' if name in said else 'empty'}", "repeated_option")
         said[name] = value
         inner = name if ":" in value else ""
     lacking = [key for key, one in keys.items() if one.needed and key not in said and one.field not in preset]

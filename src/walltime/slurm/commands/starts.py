@@ -70,7 +70,7 @@ def snapshot(
             typer.echo("\n".join(shown_commands()))
         return
     if source is None and time is not None:
-        raise PolicyError("--time says when files were printed; name them with --from, or leave it out")
+        raise PolicyError("--time is the time of the files of --from; name them, or leave it out")
     zone = _zone(time_zone)
     queue = take_snapshot() if source is None else snapshot_from_files(source, None if time is None else unix_time(time, zone), zone)
     if anonymise is not None:
@@ -208,7 +208,7 @@ def start_times(
     if asked.tries:
         others = {"job": asked.job, "predictions": asked.predictions, "report": output.report, "metrics": metrics}
         if named := [name for name, value in others.items() if value is not None]:
-            raise PolicyError(f"--try is about jobs that are not there yet; leave --{named[0]} out")
+            raise PolicyError(f"--try is for jobs that are not submitted yet; leave --{named[0]} out")
         log, _ = reading.load(history, queue.machine)
         _try(queue, log, asked.tries, (policy, drawn.predictor), draws, output)
         return
