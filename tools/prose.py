@@ -139,6 +139,8 @@ def findings(passage: Passage, rules: list[Rule], limits: dict[str, int]) -> Ite
         count = len(sentence.split())
         if passage.kind in ("text", "docstring") and count > limits["sentence"]:
             yield "sentence", f"{count} words, at most {limits['sentence']}: {sentence[:60].strip()}"
+        if passage.kind == "text" and sentence.count(";") > limits["semicolon"]:
+            yield "semicolon", f"{sentence.count(';')} semicolons, at most {limits['semicolon']}: {sentence[:60].strip()}"
         for rule in rules:
             if (found := rule.pattern.search(sentence)) and not (rule.exempt and rule.exempt.search(sentence)):
                 around = sentence[max(found.start() - 20, 0) : found.end() + 30].strip()
@@ -198,7 +200,7 @@ def main() -> int:
             if area(name) in over:
                 print(f"{name}:{line}: {text}")
     for name in sorted(over):
-        print(f"prose: {by_area[name]} findings in {name}, allowed are {allowed.get(name, 0)}")
+        print(f"prose: {by_area[name]} findings in {name}, more than the {allowed.get(name, 0)} allowed")
     for name, count in sorted(allowed.items()):
         if by_area[name] < count:
             over.add(name)

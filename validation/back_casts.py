@@ -50,7 +50,7 @@ def back_cast(workload: wt.Workload, date: str, ends: str | None = None) -> dict
 
 
 def _compared(workload: wt.Workload, machine: Machine, cut: int) -> dict[str, Any]:
-    """Recorded and simulated mean waits before and after, and whether the error after is within what before said."""
+    """Return recorded and simulated mean waits before and after, and whether the error after is within the calibration error before."""
     schedule = wt.simulate(workload, machine.policy or "easy", machine=machine)
     jobs = schedule.workload
     recorded = jobs.recorded_wait

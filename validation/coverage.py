@@ -66,7 +66,7 @@ class Sizes:
         return count if not self.quick else quick or max(count // 15, 20)
 
     def some(self, cases: Sequence[Any]) -> Sequence[Any]:
-        """All cases, or the second one where it is to be quick."""
+        """Return all cases, or the second one with `--quick`."""
         return cases[1:2] if self.quick else cases
 
 
@@ -173,7 +173,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     begins = tuple(name for name in given.only if name not in known)
     chosen = [one for name, one in known.items() if name in given.only or name.startswith(begins)]
     if not chosen:
-        print(f"no experiment begins with {', '.join(given.only)}; known are {', '.join(known)}", file=sys.stderr)
+        print(f"no experiment begins with {', '.join(given.only)}. Valid names: {', '.join(known)}", file=sys.stderr)
         return 2
     for one in chosen:
         begun = time.perf_counter()

@@ -28,7 +28,7 @@ POLICIES = ("easy", "conservative", "easy:order=sjf")
 
 @lru_cache
 def runs(load: float, log: int, copies: int, jobs: int) -> Array:
-    """Return measures of a log and its jittered copies under each policy; float64, shape (measures, policies, 1 + copies)."""
+    """Return measures of a log and its shaken copies under each policy; float64, shape (measures, policies, 1 + copies)."""
     own = with_users(Lublin99().generate(jobs, 128, load, log), 30, log).with_estimates(Tsafrir05(), log)
     every = [own, *(shake(own, SHAKE, seed) for seed in range(copies))]
     found = [[simulate(one, policy).summary() for one in every] for policy in POLICIES]

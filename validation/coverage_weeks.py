@@ -24,7 +24,7 @@ Run = tuple[Array, list[Array]]
 """Submissions, and the start of each job under each setting; int64 seconds."""
 
 LOADS = {0.6: 52, 0.7: 52, 0.8: 52, 1.1: 20}
-"""Weeks of a run by load. The last one is overloaded: its queue grows for ever."""
+"""Weeks of a run by load. The last one is overloaded: its queue grows without bound."""
 PROCS, MORE_PROCS = 128, 134
 LENGTHS = (20, 26, 52)
 CHANGES = ("conservative instead of EASY", "5 % more processors")

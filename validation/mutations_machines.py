@@ -174,7 +174,7 @@ def trial(mutants: int, seed: int = 0, kinds: Sequence[str] = tuple(SOURCES), ju
 
 
 def _decides(report: AuditReport) -> bool:
-    """Whether the report says of no rule on what starts when that it was not checked."""
+    """Return whether all rules on starts were checked."""
     return not {"head_waits", "left_waiting", "reservation_delayed", "out_of_turn"} & set(report.skipped)
 
 

@@ -81,7 +81,7 @@ BESIDE = (
 LONGEST_LOG, ASKED = 80_000, 100
 """Maximum number of jobs of logs for which delays beyond fair starts are computed."""
 COPIES, SHAKEN = 3, 60
-"""Jitter of the copies of each log, s; 0 is the log as recorded."""
+"""Shift of the submissions in the copies of each log, s; 0 is the log as recorded."""
 SAMPLE = 500
 """Jobs of each log whose fair starts are found."""
 SIZES, LENGTHS = (0.0, 0.01, 0.1, 0.3, 1.01), (0, 600, 3600, 6 * 3600, 10**9)
@@ -253,7 +253,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         given.out.write_text(json.dumps(json.loads(given.out.read_text()) | {"apart": apart}, indent=1) + "\n")
         return 0
     if not given.logs:
-        parser.error("name the order, the final table and the logs of the search, or say by an option what else is to be stored")
+        parser.error("name the order, the final table and the logs of the search, or use one of the options")
     found = read_order_file(given.order)
     scheduler, logs = parse_scheduler(found.scheduler), [read(log) for log in given.logs]
     stored = {

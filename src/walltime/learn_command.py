@@ -27,7 +27,7 @@ def _one_thread() -> None:
 class TrainingOptions:
     """The task of the agent, and how long it trains."""
 
-    episodes: int = o.field(10_240, "Train for this many episodes in all.", group=o.RUNS, min=1)
+    episodes: int = o.field(10_240, "Train for this many episodes in total.", group=o.RUNS, min=1)
     minutes: float | None = o.field(
         None, "Stop after this many minutes; the same command continues. Default: no limit.", group=o.RUNS, min=0
     )
@@ -105,7 +105,7 @@ def train(
     ("Evaluate it on another log, without the importance of features.", "learn evaluate agent --log KTH-SP2 --no-importances"),
 )
 def evaluate(
-    folders: Annotated[list[Path], o.argument("The agents; several ones differ in their seeds only.", "DIR")],
+    folders: Annotated[list[Path], o.argument("The agents; several agents may differ only in their seeds.", "DIR")],
     *,
     log: Annotated[
         str | None, o.option("Evaluate on this log. Default: the log of the training.", "--log", group=o.INPUT, metavar="LOG")
@@ -135,7 +135,7 @@ def evaluate(
         log, reading = _source(agents[0].source)
     workload = reading.load(Path(log))[0]
     if not given and jobs_sha256(workload) != agents[0].jobs_sha256:
-        raise PolicyError(f"{log} has other jobs now than when the agent was trained; name it with --log if that is meant")
+        raise PolicyError(f"{log} has changed since the agent was trained; pass --log {log} to use it anyway")
     with progress_bar(count_steps(len(agents), importances), "schedulers, agents and features") as progress:
         evaluation = compare(agents, workload, importances=importances, seed=seed, progress=progress)
     if out is not None:

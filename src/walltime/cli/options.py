@@ -287,8 +287,8 @@ PredictorOption = Annotated[
 PredictionsForOption = Annotated[
     str,
     option(
-        "Use predictions everywhere (regular), except for running jobs (selective), nowhere (none), or as three bits say: for the order, "
-        "for a job's own length, for running jobs.",
+        "Use predictions everywhere (regular), except for running jobs (selective), nowhere (none), or by three bits, such as 110: for the "
+        "order, for a job's own length, and for running jobs.",
         "--predictions-for",
         group=SCHEDULER,
         advanced=True,
@@ -364,7 +364,7 @@ ReplicationsOption = Annotated[
 CopiesOption = Annotated[
     int,
     option(
-        "Simulate N copies of the log with submissions moved by up to 30 s, whose scatter is the size of chance; 0 for none.",
+        "Simulate N copies of the log with submissions moved by up to 30 s, to measure the effect of chance; 0 for none.",
         group=RUNS,
         min=0,
     ),
@@ -414,8 +414,8 @@ MonthOfOption = Annotated[Literal["end", "start", "submit"], option("Count a job
 BreakdownOption = Annotated[
     list[str] | None,
     option(
-        "Print a table by groups of jobs: month, class (heavy, medium and light users), user, size, length, size-length, queue, partition, "
-        "hour, weekday or hour-of-week; with your own edges as in size:8/64, length:1h/1d, users:20.",
+        "Print a table by groups of jobs: month, class, user, users, size, length, size-length, queue, partition, hour, weekday or "
+        "hour-of-week; some with your own edges: size:8/64, length:1h/1d, users:20.",
         "--by",
         metavar="GROUPS",
     ),

@@ -152,7 +152,7 @@ def _best(log: str, names: Sequence[str], summaries: Sequence[Summary], spread: 
     )
     if 0 in (a, b):
         return f"{start}{middle}."
-    return f"{start}{middle}; {lower_first(names[0])}, the first of them, comes to {human_time(waits[0])} and {human_number(ratios[0])}."
+    return f"{start}{middle}; the baseline, {lower_first(names[0])}, comes to {human_time(waits[0])} and {human_number(ratios[0])}."
 
 
 def _like(field: str, best: int, names: Sequence[str], summaries: Sequence[Summary], spread: Spread | None) -> str:

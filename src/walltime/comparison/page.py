@@ -254,7 +254,7 @@ def _figures(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequenc
     longest = tables.longest_waits_table(names, schedules)
     kinds = tables.kinds_table(names, schedules, masks)
     return [
-        Section("How the waits are spread", [Fragment("charts-of-waits.html") if live else None, Group(spread, "pair only-static")]),
+        Section("Distribution of waits", [Fragment("charts-of-waits.html") if live else None, Group(spread, "pair only-static")]),
         Section("Waits by group", [*heat_maps(schedules, masks), *tables.breakdowns(names, schedules, trim)]),
         *([Section("The longest waits", [longest])] if longest.rows else []),
         Section(
@@ -263,7 +263,7 @@ def _figures(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequenc
         ),
         *([Section("The schedules, job by job", [Fragment("gantts.html")], "live-title", "only-live")] if live else []),
         _stretch(names, schedules),
-        Section("How the jobs started", [kinds]),
+        Section("Kinds of starts", [kinds]),
     ]
 
 

@@ -298,7 +298,7 @@ def _fairness_facts(f: Fairness) -> Facts:
         ("mean miss", human_time(f.mean_miss), f"over {of}; the longest {human_time(f.max_miss)}"),
     ]
     if f.users:
-        users = f"rank correlation over {f.users:,} users; over 0: who uses more waits longer"
+        users = f"rank correlation over {f.users:,} users; positive: heavier users wait longer"
         rows.append(("use and wait of users", f"{f.use_correlation:.2f}", users))
     return Facts("fairness: the fair start of a job is its start if no job had arrived later", rows)
 

@@ -124,7 +124,7 @@ def kinds_table(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequ
         rows.append([name, *(human_percent(shares[kind]) for kind in KINDS), Cell("", shares={kind: shares[kind] for kind in KINDS})])
     head: list[str | Column] = ["policy", *(Column(kind, swatch=kind) for kind in KINDS), ""]
     meaning = "; ".join(f"{kind}: {words}" for kind, words in KINDS.items())
-    return Table(head, rows, "How the jobs started, one row per policy", f"{meaning}.", row_policies=range(len(names)))
+    return Table(head, rows, "Kinds of starts, one row per policy", f"{meaning}.", row_policies=range(len(names)))
 
 
 def months_table(names: Sequence[str], months: Sequence[Sequence[Month]]) -> Table:

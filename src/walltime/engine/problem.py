@@ -288,7 +288,7 @@ class Outcome:
     """The schedule of a problem; arrays have one entry per job.
 
     `engine`: `kernel` or `reference`; `machine`: `number`, `pools` or `nodes`, the kind of machine that was simulated. `start`,
-    `reserved_start` (the start of the first reservation; -1 without one), `submit` (from when each job waited) and `runtime`: int64 s.
+    `reserved_start` (the start of the first reservation; -1 without one), `submit` (the begin of each job's wait) and `runtime`: int64 s.
     `kind`: uint8, 0 immediate, 1 reserved, 2 backfilled. With predictions, `predicted` (int64 s), `basis` (uint8) and `corrections`
     (int64). On pools and nodes, `given`: processors and second resource of each pool, int64, shape (jobs, pools, 2). On nodes, `slots`: the
     job, the node, processors and second resource, in order of job and node; and `limit`, under which each job ran, int64 s. `effects`:

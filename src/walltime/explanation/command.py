@@ -25,7 +25,7 @@ class JobOptions:
 
     job: int | None = o.field(None, "Explain the job with this number.", "--job", group=o.JOBS)
     longest: int | None = o.field(None, "List the N longest waits, one line each.", group=o.JOBS, min=1)
-    no_sooner: bool = o.field(False, "Leave out what would have let the job start sooner, which takes about 20 simulations.", group=o.RUNS)
+    no_sooner: bool = o.field(False, "Leave out the changes that would have let the job start sooner: about 20 simulations.", group=o.RUNS)
 
 
 @manual(

@@ -53,8 +53,8 @@ def verdict(inference: Inference) -> list[str]:
             wait += f" with the rules and {human_time(plain.mean_simulated)} without"
             rank += f" with and {plain.rank_correlation:.2f} without rules"
         said.append(
-            f"Simulated freely, the mean wait is {wait}; recorded is {human_time(ruled.mean_recorded)}. The rank correlation of waits is "
-            f"{rank}; {ceiling.rank_correlation:.2f} is what a simulation reaches against itself with submissions shaken by 30 s."
+            f"In a free simulation the mean wait is {wait}; the recorded one is {human_time(ruled.mean_recorded)}. The rank correlation of "
+            f"waits is {rank}; a simulation against itself, with submissions shaken by 30 s, reaches {ceiling.rank_correlation:.2f}."
         )
     if inference.free and inference.held:
         said.append(

@@ -105,9 +105,9 @@ class Partition:
     longest: Annotated[int | None, Key(takes=int | str, read=length_of, said="seconds, or as in '1-12:00:00'")] = None
     """the same for its request (s)"""
     since: Time | None = None
-    """the same for its submission: from when on"""
+    """the same for its submission: the earliest"""
     until: Time | None = None
-    """and until when"""
+    """the same for its submission: the latest"""
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class Outage:
     pool: Name
     begin: Time
     end: Time | None = None
-    """without it, for ever"""
+    """without it, the end of the log"""
     nodes: int | None = None
     """how many are missing; without it, all"""
     announced: Time | None = None
@@ -202,9 +202,9 @@ class Window:
     partition: Name | None = None
     """only jobs of this one"""
     since: Time | None = None
-    """from when on it holds"""
+    """begin of its validity"""
     until: Time | None = None
-    """until when it holds"""
+    """end of its validity"""
 
     def __post_init__(self) -> None:
         for name in ("begin", "end"):

@@ -95,8 +95,8 @@ def hindsight_remarks(label: str, workload: Workload, requested: Array, runtime:
     near, far = (100 * (math.exp(width) - 1) for width in (best.width, AROUND * best.width))
     return [
         f"{label} is closer to the runtimes than earlier jobs allow: {best.around:,} predictions are unlike any earlier runtime of "
-        f"their user and within {far:.0f} % of the real one. {100 * best.close / best.around:.0f} % are within {near:.0f} % "
-        f"(expected: a third; chance: below {max(best.chance, 1e-12):.1g}). It was made with future data or job scripts."
+        f"their user and within {far:.0f} % of the real one. {100 * best.close / best.around:.0f} % of these are within "
+        f"{near:.0f} % (expected: a third; chance: below {max(best.chance, 1e-12):.1g}). It was made with future data or job scripts."
     ]
 
 

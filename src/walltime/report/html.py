@@ -169,9 +169,9 @@ def _origin(page: Page) -> list[Section]:
     rows = [[name, Cell(_plain(name, value) or UNDEFINED, look="wrap")] for name, value in flat.items()]
     blocks: list[Block] = [Table(["what", "value"], rows, "Provenance", texts=-1)]
     if page.repetition:
-        blocks += [Heading("To repeat it"), Code(page.repetition)]
+        blocks += [Heading("Command to reproduce it"), Code(page.repetition)]
     whole = json.dumps(page.record if page.data is None else page.data, indent=2, ensure_ascii=False)
-    return [*sections, Section("Where this comes from", [*blocks, Fold("The same as JSON", [Code(whole)])])]
+    return [*sections, Section("Provenance", [*blocks, Fold("The same as JSON", [Code(whole)])])]
 
 
 def _rules(workload: Workload) -> list[Block]:

@@ -1,4 +1,4 @@
-"""`walltime search`: a queue order that is good on many logs, found by trial; and what it is worth on logs that the search has not seen."""
+"""`walltime search`: a queue order that is good on many logs, found by trial; and its effect on logs that the search has not seen."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class SearchOptions:
     )
     predictions_for: str | None = o.field(
         None,
-        "Use predictions everywhere (regular), except for running jobs (selective), or as three bits say: for the order, for a job's "
-        "own length, for running jobs. Default: 100, for the order alone.",
+        "Use predictions everywhere (regular), except for running jobs (selective), or by three bits: for the order, for a job's "
+        "own length, and for running jobs. Default: 100, for the order alone.",
         "--predictions-for",
         group=o.SCHEDULER,
         advanced=True,

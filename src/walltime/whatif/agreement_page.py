@@ -67,7 +67,7 @@ def calibration_page(calibration: Calibration, workload: Workload, settings: Map
         f"Does a simulation of {calibration.machine} resemble it?",
         [f"{first} {second}"],
         [
-            Section("How far differences can be trusted", [note(RULE), drawing]),
+            Section("Trust in differences", [note(RULE), drawing]),
             Section("Recorded and simulated waits", waits),
             *([Section("Utilization", [Heading(utilization.title), utilization])] if utilization.rows else []),
             *([Section("Waits for other reasons", [Heading(evidence.title), evidence])] if evidence.rows else []),
@@ -124,7 +124,7 @@ def short_tables(calibration: Calibration) -> list[Table]:
     used = utilization_table(calibration)
     return [
         Table(("", "jobs", *COLUMNS[3:9]), waits, "waits in the log and here"),
-        Table(("", "here minus log", "trusted from", *COLUMNS[9:]), bias, "how far they agree"),
+        Table(("", "here minus log", "trusted from", *COLUMNS[9:]), bias, "agreement"),
         replace(used, rows=used.rows[:1]),
         evidence_table(calibration),
     ]

@@ -84,7 +84,7 @@ def test_what_if__writes_a_page_a_table_and_json(capsys, site):
     ):
         assert said in out
     page = (folder / "w.html").read_text()
-    for said in ("Effect of each change", "Uncertainty", "Winners and losers", "Cost", "To repeat it"):
+    for said in ("Effect of each change", "Uncertainty", "Winners and losers", "Cost", "Command to reproduce it"):
         assert said in page
     assert (folder / "w.csv").read_text().startswith("change,jobs,mean_wait")
     status, out, _ = call(capsys, "what-if", log, "--machine", cluster, *changes, "--replications", 0, "--json")

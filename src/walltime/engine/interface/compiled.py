@@ -22,12 +22,12 @@ PIECE = 10_000_000
 
 
 class CompiledEngine:
-    """A simulation on arrays: `_memory`, a tuple with the records `state` and `jobs`, is what the loop works on.
+    """A simulation on arrays: the loop works on `_memory`, a tuple with the records `state` and `jobs`.
 
-    Columns have one entry per job and may be read at any time. `start`: int64 s, -1 while it waits. `submit`: int64 s, from when it waits;
-    where jobs wait for others, it depends on the schedule. `kind`: uint8, 0 immediate, 1 reserved, 2 backfilled. `reserved_start`: int64
-    s, that of its first reservation, -1 without one. With predictions, `predicted`: int64 s, at its submission or when it was last
-    predicted again; `basis`: uint8, 0 nothing, 1 jobs of its kind, 2 all jobs; `corrections`: int64, while it ran.
+    Columns have one entry per job and may be read at any time. `start`: int64 s, -1 while it waits. `submit`: int64 s, the begin of its
+    wait, which depends on the schedule where jobs wait for others. `kind`: uint8, 0 immediate, 1 reserved, 2 backfilled. `reserved_start`:
+    int64 s, the start of its first reservation, -1 without one. With predictions, `predicted`: int64 s, at its submission or when it was
+    last predicted again; `basis`: uint8, 0 nothing, 1 jobs of its kind, 2 all jobs; `corrections`: int64, while it ran.
     """
 
     name = "kernel"
@@ -64,7 +64,7 @@ class CompiledEngine:
             self._loop = load(self.loop_name)
 
     def _why_stuck(self) -> str:
-        """Return how many jobs wait for ever, and why."""
+        """Return how many jobs never start, and why."""
         raise NotImplementedError
 
     def _flag(self, name: str, absent: bool) -> bool:

@@ -101,7 +101,7 @@ WAIT, RESPONSE, SLOWDOWN, BOUNDED = range(4)
 BOUND = 10
 """Runtimes below this count as this in bounded slowdowns, s."""
 
-# Decisions: the next job; the job to backfill; the formula of the queue for a while; both the next job and the one to backfill.
+# Decisions: the next job, the job to backfill, the formula of the queue for a while, or both the next job and the one to backfill.
 NEXT, BACKFILL, FORMULA, BOTH = range(4)
 AT_EVENT, AT_HEAD, AT_PLACE, AT_FILL = range(4)
 

@@ -42,7 +42,7 @@ class Reference(Engine):
         self._committed: Job | None = None  # the head that was chosen
         self.earliest_shadow: tuple[Job | None, int] = (None, 0)  # of the head, since it has been the head
         self.expected_wait: dict[int, int] = {}  # of jobs until the first reservation that they had as the head
-        self.line, self.latest = list[Job](), dict[int, int]()  # slack: the waiting jobs as planned, and until when each may be put off
+        self.line, self.latest = list[Job](), dict[int, int]()  # slack: the waiting jobs as planned, and the latest start of each
         self._followers: dict[int, list[Job]] = {}
         for job in self.jobs:
             if job.after >= 0:

@@ -180,7 +180,7 @@ class ClusterReference(Engine):
     def _stuck(self) -> EngineError:
         if self.waiting and self._own is not None:
             return self._starts_nothing()
-        return EngineError(f"{len(self.waiting) + len(self.coming)} jobs wait for ever", "endless_wait")
+        return EngineError(f"{len(self.waiting) + len(self.coming)} jobs never start", "endless_wait")
 
     def _decide(self) -> None:
         """Make the pass of this instant, again as long as what it starts changes what it has planned."""

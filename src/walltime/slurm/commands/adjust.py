@@ -66,7 +66,7 @@ class Places:
         callback=o.written,
     )
     stop_file: Path | None = o.field(
-        None, "Take all changes back, and make no new ones, as long as this file exists.", group=ACTION, metavar="FILE"
+        None, "Withdraw all changes, and make no new ones, while this file exists.", group=ACTION, metavar="FILE"
     )
     spool: Path | None = o.field(
         None,
@@ -205,7 +205,7 @@ def _check(places: Places, acting: ActionOptions, settings: SidecarSettings, gai
     """Raise PolicyError for the first options that do not go together."""
     if gain.report is not None:
         if acting.act or acting.once or places.metrics is not None or places.spool is not None or as_json:
-            raise PolicyError("--report writes a page and ends; leave out what is for a side-car that runs, and --json")
+            raise PolicyError("--report writes a page and exits; leave out --json and the options of a running side-car")
         return
     metrics = places.metrics
     for wrong, why in (

@@ -34,7 +34,7 @@ class Feitelson96(WorkloadModel):
     The default constants are *feitelson96-like*: the structure of the model is confirmed, its constants are not.
 
     The order of the sizes is confirmed; their emphasis was "hand-tailored", so ours is a choice. Runtimes are hyper-exponential, rounded,
-    at min_jobs 1 s: `stages` holds, for each stage, its mean in s and its probability for n = 0 and for n = N processors of the machine; in
+    at least 1 s: `stages` holds, for each stage, its mean in s and its probability for n = 0 and for n = N processors of the machine; in
     between, probabilities are interpolated linearly. See `TWO_STAGES` and `THREE_STAGES` (unverified). A job runs up to `max_runs`
     times (unverified), and up to half the requested number of jobs; all runs have the same size. First runs are a Poisson process; its
     mean, for a load of about 0.7 on 128 processors, and the think time are our choice.

@@ -85,7 +85,7 @@ behind it; if it is `promised` nodes, they are reserved from then. `slack`: as l
 before this time, so a reservation that begins earlier must be checked again."""
 
 BLOCK = record_dtype("begin valid_from end first_word last_word row")
-"""Nodes that are reserved in [valid_from, end) for a job that is to start at `begin`: the row of their set, and its words."""
+"""Nodes that are reserved in [valid_from, end) for a job planned to start at `begin`: the row of their set, and its words."""
 
 BOUND = record_dtype("kind procs nodes second each whole length time blocks slack slack_far far gained gained_far")
 """A request of a job, and a time before which it cannot be met, after this many blocks of jobs before it; the last five as in

@@ -74,7 +74,7 @@ def give_back_rest(state, jobs, machine, plan, kept, index, expected):
 
 @called_kernel
 def _note_freed_gap(state, pools_of, plan, kept, amounts, begin, end):
-    """Note for how long, and from when on, these amounts of the pools, released in [begin, end), are free together.
+    """Note the longest stretch in which these amounts of the pools, released in [begin, end), are free together, and its begin.
 
     Processors free in several pools together may not stay free in each of them, so this lets too many jobs pass, but never too few.
     """

@@ -53,7 +53,7 @@ the end of the queue. Fresh reservations: `most_free`: free processors of the pa
 partition; `planned`: 1 once their reservations have been made, `deferred`: jobs whose reservations are made together.
 
 Kept reservations: `early`: 1 if a job ended before its expected end since the last pass. `broken`: 1 if the reservations are invalid.
-`next_due`: the earliest one. `freed_until`: until when something has been released. `longest`: the length of the longest job that has had a
+`next_due`: the earliest one. `freed_until`: the end of the releases. `longest`: the length of the longest job that has had a
 reservation. `unreserved`: jobs that wait without one. `tightened`: 1 if jobs with reservations may be over a limit since then."""
 
 PLACE = record_dtype("rank tie job partition procs second length woken", "rank")
@@ -91,7 +91,7 @@ LIMIT = record_dtype("jobs procs second used_jobs used_procs used_second shut un
 """A limit on what runs at the same time for a group of jobs, and what runs now. A window is a limit, too: `shut` is 1 while no job of the
 group may start, and none is planned to run beyond `until`, the next begin of a window with `crossing`. `throttled`: jobs that wait for the
 limit alone, in groups; the first group begins with the job `first_group`. `waking`: 1 while one has been woken. `due`: the jobs that get a
-kept reservation in a pass, are to start at once and have no other limit."""
+kept reservation in a pass, for a start at once, and have no other limit."""
 
 THROTTLED = record_dtype("next last entered next_group away")
 """A throttled job: the `next` one of its group, which is in queue order; `away`: 1 while it has no place in the queue. For a group's
@@ -131,7 +131,7 @@ class ClusterPlan(NamedTuple):
 
 
 class PoolMachine(NamedTuple):
-    """The pools, the limits on their use, what is running, and what is to come.
+    """The pools, the limits on their use, the running jobs, and the coming ones.
 
     `pools_of`: the pools of each partition, in the order in which they are taken. `partitions_of`: the partitions that have each pool.
     `limits_of`: the limits of each job. `changes`: when the outages enter their phases, and windows begin and end, in order of time
@@ -226,7 +226,7 @@ def new_cluster_memory(
     waiting: Restraints,
     prediction: PredictionRules | None = None,
 ) -> ClusterMemory:
-    """Return memory before the first event, without the changes that are to come; `capacity`: int64, shape (pools, 2)."""
+    """Return memory before the first event, without the coming changes; `capacity`: int64, shape (pools, 2)."""
     count, pools = len(jobs), records(POOL, len(capacity))
     pools.free_procs, pools.free_second = capacity[:, 0], capacity[:, 1]
     pools.begin = NEVER

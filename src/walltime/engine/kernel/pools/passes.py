@@ -8,8 +8,8 @@ Most passes start no job, so a pass does only what may change something:
 * Blocks of such jobs are passed over with one look, too. A job that starts, or is over a limit (limits.py), leaves a hole in the queue;
   blocks with nothing but holes are skipped.
 * A job starts, and the plan is made, in one place of the code, so that both are inlined: passing all arrays took a sixth of the time.
-* The plan, or EASY's part of it (plan.py), is made when a job that fits now could delay a reservation, or when a reservation is to be
-  noted. Until then reservations are deferred: those of jobs ahead do not depend on the jobs behind them.
+* The plan, or EASY's part of it (plan.py), is made when a job that fits now could delay a reservation, or when a reservation must be noted.
+  Until then reservations are deferred: those of jobs ahead do not depend on the jobs behind them.
 """
 
 import numpy as np
