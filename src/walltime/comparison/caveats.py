@@ -10,7 +10,7 @@ import numpy as np
 from walltime import metrics
 from walltime.comparison.answers import CLOSE, distinct
 from walltime.estimates import EstimateModel, FModel, UserEstimates, parse_estimates
-from walltime.machine import HINDSIGHT, hindsight_note
+from walltime.machine import HINDSIGHT, hindsight_note, placing_notes
 from walltime.metrics import Summary
 from walltime.metrics.intervals import SHOWN_LEVEL
 from walltime.predictors import PlainPredictor, below_remark
@@ -51,7 +51,7 @@ def caveats(
     workload = schedules[0].workload
     if not len(workload):
         return []
-    sentences = _held(schedules) + _outside_windows(schedules)
+    sentences = [*_left_out(schedules), *_held(schedules)]
     load = schedules[0].offered_load
     if load >= 1:
         sentences.append(
@@ -107,17 +107,10 @@ def caveats_of(schedules: Sequence[Schedule], trim: str, estimates: object = Non
     return caveats(labels(schedules), schedules, [s.summary(trim) for s in schedules], masks, trim, estimates, spread)
 
 
-def _outside_windows(schedules: Sequence[Schedule]) -> list[str]:
-    """Return a caveat if the machine's windows would never let some jobs start."""
-    workload = schedules[0].workload
-    count = workload.origin.changed.get("outside_windows", 0)
-    if not count:
-        return []
-    jobs, them = ("1 job", "it") if count == 1 else (f"{count:,} jobs", "them")
-    return [
-        f"The machine's windows would never let {jobs} start ({human_percent(100 * count / len(workload))} of all): the windows for which "
-        f"the request is too long do not apply to {them} (outside_windows)."
-    ]
+def _left_out(schedules: Sequence[Schedule]) -> list[str]:
+    """Return sentences on jobs left out, if they are much of the work, and on rules that do not concern jobs on their machine."""
+    notes = [note for s in schedules if s.placement is not None for note in placing_notes(s.workload, s.placement.machine)]
+    return list(dict.fromkeys([*(sentence for s in schedules for sentence in s.workload.warnings), *notes]))
 
 
 def _held(schedules: Sequence[Schedule]) -> list[str]:

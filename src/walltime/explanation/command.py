@@ -23,7 +23,9 @@ from walltime.errors import PolicyError
 class JobOptions:
     """The explained jobs."""
 
-    job: int | None = o.field(None, "Explain the job with this number.", "--job", group=o.JOBS)
+    job: str | None = o.field(
+        None, "Explain the job with this number, or this task of an array, as in 27_3.", "--job", group=o.JOBS, metavar="NUMBER"
+    )
     longest: int | None = o.field(None, "List the N longest waits, one line each.", group=o.JOBS, min=1)
     no_sooner: bool = o.field(False, "Leave out the changes that would have let the job start sooner: about 20 simulations.", group=o.RUNS)
 
@@ -47,6 +49,7 @@ def explain(
     """Explain why a job waited: free and reserved processors, overtaking jobs, and what would have helped."""
     from walltime.explanation import explain as explain_job
     from walltime.explanation import longest_waits
+    from walltime.explanation.waits import number_of
 
     if (asked.job is None) == (asked.longest is None):
         raise PolicyError("name a job with --job, or ask for the longest waits with --longest N")
@@ -68,7 +71,7 @@ def explain(
         return
     assert asked.job is not None, "or the longest waits were asked for"
     with progress_bar(None, "what would have helped", "runs") as progress:
-        explanation = explain_job(schedule, asked.job, sooner=not asked.no_sooner, progress=progress)
+        explanation = explain_job(schedule, number_of(schedule, asked.job), sooner=not asked.no_sooner, progress=progress)
     if drawn.figure is not None:
         from walltime.explanation.page import explanation_figure
         from walltime.report.figure_files import width_of, write_figure

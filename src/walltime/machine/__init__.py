@@ -15,7 +15,7 @@ from walltime.machine.machine import (
     read_machine,
     write_machine,
 )
-from walltime.machine.placing import PLACING_RULES, Placement, place
+from walltime.machine.placing import PLACING_RULES, Placement, place, placing_notes
 
 __all__ = [
     "HINDSIGHT",
@@ -33,6 +33,7 @@ __all__ = [
     "Window",
     "hindsight_note",
     "place",
+    "placing_notes",
     "read_machine",
     "reject_hindsight",
     "with_hindsight",

@@ -7,26 +7,30 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from walltime.declared import LARGEST_INTEGER
 from walltime.errors import WorkloadError
 from walltime.machine.held import apply_eligible_times
 from walltime.machine.machine import Limit, Machine, Outage, Partition
 from walltime.machine.windows import ShutHours, hours_of, seconds_of
 from walltime.ragged import Ragged
+from walltime.wording import human_percent
 from walltime.workload import MISSING, Workload
 
 Array = np.ndarray
 NEVER = np.iinfo(np.int64).max
 
 PLACING_RULES = {
-    "unknown_partition": ("drop", "The machine has no partition of the job's name."),
+    "unknown_partition": ("drop", "The machine has no partition of the job's name; scontrol shows hidden partitions with --all only."),
     "too_wide_for_partition": ("drop", "The job needs more processors, or more of the second resource, than its partition has."),
     "depends_on_failed": ("drop", "The job depends on the success of a job that failed, was cancelled or is missing."),
     "first_partition": ("change", "The log has no partition of the job: it goes to the first partition that accepts such jobs."),
     "whole_nodes": ("change", "The partition allocates whole nodes: the job's processors are rounded up."),
+    "not_limited": ("change", "The machine does not describe the second resource, which the job needs: it is not limited."),
     "outside_windows": ("change", "The site's windows would never let the job start: those for which it is too long are ignored."),
     "over_partition_limit": ("change", "The job requested more time than its partition allows: its request is cut."),
 }
 """The rules of placing: effect and meaning, as in `walltime.logs.RULES`."""
+PLACING_REASONS = {name: meaning for name, (_, meaning) in PLACING_RULES.items()}
 COMPLETED = 1
 
 
@@ -71,31 +75,32 @@ def place(workload: Workload, machine: Machine, extends: bool = False) -> tuple[
     """
     workload = apply_eligible_times(workload, machine)
     partition, known = _partitions(workload, machine)
-    second = np.maximum(workload.columns.get(machine.second, np.zeros(len(workload), np.int64)), 0).astype(np.int64)
+    wanted = np.maximum(workload.columns.get(machine.second, np.zeros(len(workload), np.int64)), 0).astype(np.int64)
+    machine, second = _limited(machine, wanted)
     capacity = np.array([[pool.nodes * pool.procs, pool.nodes * pool.second] for pool in machine.pools], np.int64)
     sums = np.array([capacity[[machine.place_of(p) for p in one.pools]].sum(axis=0) for one in machine.partitions])
     node = np.array([machine.pools[machine.place_of(one.pools[0])].procs for one in machine.partitions])
     exclusive = np.array([one.exclusive for one in machine.partitions])[partition]
     whole = np.where(exclusive, -(-workload.procs // node[partition]) * node[partition], workload.procs)
     longest = np.array([NEVER if one.max_time is None else one.max_time for one in machine.partitions])[partition]
-    dropped: dict[str, Array] = {"unknown_partition": ~known}
-    dropped["too_wide_for_partition"] = known & ((whole > sums[partition, 0]) | (second > sums[partition, 1]))
-    kept = known & ~dropped["too_wide_for_partition"]
-    dropped["depends_on_failed"] = kept & _impossible(workload, kept)
-    kept &= ~dropped["depends_on_failed"]
+    wide = (whole > sums[partition, 0]) | (second > sums[partition, 1])
+    impossible = _impossible(workload, known & ~wide)
+    kept = known & ~wide & ~impossible
     changed = {
+        "not_limited": (wanted > 0) & (machine.second_total == 0),
         "first_partition": (workload.columns.get("partition", np.full(len(workload), MISSING)) < 0) & (len(machine.partitions) > 1),
         "whole_nodes": whole != workload.procs,
         "over_partition_limit": workload.requested > longest,
     }
-    origin = workload.origin
-    origin = replace(origin, dropped=_added(origin.dropped, dropped), changed=_added(origin.changed, changed, kept))
     if not kept.any():
         raise WorkloadError(
-            f"none of the {len(workload):,} jobs of {origin.name} can run on {machine.name}; compare their partitions and sizes",
+            f"none of the {len(workload):,} jobs of {workload.origin.name} can run on {machine.name}; compare their partitions and sizes",
             "no_job_fits",
         )
-    chosen = workload if kept.all() else workload.take(kept, "")
+    chosen = workload.without(
+        {"unknown_partition": ~known, "too_wide_for_partition": wide, "depends_on_failed": impossible}, PLACING_REASONS
+    )
+    origin = replace(chosen.origin, changed=_added(workload.origin.changed, changed, kept))
     same, most = chosen.believed is chosen.requested, longest[kept]
     requested = np.minimum(chosen.requested, most)
     placed = replace(
@@ -159,9 +164,35 @@ def _submitted_while(workload: Workload, rule: Partition | Limit, what: str) -> 
     return (workload.submit >= (-NEVER if since is None else since)) & (workload.submit < (NEVER if until is None else until))
 
 
-def _added(counts: Mapping[str, int], masks: Mapping[str, Array], among: Array | None = None) -> dict[str, int]:
+def placing_notes(workload: Workload, machine: Machine) -> list[str]:
+    """Return sentences on placed jobs that a rule of the machine does not concern: resources and windows, with their number and share."""
+    notes = {
+        "not_limited": f"The machine does not describe {machine.second}, which {{}} of the jobs need: they are not limited.",
+        "outside_windows": "The machine's windows would never let {} of the jobs start: the windows for which the request is too long do "
+        "not apply to them (outside_windows).",
+    }
+    counts = {rule: workload.origin.changed.get(rule, 0) for rule in notes}
+    share = {rule: human_percent(100 * count / max(len(workload), 1)) for rule, count in counts.items()}
+    return [text.format(f"{counts[rule]:,} ({share[rule]})") for rule, text in notes.items() if counts[rule]]
+
+
+def _limited(machine: Machine, second: Array) -> tuple[Machine, Array]:
+    """Return the machine, and the units of the second resource that jobs need there, int64.
+
+    A resource that no pool has is not described, so it is not limited: jobs need none of it, or, where a limit counts it, each node has
+    enough for all jobs.
+    """
+    if machine.second_total or not second.any():
+        return machine, second
+    if all(limit.second is None for limit in machine.limits):
+        return machine, np.zeros_like(second)
+    units = min(int(second.sum()), LARGEST_INTEGER // sum(pool.nodes for pool in machine.pools))
+    return replace(machine, pools=tuple(replace(pool, second=units) for pool in machine.pools)), second
+
+
+def _added(counts: Mapping[str, int], masks: Mapping[str, Array], among: Array) -> dict[str, int]:
     """Add the numbers of jobs in these masks to the counts."""
-    more = {name: int(np.count_nonzero(mask if among is None else mask & among)) for name, mask in masks.items()}
+    more = {name: int(np.count_nonzero(mask & among)) for name, mask in masks.items()}
     return dict(counts) | {name: counts.get(name, 0) + count for name, count in more.items() if count}
 
 

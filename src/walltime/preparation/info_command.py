@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow, read_shown
-from walltime.cli.output import Output, command_line
+from walltime.cli.output import Output, command_line, forget_logs
 
 if TYPE_CHECKING:
     from walltime.logs import JobLog
@@ -32,6 +32,7 @@ _END = re.compile(r"[:;.](?=\s|$)")
 def info(trace: o.TraceArgument, *, reading: LogOptions, part: RecordedWindow, report: o.ReportOption = None, output: Output) -> None:
     """Show what is in a log: machine, period, load, jobs, and data quality."""
     from walltime.provenance import version
+    from walltime.workload.drops import left_out
 
     begin = time.perf_counter()
     log = read_shown(trace, **reading.of_file)
@@ -49,8 +50,10 @@ def info(trace: o.TraceArgument, *, reading: LogOptions, part: RecordedWindow, r
         from walltime.report.html import write_page
 
         write_page(log_page(workload, _blocks(record, workload), command_line()), report)
-    record = {"trace": str(trace), **record, "seconds": {"read": seconds}, "report": report, "version": version()}
-    output.show(record, _blocks(record, workload), report=report)
+    told = left_out(workload.origin.drops)
+    record = {"trace": str(trace), **record, "left_out": told, "seconds": {"read": seconds}, "report": report, "version": version()}
+    forget_logs()  # a table of its own lists what is left out
+    output.show(record, [*workload.warnings, *_blocks(record, workload)], report=report)
 
 
 def _record(log: JobLog, w: Workload) -> dict[str, Any]:
@@ -59,7 +62,8 @@ def _record(log: JobLog, w: Workload) -> dict[str, Any]:
 
     origin = w.origin
     quantiles = [0, 25, 50, 75, 90, 99, 100]
-    ratio = w.runtime / w.requested
+    requested = w.requested if origin.changed.get("runtime_as_estimate", 0) < len(w) else np.full(len(w), np.nan)  # none is known
+    ratio = w.runtime / requested
     start = origin.unix_start_time
     return {
         "format": log.format,
@@ -77,15 +81,15 @@ def _record(log: JobLog, w: Workload) -> dict[str, Any]:
         "time_zone": origin.time_zone,
         "users": len(np.unique(w.columns["user"])) if "user" in w.columns else None,
         "mean_runtime": float(w.runtime.mean()),
-        "mean_requested": float(w.requested.mean()),
+        "mean_requested": float(requested.mean()),
         "mean_procs": float(w.procs.mean()),
         "serial_percent": float(100 * (w.procs == 1).mean()),
         "power_of_two_percent": float(100 * ((w.procs & (w.procs - 1)) == 0).mean()),
         "mean_use_of_request": float(np.minimum(ratio, 1).mean()),
-        "distinct_requests": len(np.unique(w.requested)),
+        "distinct_requests": None if np.isnan(requested).any() else len(np.unique(requested)),
         "percentiles": {
             name: dict(zip(map(str, quantiles), np.percentile(values, quantiles).tolist(), strict=True))
-            for name, values in (("runtime", w.runtime), ("requested", w.requested), ("procs", w.procs))
+            for name, values in (("runtime", w.runtime), ("requested", requested), ("procs", w.procs))
         },
         "status": _counts(w, "status"),
         "dropped": dict(origin.dropped),
@@ -121,7 +125,7 @@ def _counts(w: Workload, column: str) -> dict[str, int]:
 
 def _blocks(facts: dict[str, Any], w: Workload) -> Iterator[Facts | Table | str]:
     from walltime.tables import Cell, Facts, Table, time_cell
-    from walltime.wording import percent
+    from walltime.wording import human_percent, percent
 
     days = f"{(facts['last_submit'] - facts['first_submit']) / 86400:,.1f} days"
     first, last = (w.origin.moment(facts[f"{which}_submit"]) for which in ("first", "last"))
@@ -131,14 +135,17 @@ def _blocks(facts: dict[str, Any], w: Workload) -> Iterator[Facts | Table | str]
     elif facts["unix_start_time"] is not None:
         period = f"{days}; beyond the calendar's range"
     users = "" if facts["users"] is None else f" from {facts['users']:,} user{'' if facts['users'] == 1 else 's'}"
-    used = f"{100 * facts['mean_use_of_request']:.0f} %"
     layout = f", with further fields as of {facts['layout']}" if facts["layout"] else ""
+    requests = "not recorded"
+    if facts["distinct_requests"] is not None:
+        used = human_percent(100 * facts["mean_use_of_request"])
+        requests = f"{used} of the requested time is used, on average; {facts['distinct_requests']:,} distinct values"
     rows = [
         ("machine", _size_said(facts["procs"], facts["procs_estimated"])),
         ("period", period),
         ("jobs", f"{facts['jobs']:,}{users}; {facts['serial_percent']:.0f} % serial, {facts['power_of_two_percent']:.0f} % powers of two"),
         ("offered load", f"{percent(w.offered_load)} of the processor time of the machine"),
-        ("requests", f"{used} of the requested time is used, on average; {facts['distinct_requests']:,} distinct values"),
+        ("requests", requests),
         ("log", f"{facts['format']}{layout}; {facts['records']:,} records; SHA-256 {facts['sha256'][:16]}..."),
     ]
     yield Facts(w.origin.name, rows)

@@ -130,6 +130,13 @@ class Page:
     css: str = ""
     """additional CSS"""
 
+    def __post_init__(self) -> None:
+        if self.workload is not None:
+            for name in ("answer", "caveats"):
+                told = getattr(self, name)
+                new = [sentence for sentence in self.workload.warnings if not any(sentence in one for one in told)]
+                object.__setattr__(self, name, [*new, *told])
+
     @property
     def repetition(self) -> str:
         """The command line as text; empty if there is none."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from walltime.durations import seconds_of
@@ -22,6 +22,7 @@ KEPT_SETTINGS = re.compile(
 )
 """The settings that may affect the schedule; they are kept as Slurm prints them."""
 NOTHING = frozenset({"", "(null)", "NONE", "None", "N/A", "NO", "ALL", "UNLIMITED", "INFINITE", "OFF", "0", "n/a"})
+_IN_PARENTHESES = re.compile(r"\([^)]*\)")
 _READ = {"PartitionName", "Nodes", "Default", "MaxTime", "OverSubscribe", "Exclusive", "PriorityTier", "PriorityJobFactor", "State", "QoS"}
 _IRRELEVANT = {"TotalCPUs", "TotalNodes", "TRES", "NodeSets", "Hidden", "AllocNodes", "GraceTime", "DisableRootJobs", "MinNodes", "LLN"}
 _FILTERS = {"AllowGroups", "AllowAccounts", "AllowQos", "DenyAccounts", "DenyQos", "RootOnly", "MaxNodes", "DefaultTime", "JobDefaults"}
@@ -42,6 +43,8 @@ class Cluster:
 
     machine: Machine
     notes: tuple[str, ...]
+    node_memory: Mapping[str, int] = field(default_factory=dict)
+    """the memory of the largest node of each partition, MB"""
 
     def text(self) -> str:
         """Return the text of a machine file, with the notes as comments at the top."""
@@ -104,7 +107,10 @@ class _ClusterBuilder:
             shares=tuple(self._shares()),
             qos=tuple(self._qos()),
         )
-        return Cluster(machine, tuple(self.notes))
+        memory: dict[str, int] = {}
+        for name, of_node in _partitions_of_nodes(records).items():
+            memory |= {one: max(memory.get(one, 0), _whole(records.nodes[name], "RealMemory")) for one in of_node}
+        return Cluster(machine, tuple(self.notes), {name: most for name, most in memory.items() if most})
 
     def _policy(self) -> str:
         scheduler = self.records.settings.get("SchedulerType", "sched/backfill")
@@ -142,7 +148,9 @@ class _ClusterBuilder:
                 continue
             units = gpus_of(node.get("Gres", "")) if second == "gpus" else _whole(node, "RealMemory") - _whole(node, "MemSpecLimit")
             groups.setdefault((_whole(node, "Weight"), procs, max(units, 0), partitions), []).append(name)
-            other_resources.update({one.split(":")[0] for one in node.get("Gres", "").split(",")} - {"gpu"} - NOTHING)
+            other_resources.update(
+                {one.split(":")[0] for one in _IN_PARENTHESES.sub("", node.get("Gres", "")).split(",")} - {"gpu"} - NOTHING
+            )
         self.notes += [f"{_count(count, 'node', 'is', 'are')} {reason}, and left out." for reason, count in left_out.items()]
         self.notes += [f"{_count(n, 'node', 'has', 'have')} {sanitize(one)}, which is not modelled." for one, n in other_resources.items()]
         pools: list[Pool] = []

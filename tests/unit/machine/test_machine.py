@@ -1,6 +1,7 @@
 """Machines as data: files, and what placing does to jobs, worked by hand."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,20 @@ import walltime as wt
 from tests.cli import call, one_line
 from tests.errors import raises
 from walltime.errors import LogError, PolicyError, WorkloadError
-from walltime.machine import PLACING_RULES, Limit, Machine, Outage, Partition, Pool, Qos, Share, place, read_machine, write_machine
+from walltime.machine import (
+    PLACING_RULES,
+    Limit,
+    Machine,
+    Outage,
+    Partition,
+    Pool,
+    Qos,
+    Share,
+    place,
+    placing_notes,
+    read_machine,
+    write_machine,
+)
 
 TEXT = """
 name = "two kinds"
@@ -108,6 +122,32 @@ def test_place__counts_what_it_drops_and_changes(machine):
     assert placement.limits_of[0] == placement.limits_of[2] != placement.limits_of[1]
     assert placement.outages == [(0, 4, 0, 1000_000_200 - 10**9, 1000_000_800 - 10**9, 10)]
     assert placed.machine_procs == 16
+
+
+def test_place__a_resource_that_no_pool_has_is_not_limited():
+    workload = jobs(procs=[4, 4, 4], gpus=[8, 0, 2], runtime=[10, 20, 30])
+    placed, placement = place(workload, Machine.one_pool(4))
+    assert placement.second.tolist() == [0, 0, 0]
+    assert (placed.origin.drops, placed.origin.changed["not_limited"]) == ((), 2)
+    for policy in ("easy", "slurm"):
+        schedule = wt.simulate(workload, policy, machine=Machine.one_pool(4))
+        assert schedule.start.tolist() == [0, 10, 30]
+    assert any("gpus" in one and "67 %" in one for one in placing_notes(placed, Machine.one_pool(4)))
+
+
+def test_place__a_limit_counts_a_resource_that_no_pool_has():
+    workload = jobs(procs=[1, 1, 1], gpus=[2, 2, 1], user=[1, 1, 1])
+    machine = replace(Machine.one_pool(4), limits=(Limit(("user",), second=3),))
+    assert wt.simulate(workload, "easy", machine=machine).start.tolist() == [0, 10, 0]
+    with raises(WorkloadError, "endless_wait", "8"):
+        place(jobs(gpus=[8], user=[1]), machine)
+
+
+def test_place__drops_carry_their_work(machine):
+    placed, _ = place(jobs(partition=[1, 1, 3], procs=[4, 9, 1], runtime=[10, 10, 50]), machine)
+    wide, unknown = sorted(placed.origin.drops, key=lambda drop: drop.rule)
+    assert (wide.jobs, wide.work, wide.of_jobs, wide.of_work) == (1, 90, 3, 180)
+    assert (unknown.rule, unknown.work, unknown.reason) == ("unknown_partition", 50, PLACING_RULES["unknown_partition"][1])
 
 
 def test_place__names_of_partitions_that_the_log_has():

@@ -23,6 +23,7 @@ from walltime.report.interactive import repeat_command
 from walltime.schedule.schedule import Schedule, labels
 from walltime.wording import human_difference, human_number, human_percent, human_time
 from walltime.workload import Origin, Workload
+from walltime.workload.drops import Drop
 
 VOID = {"wbr", "meta", "br", "img", "link", "input", "hr"}
 
@@ -193,7 +194,9 @@ def test_page__the_same_bytes_twice_also_in_another_process(tmp_path):
 @pytest.mark.slow
 def test_page__escapes_what_comes_from_files():
     evil = '<script>alert("1")</script>&amp;'
-    origin = Origin(evil, sha256="0", records=9, dropped={evil: 3}, changed={evil: 2}, header=(evil,), time_zone=evil)
+    origin = Origin(
+        evil, sha256="0", records=9, drops=(Drop(evil, evil, 3, 6.0, 9, 100.0),), changed={evil: 2}, header=(evil,), time_zone=evil
+    )
     page = render([made(origin=origin)], title=evil, notes=[evil], settings={evil: evil, "command": ["walltime", evil]})
     found = Page(page)
     assert found.tags.count("script") == Page(render([made()])).tags.count("script")
@@ -222,7 +225,7 @@ def test_page__jobs_without_runtime_and_no_calendar():
 
 @pytest.mark.slow
 def test_page__trim_and_rules_are_said():
-    origin = Origin("log", sha256="0", records=305, dropped={"cancelled": 5}, noticed={"zero_runtime": 1})
+    origin = Origin("log", sha256="0", records=305, drops=(Drop("cancelled", "", 5, 0.0, 305, 10.0),), noticed={"zero_runtime": 1})
     found = Page(render([made(wait=5, origin=origin)], trim="tsafrir06"))
     assert "cancelled" in found.texts
     assert "1.6 %" in found.texts
