@@ -94,11 +94,13 @@ class ReadOptions:
     """Options of readers.
 
     `skip_bad_lines`: skip and list invalid lines, instead of raising LogError. `time_zone`: time zone of the local times in a log that
-    does not give it, such as Europe/Stockholm, or an offset in seconds; None if unknown.
+    does not give it, such as Europe/Stockholm, or an offset in seconds; None if unknown. `join_runs`: make one job of the runs of a job
+    that Slurm put back into the queue.
     """
 
     skip_bad_lines: bool = False
     time_zone: str | None = None
+    join_runs: bool = False
 
 
 @dataclass(frozen=True)
