@@ -169,7 +169,7 @@ def description_of(file: LogFile) -> Guess | LogFormat | None:
 def _read_mapped(file: LogFile, options: ReadOptions, chosen: TableMapping, mapping: str) -> JobLog:
     """Read a table with a mapping. `mapping`: its name if it is a shipped one, else its file."""
     if mapping not in shipped():
-        return read_table(MappedLog, file, options, chosen, f"the mapping {mapping}")
+        return read_table(MappedLog, file, options, _with_clocks(file, chosen), f"the mapping {mapping}")
     if chosen.titles and chosen.about is not None and chosen.about.marks:
         head = sample_of(file)
         there = {plain_title(title) for title in head.columns} if head is not None and not head.untitled else set()
@@ -182,6 +182,18 @@ def _read_mapped(file: LogFile, options: ReadOptions, chosen: TableMapping, mapp
         except LogError as error:
             raise LogError(f"{file.where}: the mapping {mapping} does not fit ({error}); give another one") from None
     return read_table(MappedLog, file, options, chosen, f"the mapping {mapping}")
+
+
+def _with_clocks(file: LogFile, mapping: TableMapping) -> TableMapping:
+    """The mapping with the meaning of durations such as 24:00 where it does not give it and other columns decide it."""
+    sample = sample_of(file, mapping.titles, mapping.delimiter)
+    if sample is None:
+        return mapping
+    looks = Guessing(file.where, sample)
+    looks.sources = {name: source for name, source in mapping.columns.items() if source.column in sample.columns}
+    looks.settle_clocks()
+    clocks = {name: replace(mapping.columns[name], clock=source.clock) for name, source in looks.sources.items()}
+    return replace(mapping, columns={**mapping.columns, **clocks})
 
 
 def _claimed(file: LogFile) -> bool:
