@@ -22,7 +22,7 @@ from walltime.explanation.records import (
     Submission,
     common_fields,
 )
-from walltime.explanation.sentences import sentences
+from walltime.explanation.sentences import texts
 from walltime.explanation.snapshots import Snapshot, snapshots
 from walltime.policy import Kind
 from walltime.policy.easy import find_shadow
@@ -52,7 +52,7 @@ def explain(
         return machine_explanation(schedule, index, sooner, progress)
     tried = alternatives(schedule, index, progress) if sooner and schedule.start[index] > schedule.submit[index] else ()
     why = _single_pool_explanation(schedule, index, tried)
-    return replace(why, sentences=tuple(sentences(why)))
+    return replace(why, texts=tuple(texts(why)))
 
 
 def number_of(schedule: Schedule, text: str) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from walltime.lazy import LaterModule
-from walltime.logs.clock import ABBREVIATIONS, ZONE_WORD, durations, offset_of
+from walltime.logs.clock import ABBREVIATIONS, ZONE_WORD, offset_of
 from walltime.workload import MISSING
 
 if TYPE_CHECKING:

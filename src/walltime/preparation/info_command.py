@@ -153,7 +153,7 @@ def _blocks(facts: dict[str, Any], w: Workload) -> Iterator[Facts | Table | str]
     lines = [[what, time_cell(facts[f"mean_{name}"]), *(time_cell(shares[name][at]) for at in ("50", "90", "100"))] for what, name in named]
     wide = [facts["mean_procs"], *(shares["procs"][at] for at in ("50", "90", "100"))]
     lines.append(["processors", Cell(f"{wide[0]:,.1f}", value=wide[0]), *(Cell(f"{value:,.0f}", value=value) for value in wide[1:])])
-    yield Table(["per job", "mean", "median", "90 %", "largest"], lines)
+    yield Table(["", "mean", "median", "90 %", "largest"], lines, "per job")
     for title, column, key in (
         ("how the columns were recognised; walltime mapping writes it", "column", "recognised"),
         ("fields beyond the 18th", "field", "further_fields"),

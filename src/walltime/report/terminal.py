@@ -121,7 +121,7 @@ def _print_table(table: Table) -> None:
             row[0] = at_commas(row[0], most)
         widths[0] = narrowest[0] = max([_width(heads[0], words=True), *(_width(row[0]) for row in rows)])
     if table.title:
-        out.print(Text(_printable(table.title), style="bold"))
+        out.print(Text("\n".join(_filled(_printable(table.title), out.width)), style="bold"))
     for block in columns_of_blocks(narrowest, room, max(table.texts, 1)):
         lines = Lines(box=box.SIMPLE_HEAD, pad_edge=False)
         gaps = BETWEEN * (len(block) - 1)
@@ -146,7 +146,7 @@ def _print_facts(facts: Facts) -> None:
     count = 3 if widths[2] else 2
     fitted = fit(widths, narrowest, out.width - 2 * 2)[:count]
     if facts.title:
-        out.print(Text(_printable(facts.title), style="bold"))
+        out.print(Text("\n".join(_filled(_printable(facts.title), out.width)), style="bold"))
     lines = Lines(box=None, show_header=False, pad_edge=False)
     for k, width in enumerate(fitted):
         lines.add_column(overflow="fold", justify="right" if k == 1 and count == 3 else "left", width=width)
