@@ -217,8 +217,8 @@ def _limits(workload: Workload, machine: Machine, partition: Array) -> tuple[Rag
         if any(name not in columns for name in (*limit.by, *limit.among)):
             continue  # the log does not have them
         chosen = _submitted_while(workload, limit, "a limit")
-        for name, values in limit.selected:
-            chosen &= np.isin(columns[name], _numbers_of(workload, machine, name, values))
+        for name, named in limit.selected:
+            chosen &= np.isin(columns[name], _numbers_of(workload, machine, name, named))
         for name in limit.by:
             chosen &= columns[name] >= 0
         group = np.zeros(np.count_nonzero(chosen), np.int64)
@@ -227,8 +227,8 @@ def _limits(workload: Workload, machine: Machine, partition: Array) -> tuple[Rag
             group = np.unique(group * (int(values.max(initial=0)) + 1) + values, return_inverse=True)[1].ravel()
         jobs.append(np.flatnonzero(chosen))
         own_limits.append(len(limits) + group)
-        most = tuple(NEVER if value is None else value for value in (limit.jobs, limit.procs, limit.second))
-        limits += [most] * (int(group.max()) + 1 if len(group) else 0)
+        most_jobs, most_procs, most_second = (NEVER if value is None else value for value in (limit.jobs, limit.procs, limit.second))
+        limits += [(most_jobs, most_procs, most_second)] * (int(group.max()) + 1 if len(group) else 0)
     arrays, most = workload.columns.get("array_job"), workload.columns.get("array_limit")
     if arrays is not None and most is not None:
         for number in np.unique(arrays[(arrays >= 0) & (most > 0)]).tolist():
