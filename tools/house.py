@@ -1,9 +1,9 @@
 """Counts what the code consists of, so that two states of it can be compared: `python tools/house.py [--json] [--files] [FOLDER]`.
 
-Modules and lines by package, what the lines are, functions with many parameters;
-how many files name one example of each kind of thing that is added (docstrings and comments aside); the files of the package in which
-`walltime simulate LOG --policy easy --predictor tsafrir07` calls a function, when everything is imported and compiled; the words of the
-documentation. `--files` also names the files. FOLDER is a checkout of this project, by default this one.
+It counts modules and lines by package, kinds of lines, functions with many parameters, and the words of the documentation. For one example
+of each kind of extension it counts the files that name it (docstrings and comments aside). It also counts the files in which `walltime
+simulate LOG --policy easy --predictor tsafrir07` calls a function, after imports and compilation. `--files` also names the files. FOLDER is
+a checkout of this project, by default this one.
 """
 
 from __future__ import annotations

@@ -35,7 +35,9 @@ PLACES = (
 SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]*_]*\s+(?=[A-Z0-9`*\[(])|\n\s*\n|:\n|\n(?=\s*(?:[-*+]|\d+[.)])\s)")
 MARKUP = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|\[([^\]]*)\]\[[^\]]*\]|<[^>]+>|[*_]{1,2}(?=\S)|(?<=\S)[*_]{1,2}")
 GENERATED = re.compile(r"<!-- generated: [^>]*-->(?:(?!<!-- generated).)*?<!-- end generated -->", re.DOTALL)
-PROGRAM = re.compile(r"^(?:import|from|const|async|def|found =|name =)\b.*\n|^\s*\{\n|=> \{$", re.MULTILINE)
+PROGRAM = re.compile(r"^(?:import|from|const|async|def)\b.*\n|^\w+ = .*\n|^\s*\{\n|=> \{$", re.MULTILINE)
+DOCSTRING_PART = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*+]|\d+[.)])\s)|\n(?=\s*\S+(?: \S+)* {2,}\S)")  # paragraphs, list items, rows
+NAMES = re.compile(r"[\w\s-]{150,}")  # long, without punctuation: a list of names
 CODE = re.compile(r"``[^`]*``|`[^`]*`")
 
 
@@ -102,9 +104,9 @@ def python_passages(text: str) -> Iterator[Passage]:
             value = node.value
         else:
             continue
-        if len(value.split()) >= 4 and re.search(r"[a-z] [a-z]", value) and not PROGRAM.search(value):
+        if len(value.split()) >= 4 and re.search(r"[a-z] [a-z]", value) and not PROGRAM.search(value) and not NAMES.fullmatch(value):
             code = re.sub(r"(?m)^\s*>>>.*$|^\s{4,}\S.*::$", "", value)
-            for paragraph in re.split(r"\n\s*\n", code):
+            for paragraph in DOCSTRING_PART.split(code):
                 yield Passage(node.lineno, " ".join(paragraph.split()), "docstring")
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT and len(token.string.split()) >= 4 and "noqa" not in token.string and "type:" not in token.string:

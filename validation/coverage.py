@@ -24,7 +24,7 @@ An experiment is a function in this module or in a `validation/coverage_*.py` ne
 `name` is that of a kind declared in `walltime.metrics.intervals` (an experiment for part of one has a further `:part`), `of_what` the
 declared scope, `command` where the interval is printed. Each case is a `Trials`: it counts how often the truth is held, how often nothing
 was given, and why. `sizes.many(n)` is n, or a small part of it with `--quick`, `sizes.some(cases)` all of them or one; seeds are fixed.
-Cases whose nominal share is not 90 % say so: `Trials("3 runs", nominal=0.5)`; those of what an interval does not claim are `meant=False`.
+Cases whose nominal share is not 90 % state it: `Trials("3 runs", nominal=0.5)`. Cases outside the scope of an interval are `meant=False`.
 Where trials share data, the `group` of `add` (a label, such as the seed) makes the error that of the groups.
 """
 

@@ -5,8 +5,8 @@
 FOLDER is that of `validation/real_slurm.py`, whose runs keep what slurmctld and all slurmd logged. Read of these logs: from the beginning
 of a pass to each start in it, from the start to the launch on the node, from the end of a job to the next pass, and how long passes take.
 Then each run is simulated in tenths of seconds, with the submissions and the ends of that log and the mean delays of that run, and the
-starts are compared, as those of two real runs are with each other. Stored in docs/generators/slurm-noise.json, of which a table of
-docs/validation/real-slurm.md is made.
+starts are compared, as those of two real runs are with each other. Stored in docs/generators/slurm-noise.json, the source of a table in
+docs/validation/real-slurm.md.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class Specification:
 
     @property
     def unlisted(self) -> str:
-        """What it is called if it has no name in its family."""
+        """Its name in messages if it has none in its family."""
         return type(self).__name__
 
     @property
@@ -163,7 +163,7 @@ class Family(Mapping[str, T], Generic[T]):
         return len(self.variants)
 
     def parse(self, text: str | T, **defaults: Any) -> T:
-        """What a text specifies, or the thing itself; `defaults`: of options that the text leaves out.
+        """Return the object that a text specifies, or the object itself; `defaults`: values of options that the text leaves out.
 
         Raises PolicyError, in one line, for an unknown name or option, with the nearest one, and for an impossible value.
         """
@@ -178,7 +178,7 @@ class Family(Mapping[str, T], Generic[T]):
         return variant, *read_options(variant, rest, f"the {self.title} {shown(text)}", more)
 
     def build(self, text: object, variant: Variant, values: Mapping[str, Any]) -> T:
-        """What a variant makes with these options."""
+        """Return the object that a variant makes with these options."""
         if not isinstance(variant.loaded, type) and variant.make is None:
             made: T = variant.loaded
             return made
@@ -235,7 +235,7 @@ def read_options(
         if name is None and variant.free:
             option = key.replace("-", "_")
             if not option.isidentifier() or not value or option in free:
-                raise PolicyError(f"{shown(part)} of {where} is no option; options are spelled name=value, each once")
+                raise PolicyError(f"{shown(part)} of {where} is not an option; options are spelled name=value, each once")
             free[option] = literal(value)
             continue
         if name is None and not equals and _letters(key) in by_letters:
@@ -256,7 +256,7 @@ def read_options(
 
 
 def _parts(text: str) -> list[str]:
-    """What stands between the commas of a text; those within parentheses are part of a value."""
+    """Split a text at its commas; commas within parentheses are part of a value."""
     parts, depth = [""], 0
     for letter in text:
         depth += (letter == "(") - (letter == ")")
@@ -288,13 +288,13 @@ def module_map(family: Family[Any]) -> dict[str, tuple[str, ...]]:
 
 
 def presets_of(kind: Any, options: Mapping[str, DeclaredKey]) -> dict[str, Mapping[str, Any]]:
-    """The named sets of options of a class of which these options have all."""
+    """Return the named sets of options of a class that are completely among these options."""
     able = {one.field for one in options.values()}
     return {word: values for word, values in getattr(kind, "presets", {}).items() if able.issuperset(values)}
 
 
 def describe_value(option: DeclaredKey) -> str:
-    """What messages and pages call the values of an option."""
+    """Return the name of an option's values in messages and pages."""
     if option.key.said:
         return option.key.said
     ways = [_called(*_alternative(one, option.key)) for one in alternatives(option.kind)]
@@ -316,7 +316,7 @@ def spell(value: Any, option: DeclaredKey | None = None) -> str:
 
 
 def complete(family: Family[Any], text: str, more: Mapping[str, DeclaredKey] | None = None) -> list[str]:
-    """How a text that somebody is typing may go on: whole texts, of the names, then of the options, then of their words.
+    """Return the completions of a text that a user is typing, as whole texts: of names, then of options, then of their words.
 
     Words are those of a Literal, yes and no, names of other families, and the default. An option that is the only one left is followed by
     its words at once, so that a shell sets no space behind it. `more`: further options, as in `Family.read`.
@@ -422,7 +422,7 @@ def read_value(option: DeclaredKey, key: str, text: str, where: str) -> Any:
 
 
 def literal(text: str) -> Any:
-    """A value of which nothing is declared."""
+    """Read a value without a declaration."""
     if text in ("yes", "no"):
         return text == "yes"
     for kind in (int, float):

@@ -1,8 +1,8 @@
-"""TOML files as types: a dataclass declares the keys of a table, and files are read, checked, written and documented by it.
+"""TOML files as types: a dataclass declares the keys of a table; this module reads, checks, writes and documents files by it.
 
-A field without a default is a key that is needed, the text below a field is its meaning, and its type says what it holds: str, int,
-float, bool, datetime, a Literal of words, a tuple of these, a Mapping for a table of free keys, a dataclass for a table, a tuple of
-dataclasses for tables written [[...]], or several of them, joined by `|`. A `Key` beside the type says the rest.
+A field without a default is a required key, and the text below a field is its meaning. Its type defines its values: str, int, float, bool,
+datetime, a Literal of words, or a tuple of these. A Mapping is a table of free keys, a dataclass a table, and a tuple of dataclasses stands
+for tables written [[...]]. Types may be joined by `|`. A `Key` in the annotation adds restrictions.
 
 >>> @dataclass(frozen=True)
 ... class Pool:
@@ -67,7 +67,7 @@ class TomlFile(Generic[T]):
     def read(self, path: str | os.PathLike[str], needed: Mapping[str, str] = NOTHING) -> T:
         """Return the value that the file describes; raise the error, in one line, for an unreadable file or a wrong key.
 
-        `needed`: further keys without which it is of no use, and what they are for.
+        `needed`: further required keys, and their purpose.
         """
         return self.value(self.content(self.text(path), printable(path)), printable(path), needed)
 

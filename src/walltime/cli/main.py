@@ -96,6 +96,7 @@ def run(arguments: list[str]) -> int:
                 return _run(arguments)
     finally:
         listen(before)
+        output.print_last_notes()
 
 
 def _print_warning(message: Warning | str, *_: object, **__: object) -> None:

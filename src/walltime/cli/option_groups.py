@@ -16,7 +16,7 @@ from typer.models import OptionInfo, ParameterInfo
 from walltime.cli import options as o
 from walltime.cli.completion import completion_of
 from walltime.cli.help import HelpCommand, HelpGroup, show_all
-from walltime.cli.output import hidden_key, note, progress_bar
+from walltime.cli.output import hidden_key, last_note, note, progress_bar
 from walltime.cli.overwriting import check_files
 from walltime.errors import PolicyError, WorkloadError
 from walltime.wording import printable
@@ -83,7 +83,7 @@ class LogOptions:
         dropped = workload.origin.dropped
         if dropped:
             rules = ", ".join(f"{count:,} {rule}" for rule, count in dropped.items())
-            note(f"{sum(dropped.values()):,} of {workload.origin.records:,} records dropped: {rules}; see walltime info")
+            last_note(f"{sum(dropped.values()):,} of {workload.origin.records:,} records dropped: {rules}; see walltime info")
         return workload, time.perf_counter() - begin
 
 
@@ -325,7 +325,7 @@ class SchedulingOptions(DecisionOptions):
         if not self.test_share:
             raise PolicyError("the share of the log that is held out must be over 0 and at most 1, not 0")
         if self.test_share < 1 and self.trim != "none":
-            raise PolicyError("--trim and --test-share both say which jobs are measured; leave one out")
+            raise PolicyError("--trim and --test-share both select the measured jobs; leave one out")
         return f"last:{self.test_share:g}" if self.test_share < 1 else self.trim
 
     @property

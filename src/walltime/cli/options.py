@@ -31,9 +31,9 @@ POLICIES = (
     "fcfs, easy, conservative, slurm (with --machine), ..., with options as in easy:backfill-order=sjf, or FILE.py:NAME for your own; "
     "walltime list policies shows all"
 )
-"""What the text of each --policy names."""
+"""Policies as they are written after --policy."""
 ESTIMATES = "user, exact, double, f:4, mualem01, tsafrir05, ...; walltime list estimates shows all"
-"""What the text of each --estimates names."""
+"""Estimate models as they are written after --estimates."""
 
 
 def option(text: str, *names: str, group: str = OUTPUT, advanced: bool = False, **more: Any) -> Any:
@@ -273,7 +273,7 @@ PREDICTORS = (
     "tang13, tsafrir07, last, gaussier15, ..., with options as in tang13:key=user,window=all, or given ones as column:NAME, "
     "file:predictions.csv or FILE.py:CLASS; walltime list predictors shows all"
 )
-"""What the text of each --predictor names."""
+"""Predictors as they are written after --predictor."""
 PredictorOption = Annotated[
     str | None,
     option(

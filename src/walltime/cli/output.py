@@ -301,10 +301,26 @@ def print_blocks(blocks: Iterable[Block | Facts | str]) -> None:
 
 
 def caveats(sentences: Sequence[str]) -> list[Block | Facts | str]:
-    """Return the caveats with their heading; nothing without caveats."""
+    """Return the caveats as notes with their heading; nothing without caveats."""
     from walltime.report.page import Items
 
-    return ["caveats:", Items(sentences)] if sentences else []
+    return ["Notes:", Items(sentences)] if sentences else []
+
+
+_last: list[str] = []
+"""Notes on the data, which follow the result."""
+
+
+def last_note(message: str) -> None:
+    """Print a message on standard error after the result."""
+    _last.append(message)
+
+
+def print_last_notes() -> None:
+    """Print the messages of `last_note`, each once."""
+    for message in dict.fromkeys(_last):
+        note(message)
+    _last.clear()
 
 
 def note(message: str) -> None:

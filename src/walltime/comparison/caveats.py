@@ -121,7 +121,7 @@ def _outside_windows(schedules: Sequence[Schedule]) -> list[str]:
 
 
 def _held(schedules: Sequence[Schedule]) -> list[str]:
-    """Return the note on data known by hindsight from the machine file."""
+    """Return the note on data from the machine file that are known only in hindsight."""
     known = [s.workload for s in schedules if HINDSIGHT in s.workload.columns]
     most = max(known, key=lambda workload: np.count_nonzero(workload.columns[HINDSIGHT]), default=None)
     return [] if most is None else list(filter(None, [hindsight_note(most)]))

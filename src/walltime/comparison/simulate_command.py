@@ -90,8 +90,8 @@ def simulate(
     groupings = {text: parse_grouping(text) for text in shown.by or ()}
     length = None if files.every is None else parse_seconds(files.every)
     for missing, message in (
-        (files.every is not None and files.timeline is None, "--interval says how long the rows of --timeline are; give both"),
-        (shown.sample is not None and not shown.fair, "--fairness-sample says of how many jobs --fairness is; give both"),
+        (files.every is not None and files.timeline is None, "--interval sets the time between rows of --timeline; give both"),
+        (shown.sample is not None and not shown.fair, "--fairness-sample sets the number of jobs sampled for --fairness; give both"),
         (shown.month_of != "end" and not shown.monthly, "--month-of determines how --monthly splits the jobs; give both"),
     ):
         if missing:

@@ -229,7 +229,7 @@ def changes_table(gains: Gains, title: str) -> Table:
 def gains_blocks(gains: Gains, title: str) -> list[Block]:
     """Return both tables, the changes folded; `title`: the two policies."""
     changes = changes_table(gains, f"{title}: the largest changes")
-    return [sides_table(gains, f"{title}: who gains"), *([Fold("The largest changes", [changes])] if changes.rows else [])]
+    return [sides_table(gains, f"{title}: winners and losers"), *([Fold("The largest changes", [changes])] if changes.rows else [])]
 
 
 def _user(verb: str, one: ChangedUser) -> Row:

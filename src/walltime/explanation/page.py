@@ -218,7 +218,7 @@ def explanation_page(explanation: AnyExplanation, command: Sequence[Any]) -> Pag
     if explanation.alternatives:
         rows = [[_changed(explanation, one), _seconds(one.gain)] for one in explanation.alternatives]
         remark = "Each row is a simulation of all jobs with this one change, which moves other jobs too; negative: it starts later."
-        sections.append(Section("What would have let it start sooner", [Table(["with", "starts sooner by"], rows), note(remark)]))
+        sections.append(Section("Changes that would have let it start sooner", [Table(["with", "starts sooner by"], rows), note(remark)]))
     if overtakers:
         sections.append(Section("Jobs that overtook it", list(_overtook(explanation))))
     words = f"The processors while job {explanation.job} waited, by their users; it fits where the stack stays below the dashed line."

@@ -148,7 +148,7 @@ def _reservation(why: SinglePoolExplanation) -> Iterator[str]:
     if made is None:
         promise = why.schedule.policy.reservations
         planned = f"It had no reservation: {promise.reason}."
-        yield "What the policy, which is plain Python, planned for it is not known." if promise.of == "unknown" else planned
+        yield "Its planned start is unknown, because the policy is plain Python." if promise.of == "unknown" else planned
         return
     yield f"Its first reservation was made {_later(why, made.time)}, for a start {_later(why, made.start)}."
     changes = list(pairwise(why.reservations))

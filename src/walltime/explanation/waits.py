@@ -89,7 +89,7 @@ def _single_pool_explanation(schedule: Schedule, job: int, tried: Iterable[Alter
 
 
 class _Observer:
-    """What is observed of one job's wait, from one event to the next."""
+    """Observations of one job's wait, from one event to the next."""
 
     def __init__(self, schedule: Schedule, job: int):
         self.schedule, self.job = schedule, job

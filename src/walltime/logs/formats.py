@@ -33,7 +33,7 @@ from walltime.wording import printable
 from walltime.workload import Workload
 
 FORMATS: list[LogFormat] = [SWF, SLURM, SLURM_JSON, PBS, LSF, SGE, COBALT, TABLE]
-"""All formats, in the order in which they are tried."""
+"""All formats, in the order of detection."""
 _SHOWN = 40
 _FOREIGN: tuple[tuple[bytes, str], ...] = (
     (rb"PK\x03\x04", "a zip archive, or a spreadsheet; unpack it, or save its table as CSV"),

@@ -65,7 +65,7 @@ RULES = (
     Rule("runtime_over_estimate", "notice", "The job ran longer than requested."),
     Rule("procs_differ", "notice", "Allocated and requested processors are both known and differ."),
 )
-"""The rules for logs of all formats; rules that drop records are in the order in which they are applied.
+"""The rules for logs of all formats; rules that drop records are applied in this order.
 
 A record counts under the first rule that drops it. `all_rules` of `formats.py` adds the rules of single formats.
 """

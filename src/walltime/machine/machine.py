@@ -356,9 +356,10 @@ class Machine:
         for outage in self.outages:
             self._check_pool(outage.pool, "an outage")
         partitions = [partition.name for partition in self.partitions]
-        named = [("a limit", name) for limit in self.limits for name in limit.partitions]
-        for kind, name in [*named, *(("a window", window.partition) for window in self.windows)]:
-            if name is not None and name not in partitions:
+        named = [("a limit", one) for limit in self.limits for one in limit.partitions]
+        named += [("a window", window.partition) for window in self.windows if window.partition is not None]
+        for kind, name in named:
+            if name not in partitions:
                 raise WorkloadError(
                     f"{kind} names the unknown partition {name!r}. Valid partitions: {', '.join(partitions)}", "unknown_partition"
                 )

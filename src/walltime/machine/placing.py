@@ -65,10 +65,10 @@ def place(workload: Workload, machine: Machine, extends: bool = False) -> tuple[
 
     `extends`: whether jobs that run longer than requested are planned for their runtime.
 
-    Columns of the workload that are read: `partition` (by the log's names, else by the number as a name), the second resource's column,
-    `depends_on` and `depends_on_success` (job numbers), `singleton` (1: after all earlier jobs of the same user and executable),
-    `array_job` and `array_limit` (the most tasks of the array that run), and `running_since` (s; the job runs at the beginning).
-    Dropped and changed jobs are counted in `origin`, by PLACING_RULES.
+    Columns of the workload that are read, besides the second resource's: `partition` (by the log's names, else by the number as a name),
+    `depends_on` and `depends_on_success` (job numbers); `singleton` (1: after all earlier jobs of the same user and executable). Also
+    `array_job` and `array_limit` (the most tasks of the array that run), and `running_since` (s; the job runs at the beginning). Dropped
+    and changed jobs are counted in `origin`, by PLACING_RULES.
     """
     workload = apply_eligible_times(workload, machine)
     partition, known = _partitions(workload, machine)

@@ -161,7 +161,7 @@ def _section(section: Section) -> str:
 
 def _origin(page: Page) -> list[Section]:
     """Return the sections on dropped and changed jobs, provenance, the command, and the JSON."""
-    sections = [Section("What was dropped or changed", _rules(page.workload))] if page.workload is not None else []
+    sections = [Section("Dropped and changed records", _rules(page.workload))] if page.workload is not None else []
     if not page.record:
         return sections
     flat = {name: value for name, value in page.record.items() if name not in ("settings", "dropped", "changed", "noticed")}

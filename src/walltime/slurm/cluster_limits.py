@@ -7,7 +7,7 @@ partition's QOS before the job's QOS, or the other way round if that has OverPar
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from walltime.machine.machine import Limit
@@ -70,13 +70,14 @@ class LimitReader:
         for qos in dict.fromkeys(self.qos_of.values()):
             for kind, value in self.own.get(qos, {}).items():
                 mine = tuple(one for one in self.partitions if self.qos_of[one] == qos)
-                queues = self.others(self.job_qos, lambda one, kind=kind: kind in self.own[one] and self.over(one))
+                before = {one for one in self.job_qos if kind in self.own[one] and self.over(one)}
+                queues = self.others(self.job_qos, before)
                 self.add(kind.key, value, Selection(kind.by, partition=mine, queue=queues))
         alone = len(self.job_qos) == 1
         for qos in self.job_qos:
             for kind, value in self.own[qos].items():
                 in_partition = {one for one in self.partitions if kind in self.own.get(self.qos_of[one], {}) and not self.over(qos)}
-                rest = self.others(self.partitions, in_partition.__contains__)
+                rest = self.others(self.partitions, in_partition)
                 by, only = (kind.by, ()) if alone else (("queue", *kind.by), (qos,))
                 self.add(kind.key, value, Selection(by, only, rest))
         self.add_associations()
@@ -86,9 +87,10 @@ class LimitReader:
         """Return whether the limits of a job's QOS go before those of its partition."""
         return "OverPartQOS" in self.qos[qos].get("Flags", "")
 
-    def others(self, names: Sequence[str], excluded: Callable[[str], bool]) -> tuple[str, ...] | None:
+    @staticmethod
+    def others(names: Sequence[str], excluded: Container[str]) -> tuple[str, ...] | None:
         """Return the names that are not excluded; None if that is all."""
-        rest = tuple(name for name in names if not excluded(name))
+        rest = tuple(name for name in names if name not in excluded)
         return None if len(rest) == len(names) else rest
 
     def add(self, key: str, value: int, selection: Selection) -> None:
@@ -142,8 +144,9 @@ class LimitReader:
     def add_below(self, key: str, value: int, selection: Selection) -> None:
         """Add a limit of associations for the jobs whose QOS have none of the kind: MaxJobs per user or account, or else of all jobs."""
         kinds = {Kind(("user",), "jobs"), Kind(("group",), "jobs")} if key == "MaxJobs" else {Kind((), key)}
-        queues = self.others(self.job_qos, lambda one: not kinds.isdisjoint(self.own[one]))
-        rest = self.others(selection.partition or self.partitions, lambda one: not kinds.isdisjoint(self.own.get(self.qos_of[one], {})))
+        queues = self.others(self.job_qos, {one for one in self.job_qos if not kinds.isdisjoint(self.own[one])})
+        excluded = {one for one in self.partitions if not kinds.isdisjoint(self.own.get(self.qos_of[one], {}))}
+        rest = self.others(selection.partition or self.partitions, excluded)
         selection = selection._replace(queue=queues, partition=selection.partition if rest is None else rest)
         self.add("jobs" if key == "MaxJobs" else key, value, selection)
 

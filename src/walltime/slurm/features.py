@@ -226,7 +226,7 @@ def find_features(records: ClusterRecords, limits: bool) -> Iterator[Found]:
     known = {key for feature in FEATURES if feature.kind == "partitions" for key in feature.keys}
     unknown = dict.fromkeys(key for _, record in partitions for key in record if key not in known)
     rows = (*FEATURES, *(Feature(sanitize(key), "partitions", (key,), Treatment.NOTED) for key in unknown))
-    named = {
+    named: dict[str, list[tuple[str, Mapping[str, str]]]] = {
         "settings": [("", records.settings)],
         "partitions": partitions,
         "qos": [(row.get("Name", ""), row) for row in records.qos],

@@ -46,7 +46,6 @@ class SearchOptions:
         group=o.SCHEDULER,
         advanced=True,
     )
-    fair: int = o.field(0, "Compute the fair starts of N jobs of each log under the best orders.", group=o.RUNS, advanced=True, min=0)
     store: o.StoreOption = None
     seed: o.SeedOption = 0
     workers: o.WorkersOption = None
@@ -97,7 +96,7 @@ def search(
     if judging.again:
         raise PolicyError("--again is for --final; leave it out")
     if searching.predictions_for is not None and searching.predictor is None:
-        raise PolicyError("--predictions-for says what is done with predictions; name a --predictor too")
+        raise PolicyError("--predictions-for needs predictions; name a --predictor too")
     options = {name: value for name, value in asdict(searching).items() if value is not None}
     options |= {"share": 1 - options.pop("test_share"), "shaken": options.pop("shake")}
     if searching.predictions_for is not None:

@@ -103,4 +103,4 @@ def _blocks(calibration: Calibration, said: str, verbose: bool) -> Iterator[Bloc
     yield from tables if verbose else tables[:2]
     yield Items([*calibration.evidence.hints, said])
     if not verbose:
-        yield "What else jobs waited for, utilization, and what is trusted by group: --verbose, --report page.html, --json."
+        yield "For other reasons of waits, utilization, and trust by group: --verbose, --report page.html, --json."

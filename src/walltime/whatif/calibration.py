@@ -97,7 +97,7 @@ class Calibration:
         every = self.overall
         percent = 100 * every.bias / every.mean_recorded if every.mean_recorded else math.nan
         relative = f" ({percent:+.0f} %)" if math.isfinite(percent) else ""
-        known = "Jobs wait only from when, by hindsight, they became eligible. " if self.by_hindsight else ""
+        known = "Waits count from eligible times known only in hindsight. " if self.by_hindsight else ""
         said = [
             f"{known}Over {every.jobs:,} jobs of {self.log}, the mean wait is {human_time(every.mean_simulated)} in the simulation "
             f"under {self.policy} and {human_time(every.mean_recorded)} in the log{relative}; {_share(every.within[1])} of the jobs "

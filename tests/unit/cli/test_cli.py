@@ -579,6 +579,6 @@ def test_test_share__all_jobs_run_and_the_last_are_measured(log, capsys):
     assert 0 < part["measured_jobs"] <= -(-4 * whole["jobs"] // 10)
     both = json.loads(call(capsys, "compare", log, "--policy", "easy", "--test-share", 0.4, "--json")[1])
     assert both["runs"][0]["mean_wait"] == part["mean_wait"]
-    assert "both say which jobs" in one_line(*call(capsys, "compare", log, "--trim", "tsafrir06", "--test-share", 0.4))
+    assert "both select the measured jobs" in one_line(*call(capsys, "compare", log, "--trim", "tsafrir06", "--test-share", 0.4))
     assert "over 0 and at most 1" in one_line(*call(capsys, "simulate", log, "--test-share", 0))
     assert "--test-share" in one_line(*call(capsys, "compare", log, "--test-share", 0.4, "--replications", 3, "--shake", 30))

@@ -78,13 +78,13 @@ def test_what_if__writes_a_page_a_table_and_json(capsys, site):
         "uncertainty of the difference in mean wait",
         "all together",
         "node-hours",
-        "who gains",
+        "winners and losers",
         "report written to",
         "4 rows written to",
     ):
         assert said in out
     page = (folder / "w.html").read_text()
-    for said in ("What each change does", "Uncertainty", "Who gains, who loses", "Cost", "To repeat it"):
+    for said in ("Effect of each change", "Uncertainty", "Winners and losers", "Cost", "To repeat it"):
         assert said in page
     assert (folder / "w.csv").read_text().startswith("change,jobs,mean_wait")
     status, out, _ = call(capsys, "what-if", log, "--machine", cluster, *changes, "--replications", 0, "--json")

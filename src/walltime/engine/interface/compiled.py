@@ -1,4 +1,4 @@
-"""The common part of the compiled engines, whatever machine they simulate: running in bounded pieces, and the outcome."""
+"""The common part of the compiled engines of all kinds of machines: running in bounded pieces, and the outcome."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class CompiledEngine:
     """Name of the loop in load.py."""
     problem: Problem
     agenda: Agenda | None = None
-    """What changes on a machine of pools."""
+    """The changing state of a machine of pools."""
     _idle: tuple[int, int] | None = None
     """How many jobs had arrived and started when the changes were last extended, and nothing but windows was ahead."""
     _memory: Any
@@ -73,7 +73,7 @@ class CompiledEngine:
         return bool(state[name]) if self.machine == "nodes" and name in state.dtype.names else absent
 
     def _queue(self) -> Array:
-        """Return the jobs in the queue, some of which may have started."""
+        """Return the jobs in the queue, including jobs that have started but not yet been removed from it."""
         raise NotImplementedError
 
     def _waiting(self) -> Array:
@@ -230,7 +230,7 @@ class CompiledEngine:
 
 
 def new_jobs(problem: Problem, dtype: Any) -> Any:
-    """Return records of the jobs, none of which has started; `after`, `think`: what each job follows, if anything."""
+    """Return records of jobs that have not started; `after`, `think`: the job that each job follows, if any, and the think time."""
     jobs = records(dtype, len(problem))
     for name in ("submit", "runtime", "believed"):
         jobs[name] = getattr(problem, name)

@@ -190,7 +190,7 @@ class Engine:
         return EngineError(deadlock_message(self.policy, self.now, waiting, PATIENCE if self._wake_ups else 0), "endless_wait")
 
     def _predict(self, job: Job) -> None:
-        """Predict a job's runtime, and use it where the rules say so; a waiting job may then need another reservation."""
+        """Predict a job's runtime, and use it where the rules require it; a waiting job may then need another reservation."""
         if self.predictions is None:
             return
         belief, planned = self.predictions.belief, job.believed

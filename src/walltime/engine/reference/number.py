@@ -338,8 +338,8 @@ class Reference(Engine):
     def _keep_reservations(self, order: Order, compression: str) -> None:
         """Make a pass of algorithm Conservative Backfill (mualem01, section 2.1) with compression.
 
-        All reservations are recomputed: while a running job is overdue; once when a prediction has been corrected or a waiting job is
-        planned with another length; and once after a job has started whose expected runtime is longer than its place.
+        All reservations are recomputed while a running job is overdue. They are also recomputed once when a prediction has been corrected
+        or a waiting job is planned with another length, and once after a job has started whose expected runtime is longer than its place.
         """
         overdue = any(job.expected_end <= self.now for job in self.running)
         profile = self._profile_of_running()

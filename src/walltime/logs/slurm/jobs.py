@@ -70,10 +70,11 @@ def slurm_log(
 ) -> SlurmLog:
     """Return the log of the jobs that have ended.
 
-    `records`: columns of the log, int64, -1 if unknown; `requested`: s, NO_LIMIT for none; `status`: as in
-    `walltime.logs.slurm.fields.STATES`; and some in capital letters: KEY, a number that a job and its steps share, ELAPSED, s, LIMIT, s,
-    in the command lines of jobs with `--time-min`, REQUEUED, and LOCAL, whether the times were local. `local`: submission, eligible time,
-    start and end. `steps`: shape (3, batch steps), int64: the key of the job, the Unix time of its start, the elapsed time in s.
+    `records`: columns of the log, int64, -1 if unknown. `requested`: s, NO_LIMIT for none. `status`: as in
+    `walltime.logs.slurm.fields.STATES`. More columns have names in capital letters: KEY, a number that a job and its steps share; ELAPSED,
+    s; LIMIT, s, in the command lines of jobs with `--time-min`; REQUEUED; and LOCAL, whether the times were local. `local`: submission,
+    eligible time, start and end. `steps`: shape (3, batch steps), int64: the key of the job, the Unix time of its start, the elapsed time
+    in s.
     """
     elapsed, status, requested = records["ELAPSED"], records["status"], records["requested"]
     times, is_open = settle(local, elapsed)

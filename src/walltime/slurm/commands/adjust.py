@@ -213,7 +213,7 @@ def _check(places: Places, acting: ActionOptions, settings: SidecarSettings, gai
             any(value is not None for value in (gain.machine, gain.procs, gain.policy)),
             "--machine, --procs and --policy are for the simulations of --report",
         ),
-        (acting.act and places.ledger is None, "--act needs a --ledger, in which it is noted what is changed, before it is changed"),
+        (acting.act and places.ledger is None, "--act needs a --ledger: each change is recorded there before it is made"),
         (not acting.act and places.ledger is not None, "a --ledger is for --act; leave it out to see what would be done"),
         (not acting.act and places.spool is not None, "a --spool is for --act; leave it out to see what would be done"),
         (settings.need_prolog and places.spool is None, "--need-prolog needs a --spool, from which the prolog reads"),
@@ -266,7 +266,7 @@ def _tang13(text: str) -> Tang13:
 
     predictor = parse_predictor(text)
     if not isinstance(predictor, Tang13):
-        raise PolicyError(f"{text} is no form of tang13, which is what the side-car uses; write {PREDICTOR}, say")
+        raise PolicyError(f"{text} is not a form of tang13, the predictor of the side-car; write {PREDICTOR}, for example")
     return predictor
 
 
@@ -285,7 +285,7 @@ def _run(predictor: Tang13, places: Places, settings: SidecarSettings, once: boo
     from walltime.slurm.sidecar.round import Sidecar
 
     say = partial(_say, as_json)
-    # The ledger first: what may be short is looked after whatever else is missing.
+    # The ledger first: jobs that may have short limits are cared for even if other files are missing.
     assert places.history is not None
     ledger = None if places.ledger is None else open_ledger(places.ledger, say)
     history = LogAdvice(predictor, places.history)

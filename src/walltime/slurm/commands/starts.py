@@ -107,7 +107,7 @@ def unix_time(text: str, zone: tzinfo) -> int:
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
-        raise PolicyError(f"{text!r} is no time; write one as 2026-01-31T12:00:00, or seconds since 1970") from None
+        raise PolicyError(f"{text!r} is not a time; write one as 2026-01-31T12:00:00, or seconds since 1970") from None
     return int((time if time.tzinfo is not None else time.replace(tzinfo=zone)).timestamp())
 
 

@@ -182,7 +182,7 @@ def adjust_page(review: Review | None, world: WhatIf | None, jobs: Workload, set
         sections += [Section("What it gains", gain), *others, _promises(world), calibration]
         caveats += ["The gain compares two simulations of the same jobs; neither is what was recorded.", *all_caveats(world)]
         numbers = [*numbers[:1], *three_numbers(world)[:: 2 if review is not None else 1]]
-    title = f"The side-car on {name}" if world is None else f"What the side-car gains on {name}"
+    title = f"The side-car on {name}" if world is None else f"Gains by the side-car on {name}"
     record = provenance(jobs, **(settings or {}))
     return Page("adjusted walltimes", title, answers, sections, caveats=caveats, numbers=numbers, picture=picture, record=record)
 

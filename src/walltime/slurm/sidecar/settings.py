@@ -10,7 +10,7 @@ from walltime.errors import PolicyError
 from walltime.toml_file import TomlFile
 
 POLLS_IN_FLOOR = 5
-"""The fewest rounds during the shortest limit of a shortened job, whatever the prediction."""
+"""The fewest rounds during the shortest limit of a shortened job, for any prediction."""
 
 
 @dataclass(frozen=True)

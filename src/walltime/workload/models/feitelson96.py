@@ -236,10 +236,10 @@ def _pick(weights: Array, draws: Array) -> Array:
 class FeitelsonVariant(Feitelson96):
     """Feitelson'96 with the sizes (`variant` s), the runtimes (l) or both (sl) of a log; our construction.
 
-    mualem01 describes the aims of its variants, but not their construction: Fs emphasizes small jobs, Fl long ones, and Fsl
-    mimics the runtimes of the CTC SP2 for each size. Our interpretation: Fs draws sizes from the log; Fl maps each runtime of
-    the model to the runtime of the log at the same quantile, so that the overall distribution agrees with the log, and larger
-    jobs still run longer; Fsl does both, the mapping within each class of sizes: 1, 2-4, 5-8, 9-16, 17-32, 33-64, more.
+    mualem01 describes the aims of its variants, but not their construction: Fs emphasizes small jobs, Fl long ones, and Fsl mimics the
+    runtimes of the CTC SP2 for each size. Our interpretation: Fs draws sizes from the log. Fl maps each runtime of the model to the runtime
+    of the log at the same quantile, so that the overall distribution agrees with the log, and larger jobs still run longer. Fsl does both,
+    with the mapping within each class of sizes: 1, 2-4, 5-8, 9-16, 17-32, 33-64, more.
 
     `marginals`: the log's sizes and runtimes; the defaults were fitted from the CTC SP2. Jobs of the log that are wider than
     the machine are not submitted. Repetitions, arrivals and load are as in `Feitelson96`.
