@@ -27,7 +27,7 @@ demo: setup ## replay a small generated workload under three policies and write 
 lowest: setup ## run some tests with the lowest versions that pyproject.toml allows
 	@bash tools/lowest.sh
 
-lint: setup ## ruff, mypy, the rules on imports, and the budgets of lines
+lint: setup ## ruff, mypy, the rules on imports, budgets of lines, prose, generated pages
 	@bash tools/lint.sh
 
 docs: setup ## build the documentation into site/
@@ -42,7 +42,7 @@ bench: setup ## measure speed and memory
 validate: setup ## compare the engine with theory and identities, and readings with each other
 	@.venv/bin/python validation/run.py $(ARGS)
 
-lock: setup ## resolve the dependencies anew into requirements.lock
+lock: setup ## resolve the dependencies again, into requirements.lock
 	@bash tools/lock.sh
 
 changelog: setup ## show what changelog.d/ adds to the next release

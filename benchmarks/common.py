@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LONG = 5.0
 """Measurements that take more seconds than this are run only `Options.long_runs` times."""
 MODEL_PROCS = 128
-"""Machine size for which workloads are generated, unless a section says otherwise."""
+"""Default machine size for generated workloads."""
 LOGS = {
     "KTH": "KTH-SP2-1996-2",
     "CTC": "CTC-SP2-1996-3.1-cln",

@@ -1,10 +1,11 @@
-"""Checks that no package has more lines than its budget in tools/budgets.toml: `python tools/budgets.py`.
+"""Checks that no package has more lines, and no page more words, than its budget in tools/budgets.toml: `python tools/budgets.py`.
 
 A package that needs more gets a larger budget in the same commit, whose message gives the reason.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 import tomllib
 from collections import Counter
@@ -14,6 +15,9 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "walltime"
 MODULES = "modules"
 """The key for the modules that are in no package."""
+GENERATED = re.compile(r"<!-- generated: [^>]*-->(?:(?!<!-- generated).)*?<!-- end generated -->", re.DOTALL)
+"""Parts of pages that docs/generators/tables.py writes; it writes the pages of commands and of questions as a whole."""
+CODE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 
 
 def lines_by_package() -> Counter[str]:
@@ -23,6 +27,27 @@ def lines_by_package() -> Counter[str]:
         parts = file.relative_to(PACKAGE).parts
         lines[parts[0] if len(parts) > 1 else MODULES] += len(file.read_text(encoding="utf-8").splitlines())
     return lines
+
+
+def words_by_page(folder: Path = ROOT, code: bool = True) -> dict[str, int]:
+    """Return the number of words of each page that are written by hand; `code`: whether those of examples count."""
+    texts = {page.relative_to(folder).as_posix(): page.read_text(encoding="utf-8") for page in sorted((folder / "docs").rglob("*.md"))}
+    return {
+        name: len((text if code else CODE.sub("", text)).split())
+        for name, text in ((name, GENERATED.sub("", text)) for name, text in texts.items())
+        if "/cli/" not in name and not name.endswith("questions.md")
+    }
+
+
+def too_many_words(budgets: dict[str, int]) -> list[str]:
+    """Return a line if the documentation is over its budget, and for each guide that is too long without its examples."""
+    total = sum(words_by_page().values())
+    found = [f"docs has {total:,} words, its budget is {budgets['docs']:,}"] if total > budgets["docs"] else []
+    guides = {name: words for name, words in words_by_page(code=False).items() if name.startswith("docs/guides/")}
+    return [
+        *found,
+        *(f"{name} has {words:,} words, more than {budgets['guide']:,}" for name, words in guides.items() if words > budgets["guide"]),
+    ]
 
 
 def faults(lines: Counter[str], budgets: dict[str, int]) -> list[str]:
@@ -35,7 +60,8 @@ def faults(lines: Counter[str], budgets: dict[str, int]) -> list[str]:
 
 
 if __name__ == "__main__":
-    found = faults(lines_by_package(), tomllib.loads((ROOT / "tools" / "budgets.toml").read_text(encoding="utf-8"))["lines"])
+    budgets = tomllib.loads((ROOT / "tools" / "budgets.toml").read_text(encoding="utf-8"))
+    found = faults(lines_by_package(), budgets["lines"]) + too_many_words(budgets["words"])
     for fault in sorted(found):
-        print(f"budgets: {fault}; delete code, or change tools/budgets.toml and give the reason in the commit")
+        print(f"budgets: {fault}; shorten it, or change tools/budgets.toml and give the reason in the commit")
     sys.exit(bool(found))

@@ -1,9 +1,9 @@
 """Counts what the code consists of, so that two states of it can be compared: `python tools/house.py [--json] [--files] [FOLDER]`.
 
-Modules and lines by package, what the lines are, functions with many parameters;
-how many files name one example of each kind of thing that is added (docstrings and comments aside); the files of the package in which
-`walltime simulate LOG --policy easy --predictor tsafrir07` calls a function, when everything is imported and compiled; the words of the
-documentation. `--files` also names the files. FOLDER is a checkout of this project, by default this one.
+It counts modules and lines by package, kinds of lines, functions with many parameters, and the words of the documentation. For one example
+of each kind of extension it counts the files that name it (docstrings and comments aside). It also counts the files in which `walltime
+simulate LOG --policy easy --predictor tsafrir07` calls a function, after imports and compilation. `--files` also names the files. FOLDER is
+a checkout of this project, by default this one.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ import tokenize
 from collections import Counter
 from pathlib import Path
 from typing import Any
+
+from budgets import words_by_page
 
 MANY_PARAMETERS = 8
 EXAMPLES = {
@@ -98,7 +100,10 @@ def main() -> None:
         for file, functions in count["run"].items():
             print(f"  {functions:3} {file}")
     print("loaded by", ", ".join(f"{what} {modules} modules, {lines:,} lines" for what, (modules, lines) in count["loaded"].items()))
-    print(f"words of the documentation {count['words']:,}, of them docs/design.md {count['words_of_design']:,}")
+    print(f"words of the documentation written by hand {count['words']:,}, of them docs/design.md {count['words_of_design']:,}")
+    if options.files:
+        for page, words in sorted(count["words_of_pages"].items(), key=lambda one: -one[1]):
+            print(f"  {words:5} {page}")
 
 
 def counts(folder: Path) -> dict[str, Any]:
@@ -114,7 +119,7 @@ def counts(folder: Path) -> dict[str, Any]:
         modules[file.parts[0]] += 1
         lines[file.parts[0]] += len(text.splitlines())
     code = {str(file): code_of(tree) for file, tree in trees.items()}
-    pages = {page: len(page.read_text(encoding="utf-8").split()) for page in sorted((folder / "docs").rglob("*.md"))}
+    words = words_by_page(folder)
     return {
         "modules": len(texts),
         "lines": sum(lines.values()),
@@ -124,8 +129,9 @@ def counts(folder: Path) -> dict[str, Any]:
         "named_in": {kind: [file for file, text in code.items() if re.search(rf"\b(?:{name})\b", text)] for kind, name in EXAMPLES.items()},
         "run": files_run(folder),
         "loaded": {what: loaded(folder, code) for what, code in LOADED.items()},
-        "words": sum(pages.values()),
-        "words_of_design": pages.get(folder / "docs" / "design.md", 0),
+        "words": sum(words.values()),
+        "words_of_pages": words,
+        "words_of_design": words.get("docs/design.md", 0),
     }
 
 

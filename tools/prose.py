@@ -35,7 +35,9 @@ PLACES = (
 SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]*_]*\s+(?=[A-Z0-9`*\[(])|\n\s*\n|:\n|\n(?=\s*(?:[-*+]|\d+[.)])\s)")
 MARKUP = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|\[([^\]]*)\]\[[^\]]*\]|<[^>]+>|[*_]{1,2}(?=\S)|(?<=\S)[*_]{1,2}")
 GENERATED = re.compile(r"<!-- generated: [^>]*-->(?:(?!<!-- generated).)*?<!-- end generated -->", re.DOTALL)
-PROGRAM = re.compile(r"^(?:import|from|const|async|def|found =|name =)\b.*\n|^\s*\{\n|=> \{$", re.MULTILINE)
+PROGRAM = re.compile(r"^(?:import|from|const|async|def)\b.*\n|^\w+ = .*\n|^\s*\{\n|=> \{$", re.MULTILINE)
+DOCSTRING_PART = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*+]|\d+[.)])\s)|\n(?=\s*\S+(?: \S+)* {2,}\S)")  # paragraphs, list items, rows
+NAMES = re.compile(r"[\w\s-]{150,}")  # long, without punctuation: a list of names
 CODE = re.compile(r"``[^`]*``|`[^`]*`")
 
 
@@ -102,9 +104,9 @@ def python_passages(text: str) -> Iterator[Passage]:
             value = node.value
         else:
             continue
-        if len(value.split()) >= 4 and re.search(r"[a-z] [a-z]", value) and not PROGRAM.search(value):
+        if len(value.split()) >= 4 and re.search(r"[a-z] [a-z]", value) and not PROGRAM.search(value) and not NAMES.fullmatch(value):
             code = re.sub(r"(?m)^\s*>>>.*$|^\s{4,}\S.*::$", "", value)
-            for paragraph in re.split(r"\n\s*\n", code):
+            for paragraph in DOCSTRING_PART.split(code):
                 yield Passage(node.lineno, " ".join(paragraph.split()), "docstring")
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT and len(token.string.split()) >= 4 and "noqa" not in token.string and "type:" not in token.string:
@@ -137,6 +139,8 @@ def findings(passage: Passage, rules: list[Rule], limits: dict[str, int]) -> Ite
         count = len(sentence.split())
         if passage.kind in ("text", "docstring") and count > limits["sentence"]:
             yield "sentence", f"{count} words, at most {limits['sentence']}: {sentence[:60].strip()}"
+        if passage.kind == "text" and sentence.count(";") > limits["semicolon"]:
+            yield "semicolon", f"{sentence.count(';')} semicolons, at most {limits['semicolon']}: {sentence[:60].strip()}"
         for rule in rules:
             if (found := rule.pattern.search(sentence)) and not (rule.exempt and rule.exempt.search(sentence)):
                 around = sentence[max(found.start() - 20, 0) : found.end() + 30].strip()
@@ -196,7 +200,7 @@ def main() -> int:
             if area(name) in over:
                 print(f"{name}:{line}: {text}")
     for name in sorted(over):
-        print(f"prose: {by_area[name]} findings in {name}, allowed are {allowed.get(name, 0)}")
+        print(f"prose: {by_area[name]} findings in {name}, more than the {allowed.get(name, 0)} allowed")
     for name, count in sorted(allowed.items()):
         if by_area[name] < count:
             over.add(name)

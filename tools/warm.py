@@ -68,7 +68,7 @@ def counts() -> dict[str, int]:
 
 
 def mark() -> Path:
-    """The file that says that the folder of kernels is whole: its name is a hash of what is compiled besides the kernels themselves."""
+    """Return the file that marks the folder of kernels as whole: its name is a hash of all compiled code besides the kernels themselves."""
     package = Path(walltime.__file__).parent
     files = [package / "engine" / "interface" / "load.py", *sorted((package / "predictors").glob("*.py"))]
     return cache_folder() / f"whole-{syntax_hash(files, package)[:16]}"

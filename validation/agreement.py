@@ -63,8 +63,8 @@ def percent(values: Array, baseline: Array) -> Array:
 def readings(log: wt.Workload, policy: str, shakes: int, simulate: Simulate = wt.simulate) -> Numbers:
     """For each metric: the default's value, the band of shaken runs, and the effect of each interpretation, in percent.
 
-    `once` is the difference on the log as it is; `mean` and `half_width` are the mean over shaken logs of the differences in
-    pairs, with the half-width of its 95 % confidence interval, in percent of the mean of the default on these.
+    `once` is the difference on the log as it is. `mean` and `half_width` are the mean over shaken logs of the paired differences and the
+    half-width of its 95 % confidence interval, in percent of the default's mean on these logs.
     """
     versions = [log, *(wt.workloads.shake(log, SHAKE, seed) for seed in range(1, shakes + 1))]
     runs = {name: [reading(version, simulate) for version in versions] for name, reading in READINGS[policy].items()}

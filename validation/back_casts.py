@@ -2,10 +2,10 @@
 
     python validation/back_casts.py LOG --date 1997-05-01 [--ends 08:00] [--json]
 
-Simulated freely along the whole log are the plain machine under EASY, the machine with the rules that were inferred from the months before
-the date, and the same with the change: windows that begin at the time of `--ends` hold until the date only. Next to the recorded mean
-waits stands the calibration error from the months before: whether the error after the
-date is within that tells what "trusted from" is worth.
+Three machines are simulated freely along the whole log: the plain machine under EASY; the machine with the rules inferred from the months
+before the date; and the same with the change. In the last one, windows that begin at the time of `--ends` hold only until the date. The
+recorded mean waits are printed with the calibration error from the months before. "Trusted from" is reliable if the error after the date is
+within it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def back_cast(workload: wt.Workload, date: str, ends: str | None = None) -> dict
 
 
 def _compared(workload: wt.Workload, machine: Machine, cut: int) -> dict[str, Any]:
-    """Recorded and simulated mean waits before and after, and whether the error after is within what before said."""
+    """Return recorded and simulated mean waits before and after, and whether the error after is within the calibration error before."""
     schedule = wt.simulate(workload, machine.policy or "easy", machine=machine)
     jobs = schedule.workload
     recorded = jobs.recorded_wait

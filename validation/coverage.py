@@ -24,7 +24,7 @@ An experiment is a function in this module or in a `validation/coverage_*.py` ne
 `name` is that of a kind declared in `walltime.metrics.intervals` (an experiment for part of one has a further `:part`), `of_what` the
 declared scope, `command` where the interval is printed. Each case is a `Trials`: it counts how often the truth is held, how often nothing
 was given, and why. `sizes.many(n)` is n, or a small part of it with `--quick`, `sizes.some(cases)` all of them or one; seeds are fixed.
-Cases whose nominal share is not 90 % say so: `Trials("3 runs", nominal=0.5)`; those of what an interval does not claim are `meant=False`.
+Cases whose nominal share is not 90 % state it: `Trials("3 runs", nominal=0.5)`. Cases outside the scope of an interval are `meant=False`.
 Where trials share data, the `group` of `add` (a label, such as the seed) makes the error that of the groups.
 """
 
@@ -66,7 +66,7 @@ class Sizes:
         return count if not self.quick else quick or max(count // 15, 20)
 
     def some(self, cases: Sequence[Any]) -> Sequence[Any]:
-        """All cases, or the second one where it is to be quick."""
+        """Return all cases, or the second one with `--quick`."""
         return cases[1:2] if self.quick else cases
 
 
@@ -173,7 +173,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     begins = tuple(name for name in given.only if name not in known)
     chosen = [one for name, one in known.items() if name in given.only or name.startswith(begins)]
     if not chosen:
-        print(f"no experiment begins with {', '.join(given.only)}; known are {', '.join(known)}", file=sys.stderr)
+        print(f"no experiment begins with {', '.join(given.only)}. Valid names: {', '.join(known)}", file=sys.stderr)
         return 2
     for one in chosen:
         begun = time.perf_counter()

@@ -128,7 +128,7 @@ SIX_BY_FIVE, TWO_LOGS = np.repeat(np.arange(6), 5), np.repeat([0, 1], [11, 24])
 SHAPES = (("six subjects of five windows", SIX_BY_FIVE), ("two logs of 11 and 24 months", TWO_LOGS))
 
 
-@experiment("benchmark.total", of_what="such windows", command="benchmark run", quick=True)
+@experiment("benchmark.total", of_what="sampling of windows", command="benchmark run", quick=True)
 def total(sizes: Sizes) -> list[Trials]:
     """The mean over windows of one scheduler."""
     found = []
@@ -141,7 +141,7 @@ def total(sizes: Sizes) -> list[Trials]:
     return found
 
 
-@experiment("benchmark.behind", of_what="such windows", command="benchmark leaderboard")
+@experiment("benchmark.behind", of_what="sampling of windows", command="benchmark leaderboard")
 def behind(sizes: Sizes) -> list[Trials]:
     """All rows at once: twelve equal schedulers, two and forty of them, and twelve that differ."""
     apart = np.concatenate([[0.0, 0.0, 0.02, 0.05, 0.1], np.linspace(0.2, 2.0, 7)])
@@ -184,7 +184,7 @@ def stretches(name: str) -> Iterator[tuple[Array, Array]]:
         yield gain, np.array([gain[begin : begin + size] for begin in range(0, len(gain) - size + 1, 3)])
 
 
-@experiment("learn.windows", of_what="such windows", command="learn evaluate")
+@experiment("learn.windows", of_what="sampling of windows", command="learn evaluate")
 def consecutive(sizes: Sizes) -> list[Trials]:
     """Consecutive windows of long logs; a caveat applies where the halves of a log differ.
 
@@ -203,7 +203,7 @@ def consecutive(sizes: Sizes) -> list[Trials]:
     return found
 
 
-@experiment("learn.windows:streams", of_what="such windows", command="learn evaluate", quick=True)
+@experiment("learn.windows:streams", of_what="sampling of windows", command="learn evaluate", quick=True)
 def windows_of_streams(sizes: Sizes) -> list[Trials]:
     """Autoregressive windows, which have a mean."""
     found = []
@@ -216,7 +216,7 @@ def windows_of_streams(sizes: Sizes) -> list[Trials]:
     return found
 
 
-@experiment("tuning.change", of_what="such windows", command="tune", quick=True)
+@experiment("tuning.change", of_what="sampling of windows", command="tune", quick=True)
 def months_of_streams(sizes: Sizes) -> list[Trials]:
     """A dozen held-out months and a year of weeks."""
     found = []
@@ -229,7 +229,7 @@ def months_of_streams(sizes: Sizes) -> list[Trials]:
     return found
 
 
-@experiment("learn.seeds", of_what="other trainings", command="learn evaluate", quick=True)
+@experiment("learn.seeds", of_what="other training runs", command="learn evaluate", quick=True)
 def agents(sizes: Sizes) -> list[Trials]:
     """A further agent next to a few, from normal and skewed distributions, because hundreds of trainings are too expensive."""
     found = []

@@ -28,7 +28,7 @@ POLICIES = ("easy", "conservative", "easy:order=sjf")
 
 @lru_cache
 def runs(load: float, log: int, copies: int, jobs: int) -> Array:
-    """Return measures of a log and its jittered copies under each policy; float64, shape (measures, policies, 1 + copies)."""
+    """Return measures of a log and its shaken copies under each policy; float64, shape (measures, policies, 1 + copies)."""
     own = with_users(Lublin99().generate(jobs, 128, load, log), 30, log).with_estimates(Tsafrir05(), log)
     every = [own, *(shake(own, SHAKE, seed) for seed in range(copies))]
     found = [[simulate(one, policy).summary() for one in every] for policy in POLICIES]
@@ -48,7 +48,7 @@ def draws(copies: int, sizes: Sizes, seed: int) -> list[Array]:
     return [random.choice(copies, COPIES + 1, replace=False) for _ in range(sizes.many(50, 20))]
 
 
-@experiment("shaken.copy", of_what="this log, shaken", command="compare, what-if, estimates --adjusted", quick=True)
+@experiment("shaken.copy", of_what="shaken copies of this log", command="compare, what-if, estimates --adjusted", quick=True)
 def copy(sizes: Sizes) -> list[Trials]:
     """The difference in mean wait between conservative backfilling and EASY in a further copy, and those of other logs and of the model."""
     found = []
@@ -68,7 +68,7 @@ def copy(sizes: Sizes) -> list[Trials]:
     return found
 
 
-@experiment("shaken.copy:first-look", of_what="this log, shaken", command="compare --policy all", quick=True)
+@experiment("shaken.copy:first-look", of_what="shaken copies of this log", command="compare --policy all", quick=True)
 def first_look(sizes: Sizes) -> list[Trials]:
     """The mean bounded slowdown of one further copy, and the difference between two orders in it."""
     found = []
@@ -83,7 +83,7 @@ def first_look(sizes: Sizes) -> list[Trials]:
     return found
 
 
-@experiment("shaken.range", of_what="this log, shaken", command="dialects LOG", quick=True)
+@experiment("shaken.range", of_what="shaken copies of this log", command="dialects LOG", quick=True)
 def further(sizes: Sizes) -> list[Trials]:
     """The mean wait under EASY in one further copy."""
     found = []

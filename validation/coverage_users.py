@@ -17,7 +17,7 @@ from walltime.workload.models.lublin99 import Lublin99
 from walltime.workload.users import with_users
 
 
-@experiment("bootstrap:formula", of_what="such users", command="metrics.bootstrap", quick=True)
+@experiment("bootstrap:formula", of_what="sampling of users", command="metrics.bootstrap", quick=True)
 def of_formula(sizes: Sizes) -> list[Trials]:
     """Users whose jobs share a value of their own, so that the mean over all such users is known: 0."""
     found = []
@@ -85,7 +85,7 @@ def advised(sizes: Sizes) -> list[Trials]:
     return found
 
 
-@experiment("bootstrap:logs", of_what="such users", command="metrics.bootstrap")
+@experiment("bootstrap:logs", of_what="sampling of users", command="metrics.bootstrap")
 def of_logs(sizes: Sizes) -> list[Trials]:
     """The mean wait of a schedule: other logs of the model have other queues, which the users of one do not show."""
     found = []

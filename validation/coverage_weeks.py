@@ -24,7 +24,7 @@ Run = tuple[Array, list[Array]]
 """Submissions, and the start of each job under each setting; int64 seconds."""
 
 LOADS = {0.6: 52, 0.7: 52, 0.8: 52, 1.1: 20}
-"""Weeks of a run by load. The last one is overloaded: its queue grows for ever."""
+"""Weeks of a run by load. The last one is overloaded: its queue grows without bound."""
 PROCS, MORE_PROCS = 128, 134
 LENGTHS = (20, 26, 52)
 CHANGES = ("conservative instead of EASY", "5 % more processors")
@@ -59,7 +59,7 @@ def judge(trials: Trials, run: Run, change: int, begin: int, weeks: int, truth: 
         trials.add(found.low, found.high, truth, group)
 
 
-@experiment("weeks:models", of_what="such weeks", command="what-if, calibrate")
+@experiment("weeks:models", of_what="sampling of weeks", command="what-if, calibrate")
 def models(sizes: Sizes) -> list[Trials]:
     """Differences in mean wait between today's setting and two changes."""
     found = []
@@ -78,7 +78,7 @@ def models(sizes: Sizes) -> list[Trials]:
     return found
 
 
-@experiment("weeks:autoregressive", of_what="such weeks", command="what-if, calibrate", quick=True)
+@experiment("weeks:autoregressive", of_what="sampling of weeks", command="what-if, calibrate", quick=True)
 def autoregressive(sizes: Sizes) -> list[Trials]:
     """Weekly means that follow a first-order autoregressive process with a mean of 0."""
     found = []
@@ -98,7 +98,7 @@ def autoregressive(sizes: Sizes) -> list[Trials]:
     return found
 
 
-@experiment("weeks:logs", of_what="such weeks", command="what-if, calibrate")
+@experiment("weeks:logs", of_what="sampling of weeks", command="what-if, calibrate")
 def logs(sizes: Sizes) -> list[Trials]:
     """Difference between conservative backfilling and EASY in one stretch of a real log, against the mean over the rest."""
     found = []
@@ -118,7 +118,7 @@ def logs(sizes: Sizes) -> list[Trials]:
     return found
 
 
-@experiment("weeks.logs", of_what="logs of its weeks", command="what-if")
+@experiment("weeks.logs", of_what="resampled weeks", command="what-if")
 def logs_of_its_weeks(sizes: Sizes) -> list[Trials]:
     """The difference in mean wait in one further log made of the same weeks, and the model's own difference."""
     count, weeks = 5, 20

@@ -1,6 +1,6 @@
 """Faults planted in the auditor, one by one: each must be found by the trial on schedules in which one thing was made wrong (mutations.py).
 
-A fault is one place of the auditor's source that says something else; its function and its syntax name it, not the layout of the text. The
+A fault is a change at one place of the auditor's source, identified by its function and its syntax, not by the layout of the text. The
 trial runs in a process of its own, uncompiled.
 
 python -m validation.faults [NAME...]

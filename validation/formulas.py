@@ -112,10 +112,10 @@ def pollaczek_khinchine(load: float, scv: float) -> float:
 def shortest_first_wait(load: float, service: Service, above: float = 0.0, below: float = math.inf, points: int = 200_001) -> float:
     """Mean wait in M/G/1 under non-preemptive shortest job first, of jobs of these lengths; in mean services.
 
-    A job of length x waits for the remainder of the running job (on average `load * (1 + scv) / 2`), for the shorter jobs
-    before it, and for shorter ones that arrive in the meantime: `W(x) = load (1 + scv) / 2 / (1 - R(x))^2`, where R(x) is the
-    load of the jobs up to x; averaged over the lengths by the trapezoidal rule in W. For continuous service only: where lengths
-    have atoms, the square becomes `(1 - R(x-)) (1 - R(x))`.
+    A job of length x waits for the remainder of the running job (on average `load * (1 + scv) / 2`), for the shorter jobs before it, and
+    for shorter ones that arrive in the meantime. So `W(x) = load (1 + scv) / 2 / (1 - R(x))^2`, where R(x) is the load of the jobs up to x;
+    it is averaged over the lengths by the trapezoidal rule in W. For continuous service only: where lengths have atoms, the square becomes
+    `(1 - R(x-)) (1 - R(x))`.
 
     Source: Cobham 1954 (priority classes), Phipps 1956 (a class for each length).
 
@@ -160,10 +160,10 @@ def mdc(servers: int, load: float, states: int = 800) -> tuple[float, float]:
 def saturated_utilization(narrow: float) -> float:
     """Utilization of two processors that always have jobs waiting, first come, first served, no backfilling.
 
-    Jobs need one processor with probability `narrow`, else both; exponential service, the same for both kinds. Derived here:
-    let A be two narrow jobs running, B one narrow job with a wide one blocked behind it, C a wide job running. From one end of a
-    job to the next these last 1/2, 1 and 1 services, and follow each other as a Markov chain with shares
-    A : B : C = p^2 / q : p : 1; so jobs end at the rate 1 / (1 - p^2 / 2), each having held 2 - p processors on average.
+    Jobs need one processor with probability `narrow`, else both; exponential service, the same for both kinds. Derived here: let A be two
+    narrow jobs running, B one narrow job with a wide one blocked behind it, C a wide job running. From one end of a job to the next these
+    last 1/2, 1 and 1 services. They follow each other as a Markov chain with shares `A : B : C = p^2 / q : p : 1`. So jobs end at the rate
+    `1 / (1 - p^2 / 2)`, each having held `2 - p` processors on average.
 
     Source: the model of Brill and Green 1984, whose stability it limits.
 

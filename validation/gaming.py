@@ -2,13 +2,14 @@
 
     python validation/gaming.py [--jobs N] [--small] [--out FILE]
 
-A stretch of a log is played under EASY without the side-car, with it and its bounds, and with it without them (predictions that count jobs
-instead of processor-seconds, no limit on jobs that outlive their TimeMin, none on the slip of heads), with 0, 1 and 5 gamers. A gamer has
-run ten jobs of a second on one processor, with a limit of a day, and then sends a job every six hours that asks for a tenth of the
-machine for a day and uses half of it. Soft limits: nothing is given back. Stores what it finds in docs/generators/gaming.json, which
-docs/validation/gaming.md tells; what is there already is not played again. Logs are looked for in the folder that WALLTIME_TRACES names.
-One core takes about 10 minutes. With --small it plays other logs, with 0 and 5 gamers, for several values of the predictor's `small`, which
-are compared there, so that its default is not chosen by the logs of the table; their ten jobs are then just large enough to count.
+A stretch of a log is simulated under EASY with 0, 1 and 5 gamers: without the side-car, with it and its bounds, and with it but without the
+bounds. Without bounds, predictions count jobs instead of processor-seconds, and neither jobs that outlive their TimeMin nor the slip of
+heads are limited. A gamer has run ten jobs of a second on one processor, with a limit of a day. From then on it sends a job every six hours
+that requests a tenth of the machine for a day and uses half of the time. Limits are soft: nothing is restored. The results are stored in
+docs/generators/gaming.json, the source of docs/validation/gaming.md; stored cases are not simulated again. Logs are read from the folder
+that WALLTIME_TRACES names. One core takes about 10 minutes. `--small` compares several values of the predictor's `small`, with 0 and 5
+gamers, on other logs, so that its default is not chosen by the logs of the table. The ten jobs of a gamer are then just large enough to
+count.
 """
 
 from __future__ import annotations

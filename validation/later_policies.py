@@ -1,4 +1,4 @@
-"""Every policy on the available logs: means with intervals from jittered copies, and gains and losses relative to EASY.
+"""Every policy on the available logs: means with intervals from shaken copies, and gains and losses relative to EASY.
 
     python validation/later_policies.py [--only PART_OF_A_NAME ...] [--out FILE]
 

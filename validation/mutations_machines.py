@@ -1,10 +1,10 @@
-"""Whether the auditor sees what is wrong with schedules on machines of pools and of Slurm's nodes, and only that.
+"""Tests whether the auditor finds all faults of schedules on machines of pools and of Slurm's nodes, and only faults.
 
     python validation/mutations_machines.py [--mutants 100000] [--seed 0] [--out FILE]
 
-Schedules of the reference engines, small ones of every policy, are perturbed, and audited. Every policy decides what starts by the state of
-the machine, of the queue and of its reservations alone, so a schedule is valid if and only if its jobs start when those of the reference
-engine do: up to the first instant at which it starts others, the state is the same, and there the policy decides otherwise.
+Schedules of the reference engines, small ones of every policy, are perturbed, and audited. Every policy decides only by the state of the
+machine, of the queue and of its reservations. So a schedule is valid if and only if its jobs start when those of the reference engine do:
+up to the first difference the state is the same, and there the policy decides otherwise.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ def trial(mutants: int, seed: int = 0, kinds: Sequence[str] = tuple(SOURCES), ju
 
 
 def _decides(report: AuditReport) -> bool:
-    """Whether the report says of no rule on what starts when that it was not checked."""
+    """Return whether all rules on starts were checked."""
     return not {"head_waits", "left_waiting", "reservation_delayed", "out_of_turn"} & set(report.skipped)
 
 

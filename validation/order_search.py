@@ -1,4 +1,4 @@
-"""Takes the order apart that `walltime search` found: what each term is worth on each log, and who loses by it; stores it for the page.
+"""Analyses the order that `walltime search` found: the effect of each term on each log, and the users who lose; stores the results.
 
     walltime search LOG... --out order.toml --store search
     walltime search --final order.toml FINAL... --out final.json
@@ -11,12 +11,11 @@
     python validation/order_search.py --longer formula.toml [--out FILE]
     python validation/order_search.py --everywhere LOG... [--out FILE]
 
-Stores everything in docs/generators/search.json, which docs/validation/found-order.md is made from. The logs of the first command are
-those of the search. `--fresh` stores the table of a judgement on further logs (validation/final_logs.py) beside what is there, the first
-if there is no number. `--apart` stores what the parts of the order of the third are worth on these logs, and who loses by it; `--fair`,
-how many jobs start later under it, and under others, than if nobody had come after them (some minutes). `--longer` stores the steps of a
-longer search. `--everywhere` stores what the orders that were found are worth on these logs next to those that have a name; logs of the
-searches count, too.
+Stores everything in docs/generators/search.json, which docs/validation/found-order.md is made from. The logs of the first command are those
+of the search. `--fresh` adds the table of a judgement on further logs (validation/final_logs.py), the first one without `--judgement`.
+`--apart` stores the effects of the parts of the third order on these logs, and the users who lose. `--fair` stores how many jobs start
+later, under it and under others, than they would without later arrivals (some minutes). `--longer` stores the steps of a longer search.
+`--everywhere` compares the orders that were found with named ones on these logs, including the logs of the searches.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ from walltime.policy import Easy
 from walltime.policy.expressions import Expression
 from walltime.simulation.fair_start import fairness
 from walltime.simulation.specification import Scheduler, parse_scheduler
-from walltime.tuning.objectives import LogPart, Parts, late_percents
+from walltime.tuning.objectives import LogPart, Parts
 from walltime.tuning.order_file import read_order_file
 from walltime.workload.scaling import shake
 
@@ -82,7 +81,7 @@ BESIDE = (
 LONGEST_LOG, ASKED = 80_000, 100
 """Maximum number of jobs of logs for which delays beyond fair starts are computed."""
 COPIES, SHAKEN = 3, 60
-"""Jitter of the copies of each log, s; 0 is the log as recorded."""
+"""Shift of the submissions in the copies of each log, s; 0 is the log as recorded."""
 SAMPLE = 500
 """Jobs of each log whose fair starts are found."""
 SIZES, LENGTHS = (0.0, 0.01, 0.1, 0.3, 1.01), (0, 600, 3600, 6 * 3600, 10**9)
@@ -149,6 +148,13 @@ def relative_rows(rows: dict[str, Scheduler], logs: Sequence[Workload]) -> list[
         {"without": name, "slowdown": relative[k, :, 0].round(3).tolist(), "longest": relative[k, :, 3].round(3).tolist()}
         for k, name in enumerate(rows)
     ]
+
+
+def late_percents(schedulers: Sequence[Scheduler], parts: Sequence[LogPart], sample: int) -> np.ndarray:
+    """Per cent of a sample of the jobs that start later than their fair start, float64, per scheduler; the mean over unshaken parts."""
+    recorded = [part.jobs for part in parts if part.copy == 0]
+    late = [[fairness(simulate(jobs, one), sample=sample).late_percent for jobs in recorded] for one in schedulers]
+    return np.array(late, np.float64).mean(axis=1)
 
 
 def fair(logs: Sequence[Workload]) -> list[dict[str, Any]]:
@@ -247,7 +253,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         given.out.write_text(json.dumps(json.loads(given.out.read_text()) | {"apart": apart}, indent=1) + "\n")
         return 0
     if not given.logs:
-        parser.error("name the order, the final table and the logs of the search, or say by an option what else is to be stored")
+        parser.error("name the order, the final table and the logs of the search, or use one of the options")
     found = read_order_file(given.order)
     scheduler, logs = parse_scheduler(found.scheduler), [read(log) for log in given.logs]
     stored = {

@@ -3,9 +3,9 @@
     python validation/planted_rules.py [--jobs 12000] [--seeds 2] [--only NAME ...] [--json]
 
 Each log is generated, scheduled under EASY on a machine with one hidden rule, and given to `infer` with nothing but its starts. A rule is
-found if one of its kind is inferred that agrees in what it says (a window in its time, a part in its size, limited users in most of their
-names, a policy in its name, one that comes or goes within a month of when it did). Any other inferred rule is invented; rules that were
-kept beside the right one, too. Starts at random follow no rule, so every rule that is inferred there is invented.
+found if an inferred rule of its kind agrees with it: a window in its time, a part in its size, limited users in most of their names, a
+policy in its name. A rule that comes or goes must do so within a month of the true date. Any other inferred rule is invented, also one that
+was kept in addition to the right one. Starts at random follow no rule, so every rule that is inferred there is invented.
 """
 
 from __future__ import annotations

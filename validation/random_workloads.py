@@ -2,11 +2,12 @@
 
     python validation/random_workloads.py [--nodes 10000] [--pools 10000] [--number 5000] [--held 600] [--bounds 1000] [--seed 0]
 
-Workloads on nodes are those of tests/oracle/test_slurm.py, a quarter of each kind; those on pools, those of tests/oracle/test_machines.py,
-under each of its policies in turn; those on a number, those of tests/oracle/replay.py; held ones are those on pools, and every other one on
-one pool, where the machine file has eligible times of some jobs. `--bounds` workloads of each kind are run with
-kernels that check every index (validation/bounds.py), in a process of its own, which compiles them first; the rest with the kernels as
-they are. Prints what differs with its kind and seed; ends with status 1 if anything did. About twenty minutes on one core.
+Workloads on nodes are those of tests/oracle/test_slurm.py, a quarter of each kind. Workloads on pools are those of
+tests/oracle/test_machines.py, under each of its policies in turn. Workloads on one number of processors are those of
+tests/oracle/replay.py. `--held` ones are those on pools, every other one on a single pool, with a machine file that has eligible times of
+some jobs. `--bounds` workloads of each kind are run with kernels that check every index (validation/bounds.py), in a process of its own,
+which compiles them first; the rest with the kernels as they are. Prints what differs with its kind and seed; ends with status 1 if anything
+did. About twenty minutes on one core.
 """
 
 from __future__ import annotations

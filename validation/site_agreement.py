@@ -1,12 +1,12 @@
-"""How far a simulation agrees with what machines recorded, before and after `walltime infer`, on parts of the logs that were not used.
+"""Measures how well a simulation agrees with recorded logs, before and after `walltime infer`, on parts of the logs that were not used.
 
     python validation/site_agreement.py [LOG ...] [--json] [--out FILE]
 
-For each log: one-step agreement (F1 of prompt starts, and of all starts however late), and the shares of the policy's proposals that were
-followed and followed promptly; mean wait, rank correlation of waits and starts within 10 min of a simulation that runs freely; the
-calibration error. All under plain EASY and with the rules that were inferred, next to the recorded mean wait, the ceiling
-(the simulation with the rules against itself, its submissions shaken by 30 s), and the same by hindsight of when each job seems to have
-been free to start. Without LOG all logs of the folder that WALLTIME_TRACES names are read; logs without waits are named. With
+The results for each log are one-step agreement (F1 of prompt starts, and of all starts), and the shares of the policy's proposals that were
+followed and followed promptly. For a free simulation: mean wait, rank correlation of waits, starts within 10 min, and the calibration
+error. Both are measured under plain EASY and with the inferred rules. The recorded mean wait is printed too, and the ceiling: the
+simulation with the rules against itself, with submissions shaken by 30 s. The last line uses, in hindsight, the time at which each job
+seems to have become eligible. Without LOG all logs of the folder that WALLTIME_TRACES names are read; logs without waits are named. With
 `--out docs/generators/site-agreement.json` the table of the guide on what-if is updated.
 """
 

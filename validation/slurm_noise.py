@@ -5,8 +5,8 @@
 FOLDER is that of `validation/real_slurm.py`, whose runs keep what slurmctld and all slurmd logged. Read of these logs: from the beginning
 of a pass to each start in it, from the start to the launch on the node, from the end of a job to the next pass, and how long passes take.
 Then each run is simulated in tenths of seconds, with the submissions and the ends of that log and the mean delays of that run, and the
-starts are compared, as those of two real runs are with each other. Stored in docs/generators/slurm-noise.json, of which a table of
-docs/validation/real-slurm.md is made.
+starts are compared, as those of two real runs are with each other. Stored in docs/generators/slurm-noise.json, the source of a table in
+docs/validation/real-slurm.md.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ LAUNCHED = re.compile(r"Launching batch job (\d+) ")
 class Log:
     """Times logged by a run's daemons, in s since 1970. `passes`: when passes of the main scheduler began; the others by the job's number.
 
-    `in_pass`: from the beginning of the pass, of whichever scheduler, to each start in it; `testing`: how long cycles of backfilling
-    with jobs to test took; `main`: the mean and the longest pass of the main scheduler. All s. `priority`: at submission, and `since`: from
-    when on priorities were computed, nan if they were not.
+    `in_pass`: from the beginning of the pass, of whichever scheduler, to each start in it; `testing`: how long cycles of backfilling with
+    jobs to test took; `main`: the mean and the longest pass of the main scheduler. All s. `priority`: at submission, and `since`: the begin
+    of the computed priorities, nan if they were not.
     """
 
     passes: Array
@@ -123,7 +123,7 @@ def lines(file: Path) -> list[tuple[float, str]]:
 
 
 def with_latencies(run: Run, log: Log) -> Array:
-    """The starts, s from the first submission, simulated with what the log says of this run; in the order of the jobs' names."""
+    """Return the starts, s from the first submission, simulated with the latencies in the log of this run, by jobs' names."""
     numbers = run.jobs.job_id.tolist()
     first = min(log.submitted.values())
     noticed, returned = float(log.until_pass(log.submitted).mean()), float(log.until_pass(log.ended).mean())
@@ -168,7 +168,7 @@ def in_parts(seconds: Sequence[float]) -> Array:
 
 
 def real_starts(run: Run, log: Log) -> Array:
-    """The starts that the log says, as those of `with_latencies`."""
+    """Return the starts in the log, in the form of `with_latencies`."""
     first = min(log.submitted.values())
     return np.array([log.started[job] - first for job in run.jobs.job_id.tolist()])[run.order]
 

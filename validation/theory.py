@@ -181,9 +181,9 @@ def rounding(queue: Queue, jobs: int, seed: int = 0) -> dict[str, float]:
 def laws(schedule: wt.Schedule, first: int, last: int) -> dict[str, float]:
     """Little's law and the utilization law in one run.
 
-    `exact`: whether the integral of the queue's length over the whole run is the sum of the waits, to the second. `little`,
-    `utilization`: between the submissions of the jobs `first` and `last`, relative deviation of the mean queue length from arrival
-    rate times mean wait, and of the busy processors from arrival rate times mean work; what is left is what the edges cut.
+    `exact`: whether the integral of the queue's length over the whole run is the sum of the waits, to the second. `little`, `utilization`:
+    relative deviations between the submissions of the jobs `first` and `last`. `little` compares the mean queue length with arrival rate
+    times mean wait, `utilization` the busy processors with arrival rate times mean work. The remaining deviation is an effect of the edges.
     `busy`: share of busy processors in that window. Source: Little 1961.
     """
     w = schedule.workload

@@ -1,4 +1,4 @@
-"""The tables of how often intervals hold the truth, made from what `validation/coverage.py` stored, and of what each is of."""
+"""The tables of the coverage of intervals, made from the results of `validation/coverage.py`, and of their scopes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _rows(stored: Numbers, *, meant: bool) -> str:
         for case in found["cases"]
         if case["meant"] == meant
     ]
-    return table(("interval", "of", "where", "case", "nominal, %", "measured, %", "intervals", "withheld"), rows)
+    return table(("interval", "scope", "command", "case", "nominal, %", "measured, %", "intervals", "withheld"), rows)
 
 
 def _shares(case: Numbers) -> tuple[str, ...]:
@@ -47,12 +47,12 @@ def kinds(_: str = "") -> str:
     rows = []
     for name, kind in KINDS.items():
         rows.append((f"`{name}`", kind.of, _level(kind), kind.method))
-    return table(("interval", "of", "level", "how"), rows)
+    return table(("interval", "scope", "level", "method"), rows)
 
 
 def scopes(_: str = "") -> str:
     """Return the table of sources of variation."""
-    return table(("of", "that is"), [(f"**{of}**", meaning) for of, meaning in SCOPES.items()])
+    return table(("scope", "meaning"), [(f"**{of}**", meaning) for of, meaning in SCOPES.items()])
 
 
 def by_command(_: str = "") -> str:
@@ -62,8 +62,8 @@ def by_command(_: str = "") -> str:
     for command in commands:
         several = [(name, kind) for name, kind in KINDS.items() if command in kind.commands]
         rows += [(f"`{command}`" if k == 0 else "", kind.of, _level(kind), f"`{name}`") for k, (name, kind) in enumerate(several)]
-    return table(("command", "of", "level", "interval"), rows)
+    return table(("command", "scope", "level", "interval"), rows)
 
 
 def _level(kind: IntervalKind) -> str:
-    return "as it says" if kind.level is None else SHOWN_LEVEL if kind.level == LEVEL else f"{100 * kind.level:.0f} %"
+    return "printed with it" if kind.level is None else SHOWN_LEVEL if kind.level == LEVEL else f"{100 * kind.level:.0f} %"

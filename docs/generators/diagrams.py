@@ -196,7 +196,7 @@ def sidecar() -> Figure:
 
 
 def uncertainty() -> Figure:
-    """Draw three sources of variation of a mean wait: jitter, weeks and seeds."""
+    """Draw three sources of variation of a mean wait: shaking, weeks and seeds."""
     figure, panels = wt.figures.panels(1, 3, width="page", height=2.0)
 
     def log(seed: int) -> wt.Workload:
@@ -206,10 +206,10 @@ def uncertainty() -> Figure:
     easy = wt.simulate(jobs, "easy")
     week = jobs.submit // (7 * 86_400)
     weeks = [easy.wait[week == number].mean() / 3600 for number in np.unique(week)]
-    jittered = [wt.simulate(wt.workloads.shake(jobs, 30, seed), "easy").wait.mean() / 3600 for seed in range(12)]
+    shaken = [wt.simulate(wt.workloads.shake(jobs, 30, seed), "easy").wait.mean() / 3600 for seed in range(12)]
     seeds = [wt.simulate(log(seed), "easy").wait.mean() / 3600 for seed in range(12)]
-    titles = ("12 jittered copies\nof one log", "weeks of this log", "12 other seeds\nof the model")
-    for axes, values, title in zip(panels, (jittered, weeks, seeds), titles, strict=True):
+    titles = ("12 shaken copies\nof one log", "weeks of this log", "12 other seeds\nof the model")
+    for axes, values, title in zip(panels, (shaken, weeks, seeds), titles, strict=True):
         axes.plot(range(len(values)), values, "o", color=COLORS[0], markersize=4)
         axes.axhline(easy.wait.mean() / 3600, color="black", linewidth=0.8, linestyle="--")
         axes.set_title(title, fontsize=9)

@@ -207,7 +207,7 @@ def second_against(kept: dict[str, Any]) -> str:
 def third_against(kept: dict[str, Any]) -> str:
     """The order of the third judgement against EASY and the best others, and its longest wait."""
     one = kept["third"]["longest"]
-    return f"{against(kept, 'third')}\n\nIts longest wait is {one['mean']:+.0f} % ({one['low']:+.0f} to {one['high']:+.0f} %) from EASY's."
+    return f"{against(kept, 'third')}\n\nIts longest wait differs from EASY's by {one['mean']:+.0f} % ({one['low']:+.0f} to {one['high']:+.0f} %)."
 
 
 def third_logs(kept: dict[str, Any]) -> str:

@@ -4,6 +4,7 @@ Each function of `PARTS` takes what one section of `benchmarks/run.py` stored an
 """
 
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -416,8 +417,10 @@ PARTS: dict[str, tuple[str, Callable[[Numbers], str]]] = {
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A Markdown table; columns after the first are right-aligned."""
-    lines = [head, ("---", *("---:" for _ in head[1:])), *rows]
+    """Return a Markdown table; columns of numbers after the first are right-aligned."""
+    cells = [[str(cell) for cell in row] for row in rows]
+    numbers = [k > 0 and all(re.match(r"\W*(\d|$)", row[k]) for row in cells) for k in range(len(head))]
+    lines = [head, ["---:" if number else "---" for number in numbers], *cells]
     return "\n".join(f"| {' | '.join(str(cell).replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
 
 

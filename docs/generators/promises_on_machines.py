@@ -92,9 +92,9 @@ PROMISES = (
     ),
     Promise(
         "left_waiting",
-        "No job of Q(t) waits that fits at t with the earlier reservations. fcfs: pools of a waiting job's partition are closed "
-        "to later jobs. easy: each pool keeps one reservation, hybrid k, conservative-scratch one per job. conservative: no "
-        "reservation could be at t. slurm: no tested job could start at the end of a cycle. oar: no job is planned for t.",
+        "No job of Q(t) waits that fits at t with the earlier reservations. `fcfs`: pools of a waiting job's partition are closed "
+        "to later jobs. `easy`: each pool keeps one reservation, `hybrid` k, `conservative-scratch` one per job. `conservative`: no "
+        "reservation could be at t. `slurm`: no tested job could start at the end of a cycle. `oar`: no job is planned for t.",
         ALL,
     ),
     Promise(
@@ -104,8 +104,8 @@ PROMISES = (
     ),
     Promise(
         "out_of_turn",
-        "Jobs start only at such an instant t, and only those that the policy starts. fcfs: not on a pool of a waiting job's "
-        "partition. slurm: not in a partition behind a waiting job with a claim in a main pass, nor beyond its depths.",
+        "Jobs start only at such an instant t, and only those that the policy starts. `fcfs`: not on a pool of a waiting job's "
+        "partition. `slurm`: not in a partition behind a waiting job with a claim in a main pass, nor beyond its depths.",
         ALL,
     ),
     Promise(

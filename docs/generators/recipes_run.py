@@ -148,7 +148,7 @@ def with_outputs(markdown: str, page: Path = PAGE) -> str:
     for end, text in sorted(printed.items(), reverse=True):
         block = "\n".join(["```text", *text.splitlines(), "```"])
         sign = "???+" if page == TUTORIAL and text.count("\n") < OPEN else "???"
-        markdown = f'{markdown[:end]}\n\n{sign} note "What it prints"\n\n{_indented(block)}\n{markdown[end:]}'
+        markdown = f'{markdown[:end]}\n\n{sign} note "Output"\n\n{_indented(block)}\n{markdown[end:]}'
     return markdown
 
 

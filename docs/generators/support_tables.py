@@ -60,7 +60,7 @@ def _features(notes: dict[str, int]) -> list[tuple[str, ...]]:
         for machine in MACHINES:
             by = dict[Support, list[str]]()
             for policy in policies():
-                if support(policy, machine).engine == "kernel":  # others run as the first table says
+                if support(policy, machine).engine == "kernel":  # others run as in the first table
                     by.setdefault(support(policy, machine, [feature]), []).append(policy.label)
             if machine == "number" and feature in HAS_NONE:
                 cells.append("has none")

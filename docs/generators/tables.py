@@ -5,6 +5,7 @@ A line `<!-- generated: NAME ARGUMENT -->` in a page is followed by the output o
 `--check` lists the pages that would change, and exits with status 1 if there are any.
 """
 
+import csv
 import functools
 import json
 import re
@@ -23,6 +24,7 @@ from leaderboard_tables import standings, suites
 from learned_tables import learned
 from performance_figures import figure
 from performance_tables import performance
+from performance_tables import table as numbers_table
 from predictions_tables import judged
 from promises_on_machines import NOT_DECIDED, WORDS
 from promises_on_machines import PROMISES as MACHINE_PROMISES
@@ -266,6 +268,13 @@ def gallery() -> str:
     return "\n\n".join(parts)
 
 
+def measured(name: str) -> str:
+    """Return a table of results that were measured once, from a CSV file in `measured/`."""
+    with (Path(__file__).with_name("measured") / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        head, *rows = csv.reader(file)
+    return numbers_table(head, rows)
+
+
 def predictors() -> str:
     """An entry of the Python reference for each predictor of the table."""
     return "\n\n".join(f"::: {variant.kind.replace(':', '.')}" for variant in PREDICTORS.variants.values())
@@ -279,6 +288,7 @@ def features(which: str) -> str:
 
 GENERATORS = {
     "features": features,
+    "measured": measured,
     "gallery": gallery,
     "predictors": predictors,
     "columns": columns,

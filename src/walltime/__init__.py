@@ -18,7 +18,7 @@ The most common names are here; the rest are in groups:
 * `predictors`: runtimes predicted from history
 * `report`: the parts of a page and its forms: HTML, terminal, PDF
 * `schedule`: the result of a simulation, its files and groups
-* `simulation`: one simulation, what it is told, batches, replications, stepping
+* `simulation`: one simulation, its options, batches, replications, stepping
 * `accuracy`: how accurate estimates and predictions are, and what to ask for
 * `checking`: where two schedules differ
 * `comparison`: schedules side by side, as tables and pages

@@ -1,7 +1,7 @@
-"""Fields of dataclasses as declarations: what a key of a file, or an option of a specification, may hold, and what messages call it.
+"""Fields of dataclasses as declarations of the values that a key of a file, or an option of a specification, may hold.
 
-A field without a default is needed, the text below a field is its meaning, its type says what it holds, and a `Key` beside the type says
-the rest.
+A field without a default is required, and the text below a field is its meaning. Its type defines its values, and a `Key` in the annotation
+adds bounds, names and other restrictions.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ KINDS: Mapping[Any, tuple[str, str, Mapping[str, Any]]] = {
     datetime: ("a date and time", "dates and times", {"type": "string", "format": "date-time"}),
     Any: ("a value", "values", {}),
 }
-"""What a single value is called, what several are, and its JSON Schema."""
+"""By type: the name of one value in messages, the name of several, and the JSON Schema."""
 
 
 LARGEST_INTEGER = 2**53
@@ -40,14 +40,14 @@ class KeyFaultError(WalltimeError, ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Key:
-    """What a key may hold, beyond its type.
+    """Restrictions on the value of a key, beyond its type.
 
-    `name`: how the file spells it, by default as the field; `{word}` in it is filled from the `words` of the file. `least`, `most`: of a
-    number; of a text and a list, their lengths. `above`, `below`: bounds of a number that it does not reach. `known`: the words that a text
-    may be. `instead`: texts that stand for other values. `takes`: the type in the file, of which `read` makes the field's value; `read`
-    raises a WalltimeError for one that cannot be. `write`: its inverse, in specifications. `keys`: of a Mapping whose keys are not free,
-    their types. `said`: what messages call the type. `meaning`: in place of the text below the field. `inside`: it is no key of the file,
-    but set by the program.
+    `name`: its spelling in the file, by default the field's name; `{word}` in it is replaced from the `words` of the file. `least`, `most`:
+    inclusive bounds of a number, or of the length of a text or list. `above`, `below`: exclusive bounds of a number. `known`: the allowed
+    words. `instead`: texts that stand for other values. `takes`: the type in the file; `read` converts it to the field's value, and raises
+    a WalltimeError for an impossible one. `write`: the inverse of `read`, for specifications. `keys`: the types of the keys of a Mapping
+    with fixed keys. `said`: the name of the type in messages. `meaning`: replaces the text below the field. `inside`: the program sets the
+    field; the file has no such key.
     """
 
     name: str = ""
@@ -156,7 +156,7 @@ def is_within(value: Any, key: Key) -> bool:
 
 
 def described(kind: Any, key: Key) -> str:
-    """What messages and pages call a type."""
+    """Return the name of a type in messages and pages."""
     kind = kind if key.takes is None else key.takes
     ways = alternatives(kind)
     if key.said or len(ways) > 1:

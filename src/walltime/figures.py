@@ -219,11 +219,11 @@ BANDS: Mapping[str, tuple[int, Array, str, Callable[[Axes], None]]] = {
     "wait": (0, WAITS, "wait less than", of_schedules.time_ticks),
     "slowdown": (1, SLOWDOWNS, "bounded slowdown at most", of_schedules.ratio_ticks),
 }
-"""What `bands` draws: the place among the kept curves, where they are taken, the axis."""
+"""The quantities that `bands` draws: the place among the kept curves, where they are taken, the axis."""
 OF_SCHEDULES: Mapping[str, Callable[..., Axes]] = dict(
     zip(SCHEDULE_FIGURES, (wait_distribution, slowdown_distribution, queue_length, utilization, gantt), strict=True)
 )
-"""What `--figure NAME=FILE` draws; `gantt` is of the first schedule."""
+"""The figures of `--figure NAME=FILE`; `gantt` draws the first schedule."""
 
 
 def save(drawn: Axes | Figure, path: str | Path) -> Path:

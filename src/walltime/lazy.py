@@ -16,8 +16,8 @@ _LINE = re.compile(r"^    from walltime(?:\.(\S+))? import (\S+) as \2$", re.MUL
 def lazy(package: str, homes: Mapping[str, tuple[str, ...]] = MappingProxyType({})) -> Parts:
     """`__getattr__`, `__dir__` and `__all__` of a package that imports its names under `if TYPE_CHECKING`, for type checkers only.
 
-    Each import there is a line of its own, `from walltime.HOME import NAME as NAME`, which is read here too, so that a name is said once.
-    `homes`: further names, by the modules of walltime that define them.
+    Each import there is a line of its own, `from walltime.HOME import NAME as NAME`, which is read here too, so that each name is written
+    only once. `homes`: further names, by the modules of walltime that define them.
     """
     spec: Any = sys.modules[package].__spec__
     source = spec.loader.get_data(spec.origin).decode()

@@ -69,7 +69,7 @@ def provenance(workload: Workload, **settings: Any) -> dict[str, Any]:
 
 
 def jobs_sha256(workload: Workload) -> str:
-    """Checksum of the simulated input, whatever file it came from: the jobs, the scheduler's estimates, and the machine.
+    """Checksum of the simulated input, independent of its file: the jobs, the scheduler's estimates, and the machine.
 
     >>> jobs = Workload.from_arrays(submit=[0], runtime=[10], procs=[4], machine_procs=4)
     >>> jobs_sha256(jobs) == jobs_sha256(jobs.with_machine(8))

@@ -15,7 +15,7 @@ Minutes = int | None
 """A time limit; None for unlimited."""
 BLANK = ("", "Unknown", "None", "N/A", "NONE", "(null)", "INVALID", "n/a")
 """Slurm's texts for unknown times and numbers."""
-NO_LIMITS = ("UNLIMITED", "Partition_Limit", "INFINITE")
+NO_LIMITS = ("UNLIMITED", "Partition_Limit", "INFINITE", "NOT_SET")
 UNLIMITED = -2
 """In JSON: a number without bound."""
 MEGABYTES = {"": 1 / 1024**2, "K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3}
@@ -55,7 +55,7 @@ def time_of(text: str, zone: tzinfo = UTC) -> int:
 def tasks_of(text: str, most: int, cut: bool = False) -> tuple[list[int], int]:
     """The tasks that a pending array still has, the first `most` of them, and how many may run at a time, 0 for any number.
 
-    `cut`: the list may be cut off; then those that are surely whole. Raises ValueError for what is no list.
+    `cut`: the list may be cut off; then those that are surely whole. Raises ValueError for a text that is not a list.
 
     >>> tasks_of("0-5%2", 9), tasks_of("1,3,7-11:2", 4), tasks_of("", 9), tasks_of("1-3,...", 9, cut=True)
     (([0, 1, 2, 3, 4, 5], 2), ([1, 3, 7, 9], 0), ([], 0), ([1, 2, 3], 0))

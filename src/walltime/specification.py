@@ -54,7 +54,7 @@ class Specification:
 
     @property
     def unlisted(self) -> str:
-        """What it is called if it has no name in its family."""
+        """Its name in messages if it has none in its family."""
         return type(self).__name__
 
     @property
@@ -90,12 +90,13 @@ class Specification:
 
 @dataclass(frozen=True)
 class Variant:
-    """A name of a family: what it makes, and the options that it implies.
+    """A name of a family, the class of its objects, and the options that it implies.
 
-    `kind`: the class, or `module:Class` to import it on first use, or a thing that is complete. `start`: what options have that are not
-    said; a thing is called so if it differs from the default in them alone. `options`: if not None, only these can be set. `make`: what is
-    called in place of the class. `meaning`: by default the first sentence of the class. `free`: options of any name are taken: whole
-    numbers, numbers, yes and no, or texts. `declared`: the options, if they are not the fields of the class.
+    `kind`: the class, or `module:Class` to import it on first use, or a complete object. `implied`: the values of options that the name
+    fixes. `start`: values of options that a text may still change; an object has this name only if its options have these values, and
+    otherwise their defaults. `options`: if not None, only these can be set. `make`: a function to call in place of the class. `meaning`: by
+    default the first sentence of the class. `free`: options with any name are accepted: whole numbers, numbers, yes and no, or texts.
+    `declared`: the options, if they are not the fields of the class.
     """
 
     kind: Any
@@ -109,7 +110,7 @@ class Variant:
 
     @property
     def loaded(self) -> Any:
-        """The class, or the complete thing."""
+        """The class, or the complete object."""
         if not isinstance(self.kind, str):
             return self.kind
         module, _, name = self.kind.partition(":")
@@ -126,7 +127,7 @@ class Variant:
         return able if self.options is None else {key: able[key] for key in self.options}
 
     def makes(self, thing: object) -> bool:
-        """Whether a thing is of this variant, but for options."""
+        """Whether an object is of this variant, apart from its free options."""
         kind = type(thing)
         same = f"{kind.__module__}:{kind.__qualname__}" == self.kind if isinstance(self.kind, str) else self.kind in (kind, thing)
         exact = {one.field: one.default for one in options_of(kind).values()} | dict(self.start) if same and self.start else {}
@@ -135,10 +136,10 @@ class Variant:
 
 @dataclass(frozen=True, eq=False)
 class Family(Mapping[str, T], Generic[T]):
-    """Specifications that make things of one base class; as a mapping, the names with what each makes without options.
+    """The specifications of objects of one base class; as a mapping, the names with the objects that they make without options.
 
-    `title`: what messages call one. `variants`: the names. `own`: of a text of a user's own its variant and the rest, None for other texts;
-    `own_spelling`: what such texts look like.
+    `title`: the name of such an object in messages. `variants`: the names. `own`: a function that returns the variant and the rest of a
+    user's own specification such as FILE.py:NAME, None for other texts. `own_spelling`: the form of such texts.
     """
 
     base: type[T]
@@ -163,7 +164,7 @@ class Family(Mapping[str, T], Generic[T]):
         return len(self.variants)
 
     def parse(self, text: str | T, **defaults: Any) -> T:
-        """What a text specifies, or the thing itself; `defaults`: of options that the text leaves out.
+        """Return the object that a text specifies, or the object itself; `defaults`: values of options that the text leaves out.
 
         Raises PolicyError, in one line, for an unknown name or option, with the nearest one, and for an impossible value.
         """
@@ -178,7 +179,7 @@ class Family(Mapping[str, T], Generic[T]):
         return variant, *read_options(variant, rest, f"the {self.title} {shown(text)}", more)
 
     def build(self, text: object, variant: Variant, values: Mapping[str, Any]) -> T:
-        """What a variant makes with these options."""
+        """Return the object that a variant makes with these options."""
         if not isinstance(variant.loaded, type) and variant.make is None:
             made: T = variant.loaded
             return made
@@ -209,9 +210,9 @@ class Family(Mapping[str, T], Generic[T]):
 def read_options(
     variant: Variant, text: str, where: str, more: Mapping[str, DeclaredKey] | None = None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The values of a variant's options in a text without the name, by field, and those of options named in `more`, which come last.
+    """Return the values of a variant's options in a text without the name, by field, and those of options named in `more`, which come last.
 
-    Raises PolicyError, which names `where`, for an option that is unknown, missing, said twice or impossible.
+    Raises PolicyError, which names `where`, for an option that is unknown, missing, repeated or impossible.
     """
     keys, further = variant.keys, dict(more or {})
     by_letters = {_letters(key): key for key in (*further, *keys)}
@@ -235,7 +236,7 @@ def read_options(
         if name is None and variant.free:
             option = key.replace("-", "_")
             if not option.isidentifier() or not value or option in free:
-                raise PolicyError(f"{shown(part)} of {where} is no option; options are spelled name=value, each once")
+                raise PolicyError(f"{shown(part)} of {where} is not an option; options are spelled name=value, each once")
             free[option] = literal(value)
             continue
         if name is None and not equals and _letters(key) in by_letters:
@@ -245,7 +246,7 @@ def read_options(
             words = valid_options(key, known) if known else "; it has none"
             raise PolicyError(f"unknown option {shown(key)} of {where}{words}", "unknown_option")
         if not value or name in said:
-            raise PolicyError(f"{name} of {where} is {'said twice' if name in said else 'empty'}", "repeated_option")
+            raise PolicyError(f"{name} of {where} is {'given twice' if name in said else 'empty'}", "repeated_option")
         said[name] = value
         inner = name if ":" in value else ""
     lacking = [key for key, one in keys.items() if one.needed and key not in said and one.field not in preset]
@@ -256,7 +257,7 @@ def read_options(
 
 
 def _parts(text: str) -> list[str]:
-    """What stands between the commas of a text; those within parentheses are part of a value."""
+    """Split a text at its commas; commas within parentheses are part of a value."""
     parts, depth = [""], 0
     for letter in text:
         depth += (letter == "(") - (letter == ")")
@@ -288,13 +289,13 @@ def module_map(family: Family[Any]) -> dict[str, tuple[str, ...]]:
 
 
 def presets_of(kind: Any, options: Mapping[str, DeclaredKey]) -> dict[str, Mapping[str, Any]]:
-    """The named sets of options of a class of which these options have all."""
+    """Return the named sets of options of a class that are completely among these options."""
     able = {one.field for one in options.values()}
     return {word: values for word, values in getattr(kind, "presets", {}).items() if able.issuperset(values)}
 
 
 def describe_value(option: DeclaredKey) -> str:
-    """What messages and pages call the values of an option."""
+    """Return the name of an option's values in messages and pages."""
     if option.key.said:
         return option.key.said
     ways = [_called(*_alternative(one, option.key)) for one in alternatives(option.kind)]
@@ -316,7 +317,7 @@ def spell(value: Any, option: DeclaredKey | None = None) -> str:
 
 
 def complete(family: Family[Any], text: str, more: Mapping[str, DeclaredKey] | None = None) -> list[str]:
-    """How a text that somebody is typing may go on: whole texts, of the names, then of the options, then of their words.
+    """Return the completions of a text that a user is typing, as whole texts: of names, then of options, then of their words.
 
     Words are those of a Literal, yes and no, names of other families, and the default. An option that is the only one left is followed by
     its words at once, so that a shell sets no space behind it. `more`: further options, as in `Family.read`.
@@ -404,7 +405,7 @@ def _called(kind: Any, key: Key) -> str:
 
 
 def read_value(option: DeclaredKey, key: str, text: str, where: str) -> Any:
-    """The value of an option that a text says; raises PolicyError, which names `key` and `where`."""
+    """Return the value of an option from its text; raise PolicyError, which names `key` and `where`."""
     if text.lower() in option.key.instead:
         return option.key.instead[text.lower()]
     if text.lower() == "none" and option.default is None:
@@ -422,7 +423,7 @@ def read_value(option: DeclaredKey, key: str, text: str, where: str) -> Any:
 
 
 def literal(text: str) -> Any:
-    """A value of which nothing is declared."""
+    """Read a value without a declaration."""
     if text in ("yes", "no"):
         return text == "yes"
     for kind in (int, float):
@@ -474,4 +475,4 @@ def _is_of(kind: Any, key: Key, value: Any) -> bool:
     try:
         return isinstance(value, kind) and (kind is not str or not key.known or value in key.known)
     except TypeError:
-        return True  # a type of the user's own that says nothing at run time
+        return True  # a user's type without values to check at run time

@@ -15,7 +15,7 @@ _SAYS_NOTHING = {"kind", "returns", "type_comment"}
 def syntax_hash(files: Iterable[Path], folder: Path) -> str:
     """Hash (64 hexadecimal digits) of the code in these files and of their names relative to `folder`, in the order given.
 
-    Of files that are not Python it is their bytes.
+    For files that are not Python it is the hash of their bytes.
     """
     digest = hashlib.sha256()
     for file in files:

@@ -175,7 +175,7 @@ def quoted(text: str) -> str:
 
 
 def printable(path: str | os.PathLike[str]) -> str:
-    """A path as one line of text, whatever characters it contains."""
+    """Return a path as one line of text, with control characters escaped."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in os.fspath(path))
 
 

@@ -8,7 +8,7 @@ import pytest
 import walltime as wt
 from tests.adjust.failures import busy, day
 from tests.adjust.fake import sacct
-from tests.browser.everybody import SIZES, assert_for_everybody
+from tests.browser.accessibility import SIZES, assert_accessible
 from tests.sites import MACHINE, jobs_of, recorded_as
 from walltime import read, simulate
 from walltime.benchmark import read_result, run_suite
@@ -102,7 +102,8 @@ def leaderboard_page(tmp_path_factory):
 @pytest.fixture(scope="module")
 def learned_page(tmp_path_factory):
     folder = tmp_path_factory.mktemp("learned")
-    walltime("learn", "train", "lublin99", "--procs", 64, "--jobs", 1800, "--episodes", 128, "--out", folder / "agent")
+    walltime("generate", "lublin99", "--procs", 64, "--jobs", 1800, "--out", folder / "log.swf")
+    walltime("learn", "train", folder / "log.swf", "--episodes", 128, "--out", folder / "agent")
     walltime("learn", "evaluate", folder / "agent", "--report", folder / "page.html")
     return folder / "page.html"
 
@@ -177,9 +178,9 @@ def other_pages(tmp_path_factory):
 @pytest.mark.nightly
 @pytest.mark.parametrize("which", ["searched", "oar", "gain", "happened"])
 @pytest.mark.parametrize(("width", "scheme"), SIZES)
-def test_other_page__is_for_everybody(tabs, other_pages, keep, which, scheme, width):
+def test_other_page__is_accessible(tabs, other_pages, keep, which, scheme, width):
     tab = tabs(width=width, scheme=scheme).open(other_pages / f"{which}.html", ready=False)
-    assert_for_everybody(tab, width)
+    assert_accessible(tab, width)
     assert tab.locator(".first div").count() == 3
     keep(tab, f"{which}_page-{scheme}-{width}")
 
@@ -187,17 +188,17 @@ def test_other_page__is_for_everybody(tabs, other_pages, keep, which, scheme, wi
 @pytest.mark.nightly
 @pytest.mark.parametrize("which", ["starts", "rules", "difference", "week", "predictions"])
 @pytest.mark.parametrize(("width", "scheme"), SIZES)
-def test_page_of_a_log__is_for_everybody(tabs, pages_of_a_log, keep, which, scheme, width):
+def test_page_of_a_log__is_accessible(tabs, pages_of_a_log, keep, which, scheme, width):
     tab = tabs(width=width, scheme=scheme).open(pages_of_a_log / f"{which}.html", ready=False)
-    assert_for_everybody(tab, width)
+    assert_accessible(tab, width)
     keep(tab, f"{which}_page-{scheme}-{width}")
 
 
 @pytest.mark.parametrize("which", ["log", "predicted", "advice", "audited", "waits", "explained", "readings", "cleaned"])
 @pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), pytest.param(400, "dark", marks=pytest.mark.nightly)])
-def test_printed_page__answers_first_and_is_for_everybody(tabs, printed_pages, keep, which, scheme, width):
+def test_printed_page__answers_first_and_is_accessible(tabs, printed_pages, keep, which, scheme, width):
     tab = tabs(width=width, scheme=scheme).open(printed_pages / f"{which}.html", ready=False)
-    assert_for_everybody(tab, width)
+    assert_accessible(tab, width)
     assert tab.locator(".first div").count() == 3
     assert tab.locator("figure").first.bounding_box()["y"] < 900
     keep(tab, f"{which}_page-{scheme}-{width}")
@@ -223,8 +224,8 @@ LONG = [
 
 @pytest.mark.parametrize("which", ["campaign", *LONG])
 @pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), pytest.param(400, "dark", marks=pytest.mark.nightly)])
-def test_page__quiet_sortable_and_for_everybody(tabs, request, keep, which, scheme, width):
+def test_page__quiet_sortable_and_accessible(tabs, request, keep, which, scheme, width):
     tab = tabs(width=width, scheme=scheme).open(request.getfixturevalue(f"{which}_page"), ready=False)
     assert tab.locator("button.sort").count() > 4
-    assert_for_everybody(tab, width)
+    assert_accessible(tab, width)
     keep(tab, f"{which}_page-{scheme}-{width}")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import walltime as wt
-from tests.browser.everybody import assert_for_everybody
+from tests.browser.accessibility import assert_accessible
 from tests.traces import trace_path
 from walltime import metrics, read, simulate
 from walltime.comparison import write_comparison_page
@@ -359,7 +359,7 @@ def test_report__everybody_can_use_it(tabs, page, keep, scheme, width):
     tab = tabs(width=width, scheme=scheme).open(page, address="#job=1501")
     for details in tab.locator("details").all():
         details.evaluate("(element) => { element.open = true }")
-    assert_for_everybody(tab, width)
+    assert_accessible(tab, width)
     keep(tab, f"report-{scheme}-{width}")
 
 

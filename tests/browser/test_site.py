@@ -1,4 +1,4 @@
-"""The built documentation in a real browser, opened from disk: for everybody, and its search answers what people ask, as they type it."""
+"""The built documentation in a real browser, opened from disk: accessible, and its search answers what people ask, as they type it."""
 
 import os
 import subprocess
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser.everybody import SIZES, assert_for_everybody
+from tests.browser.accessibility import SIZES, assert_accessible
 
 ROOT = Path(__file__).parents[2]
 FIRST = 3
@@ -76,12 +76,12 @@ def search(browser, site):
     tab.close()
 
 
-@pytest.mark.parametrize("page", ["index", "tutorial/pages", "guides/questions", "reference/cli/what-if", "reference/api/workloads"])
+@pytest.mark.parametrize("page", ["index", "tutorial/gallery", "guides/questions", "reference/cli/what-if", "reference/api/workloads"])
 @pytest.mark.parametrize(("width", "scheme"), SIZES)
-def test_page__is_for_everybody(browser, site, page, scheme, width):
+def test_page__is_accessible(browser, site, page, scheme, width):
     tab = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
     tab.goto((site / f"{page}.html").as_uri())
-    assert_for_everybody(tab, width)
+    assert_accessible(tab, width)
     tab.close()
 
 

@@ -34,6 +34,15 @@ def page(tmp_path):
         "What follows is a list.",
         "Only who waits longest starts.",
         "The rule says which job starts.",
+        "The log knows its users.",
+        "Shown are the first jobs.",
+        "No such order; known are easy and fcfs.",
+        "Two jobs wait for ever.",
+        "It measures what each term is worth.",
+        "The job is to wait.",
+        "Positive: who uses more waits longer.",
+        "It stores from when on the job waits.",
+        "Did you mean easy?; try again.",
     ],
 )
 def test_patterns__are_found_in_sentences(page, text):
@@ -41,7 +50,16 @@ def test_patterns__are_found_in_sentences(page, text):
 
 
 @pytest.mark.parametrize(
-    "text", ["Plain words.", "There is no queue.", "Users who wait may ask.", "What is backfilling?", "Run `anew beside`."]
+    "text",
+    [
+        "Plain words.",
+        "There is no queue.",
+        "Users who wait may ask.",
+        "What is backfilling?",
+        "Run `anew beside`.",
+        "Two files, both of which are read.",
+        "Did you mean easy? Valid options: easy.",
+    ],
 )
 def test_patterns__pass_plain_sentences_and_quotations(page, text):
     assert found(page(text)) == []
@@ -53,6 +71,11 @@ def test_limits__sentences_cells_headings_and_paragraphs(page):
     assert found(page(text)) == ["heading", "sentence", "cell", "paragraph"]
 
 
+def test_limits__semicolons_of_a_sentence(page):
+    assert found(page("One; two; three. Four; five.")) == []
+    assert found(page("One; two; three; four.")) == ["semicolon"]
+
+
 def test_pages__code_and_generated_parts_are_passed_over(page):
     text = "```sh\nmend anew\n```\n\n<!-- generated: x -->\nOf these, anew.\n<!-- end generated -->\n\nPlain.\n"
     assert found(page(text)) == []
@@ -61,6 +84,13 @@ def test_pages__code_and_generated_parts_are_passed_over(page):
 def test_modules__docstrings_comments_and_messages_are_read(page):
     text = '"""Make the plan anew."""\n\n# this is done once anew\nraise ValueError(f"{1} is no plan at all")\n'
     assert len(found(page(text, "module.py"))) == 3
+
+
+def test_modules__lists_rows_and_programs_are_not_one_sentence(page):
+    words = " ".join(["word"] * 25)
+    listed = f'"""Title.\n\n* {words}\n* {words}\n\na.py   {words}\nb.py   {words}\n"""\n'
+    names, program = " ".join(f"name_{k}" for k in range(50)), "title = 1\\n" * 50
+    assert found(page(f'{listed}A = "{names}"\nB = "{program} of one two three"\n', "module.py")) == []
 
 
 def test_notebooks__markdown_cells_are_read(page):

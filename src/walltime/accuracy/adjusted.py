@@ -142,10 +142,10 @@ def adjust_walltimes(
     """Choose schemes of tang13 by how well they would have predicted the log, and simulate them and the users' estimates.
 
     The policy is EASY, or the machine's if it backfills and takes predictions. The schemes: the most accurate one that underestimates few
-    jobs, the same also for running jobs, the most accurate one of all, and the paper's; the scheduler plans with adjusted walltimes
-    while a job waits, and with the user's once it runs (selective). EASY++ (tsafrir07) is simulated as well. `replications`: shaken copies
-    of the log; by default as many as take little time. Raises WorkloadError if the log does not record the users of its jobs.
-    Source: tang13, sections 4 to 6.
+    jobs, the same also for running jobs, the most accurate one of all, and the paper's. The scheduler plans with adjusted walltimes while a
+    job waits, and with the user's once it runs (selective). EASY++ (tsafrir07) is simulated as well. `replications`: shaken copies of the
+    log; by default as many as take little time. Raises WorkloadError if the log does not record the users of its jobs. Source: tang13,
+    sections 4 to 6.
     """
     schemes = [*tang13_schemes(workload), *tang13_schemes(workload, THRESHOLD)]
     with progress(len(schemes), "schemes replayed") as show:

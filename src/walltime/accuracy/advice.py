@@ -32,7 +32,7 @@ FINER = (1.0, 0.5, 0.2, 0.0)
 WORTH = 0.05
 """Share of the requested hours that an advice must save."""
 STEPS = ((2 * 3600, 300), (12 * 3600, 900), (2 * 86_400, 3600))
-"""Largest request, s, and the step of which such requests are multiples."""
+"""Largest request, s, and the step that such requests are rounded to."""
 COARSEST = 6 * 3600
 LISTED = 5
 """Number of a user's kinds of jobs with advice, the ones that save most. Letters list them, and simulations follow only these."""

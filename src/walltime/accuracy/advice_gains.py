@@ -76,8 +76,8 @@ def simulate_advice(
 ) -> AdviceGains:
     """Simulate the log with the users' requests, with the requests of each advised user replaced, and with all of them replaced.
 
-    The policy is EASY, or the machine's if it backfills and takes predictions. Simulated are the log and `copies` whose submissions are
-    shaken by up to 30 s, the same copies for all. Each user's wait is the mean over the user's jobs.
+    The policy is EASY, or the machine's if it backfills and takes predictions. The simulations use the log and `copies` whose submissions
+    are shaken by up to 30 s, the same copies for all. Each user's wait is the mean over the user's jobs.
     """
     policy, _ = simulated_policy(machine)
     scheduler = Scheduler(policy)

@@ -192,7 +192,7 @@ def _write_letters(
     limited = check_requests(workload)
     advice = advise_users(workload, limited, CANDIDATES * mail.max_letters, progress_bar, mail.risk)
     gains = simulate_advice(workload, advice, machine=machine, copies=adjusting.replications or COPIES, progress=progress_bar)
-    assert mail.letters is not None, "they are asked for"
+    assert mail.letters is not None, "the command writes letters only with --letters"
     paths = write_letters(mail.letters, gains, template=text, most=mail.max_letters)
     head = {"trace": str(trace), "sha256": workload.origin.sha256, "procs": workload.machine_procs, "jobs": len(workload)}
     record = {**head, **letters_record(gains), "letters": [str(path) for path in paths], "version": version()}

@@ -163,9 +163,9 @@ def letters_table(gains: AdviceGains, most: int = MOST_LETTERS) -> Table:
     head = ["user", "jobs", "kinds with an advice", "hours less", "outran it", "mean wait", "waits less by", "killed runs cost", "letter"]
     remark = (
         f"Waits are simulated under {gains.policy}, each user alone; in parentheses, the 90 % prediction interval for one more copy of the "
-        f"log, shaken by up to 30 s ({gains.copies} copies). Jobs that outran the advice keep their request in the simulation; the cost of "
-        "killed runs is the running time per job of the user that would be lost if they had been killed. A letter is written where the "
-        "gain beyond this cost is clear, over a minute, and over 2 % of the wait."
+        f"log, with submissions shaken by up to 30 s ({gains.copies} copies). Jobs that outran the advice keep their request in the "
+        "simulation; the cost of killed runs is the running time per job of the user that would be lost if they had been killed. A letter "
+        "is written where the gain beyond this cost is clear, over a minute, and over 2 % of the wait."
     )
     return Table(head, rows, "users who gain with shorter requests", remark)
 

@@ -81,7 +81,7 @@ def predict(
     from walltime.simulation.replay import predict as replay
 
     if replaying.ends not in ("auto", "log", "easy"):
-        raise PolicyError(f"unknown ends {replaying.ends!r}; known are auto, log, easy")
+        raise PolicyError(f"unknown ends {replaying.ends!r}. Valid values: auto, log, easy")
     if replaying.predictor and replaying.threshold is not None:
         raise PolicyError("--threshold is for the default table; a predictor has its own: tang13:threshold=0.5")
     given, rules = [parse_predictor(text) for text in replaying.predictor or []], o.read_dialect(replaying.dialect, None)

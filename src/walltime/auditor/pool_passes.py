@@ -26,9 +26,9 @@ POOL_STATE = record_dtype("now waiting running steps started again early void du
 class Pools(NamedTuple):
     """The machine.
 
-    `order`: the pools of each partition in order, -1 after the last; `free`: processors and second resource of each pool now; `outages`:
-    pool, processors, second resource, begin, end, known from; `most`, `used`: each limit and the amounts counted towards it; job k has the
-    limits `limits[first[k] : first[k + 1]]`; `marks`: for each pool the reservations, whether a job is blocked, and whether it is closed.
+    `order`: the pools of each partition in order, -1 after the last. `free`: processors and second resource of each pool now. `outages`:
+    pool, processors, second resource, begin, end, known from. `most`, `used`: each limit and the amounts counted towards it; job k has the
+    limits `limits[first[k] : first[k + 1]]`. `marks`: for each pool the reservations, whether a job is blocked, and whether it is closed.
     """
 
     order: Array

@@ -22,7 +22,7 @@ ALWAYS = {
     "over_limit": "no job runs past its kill limit",
     "capacity": "the jobs never use more processors than the machine has; a job of zero length starts only while enough are free",
 }
-"""The rules for every schedule, whatever the policy, and what they require."""
+"""The rules that hold under every policy, and what they require."""
 POLICY_RULES = {
     "head_waits": "the head of the queue starts when the policy starts it",
     "left_waiting": "no other job that the policy would start now is left waiting",

@@ -1,4 +1,4 @@
-"""The rows of a schedule matched to the jobs of its workload, and the rules for every schedule, whatever the policy."""
+"""The rows of a schedule matched to the jobs of its workload, and the rules that hold under every policy."""
 
 from __future__ import annotations
 

@@ -427,6 +427,6 @@ def add_running(state: Any, rules: Any, jobs: Any, lists: Any, job: Any) -> Any:
 
 @entry
 def place_job(state: Any, jobs: Any, cluster: Any, view: Any, job: Any) -> Any:
-    """Choose free nodes for a job, whatever is kept for others; if they do not suffice, all usable ones."""
+    """Choose free nodes for a job, ignoring reservations; if they do not suffice, all usable ones."""
     open_view(cluster, view, jobs, job)
     choose(state, jobs, cluster, view, job)

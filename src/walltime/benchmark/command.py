@@ -81,7 +81,10 @@ def run(
     totals = [(one["policy"], one["totals"][first]) for one in results]
     rows = [[label, *(Cell(human_number(of[key]), value=of[key]) for key in ("mean", "low", "high"))] for label, of in totals]
     table = Table(["scheduler", name, "90 %: from", "to"], rows, f"{suite}: geometric mean of the {name} over {total} windows")
-    scope = "The intervals are of such windows of these subjects, each alone; walltime benchmark leaderboard compares schedulers."
+    scope = (
+        "Each interval is for one scheduler, under sampling of windows of these subjects. To compare schedulers: "
+        "walltime benchmark leaderboard."
+    )
     record = {"results": [{"file": file} | one for file, one in zip(files, results, strict=True)]}
     output.show(record, [table, scope, *(f"result written to {file}" for file in files)])
 

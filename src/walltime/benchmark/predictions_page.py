@@ -196,7 +196,7 @@ def predictions_page(judgement: Judgement, logs: Mapping[str, Workload], command
     picture = Drawing(_figure(judgement), "accuracy", "Accuracy of predictions against the change of the mean wait under EASY.", caption)
     return Page(
         kind="predictions",
-        title="Predictions judged by schedules",
+        title="Predictions compared by their schedules",
         answer=[f"{clause[:1].upper()}{clause[1:]}." for clause in answers(judgement)] or [_single_answer(judgement)],
         sections=sections,
         facts=[("logs", str(len(logs))), ("rows", str(len(judgement.rows)))],

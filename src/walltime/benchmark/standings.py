@@ -123,7 +123,7 @@ def leaderboard(results: Sequence[Result]) -> dict[str, list[Standing]]:
         order = np.argsort(logs.mean(axis=1), kind="stable")
         behind = _behind(logs, subjects, order[0])
         candidates = sum(one is None or one.low <= 0 for one in behind)
-        what = "90 % confidence interval of the geometric mean over such windows, the subjects fixed"
+        what = "90 % confidence interval of the geometric mean under sampling of windows, for these subjects"
         rows = boards[name] = []
         for k in order:
             sums, one = totals(mine[k]["windows"], suite.metrics), behind[k]

@@ -19,7 +19,7 @@ from walltime.workload import Workload
 from walltime.workload.scaling import with_submits
 
 Array = np.ndarray
-WHAT_DIFFERS = "; what differs: "
+WHAT_DIFFERS = "; differences: "
 """The words in a rule before the readings that differ."""
 USUAL = (
     "easy",
@@ -244,13 +244,13 @@ def _changed(a: SchedulerTrial, b: SchedulerTrial) -> list[str]:
 def _describe(a: SchedulerTrial, b: SchedulerTrial, names: tuple[str, str], jobs: int) -> str:
     text = f"{names[0]} is the schedule of {a.label}, {names[1]} is the schedule of {b.label}"
     if a.whole and b.whole and a.jobs[0] == b.jobs[1] == jobs:
-        text += f", with all {jobs:,} jobs of both at the same times"
+        text += f": all {jobs:,} jobs of both start at the same times"
     elif a.whole and b.whole:
         own = [f"all {jobs:,}" if same == jobs else f"{same:,} of {jobs:,}" for same in (a.jobs[0], b.jobs[1])]
-        text += f"; both only until then: over the whole log {own[0]} and {own[1]} jobs are at the same times"
+        text += f", but only until then: over the whole log {own[0]} and {own[1]} jobs start at the same times"
     one, other = Dialect.of(a.dialect), Dialect.of(b.dialect)
     parts = [
-        f"{name} is {getattr(one, name)} in the first and {getattr(other, name)} in the second ({meaning_of(Dialect, READINGS[name])})"
+        f"{name} is {getattr(one, name)} and {getattr(other, name)} ({meaning_of(Dialect, READINGS[name])})"
         for name in (_changed(a, b) if a.scheduler == b.scheduler else ())
     ]
     return f"{text}{WHAT_DIFFERS}{'; '.join(parts)}" if parts else text

@@ -201,7 +201,7 @@ def _reject_repeated(arguments: list[str]) -> None:
         names = [name for name in (*option.opts, *option.secondary_opts) if name.startswith("--")]
         given = [word for word in words if word.partition("=")[0] in names]
         if len(given) > 1 and not option.multiple and not getattr(option, "count", False):
-            raise PolicyError(f"{names[0]} is given {len(given)} times, and only one can hold; leave out the others")
+            raise PolicyError(f"{names[0]} is given {len(given)} times; give it once")
 
 
 def _discard_output() -> None:

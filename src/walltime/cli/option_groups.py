@@ -42,6 +42,7 @@ class LogOptions:
     too_wide: o.TooWideOption = "drop"
     partial: o.PartialOption = "summary"
     skip_bad_lines: o.SkipBadLinesOption = False
+    join_runs: o.JoinRunsOption = False
     time_zone: o.TimeZoneOption = None
     mapping: o.MappingOption = None
     anonymise: o.AnonymiseOption = None
@@ -49,7 +50,7 @@ class LogOptions:
     @property
     def of_file(self) -> dict[str, Any]:
         """How the file is read, for `read_log`."""
-        return {name: getattr(self, name) for name in ("skip_bad_lines", "time_zone", "mapping", "anonymise")}
+        return {name: getattr(self, name) for name in ("skip_bad_lines", "join_runs", "time_zone", "mapping", "anonymise")}
 
     @property
     def of_jobs(self) -> dict[str, Any]:
@@ -323,7 +324,7 @@ class SchedulingOptions(DecisionOptions):
         if not self.test_share:
             raise PolicyError("the share of the log that is held out must be over 0 and at most 1, not 0")
         if self.test_share < 1 and self.trim != "none":
-            raise PolicyError("--trim and --test-share both say which jobs are measured; leave one out")
+            raise PolicyError("--trim and --test-share both select the measured jobs; leave one out")
         return f"last:{self.test_share:g}" if self.test_share < 1 else self.trim
 
     @property

@@ -31,9 +31,9 @@ POLICIES = (
     "fcfs, easy, conservative, slurm (with --machine), ..., with options as in easy:backfill-order=sjf, or FILE.py:NAME for your own; "
     "walltime list policies shows all"
 )
-"""What the text of each --policy names."""
+"""Policies as they are written after --policy."""
 ESTIMATES = "user, exact, double, f:4, mualem01, tsafrir05, ...; walltime list estimates shows all"
-"""What the text of each --estimates names."""
+"""Estimate models as they are written after --estimates."""
 
 
 def option(text: str, *names: str, group: str = OUTPUT, advanced: bool = False, **more: Any) -> Any:
@@ -153,6 +153,15 @@ OwnOption = Annotated[
     ),
 ]
 SkipBadLinesOption = Annotated[bool, option("Skip lines that cannot be read, count them, and list them.", group=INPUT, advanced=True)]
+JoinRunsOption = Annotated[
+    bool,
+    option(
+        "Make one job of the runs of a job that Slurm put back into the queue: with its first submission and its last run.",
+        "--join-runs/--no-join-runs",
+        group=INPUT,
+        advanced=True,
+    ),
+]
 TimeZoneOption = Annotated[
     str | None,
     option(
@@ -273,7 +282,7 @@ PREDICTORS = (
     "tang13, tsafrir07, last, gaussier15, ..., with options as in tang13:key=user,window=all, or given ones as column:NAME, "
     "file:predictions.csv or FILE.py:CLASS; walltime list predictors shows all"
 )
-"""What the text of each --predictor names."""
+"""Predictors as they are written after --predictor."""
 PredictorOption = Annotated[
     str | None,
     option(
@@ -287,8 +296,8 @@ PredictorOption = Annotated[
 PredictionsForOption = Annotated[
     str,
     option(
-        "Use predictions everywhere (regular), except for running jobs (selective), nowhere (none), or as three bits say: for the order, "
-        "for a job's own length, for running jobs.",
+        "Use predictions everywhere (regular), except for running jobs (selective), nowhere (none), or by three bits, such as 110: for the "
+        "order, for a job's own length, and for running jobs.",
         "--predictions-for",
         group=SCHEDULER,
         advanced=True,
@@ -364,7 +373,7 @@ ReplicationsOption = Annotated[
 CopiesOption = Annotated[
     int,
     option(
-        "Simulate N copies of the log with submissions moved by up to 30 s, whose scatter is the size of chance; 0 for none.",
+        "Simulate N copies of the log with submissions moved by up to 30 s, to measure the effect of chance; 0 for none.",
         group=RUNS,
         min=0,
     ),
@@ -414,8 +423,8 @@ MonthOfOption = Annotated[Literal["end", "start", "submit"], option("Count a job
 BreakdownOption = Annotated[
     list[str] | None,
     option(
-        "Print a table by groups of jobs: month, class (heavy, medium and light users), user, size, length, size-length, queue, partition, "
-        "hour, weekday or hour-of-week; with your own edges as in size:8/64, length:1h/1d, users:20.",
+        "Print a table by groups of jobs: month, class, user, users, size, length, size-length, queue, partition, hour, weekday or "
+        "hour-of-week; some with your own edges: size:8/64, length:1h/1d, users:20.",
         "--by",
         metavar="GROUPS",
     ),

@@ -338,10 +338,10 @@ def print_blocks(blocks: Iterable[Block | Facts | str]) -> None:
 
 
 def caveats(sentences: Sequence[str]) -> list[Block | Facts | str]:
-    """Return the caveats with their heading; nothing without caveats."""
+    """Return the caveats as notes with their heading; nothing without caveats."""
     from walltime.report.page import Items
 
-    return ["caveats:", Items(sentences)] if sentences else []
+    return ["Notes:", Items(sentences)] if sentences else []
 
 
 def note(message: str) -> None:

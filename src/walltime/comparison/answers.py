@@ -10,7 +10,7 @@ from walltime.schedule.schedule import Schedule
 from walltime.simulation.spread import Spread
 from walltime.wording import human_number, human_percent, human_time, lower_first, time_form
 
-ELSEWHERE = "These differences are clear on this log, shaken; other logs may differ."
+ELSEWHERE = "These differences are clear in shaken copies of this log; other logs may differ."
 """Added to clear differences, which readers might take for general results."""
 CLOSE = 5.0
 """Largest difference in percent between close means."""
@@ -146,13 +146,13 @@ def _best(log: str, names: Sequence[str], summaries: Sequence[Summary], spread: 
         return f"On {log}, all {len(names)} policies come to a mean wait of {wait} and a mean bounded slowdown of {ratio}."
     wait += _like("mean_wait", a, names, summaries, spread)
     ratio += _like("mean_bounded_slowdown", b, names, summaries, spread)
-    start = f"Of {len(names)} policies on {log}, {lower_first(names[a])} has the shortest mean wait ({wait}) and "
+    start = f"On {log}, {lower_first(names[a])} has the shortest mean wait of {len(names)} policies ({wait}) and "
     middle = (
         f"the lowest mean bounded slowdown ({ratio})" if a == b else f"{lower_first(names[b])} the lowest mean bounded slowdown ({ratio})"
     )
     if 0 in (a, b):
         return f"{start}{middle}."
-    return f"{start}{middle}; {lower_first(names[0])}, the first of them, comes to {human_time(waits[0])} and {human_number(ratios[0])}."
+    return f"{start}{middle}; the baseline, {lower_first(names[0])}, comes to {human_time(waits[0])} and {human_number(ratios[0])}."
 
 
 def _like(field: str, best: int, names: Sequence[str], summaries: Sequence[Summary], spread: Spread | None) -> str:

@@ -64,8 +64,8 @@ def caveats(
         queued, share = longest_queue(schedule)
         if share >= LONG_QUEUE:
             sentences.append(
-                f"Saturated under {lower_first(name)}: the queue does not empty for {human_time(queued)}, {human_percent(100 * share)} of "
-                "the time in which jobs arrive. The waits depend more on the length of the log than on the policy."
+                f"{name} is saturated: its queue does not empty for {human_time(queued)}, {human_percent(100 * share)} of the time, so its "
+                "waits depend on the length of the log."
             )
     growing = [lower_first(name) for name, s in zip(names, schedules, strict=True) if queue_keeps_growing(s)]
     if growing:
@@ -76,7 +76,7 @@ def caveats(
     if not workload.origin.sha256 or any("synthetic" in line.lower() for line in workload.origin.header):
         sentences.append("The workload may not be the log of a real machine: its source has no checksum or is called synthetic.")
     if trim == "none":
-        sentences.append("No trimming (--trim): the averages include the empty machine at the start and the draining machine at the end.")
+        sentences.append("No warm-up trimmed (--trim): averages include the empty and draining machine.")
     if any(s.workload.feedback for s in schedules):
         sentences.append(
             "With feedback, jobs are submitted after the ends of their preceding jobs, so a policy with longer waits receives less work in "
@@ -93,10 +93,7 @@ def caveats(
     sentences += _tail(names, schedules, masks)
     zero = max(s.zero_runtime_jobs for s in summaries)
     if zero:
-        sentences.append(
-            f"{zero:,} job{' has' if zero == 1 else 's have'} a runtime of 0 s, with undefined slowdown: excluded from the mean "
-            "slowdown, included in all other averages."
-        )
+        sentences.append(f"The mean slowdown excludes {zero:,} job{'' if zero == 1 else 's'} with a runtime of 0 s.")
     sentences += _close(names, summaries, spread)
     return sentences
 
@@ -114,7 +111,7 @@ def _left_out(schedules: Sequence[Schedule]) -> list[str]:
 
 
 def _held(schedules: Sequence[Schedule]) -> list[str]:
-    """Return the note on data known by hindsight from the machine file."""
+    """Return the note on data from the machine file that are known only in hindsight."""
     known = [s.workload for s in schedules if HINDSIGHT in s.workload.columns]
     most = max(known, key=lambda workload: np.count_nonzero(workload.columns[HINDSIGHT]), default=None)
     return [] if most is None else list(filter(None, [hindsight_note(most)]))

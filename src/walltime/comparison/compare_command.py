@@ -137,7 +137,7 @@ def compare(
             change = schedules[0].gains(schedule, trim)
             record["gains"] = change.as_dict()
             title = f"from {names[0]} to {name}"
-            more += [sides_table(change, f"who gains, {title}"), changes_table(change, f"the largest changes, {title}")]
+            more += [sides_table(change, f"winners and losers, {title}"), changes_table(change, f"the largest changes, {title}")]
     if output.report is not None:
         write_run_page(output.report, schedules, run, spread)
     draw_figures(files.figure, schedules, trim, files.size)
@@ -217,8 +217,8 @@ def _show_all(
     spread = None if no_spread else spread_of(schedules, trim, COPIES)
     looks = first_look(schedules, labels, baseline, spread, trim)
     sentences = [
-        f"{len(looks)} policies are compared on one log: the lowest of so many is partly luck, and the intervals do not "
-        "include that choice; each holds its 90 % alone. See whether it is as low on other logs, or in other months, as well.",
+        f"{len(looks)} policies are compared on one log, so the lowest value is partly luck (selection bias): each interval "
+        "covers 90 % for one policy alone. Check whether the best policy is as good on other logs or in other months.",
         *caveats_of([schedules[baseline]], trim, run.estimates),
     ]
     record = as_object(records, None, sentences, spread) | {"sorted": [look.as_dict() for look in looks]}
@@ -240,9 +240,9 @@ def _looks(looks: Sequence[Look], schedules: Sequence[Schedule], spread: Spread 
     yield Table(columns, rows, _title(schedules, "none"))
     if spread is not None:
         yield (
-            f"Means over the log and {spread.copies} copies whose submissions are shaken by up to {spread.seconds} s; "
-            f"within ± of them a further copy would lie with 90 %. Differences to {BASELINE} are paired, and better or "
-            "worse where they exceed that. It tells how chaotic this log is, not what another log would show."
+            f"Means over the log and {spread.copies} copies with submissions shaken by up to {spread.seconds} s; one further "
+            f"copy lies within ± of the mean with 90 %. Differences from {BASELINE} are paired; they count as better or worse "
+            "only beyond ±. This measures how chaotic this log is; other logs may differ."
         )
 
 

@@ -110,7 +110,7 @@ def heat_maps(schedules: Sequence[Schedule], masks: Sequence[Array]) -> list[Blo
     sizes = [size_grid(schedule, mask) for _, schedule, mask in chosen]
     weeks = [grid for grid in (week_grid(schedule, mask) for _, schedule, mask in chosen) if grid is not None]
     shades = "Darker is longer, on the same logarithmic scale for all policies."
-    more = f" Of the first {MOST_POLICIES} of {len(schedules)} policies." if len(schedules) > MOST_POLICIES else ""
+    more = f" The maps show the first {MOST_POLICIES} of {len(schedules)} policies." if len(schedules) > MOST_POLICIES else ""
     parts: list[Block] = [note(f"Mean wait by processors and requested time; small print: jobs. {shades}{more}")]
     parts.append(
         Group(

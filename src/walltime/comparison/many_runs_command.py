@@ -28,7 +28,7 @@ def refuse(options: dict[str, object]) -> None:
     """Raise PolicyError for options, given or not, that show one run only."""
     given = [name for name, value in options.items() if value]
     if given:
-        raise PolicyError(f"{' and '.join(given)} would show one run; leave out, or take one replication, one load and one estimate")
+        raise PolicyError(f"{' and '.join(given)} can show one run only; use one replication, one load and one estimate model")
 
 
 def run_many(

@@ -157,4 +157,4 @@ def _distributions(results: Sequence[Replications], labels: Sequence[str]) -> li
         zero = ", ".join(f"{values[:, 0].mean():.0f} % under {label}" for label, values in kept.items())
         alternative = f"Bands of the share of jobs that {counted}. {at_left}: {zero}."
         drawings.append(Drawing(figure, name, alternative, f"Jobs that {counted}. {what} {at_left}: {zero}.", wide=False))
-    return [Section("How the waits are spread", [Group(drawings, "pair")])]
+    return [Section("Distribution of waits", [Group(drawings, "pair")])]

@@ -40,14 +40,13 @@ def write_comparison_page(
 ) -> Path:
     """Write a page that compares these schedules of one workload; the first is the baseline.
 
-    The page needs no network and no other file, and equal schedules give equal bytes. It is written completely or not at all.
-    `live`: with scripts and the jobs of all schedules, so that a browser can show any job and any stretch of time; without them, and
-    in browsers without scripts, the page is smaller, and its figures stand still.
-    `trim`: which jobs are measured, as in `Schedule.summary`. `notes`: sentences to add under "Caveats". `settings`:
-    further entries of the provenance, such as `seed`, `estimates` (the model or its name), and as `command` the command line, a
-    string or a list of arguments. `spread`: from `walltime.simulation.shaking_spread`, so that the page says which differences shaking
-    the log can undo. Returns the path. Raises WorkloadError if the schedules are not of the same jobs and machine,
-    PolicyError for an unknown trim, OutputError if the page cannot be written.
+    The page needs no network and no other file, and equal schedules give equal bytes. It is written completely or not at all. `live`: with
+    scripts and the jobs of all schedules, so that a browser can show any job and any stretch of time; without them, and in browsers without
+    scripts, the page is smaller, and its figures stand still. `trim`: which jobs are measured, as in `Schedule.summary`. `notes`: sentences
+    to add under "Caveats". `settings`: further entries of the provenance, such as `seed`, `estimates` (the model or its name), and as
+    `command` the command line, a string or a list of arguments. `spread`: from `walltime.simulation.shaking_spread`, so that the page marks
+    the differences that shaking the log can undo. Returns the path. Raises WorkloadError if the schedules are not of the same jobs and
+    machine, PolicyError for an unknown trim, OutputError if the page cannot be written.
     """
     page = comparison_page(schedules, title=title, trim=trim, notes=notes, settings=settings, spread=spread, live=live)
     return write_page(page, path)
@@ -131,7 +130,7 @@ def three_numbers(names: Sequence[str], summaries: Sequence[metrics.Summary], sp
         if spread is None or not first.mean_wait:
             return [*numbers, ("change", human_difference(change) or UNDEFINED)]
         half = 100 * spread.difference("mean_wait", 0, 1)[1] / first.mean_wait
-        numbers.append((f"change; {SHOWN_LEVEL}, of this log, shaken", f"{human_difference(change)} (±{human_percent(half)})"))
+        numbers.append((f"change; {SHOWN_LEVEL}, shaken copies of this log", f"{human_difference(change)} (±{human_percent(half)})"))
     return numbers
 
 
@@ -146,7 +145,7 @@ def _picture(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequenc
         return Drawing(drawn, "first", f"The distribution of waits under {names[0]}.", caption, wide=False)
     halves = None if spread is None else [spread.scatter("mean_wait", k) for k in range(len(names))]
     said = ", ".join(f"{name} {human_time(wait)}" for name, wait in zip(names, waits, strict=True))
-    interval = "" if halves is None else f" Bars: {SHOWN_LEVEL} interval of {KINDS['shaken.copy'].of}: one further copy."
+    interval = "" if halves is None else f" Bars: {SHOWN_LEVEL} interval, {KINDS['shaken.copy'].of}: one further copy."
     return Drawing(figures.means_figure(names, waits, halves), "first", f"Mean waits: {said}.", f"Mean wait.{interval}", wide=False)
 
 
@@ -255,7 +254,7 @@ def _figures(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequenc
     longest = tables.longest_waits_table(names, schedules)
     kinds = tables.kinds_table(names, schedules, masks)
     return [
-        Section("How the waits are spread", [Fragment("charts-of-waits.html") if live else None, Group(spread, "pair only-static")]),
+        Section("Distribution of waits", [Fragment("charts-of-waits.html") if live else None, Group(spread, "pair only-static")]),
         Section("Waits by group", [*heat_maps(schedules, masks), *tables.breakdowns(names, schedules, trim)]),
         *([Section("The longest waits", [longest])] if longest.rows else []),
         Section(
@@ -264,7 +263,7 @@ def _figures(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequenc
         ),
         *([Section("The schedules, job by job", [Fragment("gantts.html")], "live-title", "only-live")] if live else []),
         _stretch(names, schedules),
-        Section("How the jobs started", [kinds]),
+        Section("Kinds of starts", [kinds]),
     ]
 
 

@@ -28,7 +28,7 @@ WIDE_RANGE = 30.0
 def draw_sweep(axes: Axes, lines: Sequence[CombinationMean], over: str, styles: Mapping[str, int] | None = None) -> None:
     """One measure over a parameter: a line for each combination of the others, with bands for the confidence intervals of the means.
 
-    Bands end at 0, as no measure is below it. Values without a place on the axis, such as the users' own estimates beside f:1, f:4, ...,
+    Bands end at 0, as no measure is below it. Values without a place on the axis, such as the users' own estimates next to f:1, f:4, ...,
     are horizontal lines. `styles`: the number of each line's style, by its label. Without a legend.
     """
     label, places = positions(lines, over)

@@ -46,6 +46,8 @@ RECORDED = (
     "simulation. The correlation shows whether the same jobs wait long in both."
 )
 """The note on comparisons with recorded waits."""
+RECORDED_SHORT = "Recorded waits include limits and outages not simulated: docs/guides/waits.md."
+"""The note in the terminal."""
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -124,27 +126,27 @@ def kinds_table(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequ
         rows.append([name, *(human_percent(shares[kind]) for kind in KINDS), Cell("", shares={kind: shares[kind] for kind in KINDS})])
     head: list[str | Column] = ["policy", *(Column(kind, swatch=kind) for kind in KINDS), ""]
     meaning = "; ".join(f"{kind}: {words}" for kind, words in KINDS.items())
-    return Table(head, rows, "How the jobs started, one row per policy", f"{meaning}.", row_policies=range(len(names)))
+    return Table(head, rows, "Kinds of starts, one row per policy", f"{meaning}.", row_policies=range(len(names)))
 
 
 def months_table(names: Sequence[str], months: Sequence[Sequence[Month]]) -> Table:
     """Return the months of each policy as in mualem01, Table 1, over all jobs; for two policies with differences."""
     by_month = [{(month.year, month.month): month for month in of_policy} for of_policy in months]
     two = len(names) == 2
-    measures = [("mean_response", "response (s)", 0), ("mean_bounded_slowdown", "bounded slowdown", 1)]
+    measures = [("mean_response", "response"), ("mean_bounded_slowdown", "bounded slowdown")]
     if len(names) == 1:
-        measures.insert(0, ("mean_wait", "wait (s)", 0))
+        measures.insert(0, ("mean_wait", "wait"))
     head: list[str | Column] = ["month", "load", "jobs"]
-    for _, what, _ in measures:
+    for _, what in measures:
         head += [Column(f"{what}, {lower_first(name)}", k) for k, name in enumerate(names)] + (["difference"] if two else [])
     rows: list[Row] = []
     for key in sorted({key for of_policy in by_month for key in of_policy}):
         mine = [of_policy.get(key) for of_policy in by_month]
         first = mine[0]
         row: list[str | Cell] = [f"{key[0]}-{key[1]:02d}", f"{first.load:.3f}" if first else "", f"{first.jobs:,}" if first else ""]
-        for field, _, digits in measures:
+        for field, what in measures:
             values = [getattr(month, field) if month else math.nan for month in mine]
-            row += [Cell(f"{value:,.{digits}f}" if math.isfinite(value) else UNDEFINED, value=value) for value in values]
+            row += [Cell(human_number(value), value=value) if "slowdown" in what else time_cell(value) for value in values]
             row += [human_difference(relative_difference(values[1], values[0]))] if two else []
         rows.append(row)
     remark = f"All jobs, each in the month in which it ends, local time of the site. Load and jobs: under {lower_first(names[0])}."
@@ -229,7 +231,7 @@ def changes_table(gains: Gains, title: str) -> Table:
 def gains_blocks(gains: Gains, title: str) -> list[Block]:
     """Return both tables, the changes folded; `title`: the two policies."""
     changes = changes_table(gains, f"{title}: the largest changes")
-    return [sides_table(gains, f"{title}: who gains"), *([Fold("The largest changes", [changes])] if changes.rows else [])]
+    return [sides_table(gains, f"{title}: winners and losers"), *([Fold("The largest changes", [changes])] if changes.rows else [])]
 
 
 def _user(verb: str, one: ChangedUser) -> Row:

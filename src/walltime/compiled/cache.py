@@ -37,12 +37,12 @@ def compile_stored(function: Callable[..., Any], compile_with: Callable[[Callabl
     and the result is `compile_with(function, False)`, which stores nothing. Call the second result when Numba has stored more of the
     function.
     """
-    if not Path(function.__code__.co_filename).is_file():  # typed into an interpreter: no file says whether it is still the same
+    if not Path(function.__code__.co_filename).is_file():  # typed into an interpreter, so changes would go unnoticed
         return compile_with(function, False), lambda: None
     try:
         files = _Files(function)
         files.discard_damaged()
-        with _setting:  # Numba stores machine code next to the source file, whatever other folder is set for other programs
+        with _setting:  # Numba stores machine code next to the source file, even if another folder is set for other programs
             before, _config.CACHE_DIR = _config.CACHE_DIR, ""
             try:
                 result = compile_with(files.function, True)

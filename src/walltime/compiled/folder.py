@@ -184,7 +184,7 @@ def last_use(folder: Path) -> float:
     """Return when a folder of kernels was used last, in seconds since 1970, to about a day."""
     with contextlib.suppress(OSError):
         return (folder / _STAMP).stat().st_mtime
-    # Of a version that left no stamp: when one of its files was last read or written.
+    # A version without a stamp counts as last used when one of its files was last read or written.
     times = [max(stat.st_atime, stat.st_mtime) for stat in _stats(folder)]
     with contextlib.suppress(OSError):
         times.append(folder.stat().st_mtime)

@@ -81,9 +81,9 @@ def _options() -> dict[str, Any]:
     """Return the options of all functions.
 
     They run without the interpreter and its lock. With `error_model="numpy"` a division by zero gives infinity or NaN, as an order may
-    expect. Two more options only save time, so functions are compiled without them if a version of Numba lacks them: functions allocate
-    nothing, so they need no reference counts (`_nrt`, the one option here that Numba does not document), and counting the arrays at every
-    call takes ten times as long; `indices.py` explains the other one.
+    expect. Two more options only save time, so functions are compiled without them if a version of Numba lacks them. One is `_nrt`, which
+    Numba does not document: functions allocate nothing, so they need no reference counts, and counting the references to the arrays makes
+    every call ten times as slow. `indices.py` explains the other one.
     """
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
     for add in (_without_counts, _from_zero):

@@ -17,7 +17,7 @@ Array = np.ndarray
 FOR_EVER = np.iinfo(np.int64).max
 """An unlimited window."""
 
-# What a prediction was made from: nothing (it is the user's request), jobs of the same kind, or all jobs.
+# The basis of a prediction: nothing (it is the user's request), jobs of the same kind, or all jobs.
 NOTHING, OWN, GENERAL = 0, 1, 2
 
 # How the prediction of a job that outlives it is corrected.
@@ -25,7 +25,7 @@ NEVER_CORRECTED, FROM_PREDICTION, FROM_ELAPSED, TO_ESTIMATE, DOUBLED, HALF_OF_RE
 
 
 KNOWN = record_dtype("requested limit procs started_at ended_at ran place basis")
-"""What a predictor stores about a job. At submission: `requested` and `limit` (s; upper bound of the prediction), and `procs`. Later:
+"""A predictor's record of a job. Set at submission: `requested` and `limit` (s; upper bound of the prediction), and `procs`. Later:
 `ran` (s; -1 before its end) and `ended_at` (s), set by the engine; `started_at` (s; -1 before), set by the predictor if needed.
 `basis`: the basis of the prediction. `place` is for the predictor."""
 
@@ -71,7 +71,7 @@ class CompiledPredictor(NamedTuple):
 
 
 class PredictionRules(NamedTuple):
-    """What is predicted, and where it is used; arrays have one entry per job, in order of arrival.
+    """Predictions and their uses; arrays have one entry per job, in order of arrival.
 
     `believe`: for the queue order, for a waiting job's own length, for the expected end of running jobs. `again`: whether
     waiting jobs are predicted again in every pass. `predicted` (int64 s) and `basis` (uint8): predictions made in advance;

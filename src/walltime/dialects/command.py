@@ -106,7 +106,7 @@ def _list() -> Iterator[str]:
     for name, reading in known["readings"].items():
         yield f"{name} = {', '.join(reading['values'] or [str(reading['default']), 'N'])}: {reading['about']}"
     yield ""
-    yield "What they change on a log: walltime dialects LOG"
+    yield "To measure their effect on a log: walltime dialects LOG"
 
 
 def _blocks(comparison: DialectTable) -> Iterator[Table | str]:

@@ -49,7 +49,7 @@ def dialects_page(comparison: DialectTable, blocks: Iterable[Block | Facts | str
     words += "."
     return Page(
         "readings of the rules",
-        f"What published readings change on {w.origin.name}",
+        f"Effect of published interpretations on {w.origin.name}",
         [answer],
         list(sections(blocks)),
         facts=workload_facts(w, w.origin.name),

@@ -1,4 +1,4 @@
-"""What an engine takes, a `Problem`, and what it returns, an `Outcome`: the same for all machines, compiled or in plain Python."""
+"""The input of an engine, a `Problem`, and its result, an `Outcome`: the same for all machines, compiled or in plain Python."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ class ShutHours(Protocol):
 
 
 IDLE = 70 * 86_400
-"""Where nothing runs, comes or changes but such hours, a job that does not start for so long after they are settled never does, s.
+"""A job never starts if it has not started this long (s) after everything but these hours has stopped changing.
 
-Hours in which a job may start come each week, but for weeks in which the clock changes, of which there are fewer than one in four."""
+The hours in which a job may start come every week except when the clock changes, which affects fewer than one week in four."""
 
 
 class Pools(NamedTuple):
     """A machine of several pools.
 
-    `capacity`: processors and second resource of each pool, int64, shape (pools, 2); `partitions`: the pools of each, in the order in which
-    they are taken; `tiers`: of each partition, the higher comes first; `outages`: pool, processors, second resource, begin, end and the
-    time from which it is known; `limits`: the most jobs, processors and second resource that run; `windows`: the hours in which jobs do not
+    `capacity`: processors and second resource of each pool, int64, shape (pools, 2). `partitions`: the pools of each, in the order in which
+    they are taken. `tiers`: of each partition, a higher one comes first. `outages`: pool, processors, second resource, begin, end and the
+    time from which it is known. `limits`: the most jobs, processors and second resource that run. `windows`: the hours in which jobs do not
     start.
     """
 
@@ -55,7 +55,7 @@ class Pools(NamedTuple):
 
 
 class Demands(NamedTuple):
-    """What jobs need of pools besides processors, and what restrains them; one entry per job, in order of arrival.
+    """The needs of jobs on pools besides processors, and their constraints; one entry per job, in order of arrival.
 
     `second`: of the second resource; `partition`: its number; `since`: the start of a job that runs at the beginning, NEVER for others (all
     int64). `after`: the jobs that must have ended; `limits`: the limits that the job counts towards; `windows`: its windows; by index.
@@ -83,9 +83,9 @@ class Shares(NamedTuple):
 class Nodes(NamedTuple):
     """A machine of nodes.
 
-    `pool`, `procs`, `second`: of each node, int64; `partitions`: the nodes of each partition, in the order in which they are taken;
-    `tiers`: of each partition, the higher comes first; `outages`: the nodes, begin, end and the time from which it is known, s;
-    `limits`: the most jobs, processors and second resource that run.
+    `pool`, `procs`, `second`: of each node, int64. `partitions`: the nodes of each partition, in the order in which they are taken.
+    `tiers`: of each partition, a higher one comes first. `outages`: the nodes, begin, end and the time from which it is known, s. `limits`:
+    the most jobs, processors and second resource that run.
     """
 
     pool: Array
@@ -112,7 +112,7 @@ class Nodes(NamedTuple):
 
 
 class NodeRanges(Sequence[Array]):
-    """What jobs had of single nodes: the job, the node, processors and second resource, int64, in order of job and node.
+    """The share of single nodes that jobs had: the job, the node, processors and second resource, int64, in order of job and node.
 
     Stored as ranges of `nodes` many from the `first` on; the four arrays are made when they are first used, as the nodes of a million jobs
     may be hundreds of millions.
@@ -137,12 +137,12 @@ class NodeRanges(Sequence[Array]):
 
 
 class NodeDemands(NamedTuple):
-    """What jobs need of nodes besides processors, and what restrains them; one entry per job, in order of arrival.
+    """The needs of jobs on nodes besides processors, and their constraints; one entry per job, in order of arrival.
 
-    int64: `second`, units of the second resource; `nodes`, the fewest nodes; `whole`, 1 where it gets `nodes` whole nodes; `each`, the
-    second resource that each of its nodes must have; `partition`, its number; `since`, the start of a job that runs at the beginning, NEVER
-    for others; `time_min`, the least runtime (s) for which it may be started, 0 for none; `user`, a number from 0 on; `association`, its
-    leaf of the tree of shares. float64: `merit`, the part of its priority that does not change. `after`: the jobs that must have ended;
+    int64: `second`: units of the second resource. `nodes`: the fewest nodes. `whole`: 1 if the job gets `nodes` whole nodes. `each`: the
+    second resource that each of its nodes must have. `partition`: its number. `since`: the start of a job that runs at the beginning, NEVER
+    for others. `time_min`: the shortest runtime (s) for which it may be started, 0 for none. `user`: a number from 0 on. `association`: its
+    leaf of the tree of shares. float64: `merit`: the part of its priority that does not change. `after`: the jobs that must have ended;
     `limits`: the limits that it counts towards; both by index.
     """
 
@@ -253,7 +253,7 @@ class Problem:
 
 
 class State(NamedTuple):
-    """What a scheduler has at one moment of a simulation; arrays are int64, times s.
+    """The state of a scheduler at one moment of a simulation; arrays are int64, times s.
 
     `now`: the time; `free`: processors that no job runs on, whether they are in order or not. `queue`: the indices of the waiting jobs in
     the workload, in order of arrival; for each of them `planned`, the planned runtime, and `reserved`, the start of its first reservation,
@@ -288,7 +288,7 @@ class Outcome:
     """The schedule of a problem; arrays have one entry per job.
 
     `engine`: `kernel` or `reference`; `machine`: `number`, `pools` or `nodes`, the kind of machine that was simulated. `start`,
-    `reserved_start` (the start of the first reservation; -1 without one), `submit` (from when each job waited) and `runtime`: int64 s.
+    `reserved_start` (the start of the first reservation; -1 without one), `submit` (the begin of each job's wait) and `runtime`: int64 s.
     `kind`: uint8, 0 immediate, 1 reserved, 2 backfilled. With predictions, `predicted` (int64 s), `basis` (uint8) and `corrections`
     (int64). On pools and nodes, `given`: processors and second resource of each pool, int64, shape (jobs, pools, 2). On nodes, `slots`: the
     job, the node, processors and second resource, in order of job and node; and `limit`, under which each job ran, int64 s. `effects`:
@@ -321,10 +321,10 @@ def running_at_first(since: Array) -> Array:
 def as_number(problem: Problem) -> Problem | None:
     """Return the same problem on one pool of processors, where that makes no difference for these jobs; else None.
 
-    That is so if all jobs use the same single pool, in one tier, and there are no outages and no windows; if none of them waits for others,
-    and those that run at first come when they started, before all others, so that they start at once; and if neither the second resource
-    nor a limit can restrain any job. Under EASY, no job may outlive its expected end: pools expect such a job to end in a second, EASY on
-    one pool at its expected end, which has passed.
+    It makes no difference if all jobs use the same single pool, in one tier, and there are no outages and no windows. Besides, no job may
+    wait for others; the jobs that run at first must be submitted when they started, before all others, so that they start at once. And
+    neither the second resource nor a limit may restrain any job. Under EASY, no job may outlive its expected end: pools expect such a job
+    to end in a second, EASY on one pool at its expected end, which has passed.
     """
     machine, demands = problem.machine, problem.demands
     if not isinstance(machine, Pools) or not isinstance(demands, Demands) or not len(problem):

@@ -76,11 +76,11 @@ def suggest(
     attributes are dropped: first the request, then the program, the processors, the group. A job that used all of its
     request was killed and would have run longer, so it counts as longer than any walltime up to its request.
 
-    For each risk the walltime is the smallest, rounded up to 5 min, exceeded by at most this share of the earlier jobs.
-    `upper` is the one-sided 95 % bound of Clopper and Pearson for as many kills as the risk allows, even if fewer jobs ran longer: the
-    walltime is chosen from the same jobs, and this is the exact bound of the part of a distribution beyond one of its order statistics.
-    `backtest` goes through the earlier jobs in order, makes a suggestion for each from the jobs before it, and counts the jobs that this
-    would have killed: the quality of the rule if the future differs from the past.
+    For each risk the walltime is the smallest, rounded up to 5 min, exceeded by at most this share of the earlier jobs. `upper` is the
+    one-sided 95 % bound of Clopper and Pearson for as many kills as the risk allows, even if fewer jobs ran longer. The walltime is chosen
+    from the same jobs, so this is the exact bound for the part of a distribution beyond one of its order statistics. `backtest` goes
+    through the earlier jobs in order, makes a suggestion for each from the jobs before it, and counts the jobs that this would have killed:
+    the quality of the rule if the future differs from the past.
 
     Raises WorkloadError if the log has no such user, or too few jobs of that user; PolicyError for a risk outside 0 to 100.
     Source: percentiles of earlier runtimes as in tang13, section 4; Clopper and Pearson, Biometrika 26 (1934); order statistics: Wilks,
@@ -181,7 +181,7 @@ def outran(length: Array, cut: Array, walltime: int) -> Array:
 
 
 def share_at_most(count: int, cases: int, confidence: float = SURE) -> float:
-    """Return the one-sided upper confidence bound of a share, of which `count` of `cases` were observed.
+    """Return the one-sided upper confidence bound of a share that was observed `count` times in `cases`.
 
     Source: Clopper and Pearson, Biometrika 26 (1934): a quantile of a beta distribution.
 

@@ -21,7 +21,7 @@ from walltime.explanation.records import (
     Submission,
     common_fields,
 )
-from walltime.explanation.sentences import sentences
+from walltime.explanation.sentences import texts
 from walltime.explanation.snapshots import Snapshot, snapshots
 from walltime.policy import Kind
 from walltime.policy.easy import find_shadow
@@ -50,7 +50,7 @@ def explain(
         return machine_explanation(schedule, index, sooner, progress)
     tried = alternatives(schedule, index, progress) if sooner and schedule.start[index] > schedule.submit[index] else ()
     why = _single_pool_explanation(schedule, index, tried)
-    return replace(why, sentences=tuple(sentences(why)))
+    return replace(why, texts=tuple(texts(why)))
 
 
 def index_of(schedule: Schedule, job: int) -> int:
@@ -89,7 +89,7 @@ def _single_pool_explanation(schedule: Schedule, job: int, tried: Iterable[Alter
 
 
 class _Observer:
-    """What is observed of one job's wait, from one event to the next."""
+    """Observations of one job's wait, from one event to the next."""
 
     def __init__(self, schedule: Schedule, job: int):
         self.schedule, self.job = schedule, job

@@ -326,7 +326,7 @@ def _most_used(start: Array, end: Array, procs: Array) -> int:
 
 
 def not_eligible_before(log: RecordedLog, soon: int = 120) -> Array:
-    """Return the time at which each job became eligible, by hindsight, int64 s; its submission if nothing is known.
+    """Return the time at which each job became eligible, inferred in hindsight, int64 s; its submission if nothing is known.
 
     If a later job of the same user, at least as wide and as long, starts first, the earlier job was held or waited for a dependency. A job
     that starts within `soon` s after the end of its user's previous job may have waited for that.

@@ -16,13 +16,13 @@ from walltime.workload import Workload
 from walltime.workload.scaling import held_until, shake
 
 Array = np.ndarray
-BY_HINDSIGHT = "with the rules and eligible times, by hindsight"
+BY_HINDSIGHT = "with the rules and eligible times, in hindsight"
 
 
 def free_runs(workload: Workload, chosen: Array, plain: Machine, machine: Machine, eligible: Array) -> Iterator[FreeRun]:
-    """Simulate the plain machine, the machine with its rules, the latter against itself with submissions shaken by 30 s, and by hindsight.
+    """Simulate the plain machine, the machine with its rules, that against itself with submissions shaken by 30 s, and with hindsight.
 
-    `chosen`: the jobs, bool, whose waits are compared with the record. `eligible`: when each job seems to have become eligible, by
+    `chosen`: the jobs, bool, whose waits are compared with the record. `eligible`: when each job seems to have become eligible, in
     hindsight, int64 s; in the last run no job starts before that.
     """
     recorded = workload.recorded_wait

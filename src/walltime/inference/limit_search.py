@@ -130,5 +130,5 @@ def _said_limit(limited: Sequence[AtOnce], unix_start_time: int | None) -> str:
 
 
 def processors(count: int) -> str:
-    """So many processors, in words."""
+    """Return a number of processors in words."""
     return f"{count:,} processor{'' if count == 1 else 's'}"

@@ -1,6 +1,6 @@
 """One-step agreement: the jobs that a policy would start at every recorded instant, in the recorded state.
 
-A free simulation drifts away from the record, whatever its policy. Here the record is followed, and at each instant the policy makes its
+A free simulation drifts away from the record under any policy. Here the record is followed, and at each instant the policy makes its
 pass (one_step_pass.py) in the recorded state. It proposes jobs to start. Two shares measure how well it explains the record: the recorded
 starts that it proposed, and its proposals that were followed, promptly or late.
 """

@@ -1,4 +1,4 @@
-"""A run along what a machine recorded, in which the policy is asked at every instant what it would start; in compiled code.
+"""A run along the record of a machine that gets the policy's proposals at every instant; in compiled code.
 
 Start here: `ask_along`. The pass of the policy is made as if everything that it starts did start; then the recorded state is put back.
 """
@@ -31,7 +31,7 @@ record leaves. `delay`: from the beginning of the wish, s."""
 
 
 class SiteAnswers(NamedTuple):
-    """What the site's rules are, and what the policy has answered; `windows_of`: whether each window (row) holds for each job."""
+    """The site's rules, and the answers of the policy; `windows_of`: whether each window (row) holds for each job."""
 
     jobs: Any
     windows: Any
@@ -180,7 +180,7 @@ def ask(state, rules, jobs, lists, profile, tables, asked):
 
 @kernel
 def start_wished(state, rules, jobs, lists, asked):
-    """Start the jobs that both the record and the policy start now, if one of them ends at once; then the policy is asked again."""
+    """Start the jobs that both the record and the policy start now, if one of them ends at once; then the policy makes another pass."""
     ends = False
     for k in range(state.next_start, len(jobs)):
         job = lists.by_start[k]
@@ -209,7 +209,7 @@ def count_running(state, jobs, lists, asked):
 
 @entry
 def ask_along(state, rules, jobs, lists, profile, tables, asked, steps):
-    """Go on along the record for so many instants, or until scores are asked for: DONE, PAUSED or ASKS."""
+    """Follow the record for this many instants, or until scores are needed; return DONE, PAUSED or ASKS."""
     for _ in range(steps):
         if state.resume == 0:
             time, _ = next_event(state, rules, jobs, lists)

@@ -53,12 +53,12 @@ def verdict(inference: Inference) -> list[str]:
             wait += f" with the rules and {human_time(plain.mean_simulated)} without"
             rank += f" with and {plain.rank_correlation:.2f} without rules"
         said.append(
-            f"Simulated freely, the mean wait is {wait}; recorded is {human_time(ruled.mean_recorded)}. The rank correlation of waits is "
-            f"{rank}; {ceiling.rank_correlation:.2f} is what a simulation reaches against itself with submissions shaken by 30 s."
+            f"In a free simulation the mean wait is {wait}; the recorded one is {human_time(ruled.mean_recorded)}. The rank correlation of "
+            f"waits is {rank}; a simulation against itself, with submissions shaken by 30 s, reaches {ceiling.rank_correlation:.2f}."
         )
     if inference.free and inference.held:
         said.append(
-            f"By hindsight, {'with the rules and ' if kept else ''}no start before a job seems to have become eligible, the mean wait is "
+            f"In hindsight, {'with the rules and ' if kept else ''}no start before a job seems to have become eligible, the mean wait is "
             f"{human_time(late.mean_simulated)} and the rank correlation {late.rank_correlation:.2f}. Those times are inferred from the "
             "starts themselves, so a what-if uses them only on request (--hindsight), and predicted start times never do."
         )
@@ -80,9 +80,9 @@ def order_note(order: OrderChoice) -> str:
     effects = [("effects of users", order.users), ("effects of projects besides", order.projects)]
     known = [f", with {what} {100 * share:.0f} %" for what, share in effects if share is not None]
     return (
-        f"Of {order.alternatives:.0f} jobs that could have started in one another's place, on average, the one that did is the first in "
-        f"order of arrival in {100 * order.arrival:.0f} %, by waiting, size and request (a conditional logit) in {100 * order.fitted:.0f} %"
-        f"{''.join(known)}; by chance in {100 * order.chance:.0f} %."
+        f"When a job started, {order.alternatives:.0f} jobs on average could have started. Orders that put the started job first: order of "
+        f"arrival in {100 * order.arrival:.0f} %; waiting, size and request (a conditional logit) in {100 * order.fitted:.0f} %"
+        f"{''.join(known)}; chance in {100 * order.chance:.0f} %."
     )
 
 

@@ -41,7 +41,7 @@ def inferred_policy(search: RuleTrial, current: OneStep) -> OneStep:
             )
             continue
         named.append(search.rules._replace(policy=own))
-    tries: list[tuple[float, Policy, str, OneStep]] = []  # in months that choose, a run of which may have had an order of its own
+    tries: list[tuple[float, Policy, str, OneStep]] = []  # in months that choose; an order may hold in only some of them
 
     def note_best(several: Iterable[tuple[Policy, str, OneStep]], least: float) -> float:
         """Note the candidate with the largest gain, if that is more than `least`; return the largest gain so far."""

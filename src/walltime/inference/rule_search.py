@@ -303,7 +303,7 @@ STEPS: dict[str, tuple[Callable[[RuleTrial, OneStep], OneStep], float]] = {
 
 
 def _result(search: RuleTrial, plain: OneStep, misfits: float, *, refused: str = "", stopped: str = "") -> Inference:
-    """Return the result; free runs and agreement by hindsight are omitted after an interrupted or refused search."""
+    """Return the result; free runs and agreement in hindsight are omitted after an interrupted or refused search."""
     current, brief = search.answer, bool(refused or stopped)
     eligible = search.w.submit if brief else not_eligible_before(search.log)
     held = eligible - search.w.submit

@@ -26,8 +26,8 @@ class GroupAgreement:
     """One-step agreement over the starts of a group.
 
     `by`, `name`: the grouping and the group. `before`: F1 of prompt starts under the plain policy, or None. `blockers`: the number of
-    unmatched starts by reason. `not_followed`: proposals that were not followed; `held`: those for jobs that seem not to have been
-    eligible, by hindsight.
+    unmatched starts by reason. `not_followed`: proposals that were not followed; `held`: those for jobs that in hindsight seem not to have
+    been eligible.
     """
 
     by: str
@@ -50,7 +50,7 @@ def agreement_by(
 ) -> list[GroupAgreement]:
     """Return the agreement over the chosen starts (bool): of all, and by class, user and month.
 
-    `end`: recorded ends; `eligible`: when each job seems to have become eligible, by hindsight; int64 s. `within`: the largest delay of a
+    `end`: recorded ends; `eligible`: when each job seems to have become eligible, in hindsight; int64 s. `within`: the largest delay of a
     prompt start, s. `plain`: the proposals to compare with. Groups with fewer than 20 starts are omitted.
     """
     rows = [_row("all", "all jobs", workload, answer, eligible, chosen & answer.counted, within, plain)]

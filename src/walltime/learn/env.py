@@ -34,25 +34,26 @@ def _spaces(rules: Rules) -> tuple[gymnasium.Space[Any], Discrete]:
 class BackfillingEnv(gymnasium.Env[Any, Any]):
     """A machine with a queue on which an agent decides; `gymnasium.make("walltime/Backfilling-v0", jobs=...)`.
 
-    `jobs`: episodes from `walltime.learn.windows`, `overlapping`, `from_model` or `shaken`, or workloads. Each reset draws one with the
+    `jobs`: episodes from `walltime.learn.windows` or `overlapping`, or workloads. Each reset draws one with the
     environment's seed, or uses `options={"episode": k}`. An episode ends when every job has started.
 
-    `decision`: `next` (the waiting job that comes next: it starts at once if it fits, otherwise it is the head), `backfill` (jobs that
-    start behind the reservation of the head, the first to arrive), `both` (no decision while no job fits), or `formula` (the one of
-    `walltime.learn.FORMULAS` that orders the queue for the next `period` seconds). `committed`: whether the next job stays the head until
-    it starts, or only in this pass (default: as in the dialect). `skip`: with `next` and `both`, whether the last action starts no job
-    until the next event; `backfill` always has it. `backfilling`: whether jobs start behind the head's reservation, by EASY's rule unless
-    the agent decides on that. `dialect`: `papers` or `rlscheduler`.
+    `decision`: `next`, `backfill`, `both` or `formula`. With `next` the agent chooses the waiting job that comes next: it starts at once if
+    it fits, otherwise it is the head. With `backfill` it chooses jobs that start behind the reservation of the head, the first to arrive.
+    With `both` there is no decision while no job fits. With `formula` it chooses the formula of `walltime.learn.FORMULAS` that orders the
+    queue for the next `period` seconds. `committed`: whether the next job stays the head until it starts, or only in this pass (default: as
+    in the dialect). `skip`: with `next` and `both`, whether the last action starts no job until the next event; `backfill` always has it.
+    `backfilling`: whether jobs start behind the head's reservation, by EASY's rule unless the agent decides on that. `dialect`: `papers` or
+    `rlscheduler`.
 
     `observation`: `compact` or `published` (see `walltime.learn.FEATURES`); `slots`: number of observed jobs (default 32 and 128).
     `selection`: which ones if more wait: the first by `arrival` (default for `compact`), or, as in zhang20, the shortest and the smallest
     in turn (`published`, default for that observation).
 
     `reward`: the metric `wait`, `response` (s), `slowdown` or `bounded_slowdown`. `dense`: the decrease of its sum over the jobs so far
-    (waiting jobs as if they started now), divided by the number of jobs, so that an episode's rewards add up to minus the mean, plus the
-    initial cost of jobs that waited at its begin. With `dense=False`, minus the mean at the end of the episode; this also allows metrics of
-    a whole schedule, such as `p90_wait` (s) or `utilization`, which is not negated. `baseline`: a formula whose mean on the same episode is
-    added at the end. `overrun`: see `walltime.simulate`.
+    (waiting jobs as if they started now), divided by the number of jobs. So an episode's rewards add up to minus the mean, plus the initial
+    cost of jobs that waited at its begin. With `dense=False`, minus the mean at the end of the episode; this also allows metrics of a whole
+    schedule, such as `p90_wait` (s) or `utilization`, which is not negated. `baseline`: a formula whose mean on the same episode is added
+    at the end. `overrun`: see `walltime.simulate`.
 
     `info` has the `action_mask` (int8), the `time` (s), and the `episode_number`; `action_masks()` returns the mask as bool. A forbidden
     action counts as the first allowed one. Raises PolicyError for invalid options, WorkloadError for no jobs.

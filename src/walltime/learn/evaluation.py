@@ -110,7 +110,7 @@ def verdict_of(metric: str, compared: Sequence[AgainstScheduler], windows: int) 
 
 def _sentence(metric: str, one: AgainstScheduler, windows: int) -> str:
     name = metric.replace("_", " ")
-    span = one.change.as_change("such windows", f"{windows} held out")
+    span = one.change.as_change("sampling of windows", f"{windows} held out")
     if not one.is_clear:
         return f"Its {name} does not clearly differ from {one.scheduler}: {span}."
     return f"Its {name} is {'lower' if one.change.mean < 0 else 'higher'} than under {one.scheduler}: {span}."

@@ -4,9 +4,9 @@ A small network scores each allowed job from observations of the job and the que
 iteration plays whole episodes, several at once, and then improves the network by the clipped objective of schulman17, with generalised
 advantages.
 
-Two techniques cope with metrics in which a few windows weigh a hundred times as much as others: rewards are divided by a simple
-scheduler's cost in the same episode, and the mean reward in the same seconds of all members of a group, which play the same episode, is
-subtracted, so that effects of the jobs alone cancel (common random numbers).
+Two techniques cope with metrics in which a few windows weigh a hundred times as much as others. Rewards are divided by a simple scheduler's
+cost in the same episode. And all members of a group play the same episode: their mean reward in the same seconds is subtracted, so that
+effects of the jobs alone cancel (common random numbers).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MAX_WIDTH = 4096
 class TrainingSettings:
     """Settings of the learning algorithm.
 
-    `episodes`: total number; `together`: number per iteration, of which each `group` plays the same one. `learning_rate`: of the first
+    `episodes`: total number; `together`: number per iteration, in groups of `group` that play the same one. `learning_rate`: of the first
     iteration, falling to 0. `trace`: the lambda of generalised advantages. `clip`: maximum change of a probability ratio in an iteration.
     `entropy`: the weight of the policy's entropy, falling to 0. `epochs`: passes over at most `decisions` of an iteration, in mini-batches
     of `batch`. `hidden`, `hidden_value`: the widths of the networks.

@@ -85,7 +85,7 @@ RULES = (
     Rule("runtime_over_estimate", "notice", "The job ran longer than requested."),
     Rule("procs_differ", "notice", "Allocated and requested processors are both known and differ."),
 )
-"""The rules for logs of all formats; rules that drop records are in the order in which they are applied.
+"""The rules for logs of all formats; rules that drop records are applied in this order.
 
 A record counts under the first rule that drops it. `all_rules` of `formats.py` adds the rules of single formats.
 """
@@ -96,11 +96,13 @@ class ReadOptions:
     """Options of readers.
 
     `skip_bad_lines`: skip and list invalid lines, instead of raising LogError. `time_zone`: time zone of the local times in a log that
-    does not give it, such as Europe/Stockholm, or an offset in seconds; None if unknown.
+    does not give it, such as Europe/Stockholm, or an offset in seconds; None if unknown. `join_runs`: make one job of the runs of a job
+    that Slurm put back into the queue.
     """
 
     skip_bad_lines: bool = False
     time_zone: str | None = None
+    join_runs: bool = False
 
 
 @dataclass(frozen=True)

@@ -145,9 +145,9 @@ def read_swf(path: str | os.PathLike[str], *, skip_bad_lines: bool = False) -> S
     names), or else `field19`, `field20`, ...; a line without them has -1 there. They may be texts. The known layouts
     (`walltime.logs.swf_text`) also give the number of nodes of a job and of processors on each.
 
-    Raises LogError, one line that starts with `FILE:LINE:`, if a line has fewer than 18 fields, a field is not a finite number
-    (or not whole, if the field is a count), or a submit time, runtime or requested time is negative but not -1; and if the file
-    is missing, unreadable, empty, without job records, not text or a damaged gzip file.
+    Raises LogError, one line that starts with `FILE:LINE:`, if a line has fewer than 18 fields, or a field is not a finite number (or not
+    whole, if the field is a count). A submit time, runtime or requested time that is negative but not -1 is an error, too. Also raises
+    LogError if the file is missing, unreadable, empty, without job records, not text or a damaged gzip file.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -268,8 +268,8 @@ def write_swf(
     are then in order of that submission. The header comes from the original log, with MaxProcs of the workload's machine, or is
     minimal; `extra_header` lines follow it.
 
-    Fields that would be read differently are adapted to the job: allocated processors become the processors of the job if the log's numbers
-    differ, and the status is -1 if it means a part of a job, or a cancelled job with runtime 0.
+    Fields that would be read differently are adapted to the job. Allocated processors become the processors of the job if the log's numbers
+    differ. The status is -1 if it means a part of a job, or a cancelled job with runtime 0.
 
     Raises WorkloadError if an array does not fit the jobs, LogError if a header line is not a line of text, OutputError if the
     file cannot be written.

@@ -99,8 +99,8 @@ def hindsight_note(workload: Workload) -> str:
     if not held.any():
         return ""
     return (
-        f"By hindsight: {np.count_nonzero(held):,} of {len(held):,} jobs wait only from their eligible times in the machine's file, on "
-        f"average {human_time(float(held[held > 0].mean()))} after their submission; waits count from then."
+        f"In hindsight, {np.count_nonzero(held):,} of {len(held):,} jobs became eligible after submission, on average "
+        f"{human_time(float(held[held > 0].mean()))} later (times in the machine file); their waits count from then."
     )
 
 

@@ -27,6 +27,7 @@ PLACING_RULES = {
     "whole_nodes": ("change", "The partition allocates whole nodes: the job's processors are rounded up."),
     "not_limited": ("change", "The machine does not describe the second resource, which the job needs: it is not limited."),
     "outside_windows": ("change", "The site's windows would never let the job start: those for which it is too long are ignored."),
+    "over_limit": ("change", "The job exceeds a limit on running jobs by itself, but ran: that limit does not apply to it."),
     "over_partition_limit": ("change", "The job requested more time than its partition allows: its request is cut."),
 }
 """The rules of placing: effect and meaning, as in `walltime.logs.RULES`."""
@@ -68,10 +69,10 @@ def place(workload: Workload, machine: Machine, extends: bool = False) -> tuple[
 
     `extends`: whether jobs that run longer than requested are planned for their runtime.
 
-    Columns of the workload that are read: `partition` (by the log's names, else by the number as a name), the second resource's column,
-    `depends_on` and `depends_on_success` (job numbers), `singleton` (1: after all earlier jobs of the same user and executable),
-    `array_job` and `array_limit` (the most tasks of the array that run), and `running_since` (s; the job runs at the beginning).
-    Dropped and changed jobs are counted in `origin`, by PLACING_RULES.
+    Columns of the workload that are read, besides the second resource's: `partition` (by the log's names, else by the number as a name),
+    `depends_on` and `depends_on_success` (job numbers); `singleton` (1: after all earlier jobs of the same user and executable). Also
+    `array_job` and `array_limit` (the most tasks of the array that run), and `running_since` (s; the job runs at the beginning). Dropped
+    and changed jobs are counted in `origin`, by PLACING_RULES.
     """
     workload = apply_eligible_times(workload, machine)
     partition, known = _partitions(workload, machine)
@@ -111,7 +112,9 @@ def place(workload: Workload, machine: Machine, extends: bool = False) -> tuple[
         machine_procs=machine.procs,
         origin=origin,
     )
-    limits_of, limits = _limits(placed, machine, partition[kept], second[kept])
+    limits_of, limits = _limits(placed, machine, partition[kept])
+    limits_of, over = possible(limits_of, limits, placed.procs, second[kept])
+    placed = replace(placed, origin=replace(origin, changed=_added(origin.changed, {"over_limit": over}, over)))
     since = np.full(len(placed), NEVER, np.int64)
     running_since = placed.columns.get("running_since", np.full(len(placed), MISSING))
     since[running_since != MISSING] = running_since[running_since != MISSING]
@@ -119,7 +122,7 @@ def place(workload: Workload, machine: Machine, extends: bool = False) -> tuple[
     planned[since < NEVER] = 0  # it has started
     windows, windows_of, outside = hours_of(placed, machine, partition[kept], planned)
     if outside:
-        placed = replace(placed, origin=replace(origin, changed=dict(origin.changed) | {"outside_windows": outside}))
+        placed = replace(placed, origin=replace(placed.origin, changed={**placed.origin.changed, "outside_windows": outside}))
     placement = Placement(
         machine=machine,
         partition=partition[kept],
@@ -236,32 +239,26 @@ def _after(workload: Workload, waits: Array) -> Ragged:
     return Ragged.of([others if waiting else [] for others, waiting in zip(after, waits.tolist(), strict=True)])
 
 
-def _limits(workload: Workload, machine: Machine, partition: Array, second: Array) -> tuple[Ragged, list[tuple[int, int, int]]]:
+def _limits(workload: Workload, machine: Machine, partition: Array) -> tuple[Ragged, list[tuple[int, int, int]]]:
     """Return the limits of each job, and their values: one for each group of jobs that is counted separately."""
     limits: list[tuple[int, int, int]] = []
     jobs, own_limits = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    columns = {**workload.columns, "partition": partition, "procs": workload.procs, "requested": workload.requested}
     for limit in machine.limits:
-        columns = {**workload.columns, "partition": partition, "procs": workload.procs, "requested": workload.requested}
-        if any(name not in columns for name in limit.by):
+        if any(name not in columns for name in (*limit.by, *limit.among)):
             continue  # the log does not have them
-        keys = [columns[name] for name in limit.by]
         chosen = _submitted_while(workload, limit, "a limit")
-        if limit.partition is not None:
-            chosen &= partition == [one.name for one in machine.partitions].index(limit.partition)
-        for key in keys:
-            chosen &= key >= 0
-        if limit.only:
-            names = getattr(workload.origin, "names", {}).get(limit.by[0], ())
-            wanted = [names.index(name) + 1 if name in names else int(name) if name.isdecimal() else MISSING for name in limit.only]
-            chosen &= np.isin(keys[0], wanted)
+        for name, named in limit.selected:
+            chosen &= np.isin(columns[name], _numbers_of(workload, machine, name, named))
+        for name in limit.by:
+            chosen &= columns[name] >= 0
         group = np.zeros(np.count_nonzero(chosen), np.int64)
-        for key in keys:  # by their values, in order of the first key, then of the next
-            values = np.unique(key[chosen], return_inverse=True)[1].ravel()
+        for name in limit.by:  # by their values, in order of the first column, then of the next
+            values = np.unique(columns[name][chosen], return_inverse=True)[1].ravel()
             group = np.unique(group * (int(values.max(initial=0)) + 1) + values, return_inverse=True)[1].ravel()
-        _check_fit(workload, second, limit, chosen)
-        most_jobs, most_procs, most_second = (NEVER if most is None else most for most in (limit.jobs, limit.procs, limit.second))
         jobs.append(np.flatnonzero(chosen))
         own_limits.append(len(limits) + group)
+        most_jobs, most_procs, most_second = (NEVER if value is None else value for value in (limit.jobs, limit.procs, limit.second))
         limits += [(most_jobs, most_procs, most_second)] * (int(group.max()) + 1 if len(group) else 0)
     arrays, most = workload.columns.get("array_job"), workload.columns.get("array_limit")
     if arrays is not None and most is not None:
@@ -273,16 +270,21 @@ def _limits(workload: Workload, machine: Machine, partition: Array, second: Arra
     return Ragged.of_pairs(len(workload), np.concatenate(jobs), np.concatenate(own_limits)), limits
 
 
-def _check_fit(workload: Workload, second: Array, limit: Limit, chosen: Array) -> None:
-    """Raise WorkloadError for jobs that are over a limit by themselves, and would never start."""
-    for values, most, unit in ((workload.procs, limit.procs, "processors"), (second, limit.second, "of the second resource")):
-        over = np.flatnonzero(chosen & (values > (NEVER if most is None else most)))
-        if len(over):
-            raise WorkloadError(
-                f"job {workload.job_id[over[0]]} needs {values[over[0]]} {unit}, and a limit by {', '.join(limit.by) or 'nothing'} allows "
-                f"{most}: it and {len(over) - 1} other jobs would never start; raise the limit, or filter them out",
-                "endless_wait",
-            )
+def possible(limits_of: Ragged, limits: Sequence[tuple[int, int, int]], procs: Array, second: Array) -> tuple[Ragged, Array]:
+    """Return the limits of each job without those that it exceeds by itself, and whether it exceeds one; bool."""
+    job, alone = limits_of.places, np.zeros(len(procs), bool)
+    needs = np.stack([np.ones(len(procs), np.int64), procs, second], axis=1)[job]
+    exceeded = (needs > np.array(limits, np.int64).reshape(-1, 3)[limits_of.items]).any(axis=1)
+    alone[job[exceeded]] = True
+    return Ragged.of_pairs(len(procs), job[~exceeded], limits_of.items[~exceeded]), alone
+
+
+def _numbers_of(workload: Workload, machine: Machine, column: str, values: Sequence[str]) -> list[int]:
+    """Return the numbers of a column's values, which are given by their names or numbers in the log."""
+    if column == "partition":
+        return [[one.name for one in machine.partitions].index(name) for name in values]
+    names = getattr(workload.origin, "names", {}).get(column, ())
+    return [names.index(name) + 1 if name in names else int(name) if name.isdecimal() else MISSING for name in values]
 
 
 def _outage(workload: Workload, machine: Machine, outage: Outage) -> tuple[int, int, int, int, int, int]:

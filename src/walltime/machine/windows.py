@@ -56,8 +56,8 @@ class Hours(NamedTuple):
 class ShutHours:
     """The shut hours of a window, from the first submission of a log on and without an end: they are computed as far as they are needed.
 
-    `span`: from when until when the window holds, s from the start of the log; `tick`: the scheduler's cycle, s, with which the hours begin
-    and end. `settled`: the time, s, from which on every week is like the previous one, or the window no longer holds.
+    `span`: begin and end of the window's validity, s from the start of the log; `tick`: the scheduler's cycle, s, with which the hours
+    begin and end. `settled`: the time, s, from which on every week is like the previous one, or the window no longer holds.
     """
 
     def __init__(self, window: Window, site: SiteClock, span: tuple[int, int], tick: int = 1):

@@ -39,11 +39,11 @@ class Interval:
     def as_change(self, scope: str, count: str) -> str:
         """Describe a change in percent with its interval, its scope, and the number of values.
 
-        >>> Interval(-12.3, -20.0, -4.0, "").as_change("such weeks", "9 weeks")
-        '-12 % (90 % interval of such weeks: -20 % to -4 %; 9 weeks)'
+        >>> Interval(-12.3, -20.0, -4.0, "").as_change("sampling of weeks", "9 weeks")
+        '-12 % (90 % interval, sampling of weeks: -20 % to -4 %; 9 weeks)'
         """
         mean, low, high = (shown_change(value, self.low, self.high) for value in (self.mean, self.low, self.high))
-        return f"{mean} (90 % interval of {scope}: {low} to {high}; {count})"
+        return f"{mean} (90 % interval, {scope}: {low} to {high}; {count})"
 
 
 def mean_interval(values: Array, confidence: float = 0.90) -> Interval:
@@ -75,8 +75,8 @@ def prediction_interval(values: Array, confidence: float = 0.90) -> Interval:
 def percentile_band(values: Array, low: float = 5, high: float = 95) -> Interval:
     """Return the mean of replications, and the band between two percentiles of these replications alone.
 
-    It is not a confidence interval of the mean, although tsafrir06 calls it one, and describes further replications badly: 63 % of them lie
-    between the 5th and the 95th percentile of 5, and 84 % for 25; for these, use `range_of_runs`. Raises WorkloadError without values.
+    It is not a confidence interval of the mean, although tsafrir06 calls it one. It describes further replications badly: only 63 % of them
+    lie between the 5th and the 95th percentile of 5, and 84 % for 25; for these, use `range_of_runs`. Raises WorkloadError without values.
     Source: tsafrir06, section III.
 
     >>> band = percentile_band(np.arange(101))
@@ -93,13 +93,13 @@ def percentile_band(values: Array, low: float = 5, high: float = 95) -> Interval
 def range_of_runs(values: Array) -> Interval:
     """Return the mean of runs with different seeds, and the range in which one further run would lie.
 
-    For fewer than 20 runs the range is from the smallest to the largest, which contains a further one with probability (n - 1) / (n + 1),
-    as in `what`; from 20 on, from the 5th to the 95th percentile, with 90 %. `values`: float64. Raises WorkloadError without values.
+    For fewer than 20 runs the range is from the smallest to the largest; it contains a further one with probability `(n - 1) / (n + 1)`, as
+    in `what`. From 20 runs on it is from the 5th to the 95th percentile, with 90 %. `values`: float64. Raises WorkloadError without values.
     Source: order statistics of n independent values divide the probability of a further one into n + 1 equal parts (Wilks, Ann. Math.
     Statist. 12, 1941); percentiles by Weibull's rule, p (n + 1).
 
     >>> range_of_runs(np.arange(5.0)).what, range_of_runs(np.arange(19, 70)).low
-    ('smallest to largest of 5 runs; a further one lies between with 67 %', 20.6)
+    ('smallest to largest of 5 runs; one further run lies between them with 67 %', 20.6)
     """
     values = np.asarray(values, np.float64)
     count = len(values)
@@ -119,12 +119,12 @@ def range_meaning(runs: int) -> str:
     """Describe the range of a number of runs, and how often a further one lies in it.
 
     >>> range_meaning(1), range_meaning(25)
-    ('the only run', '5th to 95th percentile of 25 runs; a further one lies between with 90 %')
+    ('the only run', '5th to 95th percentile of 25 runs; one further run lies between them with 90 %')
     """
     if runs < 2:
         return "the only run"
     what, share = ("smallest to largest", (runs - 1) / (runs + 1)) if runs < FEW_RUNS else ("5th to 95th percentile", 0.90)
-    return f"{what} of {runs} runs; a further one lies between with {100 * share:.0f} %"
+    return f"{what} of {runs} runs; one further run lies between them with {100 * share:.0f} %"
 
 
 def paired_difference(values: Array, baseline: Array, confidence: float = 0.90) -> Interval:

@@ -131,8 +131,9 @@ def use_by_group(members: Sequence[tuple[str, Array]], runtime: Array, requested
     """Return how much of their estimates each group of jobs uses.
 
     `members`: name of each group and the indices of its jobs; `runtime`, `requested`: int64 s; `procs`: int64; shape (jobs,). A row has the
-    `group`, the number of `jobs`, their `share_of_use` (of the processor time of all groups), the medians of both times in s, `mean_use`
-    (the mean of r / e, at most 1), and the shares of jobs that use less than a tenth (`under_tenth`) and all (`full`, 99 % or more).
+    `group`, the number of `jobs`, their `share_of_use` (of the processor time of all groups), and the medians of both times in s. It also
+    has `mean_use` (the mean of r / e, at most 1), and the shares of jobs that use less than a tenth (`under_tenth`) and all (`full`, 99 %
+    or more).
 
     >>> row, = use_by_group([("user 7", np.array([0, 2]))], np.array([50, 9, 100]), np.array([100, 9, 100]), np.array([1, 1, 1]))
     >>> row["jobs"], row["mean_use"], row["full"]

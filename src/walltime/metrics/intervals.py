@@ -14,15 +14,15 @@ LEVEL = 0.90
 SHOWN_LEVEL = f"{100 * LEVEL:.0f} %"
 
 SCOPES: Mapping[str, str] = {
-    "this log, shaken": "the same jobs with each submission moved by up to half a minute; nothing about other weeks, users or logs",
+    "shaken copies of this log": "the same jobs with each submission moved by up to 30 s; nothing about other weeks, users or logs",
     "other seeds": "further runs made in the same way with other seeds, from one shaken log or one model",
     "these runs": "the runs that were made; nothing about further ones",
-    "such weeks": "the mean over many more weeks like the log's, with the same machine and users, who submit as they did",
-    "logs of its weeks": "other logs made of whole weeks of this one; they lack weeks that the log does not have",
-    "such users": "the mean over many more users like the log's, in the schedule as it is",
+    "sampling of weeks": "the mean over many more weeks like the log's, with the same machine and users, who submit as they did",
+    "resampled weeks": "other logs made of whole weeks of this one; they lack weeks that the log does not have",
+    "sampling of users": "the mean over many more users like the log's, in the schedule as it is",
     "the long run": "the mean of an infinite run, provided that it has one",
-    "such windows": "the mean over many more windows of the same log or subjects, with the same users and load",
-    "other trainings": "one further agent, trained in the same way with another seed",
+    "sampling of windows": "the mean over many more windows of the same log or subjects, with the same users and load",
+    "other training runs": "one further agent, trained in the same way with another seed",
     "this job": "one job, as far as it resembles earlier jobs of its kind",
 }
 """The scopes of intervals, by the names used everywhere, and their meanings."""
@@ -51,24 +51,24 @@ KINDS: Mapping[str, IntervalKind] = {
         commands=("simulate", "compare", "campaign report"),
     ),
     "shaken.range": IntervalKind(
-        "this log, shaken",
+        "shaken copies of this log",
         "one further copy: smallest to largest of under 20 copies, 5th to 95th percentile of more",
         level=None,
         commands=("dialects",),
     ),
     "runs.percentiles": IntervalKind("these runs", "5th to 95th percentile, as in tsafrir06", level=None, commands=("paper run",)),
     "shaken.copy": IntervalKind(
-        "this log, shaken",
+        "shaken copies of this log",
         "one further copy, or the difference in it, Student's t",
         commands=("compare", "what-if", "estimates", "benchmark predictions"),
     ),
     "weeks": IntervalKind(
-        "such weeks",
+        "sampling of weeks",
         "mean over the jobs, Student's t over five parts of the log, longer on the side of outliers; withheld in a lasting queue",
         commands=("what-if", "calibrate", "benchmark predictions"),
     ),
     "weeks.logs": IntervalKind(
-        "logs of its weeks", "one further such log: smallest to largest of those simulated", level=None, commands=("what-if",)
+        "resampled weeks", "one further such log: smallest to largest of those simulated", level=None, commands=("what-if",)
     ),
     "start-times": IntervalKind(
         "this job",
@@ -81,7 +81,7 @@ KINDS: Mapping[str, IntervalKind] = {
         level=0.95,
         commands=("suggest", "estimates"),
     ),
-    "bootstrap": IntervalKind("such users", "mean over the jobs, whole users resampled"),
+    "bootstrap": IntervalKind("sampling of users", "mean over the jobs, whole users resampled"),
     "batch-means": IntervalKind(
         "the long run",
         "Student's t over five blocks of batches, merged until they hardly correlate; withheld if fewer than ten would be left",
@@ -89,15 +89,17 @@ KINDS: Mapping[str, IntervalKind] = {
     ),
     "batch-means.published": IntervalKind("the long run", "as in mualem01: batches taken for independent", commands=("paper run",)),
     "benchmark.total": IntervalKind(
-        "such windows",
+        "sampling of windows",
         "geometric mean over windows, Student's t within subjects",
         commands=("benchmark run", "benchmark leaderboard", "search"),
     ),
     "benchmark.behind": IntervalKind(
-        "such windows", "paired over windows, for all pairs of schedulers at once", commands=("benchmark leaderboard",)
+        "sampling of windows", "paired over windows, for all pairs of schedulers at once", commands=("benchmark leaderboard",)
     ),
-    "tuning.change": IntervalKind("such windows", "paired, Student's t over five blocks of windows", commands=("tune",)),
-    "learn.windows": IntervalKind("such windows", "paired, Student's t over five blocks of windows", commands=("learn evaluate",)),
-    "learn.seeds": IntervalKind("other trainings", "the change by one further agent, paired, Student's t", commands=("learn evaluate",)),
+    "tuning.change": IntervalKind("sampling of windows", "paired, Student's t over five blocks of windows", commands=("tune",)),
+    "learn.windows": IntervalKind("sampling of windows", "paired, Student's t over five blocks of windows", commands=("learn evaluate",)),
+    "learn.seeds": IntervalKind(
+        "other training runs", "the change by one further agent, paired, Student's t", commands=("learn evaluate",)
+    ),
 }
 """By name. A new interval is declared here, has an experiment in `validation/`, and is shown with the name of its scope."""

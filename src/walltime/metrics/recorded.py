@@ -103,9 +103,9 @@ def _ranks(values: Array) -> Array:
 class Agreement(Averages):
     """Recorded and simulated waits of a group of jobs, s, and the smallest simulated difference of mean waits that can be trusted.
 
-    `bias`: mean simulated minus mean recorded wait; `low, high`: its interval over such weeks, nan without one. `threshold`: the largest
-    absolute bias in that interval, or in a fifth of the log without one. `doubt`: why no difference can be trusted, empty if some can.
-    `within`: shares of the jobs whose simulated start is within 1 min, 10 min, 1 h of the recorded one.
+    `bias`: mean simulated minus mean recorded wait; `low, high`: its interval under sampling of weeks, nan without one. `threshold`: the
+    largest absolute bias in that interval, or in a fifth of the log without one. `doubt`: why no difference can be trusted, empty if some
+    can. `within`: shares of the jobs whose simulated start is within 1 min, 10 min, 1 h of the recorded one.
     """
 
     by: str

@@ -45,8 +45,8 @@ def measured(end: Array, last_submit: int, trim: str = "none", *, ignored: Array
     `end`: int64 seconds, shape (jobs,), in order of arrival. `last_submit`: s. `trim="none"` includes every job. `trim="tsafrir06"`
     excludes the first floor(1 %) of all simulated jobs in order of termination (ties by arrival; none below 100 jobs) and every job that
     ends after the last arrival. `trim="last:0.3"` includes the last 30 % of the jobs, held out from the training of predictions. `ignored`
-    (bool, shape (jobs,)) marks jobs that are never measured; as in the pyss simulator, which ignores 1-processor jobs with an estimate of
-    1 s, each of them that ended earlier reduces the number of jobs from which the 1 % is taken. Raises PolicyError for an unknown trim.
+    (bool, shape (jobs,)) marks jobs that are never measured, as the pyss simulator ignores 1-processor jobs with an estimate of 1 s. As
+    there, each of them that ended earlier reduces the number of jobs from which the 1 % is taken. Raises PolicyError for an unknown trim.
     Source: tsafrir06, section II; that the 1 % refers to all simulated jobs is an interpretation.
 
     >>> measured(np.array([10, 90, 50]), last_submit=60, trim="tsafrir06").tolist()

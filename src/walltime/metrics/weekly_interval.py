@@ -51,7 +51,7 @@ def queued_share(submit: Array, start: Array) -> float:
 
 
 def no_interval_reason(submit: Array, queued: float) -> str:
-    """Return why there is no interval over such weeks; empty if there can be one.
+    """Return the reason why there is no interval under sampling of weeks; empty if there can be one.
 
     `submit`: of all jobs of the log, s; `queued`: the largest `queued_share` of the compared schedules.
 
@@ -67,7 +67,7 @@ def no_interval_reason(submit: Array, queued: float) -> str:
 
 
 def mean_over_weeks(values: Array, weeks: Array, parts: Array, queued: float = 0.0) -> Interval | None:
-    """Return the mean of these values, and the interval of the mean over many more such weeks; None if a part of the log has no jobs.
+    """Return the mean of these values, and its interval under sampling of weeks; None if a part of the log has no jobs.
 
     `values`: float64, `weeks` and `parts`: int64, from `weeks_of` and `parts_of` over the whole log; each of shape (jobs,). For paired
     differences the interval is paired. Submissions are assumed not to react to waits. Call `no_interval_reason` first; `queued`: as there.
@@ -78,7 +78,7 @@ def mean_over_weeks(values: Array, weeks: Array, parts: Array, queued: float = 0
 
     >>> interval = mean_over_weeks(np.array([1.0, 3.0, 1.0, 3.0, 2.0]), np.arange(0, 20, 4), np.arange(5))
     >>> interval.mean, round(interval.low, 2), round(interval.high, 2), interval.what
-    (2.0, 0.93, 3.07, '90 % interval of the mean over such weeks, from 5 parts of the log')
+    (2.0, 0.93, 3.07, '90 % interval of the mean under sampling of weeks, from 5 parts of the log')
     """
     count = np.bincount(parts, minlength=BLOCKS)
     if not count.all():
@@ -90,7 +90,7 @@ def mean_over_weeks(values: Array, weeks: Array, parts: Array, queued: float = 0
     skew = float((away**3).sum())
     far = 1 / (1 - min(queued, MOST_QUEUED))
     below, above = (far, 1.0) if skew < 0 else (1.0, far)
-    what = f"{SHOWN_LEVEL} interval of the mean over such weeks, from {BLOCKS} parts of the log"
+    what = f"{SHOWN_LEVEL} interval of the mean under sampling of weeks, from {BLOCKS} parts of the log"
     return Interval(mean, mean - below * half, mean + above * half, what)
 
 
@@ -105,12 +105,12 @@ class LogWeeks:
 
     @classmethod
     def of(cls, submit: Array, *schedules: tuple[Array, Array]) -> LogWeeks:
-        """Divide a log with these submissions; `schedules`: submissions and starts, of which the longest queues count."""
+        """Divide a log with these submissions; `schedules`: submissions and starts; the schedule with the longest queues counts."""
         queued = max(queued_share(*one) for one in schedules)
         return cls(weeks_of(submit), parts_of(submit), queued, no_interval_reason(submit, queued))
 
     def ends(self, values: Array, jobs: Array) -> tuple[float, float]:
-        """Return the ends of the interval of the mean of these jobs' values over such weeks; nan without one."""
+        """Return the ends of the interval of the mean of these jobs' values under sampling of weeks; nan without one."""
         interval = None if self.withheld else mean_over_weeks(values.astype(np.float64), self.weeks[jobs], self.parts[jobs], self.queued)
         return (math.nan, math.nan) if interval is None else (interval.low, interval.high)
 

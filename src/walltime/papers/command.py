@@ -71,7 +71,7 @@ class Inputs:
         None, "Look for the paper's logs in this folder. Default: the folder of walltime fetch.", group=o.INPUT, metavar="DIR"
     )
     trace: list[Path] | None = o.field(None, "Use this log instead of the paper's logs.", group=o.INPUT, metavar="LOG")
-    generated: bool = o.field(False, "Use generated workloads of the logs' sizes, as is done for missing logs.", group=o.INPUT)
+    generated: bool = o.field(False, "Use generated workloads of the logs' sizes, as for missing logs.", group=o.INPUT)
     quick: bool = o.field(False, "Use a coarser grid and fewer seeds, which takes under two minutes for a paper.", group=o.RUNS)
 
 
@@ -116,7 +116,7 @@ def run(
     folder = out or Path(name)
     for place in inputs.logs or []:
         if not place.is_dir():
-            raise PolicyError(f"--logs {place}: is no folder")
+            raise PolicyError(f"--logs {place}: not a folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -37,9 +37,9 @@ class PassSpec(NamedTuple):
     """The scheduling passes of a policy: their kind and its parameters. Engines and auditor interpret kinds, not policies."""
 
     kind: str
-    """`head`: at most one reservation (easy.py in kernel/number/ of the engine); `fresh`: reservations recomputed in every
-    pass (scratch.py); `kept`: reservations kept (conservative.py); `python`: a policy in plain Python; `unknown`: another program;
-    otherwise the name of the first policy with such passes"""
+    """`head`: at most one reservation (easy.py in kernel/number/ of the engine). `fresh`: reservations recomputed in every pass
+    (scratch.py). `kept`: reservations kept (conservative.py). `python`: a policy in plain Python. `unknown`: another program. Otherwise the
+    name of the first policy with such passes"""
     depth: int | None = None
     """number of waiting jobs with a reservation; None for all"""
     compiled: bool = True

@@ -69,11 +69,11 @@ class Easy(HeadPolicy, Backfilling):
         *("backfill-order=sjf", "backfill-order=saf", "backfill-order=lxf"),
     )
     extra: Literal["all", "literal", "none"] = "all"
-    """the extra processors: all that are free at the shadow time and not needed by the head; or, `literal`, those counted when the walk
-    over the running jobs stops at the first that suffices, the latest start first among equal expected ends; or none"""
+    """the extra processors: all that are free at the shadow time and not needed by the head; or none; or, `literal`, those counted when the
+    walk over the running jobs stops at the first job that suffices. This walk takes the latest start first among equal expected ends"""
     shadow: Literal["afresh", "kept", "once"] = "afresh"
-    """when shadow time and extra processors are computed: before each backfilled job; only when a job has ended or the head has changed,
-    so that backfilled jobs may use extra processors twice and delay the head; or once for each head"""
+    """when shadow time and extra processors are computed: before each backfilled job; once for each head; or only when a job has ended or
+    the head has changed. In the last case backfilled jobs may use the same extra processors twice and delay the head"""
     ends: Literal["by", "before"] = "by"
     """a job that uses no extra processors must be expected to end by the shadow time, or before it"""
     arrivals: Literal["all", "fitting"] = "all"

@@ -150,9 +150,9 @@ class Expression(ScoredOrder):
     """An order by an expression, such as `log(wait+60)-2*log(area)`; the highest value comes first.
 
     It may name `wait, believed, requested, elapsed, longest` (s; `longest` is the longest wait so far), `procs`, `area` (believed x procs,
-    processor seconds), `hour, weekday`, `waiting` jobs, the work `queued` (processor seconds), `free` processors, all processors of the
-    `machine`, and past use by the job's user, group, queue or partition, such as `user_used`. Its numbers are parameters of the compiled
-    function, so new numbers compile nothing.
+    processor seconds), and `hour, weekday`. It may also name the state of queue and machine: `waiting` jobs, the work `queued` (processor
+    seconds), `free` processors, and all processors of the `machine`. Past use by the job's user, group, queue or partition has names such
+    as `user_used`. Its numbers are parameters of the compiled function, so an expression with other numbers is not compiled again.
 
     >>> Expression(formula="log(wait + 60.0) - log(believed)").label
     'expr:log(wait+60)-log(believed)'

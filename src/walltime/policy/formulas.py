@@ -53,8 +53,8 @@ class Formula(ScoredOrder):
 class FittedFormula(Formula):
     """F1 to F4, fitted to simulations of small sets of jobs: the lowest value comes first.
 
-    With r the believed runtime, n the processors and s the seconds since the workload's first submission:
-    log10(r) n + w log10(s), sqrt(r) n + w log10(s), r n + w log10(s), and r sqrt(n) + w log10(s); 0.1 for an s of 0.
+    With r the planned runtime, n the processors and s the seconds since the workload's first submission (0.1 in place of 0), the scores
+    are: `log10(r) n + w log10(s)`, `sqrt(r) n + w log10(s)`, `r n + w log10(s)`, and `r sqrt(n) + w log10(s)`.
 
     Source: carastan17 (Carastan-Santos and de Camargo, SC'17).
 

@@ -47,8 +47,8 @@ class Hybrid(Backfilling):
     depth: Annotated[int, Key(least=0)] = 1
     """number of blocked jobs with a reservation"""
     fit: Literal["first", "best", "greedy"] = "first"
-    """which job is backfilled: the first in backfill order; the one with the most of `metric`, as with the backfill orders lqf, ljf and
-    laf; or, up to depth 1, the set with the highest total, found among the first 50 candidates"""
+    """which job is backfilled: the first in backfill order; or the one with the most of `metric`, as with the backfill orders lqf, ljf and
+    laf. Up to depth 1, it may also be the set with the highest total among the first 50 candidates"""
     metric: Literal["procs", "seconds", "procseconds"] = "procs"
     """processors, believed runtime, or their product"""
 

@@ -70,8 +70,9 @@ def combination(ahead: int, objective: str, reserves: bool) -> dict[str, str]:
     may = " and (now + believed <= shadow time or procs <= extra processors)" if reserves else ""
     return {
         "head_waits": HEAD_STARTS,
-        "left_waiting": f"among the first {ahead} jobs in backfill order with procs <= free{may}, the set with the most {objective} that "
-        "fits together starts; ties go to the set with jobs closest to the head; this is repeated until no job can start",
+        "left_waiting": f"candidates are the first {ahead} jobs in backfill order with procs <= free{may}. Among all sets that fit "
+        f"together, the one with the most {objective} starts; ties go to the set with jobs closest to the head. This is repeated until no "
+        "job can start",
         "reservation_delayed" if reserves else "out_of_turn": "no other job starts ahead of the head",
         "reserved_start_differs": FIRST_OF_HEAD if reserves else "no job has a reservation",
     }
@@ -169,7 +170,7 @@ class MultiQueue(Backfilling):
         return {
             "head_waits": HEAD_STARTS,
             "left_waiting": "every pass makes reservations, in queue order, for the first job of each queue, and for the next one if the "
-            "first starts; jobs with one for now start, and then, in backfill order, every job that fits next to the reservations",
+            "first starts. Jobs with one for now start, and then, in backfill order, every job that fits next to the reservations",
             "reservation_delayed": "no other job starts",
             "reserved_start_differs": FIRST_OF_ALL,
             **KINDS,
@@ -185,10 +186,11 @@ class MultiQueue(Backfilling):
 class Slack(Policy):
     """Slack-like backfilling: every job has a reservation on arrival, and later jobs may delay it by its slack.
 
-    The slack is `factor` times the mean wait of the `recent` jobs that started last, at least 1 s. An arriving job takes the first place
-    in the line of waiting jobs at which no job behind it, planned again in the order of the line, moves past its first reservation plus
-    slack, or, if already past it, moves at all; at the end of the line it delays no job. Every event recomputes the reservations in the
-    order of the line. With exact estimates and a factor of 0 it is conservative backfilling.
+    The slack is `factor` times the mean wait of the `recent` jobs that started last, at least 1 s. An arriving job takes the first place in
+    the line of waiting jobs that delays no job behind it too much. All jobs behind it are planned again in the order of the line: none may
+    move past its first reservation plus slack, and a job already past that may not move at all. At the end of the line an arriving job
+    delays no other. Every event recomputes the reservations in the order of the line. With exact estimates and a factor of 0 it is
+    conservative backfilling.
 
     Source: the idea of Talby and Feitelson, IPPS 1999. Their slack depends on priorities, and they compare schedules by a cost function;
     formula, factor and the number of recent jobs are assumptions here.
@@ -217,9 +219,9 @@ class Slack(Policy):
         """Every job starts where it is planned; arriving jobs delay no job beyond its slack."""
         return {
             "reserved_start_missed": "jobs are planned in the order of the line, each at its earliest place; jobs planned for now start",
-            "out_of_turn": "no other job starts; an arriving job takes the first place in the line at which no job behind it is planned "
-            "later than both now and first reservation + slack; slack = factor x mean wait of the recent starts, at least factor seconds",
-            "reserved_start_differs": "a job's first reservation is the start at which it is planned on arrival",
+            "out_of_turn": "no other job starts. An arriving job takes the first place in the line that plans no job behind it later "
+            "than both now and first reservation + slack; slack = factor x mean wait of the recent starts, at least factor seconds",
+            "reserved_start_differs": "a job's first reservation is its planned start on arrival",
             **KINDS,
         }
 

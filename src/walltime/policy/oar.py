@@ -18,11 +18,11 @@ STREAM = 6
 class Latencies(NamedTuple):
     """Durations in OAR, ms; one server does everything except the launches, one after the other.
 
-    `step`: updating the nodes' states before a pass; `clock`: from the begin of a pass until it reads the clock; `idle`, `busy`: a pass
-    without and with waiting jobs; `start`: extra per started job; `launch`: from the end of a pass until its jobs are launched, which
-    triggers another pass. `period`: longest time without a pass while jobs wait; 0 for no limit. `noticed`: range of the random delay
-    after which a submission is noticed; `phase`: range of the random moment of an end within its second, noticed `end` later.
-    `tick`: seconds from the time that a pass has read to its starts.
+    `step`: updating the nodes' states before a pass. `clock`: from the begin of a pass until it reads the clock. `idle`, `busy`: a pass
+    without and with waiting jobs. `start`: extra per started job. `launch`: from the end of a pass until its jobs are launched, which
+    triggers another pass. `period`: longest time without a pass while jobs wait; 0 for no limit. `noticed`: range of the random delay after
+    which a submission is noticed. `phase`: range of the random moment of an end within its second, noticed `end` later. `tick`: seconds
+    from the time that a pass has read to its starts.
     """
 
     step: int = 0

@@ -25,8 +25,8 @@ SYSTEM_STATE = ("waiting", "queued", "free", "machine")
 arrivals at that instant count, starts do not yet."""
 Array = np.ndarray
 ARGUMENTS = ("wait", "believed", "procs", "submit", "elapsed", *COLUMNS, *CALENDAR, "longest", *SYSTEM_STATE)
-"""Possible parameters of an order's function: wait so far (s), planned runtime (s), processors, submit time (s), submit time since the
-workload's first submission (s), log columns, the calendar, the longest wait of the jobs that started earlier (s), and `SYSTEM_STATE`."""
+"""Possible parameters of an order's function: wait so far, planned runtime, processors, submit time, seconds since the workload's first
+submission, log columns, the calendar, the longest wait of the jobs that started earlier, and `SYSTEM_STATE`; times in s."""
 HISTORY = {f"{key}_{measure}": key for key in ("user", "group", "queue", "partition") for measure in ("waited", "used", "started")}
 """Further parameters, with the log column of each: past use by the job's user, group, queue or partition, over the order's `last` seconds
 or with its half-life. `waited`: waits of started jobs, s; `used`: processor seconds of ended jobs; `started`: number of jobs."""
@@ -398,8 +398,8 @@ def order(function: Callable[..., float] | None = None, *, last: int | None = No
     * `longest`, the longest wait so far, s; and the state of queue and machine: `waiting` jobs, the work `queued` (processor seconds),
       `free` processors, and all processors of the `machine`;
     * `user_waited`, `user_used` and `user_started`, or the same with `group`, `queue` and `partition`: past use by jobs of the same user,
-      before the queue is ordered: waits of started jobs, s, processor seconds of ended jobs, and the number of started jobs, each over
-      the `last` seconds, or weighted by 0.5 for every `half_life` (s) since.
+      before the queue is ordered. These are the waits of started jobs (s), the processor seconds of ended jobs, and the number of started
+      jobs, over the `last` seconds, or weighted by 0.5 for every `half_life` (s) since.
 
     The function is compiled, so it may use only numbers and the `math` module. Parameters with a default are numeric options, spelled
     `FILE.py:NAME,hours=12`; new values compile nothing.

@@ -133,7 +133,7 @@ class JobViews:
 
 @dataclass(frozen=True)
 class Choice:
-    """A policy's decision: the jobs that start now, in this order, and a time (s) at which it is called again, even without an event.
+    """A policy's decision: the jobs that start now, in this order, and the time (s) of its next call, even without an event.
 
     A wake-up stays in force even if an event calls the policy earlier.
     """

@@ -93,7 +93,7 @@ NOT_MODELLED = {
     "PriorityUsageResetPeriod": ("NONE", "(null)", ""),
     "TopologyPlugin": ("topology/none", "topology/default", "topology/flat", "(null)", ""),
 }
-"""Settings of which only these values are modelled."""
+"""Settings for which only these values are modelled."""
 FLAGS = ("NO_FAIR_TREE", "SMALL_RELATIVE_TO_TIME")
 
 

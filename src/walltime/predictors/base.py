@@ -31,9 +31,9 @@ KEYS = {
     "size": ("user", "procs"),
     "shape": ("user", "procs", "requested"),
 }
-"""Jobs are alike if they agree in all of these columns. `user` to `triple` are the keys of tang13 (section 4.2), `request` is the
-triple key for logs without groups, `program` is the key of mualem01 (section 4.4), `size` the same for logs without programs, and
-`shape` is what a user can choose. A job with an unknown value in one of the columns is unlike all others."""
+"""Jobs are alike if they agree in all of these columns. `user` to `triple` are the keys of tang13 (section 4.2), and `request` is the
+triple key for logs without groups. `program` is the key of mualem01 (section 4.4), `size` the same for logs without programs, and `shape`
+has the properties that a user can choose. A job with an unknown value in one of the columns is unlike all others."""
 
 
 class Basis(IntEnum):

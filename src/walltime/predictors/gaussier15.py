@@ -37,9 +37,9 @@ READINGS = {"features": ("program", "meant"), "untaught": ("one", "request"), "n
 class Gaussier15(Predictor):
     """An online regression on features of the job, its user, and the time of day and week, and on products of two of them.
 
-    When a job with n processors ends after r seconds, one gradient step reduces weight(r, n) loss(p - r - threshold) + l2 |w|^2 / 2,
-    where p is the model's current value for the features that the job had at submission. The loss of an error e is c |e| (`abs`),
-    c e^2 (`square`) or exp(c |e|) (`exp`). The defaults are the paper's best loss, the E-Loss. The prediction is |w.x|, rounded down.
+    When a job with n processors ends after r seconds, one gradient step reduces `weight(r, n) loss(p - r - threshold) + l2 |w|^2 / 2`,
+    where p is the model's current value for the features that the job had at submission. The loss of an error e is c |e| (`abs`), c e^2
+    (`square`) or exp(c |e|) (`exp`). The defaults are the paper's best loss, the E-Loss. The prediction is |w.x|, rounded down.
 
     The defaults follow the authors' program; `features`, `untaught` and `negative_weights` select what they may have meant.
 

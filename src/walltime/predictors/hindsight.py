@@ -94,9 +94,9 @@ def hindsight_remarks(label: str, workload: Workload, requested: Array, runtime:
         return []
     near, far = (100 * (math.exp(width) - 1) for width in (best.width, AROUND * best.width))
     return [
-        f"{label} is closer to the runtimes than earlier jobs allow: of {best.around:,} predictions that are unlike any earlier runtime of "
-        f"their user and within {far:.0f} % of the real one, {100 * best.close / best.around:.0f} % are within {near:.0f} %, where a third "
-        f"is expected (chance: below {max(best.chance, 1e-12):.1g}). It was made with the future or with job scripts."
+        f"{label} is closer to the runtimes than earlier jobs allow: {best.around:,} predictions are unlike any earlier runtime of "
+        f"their user and within {far:.0f} % of the real one. {100 * best.close / best.around:.0f} % of these are within "
+        f"{near:.0f} % (expected: a third; chance: below {max(best.chance, 1e-12):.1g}). It was made with future data or job scripts."
     ]
 
 
@@ -149,6 +149,6 @@ def twins_remark(label: str, workload: Workload, requested: Array, runtime: Arra
     return [
         f"{label} uses information that the log does not have at submission. It predicts the order of the runtimes for "
         f"{100 * found.right / found.pairs:.0f} % of {found.pairs:,} pairs of one user's jobs that are alike in all columns and were "
-        "submitted within a minute, before the first had ended; a function of earlier jobs is right for half of them "
-        f"(chance: below {max(found.chance, 1e-12):.1g}). It was made with the future or with job scripts."
+        "submitted within a minute, before the first had ended. A function of earlier jobs is right for half of them "
+        f"(chance: below {max(found.chance, 1e-12):.1g}). It was made with future data or job scripts."
     ]

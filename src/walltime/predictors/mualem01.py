@@ -31,8 +31,8 @@ class Mualem01History(Predictor):
     deviations: Annotated[float, Key(least=0, most=100)] = 1.5
     """number of standard deviations that are added: 1.5 or, more conservatively, 3"""
     week: Literal["key", "sliding", "global", "none"] = "key"
-    """records that are discarded after 7 days: with `key`, all records of a key if its last job ended more than 7 days before a submission;
-    with `sliding`, each record older than this; with `global`, all records at each multiple of a week from the start of the log"""
+    """records that are discarded after 7 days. With `key`: all records of a key if its last job ended more than 7 days before a submission.
+    With `sliding`: each record older than this. With `global`: all records at each multiple of a week from the start of the log"""
     min_jobs: Annotated[int, Key(least=1)] = 1
     """a key with fewer records is not used"""
     sample: bool = False

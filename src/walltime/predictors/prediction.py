@@ -147,9 +147,9 @@ class Prediction(Specification):
     """Runtimes predicted at submission, for planning only: jobs are still killed at their users' requests.
 
     Under hybrid and conservative backfilling from scratch a started job occupies its own length until the end of the pass, then its
-    expected runtime. Under conservative backfilling all reservations are recomputed, and a job may start after its first reservation,
-    when a prediction is corrected, when a waiting job is predicted again, and after the start of a job whose expected runtime exceeds
-    its own length.
+    expected runtime. Under conservative backfilling all reservations are recomputed when a prediction is corrected, when a waiting job is
+    predicted again, and after the start of a job whose expected runtime exceeds its own length. So a job may start after its first
+    reservation.
 
     Raises PolicyError for an unknown predictor or option.
 

@@ -60,7 +60,7 @@ class UserRequest(Predictor):
 
 
 class External(Predictor):
-    """Predictions made elsewhere; negative values are no predictions, and the user's request is used for them."""
+    """Predictions made elsewhere; a negative value stands for the user's request."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -81,7 +81,7 @@ class External(Predictor):
 
 @dataclass(frozen=True)
 class LogColumn(External):
-    """A column of the log, s, such as `soft_walltime`; -1 is no prediction."""
+    """A column of the log, s, such as `soft_walltime`; -1 for no prediction."""
 
     positional: ClassVar[tuple[str, ...]] = ("column",)
     column: str

@@ -29,7 +29,7 @@ class Filters:
 
 
 @manual(
-    "guides/workloads",
+    "guides/varying",
     ("Remove the archive's known flurries from a log.", "clean KTH-SP2 --published --out clean.swf.gz"),
     ("Keep a part of a log, and scale it to a load of 90 %.", "clean KTH-SP2 --window 30d:60d --load 0.9 --out busy.swf.gz"),
 )

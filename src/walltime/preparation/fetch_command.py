@@ -49,7 +49,7 @@ def fetch(
         _data_set(name, known[name], files or [], output)
         return
     if files:
-        raise PolicyError(f"{name} is one file; files are named of a data set only: {', '.join(known)}")
+        raise PolicyError(f"{name} is a single file; only data sets take names of files: {', '.join(known)}")
     fetched = download(name, progress=_progress if sys.stderr.isatty() else None)
     thanks = read_log(fetched.path, skip_bad_lines=True).header.get("Acknowledge", ())
     names = ("name", "path", "sha256", "verified", "procs")
@@ -59,7 +59,7 @@ def fetch(
     checked = "recorded; none was known to check it against" if fetched.verified == "first download" else f"that of the {fetched.verified}"
     lines = [f"{fetched.entry.name}: {fetched.path}", f"sha256 {fetched.sha256} ({checked})", ACKNOWLEDGE]
     if thanks:
-        lines.append(f"This log's header asks to acknowledge: {'; '.join(' '.join(line.split()) for line in thanks)}")
+        lines.append(f"Please acknowledge, by request of the log's header: {'; '.join(' '.join(line.split()) for line in thanks)}")
     output.show(record, lines)
 
 
@@ -73,7 +73,7 @@ def _data_set(name: str, about: About, wanted: Sequence[str], output: Output) ->
     files, licence = files_of(about)
     if not files:
         raise LogError(
-            f"{about.title} is a data set that one downloads oneself: {about.page}; its files are recognised, or --mapping {name}"
+            f"{about.title} must be downloaded by hand from {about.page}; its files are then recognised, or read with --mapping {name}"
         )
     unknown = [pattern for pattern in wanted if not any(fnmatch(file.name, pattern) for file in files)]
     if unknown:

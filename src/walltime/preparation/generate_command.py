@@ -101,7 +101,7 @@ def generate(
 
 
 def _with_requests(workload: Workload, believed: Any, seed: int) -> Workload:
-    """The workload with the drawn estimates as requests, whatever the kill limit of the estimate model."""
+    """Return the workload with the drawn estimates as requests, under any kill limit of the estimate model."""
     from dataclasses import replace
 
     drawn = workload.with_believed(believed.draw(workload, seed))

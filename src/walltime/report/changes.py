@@ -40,7 +40,7 @@ class WindowsResult(Protocol):
 
     @property
     def caveats(self) -> Sequence[str]:
-        """What limits the result, as sentences."""
+        """The limitations of the result, as sentences."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the result, ready for JSON."""

@@ -161,7 +161,7 @@ def _section(section: Section) -> str:
 
 def _origin(page: Page) -> list[Section]:
     """Return the sections on dropped and changed jobs, provenance, the command, and the JSON."""
-    sections = [Section("What was dropped or changed", _rules(page.workload))] if page.workload is not None else []
+    sections = [Section("Dropped and changed records", _rules(page.workload))] if page.workload is not None else []
     if not page.record:
         return sections
     flat = {name: value for name, value in page.record.items() if name not in ("settings", "dropped", "left_out", "changed", "noticed")}
@@ -169,9 +169,9 @@ def _origin(page: Page) -> list[Section]:
     rows = [[name, Cell(_plain(name, value) or UNDEFINED, look="wrap")] for name, value in flat.items()]
     blocks: list[Block] = [Table(["what", "value"], rows, "Provenance", texts=-1)]
     if page.repetition:
-        blocks += [Heading("To repeat it"), Code(page.repetition)]
+        blocks += [Heading("Command to reproduce it"), Code(page.repetition)]
     whole = json.dumps(page.record if page.data is None else page.data, indent=2, ensure_ascii=False)
-    return [*sections, Section("Where this comes from", [*blocks, Fold("The same as JSON", [Code(whole)])])]
+    return [*sections, Section("Provenance", [*blocks, Fold("The same as JSON", [Code(whole)])])]
 
 
 def _rules(workload: Workload) -> list[Block]:

@@ -21,15 +21,15 @@ STARTED = JOBS // 2
 VISIBLE = 300
 """A job is visible if it uses at least 1 / VISIBLE of the machine."""
 MOST_SHOWN = 10 * JOBS
-"""An interval with this many jobs, whatever their size, is long enough."""
+"""An interval with this many jobs of any size is long enough."""
 
 
 def choose_stretch(schedules: Sequence[Schedule], jobs: int = JOBS) -> tuple[int, int]:
     """Return begin and end, s, of the most informative interval of these schedules with at least `jobs` jobs of each.
 
-    It is centred on the time at which the shortest of the schedules' queues is longest, so that every policy has something to
-    decide; if there is none, on the longest queue of the first schedule, and if no job waits, on the time with the most busy
-    processors. A workload with no more jobs is shown completely.
+    It is centred on the time at which the shortest of the schedules' queues is longest, so that every policy has something to decide. If
+    there is none, it is centred on the longest queue of the first schedule; if no job waits, on the time with the most busy processors. A
+    workload with no more jobs is shown completely.
     """
     first = schedules[0]
     submit = first.workload.submit

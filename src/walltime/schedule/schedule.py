@@ -287,9 +287,9 @@ class Schedule:
     def table(self) -> pl.DataFrame:
         """Return the schedule as a polars table, one row per job by arrival.
 
-        It has the columns of a schedule file (`walltime.workload.SCHEDULE_COLUMNS`), with `kind` in words and null without a reservation;
-        `wait` (s); the log's other columns, such as `user` and `queue`, by name if the log has names, and its waits as `recorded_wait`;
-        and, if the log records its start, `submit_time`, `start_time` and `end_time` in local time.
+        It has the columns of a schedule file (`walltime.workload.SCHEDULE_COLUMNS`), with `kind` in words and null without a reservation,
+        and `wait` (s). It also has the log's other columns, such as `user` and `queue`, by name if the log has names, and its waits as
+        `recorded_wait`. If the log records its start, `submit_time`, `start_time` and `end_time` are in local time.
         """
         from walltime.schedule.files import table_of_jobs
 

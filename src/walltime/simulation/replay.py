@@ -73,12 +73,12 @@ def predict(
 ) -> list[Replay]:
     """Return each predictor's predictions for all jobs at their submission, learned from the jobs that have ended by then.
 
-    `ends`: the ends of the jobs: `log` is submit + wait + runtime of the log; a `Schedule` of the same jobs provides its own ends;
-    `easy` simulates EASY backfilling with user estimates; `auto` is `log`, or `easy` if the log's wait times are unknown or
-    all 0, as in reconstructions (see `Replay.ends`). A job that ends at the instant of a submission counts, unless it also started then,
-    or the `dialect` handles arrivals before terminations. `clip`: whether predictions are at most the user's request.
-    `engine="reference"` uses plain Python, as custom predictors always do; others are compiled and run on all cores (`workers`: threads).
-    `progress` is called with the number of finished predictors.
+    `ends`: the ends of the jobs. `log` is submit + wait + runtime of the log. A `Schedule` of the same jobs provides its own ends. `easy`
+    simulates EASY backfilling with user estimates. `auto` is `log`, or `easy` if the log's wait times are unknown or all 0, as in
+    reconstructions (see `Replay.ends`). A job that ends at the instant of a submission counts, unless it also started then, or the
+    `dialect` handles arrivals before terminations. `clip`: whether predictions are at most the user's request. `engine="reference"` uses
+    plain Python, as custom predictors always do; others are compiled and run on all cores (`workers`: threads). `progress` is called with
+    the number of finished predictors.
 
     Raises PolicyError for an unknown option, WorkloadError if the log lacks wait times or a column that a predictor needs.
 

@@ -62,7 +62,7 @@ def simulate(
     `overrun`: treatment of jobs that run longer than requested.
         `kill`: they end at their request.
         `extend`: the request and the scheduler's estimate are raised to the runtime.
-        `overrun`: they run on.
+        `continue`: they run on.
     `engine`: the compiled `kernel`, the slow independent `reference`, or `auto`: the kernel if possible (see `Schedule.engine`).
         The reference is needed for policies and predictors in plain Python, and for readings of some dialects.
     `dynamics`: whether to record the effects of backfilling in `Schedule.dynamics`; not with a machine.

@@ -97,7 +97,7 @@ def windows(workload: Workload, length: int, warm: int, first: int = 0, last: in
 
 
 def check_cost(metric: str) -> None:
-    """Raise PolicyError, listing the valid metrics, unless the metric is to be minimised."""
+    """Raise PolicyError, listing the valid metrics, unless a lower value of the metric is better."""
     if metric not in COSTS:
         raise PolicyError(f"unknown measure {shown(metric)}; valid measures: {', '.join(COSTS)}", "unknown_measure")
 

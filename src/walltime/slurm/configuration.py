@@ -101,7 +101,7 @@ class Configuration:
 
 
 def _largest(limits: Sequence[Minutes]) -> Minutes:
-    """Return the largest limit; None, which is no limit, if one of them is None or there are none."""
+    """Return the largest limit; None (unlimited) if one of them is None or there are none."""
     return None if None in limits else max((limit for limit in limits if limit is not None), default=None)
 
 

@@ -171,9 +171,9 @@ def _outputs(client: Client) -> tuple[list[tuple[str, str]], list[str]]:
 def snapshot_from_files(paths: Sequence[str | os.PathLike[str]], time: int | None = None, zone: tzinfo = UTC) -> Snapshot:
     """Return a snapshot made of Slurm's outputs in these files, or in the files of these folders.
 
-    Needed are the output of `squeue --json` (or its text form), and outputs that `walltime.slurm.read_cluster` accepts; other files in a
-    folder are ignored. `time`: when they were printed (Unix time), by default the time in squeue's output, else the latest time of a job.
-    `zone`: for local times. Raises LogError.
+    The files must include the output of `squeue --json` (or its text form), and outputs that `walltime.slurm.read_cluster` accepts; other
+    files in a folder are ignored. `time`: when they were printed (Unix time), by default the time in squeue's output, else the latest time
+    of a job. `zone`: for local times. Raises LogError.
     """
     texts = []
     for path, from_folder in _files(paths):

@@ -131,7 +131,7 @@ def _jobs(line: str, tasks: int) -> Iterator[QueueJob]:
 
 
 def _keys(text: str, tasks: int) -> Sequence[str]:
-    """Return the keys in texts such as `7`, `7+1` (a heterogeneous job), `7_3`, or `7_[1-9:2,20%3]`, of which the first `tasks` count."""
+    """Return the keys in texts such as `7`, `7+1` (a heterogeneous job), `7_3`, or `7_[1-9:2,20%3]` (its first `tasks` tasks)."""
     match = _KEYS.fullmatch(text)
     if match is None:
         raise ValueError(text)

@@ -114,7 +114,7 @@ class Tuning:
 
 
 def _compare(name: str, change: Interval, other: str, count: int) -> str:
-    span = change.as_change("such windows", f"{count} held out")
+    span = change.as_change("sampling of windows", f"{count} held out")
     if not (change.high < 0 or change.low > 0):
         return f"No clear difference in {name} from {other}: {span}."
     return f"{'Lower' if change.high < 0 else 'Higher'} {name} than under {other}: {span}."

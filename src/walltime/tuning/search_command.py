@@ -1,4 +1,4 @@
-"""`walltime search`: a queue order that is good on many logs, found by trial; and what it is worth on logs that the search has not seen."""
+"""`walltime search`: a queue order that is good on many logs, found by trial; and its effect on logs that the search has not seen."""
 
 from __future__ import annotations
 
@@ -40,13 +40,12 @@ class SearchOptions:
     )
     predictions_for: str | None = o.field(
         None,
-        "Use predictions everywhere (regular), except for running jobs (selective), or as three bits say: for the order, for a job's "
-        "own length, for running jobs. Default: 100, for the order alone.",
+        "Use predictions everywhere (regular), except for running jobs (selective), or by three bits: for the order, for a job's "
+        "own length, and for running jobs. Default: 100, for the order alone.",
         "--predictions-for",
         group=o.SCHEDULER,
         advanced=True,
     )
-    fair: int = o.field(0, "Compute the fair starts of N jobs of each log under the best orders.", group=o.RUNS, advanced=True, min=0)
     store: o.StoreOption = None
     seed: o.SeedOption = 0
     workers: o.WorkersOption = None
@@ -97,7 +96,7 @@ def search(
     if judging.again:
         raise PolicyError("--again is for --final; leave it out")
     if searching.predictions_for is not None and searching.predictor is None:
-        raise PolicyError("--predictions-for says what is done with predictions; name a --predictor too")
+        raise PolicyError("--predictions-for needs predictions; name a --predictor too")
     options = {name: value for name, value in asdict(searching).items() if value is not None}
     options |= {"share": 1 - options.pop("test_share"), "shaken": options.pop("shake")}
     if searching.predictions_for is not None:

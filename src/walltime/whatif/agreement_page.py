@@ -67,7 +67,7 @@ def calibration_page(calibration: Calibration, workload: Workload, settings: Map
         f"Does a simulation of {calibration.machine} resemble it?",
         [f"{first} {second}"],
         [
-            Section("How far differences can be trusted", [note(RULE), drawing]),
+            Section("Trust in differences", [note(RULE), drawing]),
             Section("Recorded and simulated waits", waits),
             *([Section("Utilization", [Heading(utilization.title), utilization])] if utilization.rows else []),
             *([Section("Waits for other reasons", [Heading(evidence.title), evidence])] if evidence.rows else []),
@@ -85,11 +85,11 @@ def calibration_page(calibration: Calibration, workload: Workload, settings: Map
 
 
 RULE = (
-    "A difference in mean wait between two simulations of this log is trusted if it exceeds the calibration error: the largest absolute "
-    "value in the 90 % interval of simulated minus recorded mean wait under sampling of weeks, or in a fifth of the log if that is "
-    "withheld (under 20 weeks, or a lasting queue). A group cannot be trusted with under 50 jobs or 4 weeks, if the error exceeds the "
-    "recorded mean wait, or if the rank correlation is below 0.2. The rule is a cautious convention of this program: what a simulation "
-    "omits is omitted on both sides of a difference, and cancels in part."
+    "A difference in mean wait between two simulations of this log is trusted if it exceeds the calibration error. This is the largest "
+    "absolute value in the 90 % interval of simulated minus recorded mean wait under sampling of weeks. If that is withheld (under 20 "
+    "weeks, or a lasting queue), it is the largest value in a fifth of the log. A group cannot be trusted with under 50 jobs or 4 weeks, "
+    "if the error exceeds the recorded mean wait, or if the rank correlation is below 0.2. The rule is a cautious convention of this "
+    "program: effects that a simulation omits are missing on both sides of a difference, and cancel in part."
 )
 
 
@@ -124,7 +124,7 @@ def short_tables(calibration: Calibration) -> list[Table]:
     used = utilization_table(calibration)
     return [
         Table(("", "jobs", *COLUMNS[3:9]), waits, "waits in the log and here"),
-        Table(("", "here minus log", "trusted from", *COLUMNS[9:]), bias, "how far they agree"),
+        Table(("", "here minus log", "trusted from", *COLUMNS[9:]), bias, "agreement"),
         replace(used, rows=used.rows[:1]),
         evidence_table(calibration),
     ]

@@ -65,7 +65,7 @@ def calibrate(
         part_of("calibrate --starts").calibrate_starts_command(workload, machine, site.policy, vars(drawn), output)
         return
     if drawn.predictor is not None:
-        raise PolicyError("--predictor is for --starts; what the scheduler plans with is a part of --policy: easy:predictor=tsafrir07")
+        raise PolicyError("--predictor is for --starts; the scheduler's own predictor is an option of --policy: easy:predictor=tsafrir07")
     from walltime.inference.step_agreement import record_note
     from walltime.simulation.specification import parse_scheduler
     from walltime.whatif import calibrate as run
@@ -101,4 +101,4 @@ def _blocks(calibration: Calibration, said: str, verbose: bool) -> Iterator[Bloc
     yield from tables if verbose else tables[:2]
     yield Items([*calibration.evidence.hints, said])
     if not verbose:
-        yield "What else jobs waited for, utilization, and what is trusted by group: --verbose, --report page.html, --json."
+        yield "For other reasons of waits, utilization, and trust by group: --verbose, --report page.html, --json."

@@ -103,7 +103,7 @@ class Calibration:
         relative = f" ({percent:+.0f} %)" if math.isfinite(percent) else ""
         before = [
             *warning_of(self.drops),
-            *(["Jobs wait only from when, by hindsight, they became eligible."] if self.by_hindsight else []),
+            *(["Waits count from eligible times known only in hindsight."] if self.by_hindsight else []),
         ]
         said = [
             f"{' '.join([*before, 'Over'])} {every.jobs:,} jobs of {self.log}, the mean wait is {human_time(every.mean_simulated)} in the "

@@ -1,4 +1,4 @@
-"""What a change is called in sentences: `nodes+=10%` is "10 % more nodes"."""
+"""Names of changes in sentences: `nodes+=10%` is "10 % more nodes"."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from walltime.whatif.changes import NO_LIMIT, Change, max_time_of
 
 
 def change_name(change: Change) -> str:
-    """What people call the change.
+    """Return the name of the change in sentences.
 
     >>> from walltime.whatif.changes import parse_change
     >>> for text in ("nodes+=10%", "partition.long.MaxTime=12h", "load*=0.9", "SchedulerParameters+=bf_window=2880", "limit.1.jobs=8"):

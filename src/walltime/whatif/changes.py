@@ -52,7 +52,7 @@ class Change(Specification):
 
     @property
     def where(self) -> str:
-        """What messages call it."""
+        """Its name in messages."""
         return f"the change {shown(self.label)}"
 
     def apply(self, setting: Setting) -> tuple[Setting, list[str]]:
@@ -281,7 +281,7 @@ OF_SETTING: Mapping[str, Target] = {
     "adjust": Target(_adjust, ("=",), "a predictor with its options, and floor and gain", "a side-car sets the TimeMin of waiting jobs"),
     "soft": Target(_soft, ("=",), "a predictor", "jobs are planned by soft walltimes, as PBS Professional does"),
 }
-"""What can be changed outside the tables of the machine file; every other name without a dot is a setting of Slurm."""
+"""Quantities that can be changed outside the tables of the machine file; every other name without a dot is a setting of Slurm."""
 
 
 # ---------------------------------------------------------------------- tables of the machine's file

@@ -198,7 +198,7 @@ def group_effects(today: Schedule, changed: Schedule, both: Pairs, calibration: 
 
 
 def gains_of(today: Schedule, changed: Schedule, both: Pairs, most: int = 5) -> metrics.Gains:
-    """Who gains and who loses, of the jobs in both schedules."""
+    """Return the jobs and users with the largest gains and losses, among the jobs in both schedules."""
     mine, theirs = both
     jobs = today.workload
     user = jobs.columns.get("user")

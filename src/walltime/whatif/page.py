@@ -64,10 +64,10 @@ def what_if_page(answer: WhatIf, settings: Mapping[str, Any] | None = None) -> P
     log = Table(("what", "value"), workload_facts(jobs, record["log"]), "The log", texts=-1)
     return Page(
         "what a change would do",
-        f"What if: {several} on {sanitize(answer.machine.name)}",
+        f"What-if: {several} on {sanitize(answer.machine.name)}",
         [answer.answer(alone=False)],
         [
-            Section("What each change does", [*map(Paragraph, one_by_one(answer.effects)), *effects.blocks, curves]),
+            Section("Effect of each change", [*map(Paragraph, one_by_one(answer.effects)), *effects.blocks, curves]),
             *others[:-1],
             _cost_section(answer),
             others[-1],
@@ -115,10 +115,10 @@ def effect_sections(answer: WhatIf) -> list[Section]:
         gains.append(Heading(effect.name, change=True))
         gains += [Paragraph("No job starts earlier or later.")] if effect.nothing else gains_blocks(effect.gains, effect.name)
     return [
-        Section("What each change does", [effects_table(answer), Items(became, "note change") if became else None]),
+        Section("Effect of each change", [effects_table(answer), Items(became, "note change") if became else None]),
         Section("Uncertainty", [sure_table(answer)]),
         Section("Waits by group", [*groups, note(small)]),
-        Section("Who gains, who loses", gains),
+        Section("Winners and losers", gains),
         Section("Agreement with the record", _calibration(answer)),
     ]
 
@@ -165,7 +165,7 @@ def tables_of(answer: WhatIf) -> list[Table]:
     tables += [table for by in GROUPED_BY if (table := groups_table(answer, by, numbers))]
     tables.append(Table(("change", *COSTS), cost_rows(answer, names), "cost in node-hours while jobs arrive"))
     changed = [(name, effect) for name, effect in zip(names, answer.effects, strict=True) if not effect.nothing]
-    return tables + [sides_table(effect.gains, f"who gains: {name}") for name, effect in changed]
+    return tables + [sides_table(effect.gains, f"winners and losers: {name}") for name, effect in changed]
 
 
 def remarks(answer: WhatIf) -> list[str]:
@@ -215,7 +215,7 @@ def all_caveats(answer: WhatIf) -> list[str]:
     return said + [one for one in general if not one.startswith(known)]
 
 
-def effects_table(answer: WhatIf, names: Sequence[str] = (), title: str = "What each change does, one row per change") -> Table:
+def effects_table(answer: WhatIf, names: Sequence[str] = (), title: str = "Effect of each change, one row per change") -> Table:
     """Return a row per setting with each measure and its difference from today; `names`: of the changes, by default their labels."""
     today = [Cell(_shown(name, answer.measures[name]), value=answer.measures[name]) for name in SHOWN]
     rows: list[Row] = [[TODAY, f"{int(answer.measured.sum()):,}", *today, human_percent(100 * answer.utilization)]]

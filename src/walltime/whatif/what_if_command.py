@@ -75,7 +75,7 @@ def what_if(
     from walltime.whatif.simulations import settings_of
 
     if not trial.change:
-        raise PolicyError("there is nothing to change; say what with --change, such as --change 'nodes+=10%'")
+        raise PolicyError("there is nothing to change; pass --change, such as --change 'nodes+=10%'")
     changes = [parse_change(text) for text in trial.change]
     machine = machine_in(site.machine_file, NEEDED if site.policy is None else {})
     if machine is not None:

@@ -142,7 +142,7 @@ class WhatIf:
     def answer(self, alone: bool = True) -> str:
         """Return a sentence on the result and its cost, and one on whether it can be trusted; `alone`: also each change alone."""
         warning = "".join(f"{one} " for one in self.today.workload.warnings)
-        known = "Jobs wait only from when, by hindsight, they became eligible. " if hindsight_note(self.today.workload) else ""
+        known = "Waits count from eligible times known only in hindsight. " if hindsight_note(self.today.workload) else ""
         return f"{warning}{known}{answer_of(self.effects, alone)}"
 
     def as_dict(self) -> dict[str, Any]:

@@ -83,7 +83,7 @@ class _Parser:
     def parse(self) -> Array:
         mask = self._disjunction()
         if self.next < len(self.tokens):
-            raise self._error("missing_conjunction", "and or or", self.tokens[self.next])
+            raise self._error("missing_conjunction", "'and' or 'or'", self.tokens[self.next])
         return mask
 
     def _tokens(self) -> list[_Token]:

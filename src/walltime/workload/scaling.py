@@ -33,14 +33,13 @@ STREAM_COPIES = 10_000
 def scale_load(workload: Workload, load: float, by: str = "interarrival", seed: int = 0) -> Workload:
     """Return the workload at another offered load; the achieved load is recorded in `origin.steps`.
 
-    `by` is one of `interarrival`: all interarrival times times (current load / wanted load); exact, but stretches the daily
-    cycle (mualem01, section 3.1; tsafrir06, section III); `runtime`: runtimes and requests times (wanted load / current load);
-    `machine`: a machine of another size, never smaller than the widest job; `size`: the processors of each job, at least 1 and
-    at most the machine; `thin`: jobs are removed at random, or repeated at random up to a week later (new ids), wrapping around
-    to the first submission after the last (our construction); `users`: users, each with all jobs, are resampled with
-    replacement and shifted by whole weeks, until the load is as close as whole users allow (our construction). Jobs
-    that would be submitted after the last job of the workload are dropped. A user who is drawn again is shifted to another week, or, after
-    all weeks, by up to an hour.
+    Values of `by`: `interarrival` multiplies all interarrival times by (current load / wanted load); exact, but stretches the daily cycle
+    (mualem01, section 3.1; tsafrir06, section III). `runtime` multiplies runtimes and requests by (wanted load / current load). `machine`
+    changes the size of the machine, never below the widest job. `size` changes the processors of each job, at least 1 and at most the
+    machine. `thin` removes jobs at random, or repeats them at random up to a week later (new ids), wrapping around to the first submission
+    after the last (our construction). `users` resamples users, each with all jobs, with replacement and shifted by whole weeks, until the
+    load is as close as whole users allow (our construction). Jobs that would be submitted after the last job of the workload are dropped. A
+    user who is drawn again is shifted to another week, or, after all weeks, by up to an hour.
 
     `thin` and `users` keep jobs that follow each other (`preceding_job`) together, as a chain with unchanged gaps.
 
@@ -61,7 +60,7 @@ def scale_load(workload: Workload, load: float, by: str = "interarrival", seed: 
         raise WorkloadError(f"a load of {load:g} cannot be reached by {by}: {error}", "unreachable_load") from error
     achieved = scaled.offered_load
     if not abs(achieved - load) <= TOLERANCES[by] * load:
-        got = "all jobs would be submitted at once" if np.isnan(achieved) else f"{workload.origin.name} comes to {achieved:.4g}"
+        got = "all jobs would be submitted at once" if np.isnan(achieved) else f"{workload.origin.name} reaches {achieved:.4g}"
         raise WorkloadError(f"a load of {load:g} cannot be reached by {by}: {got}; {_advice(workload, by)}", "unreachable_load")
     return replace(scaled, origin=workload.origin.after(f"load {load:g} by {by}, achieved {achieved:.4f}"))
 
@@ -173,7 +172,7 @@ def held_until(workload: Workload, eligible: Array) -> Workload:
     if wait is not None:
         columns["wait"] = np.where(wait >= 0, np.maximum(wait - held, 0), wait)
     later = with_submits(replace(workload, columns=columns), workload.submit + held)
-    return replace(later, origin=workload.origin.after(f"{int((held > 0).sum()):,} jobs from when they were free to start, by hindsight"))
+    return replace(later, origin=workload.origin.after(f"{int((held > 0).sum()):,} jobs wait only from their eligible times, in hindsight"))
 
 
 def _check_count(workload: Workload, jobs: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Protocol
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -96,6 +96,22 @@ class Origin:
         if name in texts:
             return texts.index(name) + 1
         return int(name) if name.isascii() and name.isdecimal() and len(name) < 16 and not texts else -1
+
+    def moment(self, seconds: float) -> datetime | None:
+        """Return the local date and time of a time of the log; None if the log has no dates, or beyond the calendar."""
+        try:
+            return None if self.unix_start_time is None else datetime.fromtimestamp(self.unix_start_time + int(seconds), self.tzinfo())
+        except (OverflowError, ValueError, OSError):
+            return None
+
+    def when(self, seconds: float) -> str:
+        """Return a time of the log as people read it: its local date and time, or seconds if the log has no dates.
+
+        >>> Origin(unix_start_time=0).when(90), Origin().when(1234)
+        ('1970-01-01 00:01', '1,234 s')
+        """
+        moment = self.moment(seconds)
+        return f"{int(seconds):,} s" if moment is None else f"{moment:%Y-%m-%d %H:%M}"
 
     def tzinfo(self) -> tzinfo:
         """Return the time zone of the site; UTC if the log has none or an unknown one."""

@@ -60,7 +60,7 @@ def test_replications__with_a_page(capsys, log, tmp_path):
     assert f"± {show(half * waits['easy'].std(ddof=1))}" in page
     change = waits["fcfs"] - waits["easy"]
     assert f"+{show(change.mean())}<small>± {show(half * change.std(ddof=1))}" in page
-    for words in ("2 policies on made, 4 replications", "All measures", "How the waits are spread", "90 % confidence"):
+    for words in ("2 policies on made, 4 replications", "All measures", "Distribution of waits", "90 % confidence"):
         assert words in page, words
     record = result(capsys, "compare", log, *options, "--report", path)
     assert record["report"] == str(path)

@@ -36,7 +36,7 @@ def test_calibrate__prints_the_verdict_and_writes_what_what_if_reads(golden, cap
     assert len(out.splitlines()) < 40
     status, out, _ = call(capsys, "what-if", log, "--machine", cluster, "--change", "nodes+=50%", "--replications", 0, "--verbose")
     assert "pool thin: nodes 12 → 18" in out
-    assert "caveats:" in out
+    assert "Notes:" in out
 
 
 def test_calibrate__json_has_everything(capsys, site):
@@ -92,13 +92,13 @@ def test_what_if__writes_a_page_a_table_and_json(capsys, site):
         "uncertainty of the difference in mean wait",
         "all together",
         "node-hours",
-        "who gains",
+        "winners and losers",
         "report written to",
         "4 rows written to",
     ):
         assert said in out
     page = (folder / "w.html").read_text()
-    for said in ("What each change does", "Uncertainty", "Who gains, who loses", "Cost", "To repeat it"):
+    for said in ("Effect of each change", "Uncertainty", "Winners and losers", "Cost", "Command to reproduce it"):
         assert said in page
     assert (folder / "w.csv").read_text().startswith("change,jobs,mean_wait")
     status, out, _ = call(capsys, "what-if", log, "--machine", cluster, *changes, "--replications", 0, "--json")

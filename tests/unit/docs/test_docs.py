@@ -72,7 +72,7 @@ def test_api_reference__names_what_can_be_imported_as_printed():
     assert len(entries) > 90
     for entry in entries:
         home, _, name = entry.rpartition(".")
-        if name in wt.learn.ENVIRONMENTS and importlib.util.find_spec("gymnasium") is None:
+        if name in ("BackfillingEnv", "BackfillingVectorEnv") and importlib.util.find_spec("gymnasium") is None:
             continue  # make setup installs it
         found = getattr(importlib.import_module(home), name)
         assert getattr(found, "__doc__", None), entry
@@ -166,3 +166,18 @@ def test_reading_time__counts_words_and_no_code(generators):
     reading = importlib.import_module("reading_time")
     page = "# Title\n\n" + "word " * 1000 + "\n\n```sh\n" + "code " * 5000 + "\n```\n"
     assert reading.minutes(page) == 5
+
+
+def test_tooltips__explain_the_first_occurrence_outside_of_headings_links_and_code(generators):
+    tooltips = importlib.import_module("tooltips")
+    meaning = tooltips.meanings()["shadow time"]
+    page = "<h2>Shadow time</h2><p><a>shadow time</a> <code>shadow time</code> Shadow times of the shadow time.</p>"
+    told = tooltips.with_tooltips(page)
+    assert told == page.replace("Shadow times of", f'<abbr title="{meaning}">Shadow times</abbr> of')
+
+
+def test_tooltips__terms_of_a_row_have_their_own_meanings(generators):
+    meanings = importlib.import_module("tooltips").meanings()
+    assert meanings["anchor point"] != meanings["compression"]
+    assert all(";" not in meanings[term] for term in ("anchor point", "bounded slowdown", "think time", "soft limit", "TimeMin"))
+    assert not {"job", "limit"} & set(meanings)

@@ -1,4 +1,4 @@
-"""A simulation that runs freely, and one that knows by hindsight when jobs were free to start."""
+"""A simulation that runs freely, and one with the eligible times, in hindsight."""
 
 from dataclasses import replace
 

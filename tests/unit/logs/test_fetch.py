@@ -196,7 +196,7 @@ def test_fetched_name__is_good_as_a_trace(golden, mirror, capsys, monkeypatch):
     assert run(["fetch", "KTH-SP2"]) == 0
     out = capsys.readouterr().out
     golden("fetch", out)
-    assert "acknowledge: the site" in out
+    assert "header: the site" in out
     assert run(["info", "kth-sp2", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["jobs"] == 9000
 

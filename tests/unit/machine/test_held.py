@@ -94,7 +94,7 @@ def test_a_what_if__by_hindsight_says_so(golden, site):
     assert starts == dict(zip(*(one.tolist() for one in started(jobs, machine)), strict=True))
     calibration = wt.whatif.calibrate(jobs, machine, "easy", trim="none", hindsight=True)
     golden("simulate", calibration.verdict[0])
-    assert calibration.evidence.hints[0].startswith("By hindsight: 1 of 4")
+    assert calibration.evidence.hints[0].startswith("In hindsight, 1 of 4")
     assert calibration.overall.mean_recorded == pytest.approx((0 + (101 - 60) + 0 + 97) / 4)
 
 

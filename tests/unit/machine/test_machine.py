@@ -24,6 +24,7 @@ from walltime.machine import (
     read_machine,
     write_machine,
 )
+from walltime.machine.machine import parse_machine
 
 TEXT = """
 name = "two kinds"
@@ -190,6 +191,36 @@ def test_limits_and_partitions_of_a_time__go_by_when_jobs_are_submitted():
     assert placement.limits_of == [[0], [1], [], [], [2]]
 
 
+@pytest.mark.parametrize("limit", [Limit((), procs=1), Limit((), second=1), Limit((), jobs=0)])
+def test_limit__does_not_apply_to_a_job_that_exceeds_it_alone(limit):
+    machine = Machine((Pool("a", 2, 2, 2),), (Partition("1", ("a",)),), limits=(limit, Limit((), procs=3)))
+    placed, placement = place(jobs(procs=[2], gpus=[2]), machine)
+    assert placement.limits_of == [[1]]
+    assert placed.origin.changed["over_limit"] == 1
+
+
+def test_limit__counts_jobs_rounded_up_to_whole_nodes():
+    machine = Machine((Pool("a", 2, 4),), (Partition("1", ("a",)),), limits=(Limit((), procs=3), Limit((), jobs=1)))
+    workload = jobs(submit=[0, 1], procs=[1, 1], exclusive=[1, 0])
+    schedule = wt.simulate(workload, "slurm", machine=machine)
+    assert (schedule.start[1] - schedule.end[0] >= 0, schedule.workload.origin.changed["over_limit"]) == (True, 1)
+    assert schedule.audit().ok
+
+
+def test_limit__holds_for_jobs_with_values_of_several_columns():
+    partitions = tuple(Partition(name, ("a",)) for name in ("x", "y", "z"))
+    among = {"queue": ("2", "3"), "partition": ("x", "z")}
+    machine = Machine((Pool("a", 1, 8),), partitions, limits=(Limit((), jobs=1, among=among), Limit(("user",), procs=4, only=("1",))))
+    workload = jobs(submit=[0] * 4, queue=[2, 2, 3, 1], user=[1, 2, 1, 2], partition=[1, 2, 3, 1])
+    workload = replace(workload, origin=replace(workload.origin, names={"partition": ("x", "y", "z")}))
+    assert place(workload, machine)[1].limits_of == [[0, 1], [], [0, 1], []]
+    assert parse_machine(write_machine(machine), "copy") == machine
+    for engine in ("kernel", "reference"):
+        assert wt.simulate(workload, "easy", machine=machine, engine=engine).start.tolist() == [0, 0, 10, 0]
+    with raises(WorkloadError, "unknown_partition", "'w'"):
+        Machine((Pool("a", 1, 8),), partitions, limits=(Limit((), jobs=1, among={"partition": ("w",)}),))
+
+
 def test_limit_of_a_time__holds_in_both_engines_and_is_audited():
     machine = Machine((Pool("all", 1, 4),), (Partition("all", ("all",)),), limits=(Limit(("user",), jobs=1, since=5),))
     workload = jobs(submit=[0, 0, 5, 6], runtime=[50, 50, 50, 50], user=[1, 1, 1, 1])
@@ -243,9 +274,6 @@ def test_outage__needs_a_calendar_and_an_order():
     for outage in (Outage("a", 5, 5), Outage("a", 5, 9, 3)):
         with raises(WorkloadError, "wrong_outage", "'a'"):
             place(jobs(procs=[1]), Machine(pools, partitions, (outage,)))
-    for limit in (Limit((), procs=1), Limit((), second=1)):
-        with raises(WorkloadError, "endless_wait"):
-            place(jobs(procs=[2], gpus=[2]), Machine((Pool("a", 2, 2, 2),), partitions, limits=(limit,)))
 
 
 @pytest.mark.parametrize(

@@ -81,9 +81,13 @@ def test_what_if__says_of_what_each_interval_is():
     assert (one.withheld, one.agree) == ("", 1)
     value = found.as_dict()
     assert value["level"] == 0.9
-    assert value["of"] == {"scatter": "this log, shaken", "low, high": "such weeks", "other_low, other_high": "logs of its weeks"}
+    assert value["of"] == {
+        "scatter": "shaken copies of this log",
+        "low, high": "sampling of weeks",
+        "other_low, other_high": "resampled weeks",
+    }
     page = render(what_if_page(found))
-    for words in ("this log, shaken, 90 %", "such weeks, 90 %", "logs of its weeks", "weeks that agree"):
+    for words in ("shaken copies of this log, 90 %", "sampling of weeks, 90 %", "resampled weeks", "weeks that agree"):
         assert words in page.replace("&nbsp;", " ")
     assert "50 %" in page.replace("&nbsp;", " ")
 

@@ -164,7 +164,7 @@ def test_page__parses_and_needs_nothing_else():
     assert re.findall(r"\w+://[\w./]*", page) == ["https://github.com/leeoniya/uPlot"], "the library says where it comes from"
     assert "default-src 'none'" in page
     assert "@import" not in page
-    assert all(heading in found.texts for heading in ("The numbers", "How the jobs started", "Where this comes from", "Caveats"))
+    assert all(heading in found.texts for heading in ("The numbers", "Kinds of starts", "Provenance", "Caveats"))
     labelled = [value for name, value in found.attributes if name == "aria-label"]
     assert any("Gantt chart" in label for label in labelled)
     assert ("title", "3,000 s") in found.attributes
@@ -343,7 +343,7 @@ def test_caveats__many_killed_jobs(golden):
 
 def rows(page):
     """The rows of the provenance table: name and value."""
-    table = page[page.index("Where this comes from") :]
+    table = page[page.index("Provenance") :]
     return dict(re.findall(r'<tr><th scope="row">(.*?)</th><td class="wrap">(.*?)</td></tr>', table))
 
 
@@ -376,7 +376,7 @@ def test_page__feedback_is_said(golden):
 def test_page__a_command_is_quoted_for_the_shell():
     words = ["walltime", "compare", "my log.swf", "--remove", "user=3 & more", "it's"]
     page = render([made()], settings={"command": words})
-    line = html.unescape(re.search(r"To repeat it</h3>\s*<pre tabindex=\"0\">(.*?)</pre>", page, re.DOTALL)[1])
+    line = html.unescape(re.search(r"Command to reproduce it</h3>\s*<pre tabindex=\"0\">(.*?)</pre>", page, re.DOTALL)[1])
     assert line == "walltime compare 'my log.swf' --remove 'user=3 & more' 'it'\"'\"'s'"
     assert shlex.split(line) == shlex.split(html.unescape(rows(page)["command"])) == words
     assert ">walltime compare x</pre>" in render([made()], settings={"command": "walltime compare x"})
@@ -387,8 +387,8 @@ def test_page__no_command_where_none_says_it_all():
     one = made()
     for steps, feedback, settings in ((("load 0.9",), False, {}), ((), True, {}), ((), False, {"estimates": "f:4"})):
         w = replace(one.workload, origin=replace(one.workload.origin, steps=steps), feedback=feedback)
-        assert "To repeat it" not in render([replace(one, workload=w)], settings=settings)
-    assert "To repeat it" in render([one], settings={"estimates": "user"})
+        assert "Command to reproduce it" not in render([replace(one, workload=w)], settings=settings)
+    assert "Command to reproduce it" in render([one], settings={"estimates": "user"})
 
 
 @pytest.mark.slow
@@ -414,18 +414,18 @@ def over_months(policy, wait, days, start=10**9):
 def test_page__months():
     one, two = over_months(NoBackfilling(), 3600, 80), over_months(Easy(), 0, 80)
     page = render([one, two])
-    table = page[page.index(">By month</h2>") : page.index(">How the waits are spread</h2>")]
+    table = page[page.index(">By month</h2>") : page.index(">Distribution of waits</h2>")]
     assert table.index("<details>") < table.index("<table")
     assert "3 months, 2001-09 to 2001-11" in table
     october = one.monthly()[1]
-    cells = ["2001-10</th>", f"{october.load:.3f}", f"{october.jobs:,}", "7,200", "3,600", "-50 %", "2.0", "1.0", "-50 %"]
+    cells = ["2001-10</th>", f"{october.load:.3f}", f"{october.jobs:,}", "2 h 00 min", "1 h 00 min", "-50 %", "2.00", "1.00", "-50 %"]
     row = re.search(r"<tr>((?:(?!<tr>).)*2001-10</th>.*?)</tr>", table, re.DOTALL)[1]
     assert re.findall(r">([^<>]+)<", row) == [cells[0].removesuffix("</th>"), *cells[1:]]
     assert table.count(">difference<") == 2
     Page(page)
     three = render([one, two, over_months(Conservative(), 60, 80)])
     assert ">difference<" not in three
-    assert "response (s), conservative" in three
+    assert "response, conservative" in three
 
 
 @pytest.mark.slow

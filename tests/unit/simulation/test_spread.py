@@ -163,7 +163,7 @@ def test_commands__print_the_caveats_of_the_page(capsys, log, tmp_path):
 def test_compare__the_spread_can_be_left_out(capsys, log):
     found = json.loads(call(capsys, "compare", log, "--json")[1])["spread"]
     assert (found["shake"], found["copies"], len(found["differences"])) == (30, 5, 2)
-    assert (found["of"], found["level"]) == ("this log, shaken", 0.9)
+    assert (found["of"], found["level"]) == ("shaken copies of this log", 0.9)
     assert set(found["differences"][0]["mean_wait"]) == {"mean", "scatter", "clear"}
     assert [one["mean_wait"] > 0 for one in found["scatter"]] == [True] * 3
     without = json.loads(call(capsys, "compare", log, "--no-spread", "--json")[1])

@@ -335,6 +335,6 @@ def test_command__shows_takes_and_complains_in_one_line(golden, capsys, tmp_path
     assert "squeue --json" in one_line(*call(capsys, "slurm", "snapshot", "--from", folder / "cluster.txt"))
     assert "cannot be read" in one_line(*call(capsys, "slurm", "snapshot", "--from", tmp_path / "none"))
     assert "--from" in one_line(*call(capsys, "slurm", "snapshot", "--time", "5"))
-    assert "is no time" in one_line(*call(capsys, "slurm", "snapshot", "--from", folder, "--time", "noon"))
+    assert "is not a time" in one_line(*call(capsys, "slurm", "snapshot", "--from", folder, "--time", "noon"))
     assert "unknown time zone" in one_line(*call(capsys, "slurm", "snapshot", "--from", folder, "--time-zone", "Nowhere"))
     golden("slurm-snapshot", one_line(*call(capsys, "slurm", "snapshot", "--from", folder, "--out", tmp_path / "x.txt")))

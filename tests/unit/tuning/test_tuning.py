@@ -164,7 +164,7 @@ def test_command__writes_result_and_page(tmp_path, capsys):
     words = ["tune", str(log), "--budget", "4", "--optimiser", "random", "--days", "4", "--margin", "1", "--workers", "1"]
     status, out, _ = call(capsys, *words, "--out", tmp_path / "r.json", "--report", tmp_path / "p.html")
     assert status == 0
-    assert "90 % interval of such windows:" in out
+    assert "90 % interval, sampling of windows:" in out
     kept = json.loads((tmp_path / "r.json").read_text())
     assert kept["test"] >= 2
     page = html.unescape((tmp_path / "p.html").read_text())

@@ -49,7 +49,7 @@ def test_calibration__under_another_policy_is_off_and_says_how_far(jobs):
     found = calibrate(jobs, MACHINE, "fcfs")
     assert found.policy == "fcfs"
     assert found.overall.bias > 0
-    assert np.isnan(found.overall.low), "an interval over such weeks takes 20 of them"
+    assert np.isnan(found.overall.low), "an interval under sampling of weeks needs 20 weeks"
     assert found.overall.bias <= found.overall.threshold
 
 

@@ -231,7 +231,7 @@ DEEP = {
     "5000 nots": ("not " * 5000 + "job=1", "over 100 nested parentheses or nots"),
     "nots and brackets": ("not (" * 51 + "job=1" + ")" * 51, "over 100 nested parentheses or nots"),
     "a long column": ("c" * 9000 + "=1", "names the unknown column 'ccc"),
-    "a long rest": ("job=1 " + "c" * 9000, "needs and or or at 'ccc"),
+    "a long rest": ("job=1 " + "c" * 9000, "needs 'and' or 'or' at 'ccc"),
 }
 
 

@@ -35,7 +35,7 @@ class Agenda:
         self._reach(min(last, first + 365 * DAY) + AHEAD)
 
     def extend(self, until: int) -> None:
-        """Find the changes for twice as long as until this time, s, or for long enough to show that jobs wait for ever."""
+        """Find the changes for twice as long as until this time, s, or for long enough to show that jobs never start."""
         if self.known[1] <= until:
             self._reach(max(2 * until - self._begin, max(until, self.quiet_from) + IDLE))
 

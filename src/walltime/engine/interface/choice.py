@@ -86,7 +86,7 @@ def check_support(policy: Policy, machine: str, features: Collection[str] = (), 
         raise PolicyError(f"{policy.label} does not run {supported.why}", "unsupported_policy")
     if wanted == "kernel" and supported.engine == "reference":
         raise PolicyError(
-            f"{policy.label} runs on the reference engine only {supported.why}; use the engine auto or reference",
+            f"the kernel does not run {policy.label} {supported.why}; use the engine auto or reference",
             "unsupported_policy",
         )
     return "reference" if wanted == "reference" else supported.engine

@@ -1,4 +1,4 @@
-"""The common part of the compiled engines, whatever machine they simulate: running in bounded pieces, and the outcome."""
+"""The common part of the compiled engines of all kinds of machines: running in bounded pieces, and the outcome."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ PIECE = 10_000_000
 
 
 class CompiledEngine:
-    """A simulation on arrays: `_memory`, a tuple with the records `state` and `jobs`, is what the loop works on.
+    """A simulation on arrays: the loop works on `_memory`, a tuple with the records `state` and `jobs`.
 
-    Columns have one entry per job and may be read at any time. `start`: int64 s, -1 while it waits. `submit`: int64 s, from when it waits;
-    where jobs wait for others, it depends on the schedule. `kind`: uint8, 0 immediate, 1 reserved, 2 backfilled. `reserved_start`: int64
-    s, that of its first reservation, -1 without one. With predictions, `predicted`: int64 s, at its submission or when it was last
-    predicted again; `basis`: uint8, 0 nothing, 1 jobs of its kind, 2 all jobs; `corrections`: int64, while it ran.
+    Columns have one entry per job and may be read at any time. `start`: int64 s, -1 while it waits. `submit`: int64 s, the begin of its
+    wait, which depends on the schedule where jobs wait for others. `kind`: uint8, 0 immediate, 1 reserved, 2 backfilled. `reserved_start`:
+    int64 s, the start of its first reservation, -1 without one. With predictions, `predicted`: int64 s, at its submission or when it was
+    last predicted again; `basis`: uint8, 0 nothing, 1 jobs of its kind, 2 all jobs; `corrections`: int64, while it ran.
     """
 
     name = "kernel"
@@ -37,7 +37,7 @@ class CompiledEngine:
     """Name of the loop in load.py."""
     problem: Problem
     agenda: Agenda | None = None
-    """What changes on a machine of pools."""
+    """The changing state of a machine of pools."""
     _idle: tuple[int, int] | None = None
     """How many jobs had arrived and started when the changes were last extended, and nothing but windows was ahead."""
     _memory: Any
@@ -64,7 +64,7 @@ class CompiledEngine:
             self._loop = load(self.loop_name)
 
     def _why_stuck(self) -> str:
-        """Return how many jobs wait for ever, and why."""
+        """Return how many jobs never start, and why."""
         raise NotImplementedError
 
     def _flag(self, name: str, absent: bool) -> bool:
@@ -73,7 +73,7 @@ class CompiledEngine:
         return bool(state[name]) if self.machine == "nodes" and name in state.dtype.names else absent
 
     def _queue(self) -> Array:
-        """Return the jobs in the queue, some of which may have started."""
+        """Return the jobs in the queue, including jobs that have started but not yet been removed from it."""
         raise NotImplementedError
 
     def _waiting(self) -> Array:
@@ -230,7 +230,7 @@ class CompiledEngine:
 
 
 def new_jobs(problem: Problem, dtype: Any) -> Any:
-    """Return records of the jobs, none of which has started; `after`, `think`: what each job follows, if anything."""
+    """Return records of jobs that have not started; `after`, `think`: the job that each job follows, if any, and the think time."""
     jobs = records(dtype, len(problem))
     for name in ("submit", "runtime", "believed"):
         jobs[name] = getattr(problem, name)

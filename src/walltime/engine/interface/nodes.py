@@ -74,7 +74,7 @@ class PlannedNodes(CompiledEngine):
         return np.flatnonzero((since == NEVER) & (jobs.pending == 0))
 
     def _why_stuck(self) -> str:
-        """Return how many jobs wait for ever, and why; raises WorkloadError if the jobs that run at first do not fit on the nodes."""
+        """Return how many jobs never start, and why; raises WorkloadError if the jobs that run at first do not fit on the nodes."""
         if (job := int(self._memory.state["no_room"])) > 0:
             raise WorkloadError(
                 f"the jobs that run at first need more than the machine has: there is no room for job number {job}", "overfull_machine"

@@ -32,10 +32,10 @@ END_OF_CALENDAR = 253_370_764_800
 class LoweredOrder(NamedTuple):
     """An order for the kernel.
 
-    `kind`, `parameter`: one of BY_..., and its parameter; `reads_time`, `grows`: whether scores of waiting jobs change, and whether they
-    only grow; `starvation`: the wait (s) after which a job starves; `kept`: objects to keep alive. `history`, `longest`, `standing`: the
-    records of the history, of the longest wait, and of the state of queue and machine, if the order needs them; `lasting`: whether scores
-    of waiting jobs change with the history only; `limited`: whether the order has a limit.
+    `kind`, `parameter`: one of BY_..., and its parameter. `reads_time`, `grows`: whether scores of waiting jobs change, and whether they
+    only grow. `starvation`: the wait (s) after which a job starves. `kept`: objects to keep alive. `history`, `longest`, `standing`: the
+    records of the history, of the longest wait, and of the state of queue and machine, if the order needs them. `lasting`: whether scores
+    of waiting jobs change only with the history. `limited`: whether the order has a limit.
     """
 
     kind: int

@@ -125,10 +125,10 @@ class PoolsEngine(CompiledEngine):
 
 
 def why_waiting(jobs: Any, count: int) -> str:
-    """Return how many jobs wait for ever, and why."""
+    """Return how many jobs never start, and why."""
     on_others = (jobs["pending"][jobs["start"] < 0] > 0).any()
     why = "they depend on jobs that do not end, or on each other" if on_others else "limits, or an outage without an end, leave no room"
-    return f"{count} jobs wait for ever: {why}"
+    return f"{count} jobs never start: {why}"
 
 
 def lowered_limits(limits: Sequence[tuple[int, int, int]]) -> Any:

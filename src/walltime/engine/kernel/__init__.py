@@ -1,1 +1,1 @@
-"""What is compiled. A loop for each kind of machine: number/ (start with number/loop.py), pools/, nodes/; what they share is here."""
+"""Compiled code: one event loop for each kind of machine (number/, pools/, nodes/; start with number/loop.py), and here what they share."""

@@ -1,9 +1,9 @@
 """Sets of nodes, or of other things that have numbers, and numbers by node, as bits: 64 nodes to a word.
 
-A set is an array of int64 words; node n is bit n % 64 of word n // 64. Small numbers by node, such as its free processors, are *planes*:
-an array of shape (planes, words), whose plane k has bit k of every node's number. So a sum over a set is a count of bits for each plane,
-and adding to the numbers of many nodes is done as on paper, with carries. What one job has of its nodes are *ranges*: records with the
-fields `node`, `count`, `procs` and `second`, for consecutive nodes with the same amounts.
+A set is an array of int64 words; node n is bit n % 64 of word n // 64. Small numbers by node, such as its free processors, are *planes*: an
+array of shape (planes, words), whose plane k has bit k of every node's number. So a sum over a set is a count of bits for each plane, and
+adding to the numbers of many nodes is done as on paper, with carries. The nodes of a job are stored as *ranges*: records with the fields
+`node`, `count`, `procs` and `second`, for consecutive nodes with the same amounts.
 """
 
 from __future__ import annotations

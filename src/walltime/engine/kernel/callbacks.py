@@ -19,9 +19,9 @@ from walltime.engine.kernel.words import number_at, word_at
 SCORE = types.float64(types.int64, types.int64, types.int64, types.int64, types.int64, types.int64)
 """Signature of a compiled user order: (facts, job, now, believed, procs, submit) -> score, `job` being the job's index.
 
-`facts` is the address of int64 words: the function's own address; that of the columns that it reads, job by job; the number of clock
-changes; the first submission (s); the address of the order's own parameters (float64); that of the history (history.py), 0 for none; and
-the clock, as made by interface/orders.py."""
+`facts` is the address of int64 words. First come the address of the function, the address of the columns that it reads (job by job), the
+number of clock changes, and the first submission (s). Then the address of the order's parameters (float64), the address of the history
+(history.py; 0 for none), and the clock that interface/orders.py makes."""
 COLUMNS, HISTORY, FIRST_OFFSET = 1, 5, 6
 """Positions of the addresses of the columns and of the history, and of the clock in the facts."""
 

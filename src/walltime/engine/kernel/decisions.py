@@ -37,9 +37,9 @@ STATE = record_dtype(
     "sorted kept paid owed",
     "paid owed",
 )
-"""An environment. `play`: the formula that decides in place of the agent, -1 for none; `filler`: that by which it backfills, -1 if nobody
-is backfilled. `sorted`, `kept`: how many jobs had arrived when the waiting ones were sorted last, and how many of them waited. `paid`: the
-costs of the jobs that have started; `owed`: those and the costs of the waiting ones as if they started now."""
+"""An environment. `play`: the formula that decides in place of the agent, -1 for none. `filler`: the formula for backfilling, -1 for no
+backfilling. `sorted`, `kept`: how many jobs had arrived when the waiting ones were sorted last, and how many of them were waiting. `paid`:
+the costs of the jobs that have started. `owed`: these costs plus those of the waiting jobs as if they started now."""
 ENDING = record_dtype("end expected procs")
 """A termination to come, of a job that is expected to end at another time."""
 
@@ -54,10 +54,10 @@ class Log(NamedTuple):
 
 
 class Environments(NamedTuple):
-    """A row for each environment: its STATE; the start of each job of its episode (s, -1 before), int64.
+    """Arrays with a row for each environment: its STATE; and the start of each job of its episode (s, -1 before), int64.
 
-    The waiting jobs in order of arrival (int64); the running jobs by expected end (RUN), and their ENDINGs, the last one first; the waiting
-    jobs by length, and by size; and the places in the queue of the jobs that are shown (int64).
+    They also hold the waiting jobs in order of arrival (int64), by length, and by size; the running jobs by expected end (RUN). Then their
+    ENDINGs, the last one first; and the places in the queue of the jobs that are shown (int64).
     """
 
     state: Any
@@ -101,7 +101,7 @@ WAIT, RESPONSE, SLOWDOWN, BOUNDED = range(4)
 BOUND = 10
 """Runtimes below this count as this in bounded slowdowns, s."""
 
-# Decisions: the next job; the job to backfill; the formula of the queue for a while; both the next job and the one to backfill.
+# Decisions: the next job, the job to backfill, the formula of the queue for a while, or both the next job and the one to backfill.
 NEXT, BACKFILL, FORMULA, BOTH = range(4)
 AT_EVENT, AT_HEAD, AT_PLACE, AT_FILL = range(4)
 

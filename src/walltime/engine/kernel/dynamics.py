@@ -50,8 +50,8 @@ def replay_starts(in_order, jobs, machine_procs, notes, scratch, effects):
     """Go through the starts one by one, with the real ends of the running jobs.
 
     `in_order`: the jobs in order of arrival. `notes`: the started job, how many had arrived, over which head. Fills `effects`: whether each
-    job was the shortest waiting one, and the only one; whether its backfilling was wild; how many wild backfills a head suffered, and its
-    real shadow before the first job was backfilled over it (-1 for none).
+    job was the shortest waiting one, whether it was the only one, and whether its backfilling was wild. For heads: the number of wild
+    backfills over it, and its real shadow time before the first job was backfilled over it (-1 for none).
     """
     waiting_jobs, runs = scratch.waiting, scratch.running
     arrived = waiting = running = 0

@@ -1,10 +1,10 @@
-"""What orders may name: use, waits and starts of users, groups and queues, the longest wait so far, and the state of queue and machine.
+"""History for queue orders: use, waits and starts of users, groups and queues, the longest wait so far, and the state of queue and machine.
 
-Use, waits and starts are those in a sliding window, or decay. What counts at a time is what happened strictly before it, or for queue and
-machine their state at the beginning of the instant; so scores do not depend on the order of the events of an instant. Nothing is added to
-the loop: the log of the starts (`MachineState.notes`) is read on from where the last reading ended when a score is computed at a later
-time, and the loop's memory once for each instant. Only what the order names is counted, and the slots whose totals have changed are noted:
-in a sliding window only their jobs need another score (number/ranks.py).
+Use, waits and starts are totals over a sliding window, or totals that decay. A score at some time uses only events strictly before it, and
+the state of queue and machine at the beginning of that instant; so scores do not depend on the order of events within an instant. The event
+loop does no extra work: when a score is computed at a later time, this module reads the new entries of the log of starts
+(`MachineState.notes`), and the loop's memory once per instant. Only quantities that the order names are counted, and the slots whose totals
+have changed are noted: in a sliding window only their jobs need another score (number/ranks.py).
 
 Compiled code finds these records by their addresses, like the scores of jobs (callbacks.py).
 """
@@ -32,7 +32,7 @@ HISTORY = np.dtype([(name, np.int64) for name in (*_FIELDS.split(), *(f"reads_{m
 
 `jobs`, `notes`: addresses of the loop's records; `started`: address of the number of starts. `slots`: the place of each job's user (group,
 queue) in `totals`, int64, shape (jobs, `keys`); `totals`: float64, shape (3, `width`), and when each was last changed in `times` (int64).
-`ends`: the ends of the `read` jobs that have started (END), sorted, of which the first `ended` have passed. `window`, `half_life`: s, one
+`ends`: the ends of the `read` jobs that have started (END), sorted; the first `ended` of them have passed. `window`, `half_life`: s, one
 of them 0. `seen`: the time up to which the log is read; `dropped`, `ended_dropped`: how many starts and ends have left the window.
 
 `reads_waited`, ...: for each of `MEASURES` the bits of the columns for which the order names it. `changed`: the slots that have changed
@@ -207,9 +207,9 @@ def bind_past(own: Records, jobs: Records, notes: Records, state: Records) -> No
 
 
 SYSTEM = record_dtype("state jobs queue running notes now arrivals ended waiting queued free machine")
-"""`state`, `jobs`, `queue`, `running`, `notes`: addresses of the loop's records; `now`, `arrivals`, `ended`: when the values were read, and
-how many jobs had arrived and ended then; and the values: waiting jobs, their work by their estimates (processor seconds), and
-free and all processors."""
+"""`state`, `jobs`, `queue`, `running`, `notes`: addresses of the loop's records. `now`, `arrivals`, `ended`: when the values were read, and
+how many jobs had arrived and ended then. The values: waiting jobs, their work by their estimates (processor seconds), and free and all
+processors."""
 
 _system_at, _state_at, _entry_at, _run_at = (records_at(kind) for kind in (SYSTEM, STATE, ENTRY, RUN))
 

@@ -67,19 +67,19 @@ RULES = record_dtype(
 
 `mode`: the kind of its passes. `depth`: number of blocked jobs with reservations. `window`: how many of the first waiting jobs to arrive
 are in the queue, 0 for all. `order`, `backfill_order`: one of BY_..., with the exponent as its parameter, or the address called by
-callbacks.py; `order_reads_time`: whether the scores of waiting jobs change, `order_grows`: whether they never fall; `order_starvation`,
-`backfill_starvation`: seconds after which a job comes first, unless a limit is later, `order_limit`, `backfill_limit`: the address of
-the record of the longest wait (history.py), 0 for none. `own_backfill_order`: whether backfilling has an order of its own (two copies of
-one order have different addresses). `order_history`: the address of the history (history.py) if scores change only with it, else 0.
-`long_queue`, `short_queue`: lengths from which the queue is indexed, and below which no longer. `predicts`: whether runtimes are
-predicted. `predict`, `started`, `observe`: addresses of the compiled predictor, 0 for none; then how predictions are used and corrected;
-`tick`: expected ends are at its multiples, s. `quiet_expiry`: whether no pass follows where only predictions expire. `quiet_arrivals`:
-whether none follows where, with predictions, only jobs arrive that do not fit.
+callbacks.py. `order_reads_time`: whether the scores of waiting jobs change. `order_grows`: whether they never fall. `order_starvation`,
+`backfill_starvation`: seconds after which a job comes first, unless a limit is later. `order_limit`, `backfill_limit`: the address of the
+record of the longest wait (history.py), 0 for none. `own_backfill_order`: whether backfilling has an order of its own (two copies of one
+order have different addresses). `order_history`: the address of the history (history.py) if scores change only with it, else 0.
+`long_queue`, `short_queue`: lengths from which the queue is indexed, and below which no longer. `predicts`: whether runtimes are predicted.
+`predict`, `started`, `observe`: addresses of the compiled predictor, 0 for none; then how predictions are used and corrected; `tick`:
+expected ends are at its multiples, s. `quiet_expiry`: whether no pass follows where only predictions expire. `quiet_arrivals`: whether none
+follows where, with predictions, only jobs arrive that do not fit.
 
-Later policies: `omega` of relaxed backfilling, 0 for none; `ahead`, `objective`: how many jobs are considered together, 0 for one after
-the other, and one of OBJECTIVES; `factor`: the expansion factor from which on a job has a reservation, the mean slowdown of the jobs
-that have ended if it `adapts`, or the factor of slack. `head_runtime_factor`: the factor by
-which a job that starts at the head is expected to run longer than planned."""
+Later policies: `omega` of relaxed backfilling, 0 for none. `ahead`, `objective`: how many jobs are considered together, 0 for one after the
+other, and one of OBJECTIVES. `factor`: the expansion factor from which on a job has a reservation (the mean slowdown of the ended jobs if
+it `adapts`), or the factor of slack. `head_runtime_factor`: the factor by which a job that starts at the head is expected to run longer
+than planned."""
 
 STATE = record_dtype(
     "now next_job next_arrival later arrivals started free running events "
@@ -145,12 +145,12 @@ class Index(NamedTuple):
 class ScoredQueue(NamedTuple):
     """For orders other than first come, first served.
 
-    `heads`: a heap of the waiting jobs by queue order, if scores do not change; items of jobs that have started are skipped.
-    `rank`: by place in the queue, during a pass, if they do change, and if the queue is kept sorted; `since`, `length` and `size`
-    (submit times, lengths and processors; NaN for a hole): the data for ranks; `bound`: by block of places, the lowest rank before
-    the `horizon`; all float64. Where scores change only with a history, `rank` and `bound` are kept from pass to pass (number/ranks.py).
-    `candidates`: the jobs that may be backfilled, during a pass. `sorted` (int64): the waiting jobs in queue order, for passes that
-    go through all of them while the queue stays in order of arrival.
+    `heads`: a heap of the waiting jobs by queue order, if scores do not change; items of jobs that have started are skipped. `rank`: by
+    place in the queue, during a pass, if scores change, and if the queue is kept sorted. `since`, `length` and `size` (submit times,
+    lengths and processors; NaN for a hole): the data for ranks. `bound`: by block of places, the lowest rank before the `horizon`. All are
+    float64. Where scores change only with a history, `rank` and `bound` are kept from pass to pass (number/ranks.py). `candidates`: the
+    jobs that may be backfilled, during a pass. `sorted` (int64): the waiting jobs in queue order, for passes that go through all of them
+    while the queue stays in order of arrival.
     """
 
     heads: Records

@@ -1,8 +1,8 @@
 """The plan of conservative backfilling: free processors over future time, and the places of the waiting jobs in it.
 
-The free processors are a step function. A step holds from its time until the next one's; the first one begins now, the last holds
-for ever with all processors free. The steps are linked in order of time, so that a place, once found, stays where it is: a step
-goes only when no place begins or ends with it any more (`edges` counts these), and neighbours need not differ.
+The free processors are a step function. A step holds from its time until the next one's; the first one begins now, the last has no end,
+with all processors free. The steps are linked in order of time, so that a place, once found, stays where it is: a step goes only when no
+place begins or ends with it any more (`edges` counts these), and neighbours need not differ.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def observe(address, learning, job, runtime, now):
 
 @kernel
 def predict_waiting(rules, jobs, predicting, job, now):
-    """Predict a waiting job, unless predictions were made in advance, and use the prediction where the rules say so."""
+    """Predict a waiting job, unless predictions were made in advance, and use the prediction where the rules require it."""
     if rules.predict:
         predict(rules.predict, predicting, job, now)
     if rules.tick > 1:

@@ -1,6 +1,6 @@
 """The profile: free processors over future time, as a step function (mualem01, section 2.1).
 
-A step holds from its time until the next one's; the last holds for ever, and all processors are free then. Neighbouring
+A step holds from its time until the next one's; the last has no end, and all processors are free then. Neighbouring
 steps differ, and the first one covers the present.
 
 The steps lie in blocks of at most 64, in order of time. Mostly one block is enough. Where there are more, each knows the least and

@@ -10,7 +10,7 @@ from walltime.compiled.jit import entry, kernel
 from walltime.engine.kernel.predictions import note_start, observe, predict
 
 ADDRESSES = np.dtype([(name, np.int64) for name in ("predict", "started", "observe")])
-"""Of the functions of a compiled predictor; 0 for none."""
+"""Addresses of the functions of a compiled predictor; 0 for none."""
 
 
 class LogColumns(NamedTuple):

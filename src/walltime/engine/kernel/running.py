@@ -1,7 +1,7 @@
 """The running jobs, sorted by expected end, then by start; EASY's reservation; and jobs that are submitted after the ends of others.
 
-The shadow time is found in another way where a loop needs it: number/easy.py moves the shadow time of the same head instead of searching
-again, and in pools/ the head's place is by pool, so it is found in the plan.
+Two loops find the shadow time in another way. number/easy.py moves the shadow time of the same head instead of searching again. In pools/
+the head's place is by pool, so it is found in the plan.
 """
 
 from walltime.compiled.jit import kernel

@@ -100,7 +100,7 @@ class Engine:
         self.done = False
         self._own = None if self.passes.kind != "python" else PlainRun(self.policy, self.known, machine_procs)
         self._wake_ups: set[int] = set()
-        """Times at which a policy in plain Python is to be called."""
+        """Times of the next calls of a policy in plain Python."""
         self._woken = 0
         """Times in a row that nothing but a wake-up happened, and nothing else was ahead."""
         self.predictions: Predictions | None = None if problem.prediction is None else problem.prediction.plain()
@@ -163,7 +163,7 @@ class Engine:
         return {"waiting": len(waiting), "queued": sum(job.procs * job.estimate for job in waiting), "free": free, "machine": procs}
 
     def _wake_up(self, times: Sequence[int]) -> tuple[list[int], int]:
-        """Return when a policy in plain Python is to be called, and how often in a row nothing else would have happened.
+        """Return the time of the next call of a policy in plain Python, and how often in a row nothing else would have happened.
 
         `times`: when anything else happens.
         """
@@ -190,7 +190,7 @@ class Engine:
         return EngineError(deadlock_message(self.policy, self.now, waiting, PATIENCE if self._wake_ups else 0), "endless_wait")
 
     def _predict(self, job: Job) -> None:
-        """Predict a job's runtime, and use it where the rules say so; a waiting job may then need another reservation."""
+        """Predict a job's runtime, and use it where the rules require it; a waiting job may then need another reservation."""
         if self.predictions is None:
             return
         belief, planned = self.predictions.belief, job.believed

@@ -88,7 +88,7 @@ def _best_combination(
 
     @functools.cache
     def worth(first: int, free: int, extra: int) -> tuple[int, int]:
-        """What the best combination of the jobs from this one on is worth."""
+        """Return the value of the best combination of the jobs from this one on."""
         if first == len(jobs):
             return 0, 0
         return max(worth(first + 1, free, extra), taking(first, free, extra))

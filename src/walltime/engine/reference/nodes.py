@@ -123,7 +123,7 @@ class SlurmReference:
         when = self._next_event(coming)
         self.done = when is None and not self.waiting and not coming
         if when is None and not self.done and until == math.inf:
-            raise EngineError(f"{len(self.waiting) + len(coming)} jobs wait for ever")
+            raise EngineError(f"{len(self.waiting) + len(coming)} jobs never start")
         if when is None or when > until:
             return False
         self.now = when

@@ -42,7 +42,7 @@ class Reference(Engine):
         self._committed: Job | None = None  # the head that was chosen
         self.earliest_shadow: tuple[Job | None, int] = (None, 0)  # of the head, since it has been the head
         self.expected_wait: dict[int, int] = {}  # of jobs until the first reservation that they had as the head
-        self.line, self.latest = list[Job](), dict[int, int]()  # slack: the waiting jobs as planned, and until when each may be put off
+        self.line, self.latest = list[Job](), dict[int, int]()  # slack: the waiting jobs as planned, and the latest start of each
         self._followers: dict[int, list[Job]] = {}
         for job in self.jobs:
             if job.after >= 0:
@@ -338,8 +338,8 @@ class Reference(Engine):
     def _keep_reservations(self, order: Order, compression: str) -> None:
         """Make a pass of algorithm Conservative Backfill (mualem01, section 2.1) with compression.
 
-        All reservations are recomputed: while a running job is overdue; once when a prediction has been corrected or a waiting job is
-        planned with another length; and once after a job has started whose expected runtime is longer than its place.
+        All reservations are recomputed while a running job is overdue. They are also recomputed once when a prediction has been corrected
+        or a waiting job is planned with another length, and once after a job has started whose expected runtime is longer than its place.
         """
         overdue = any(job.expected_end <= self.now for job in self.running)
         profile = self._profile_of_running()

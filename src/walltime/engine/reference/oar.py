@@ -148,7 +148,7 @@ class OarReference:
             left = 0 if times else sum(not job.nodes for job in self.jobs)
             self.done = not times and not left
             if left and until == math.inf:
-                raise EngineError(f"{left} jobs wait for ever")
+                raise EngineError(f"{left} jobs never start")
             if not times:
                 return False
             begin = max(self.time, min(times))

@@ -19,7 +19,7 @@ class Job:
     """With feedback, known only when the job that this one waits for has ended."""
     runtime: int
     believed: int
-    """What is planned for it while it waits; with predictions, see `estimate`, `order_length` and `run_length`."""
+    """Its planned runtime while it waits; with predictions, see `estimate`, `order_length` and `run_length`."""
     procs: int
     after: int = -1
     """Index of the job after whose end this one is submitted; -1 for none."""
@@ -51,11 +51,11 @@ class Job:
 
     def __post_init__(self) -> None:
         self.estimate = self.believed
-        """What the scheduler believes where it does not believe in predictions."""
+        """The planned runtime wherever predictions are not used."""
         self.order_length = self.believed
-        """What its place in the queue depends on."""
+        """The planned runtime that its place in the queue depends on."""
         self.run_length = self.believed
-        """What it is expected to run once it runs."""
+        """Its expected runtime once it runs."""
 
     @property
     def end(self) -> int:
@@ -112,7 +112,7 @@ class Profile:
 
 
 def within_limits(job: Any, running: Iterable[Any], limits: Sequence[Sequence[int]]) -> bool:
-    """Return whether a job may start beside the running ones: `limits` on jobs, processors and second resource, by number."""
+    """Return whether a job may start next to the running ones: `limits` on jobs, processors and second resource, by number."""
     for k in job.limits:
         group = [other for other in running if k in other.limits] + [job]
         used = len(group), sum(other.procs for other in group), sum(other.second for other in group)

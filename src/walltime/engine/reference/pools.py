@@ -180,7 +180,7 @@ class ClusterReference(Engine):
     def _stuck(self) -> EngineError:
         if self.waiting and self._own is not None:
             return self._starts_nothing()
-        return EngineError(f"{len(self.waiting) + len(self.coming)} jobs wait for ever", "endless_wait")
+        return EngineError(f"{len(self.waiting) + len(self.coming)} jobs never start", "endless_wait")
 
     def _decide(self) -> None:
         """Make the pass of this instant, again as long as what it starts changes what it has planned."""
@@ -347,7 +347,7 @@ class ClusterReference(Engine):
             so_far.reservations[key] = so_far.reservations.get(key, 0) + 1
 
     def _backfill(self, jobs: Sequence[ClusterJob], considered: Sequence[ClusterJob], so_far: Pass) -> bool:
-        """Start the jobs that fit beside all reservations; return whether the pass must be made again."""
+        """Start the jobs that fit without delaying a reservation; return whether the pass must be made again."""
         for job in jobs:
             given = self._fits(job, self.now, so_far.planned, so_far.closed) if self._within_limits(job) else None
             if given is not None:
@@ -401,7 +401,7 @@ class ClusterReference(Engine):
                 self.ended_early = True
 
     def _compress(self, queue: Sequence[ClusterJob], planned: dict[int, Place]) -> None:
-        """Give each job in turn the earliest place beside all others, which is never later than its old one."""
+        """Give each job in turn the earliest place that the reservations of the others leave, which is never later than its old one."""
         for job in queue:
             old = planned.pop(job.index)[1]
             self._reserve(job, planned)

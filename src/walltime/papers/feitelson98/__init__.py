@@ -60,7 +60,7 @@ def table_1(study: Study) -> list[Part]:
         Table("table1b", printed.title, ["log", "month", "jobs", "EASY", "conservative"], rows, "Single months are chaotic: no criterion."),
         correlations,
         Table("table1a-printed", f"{record.title}: printed numbers only", heads, lost, record.note),
-        Notes(["feitelson98's months start with September 1996, of which today's log has eight days."]),
+        Notes(["feitelson98's months start with September 1996; today's log has eight days of it."]),
     ]
 
 

@@ -47,8 +47,8 @@ MODEL_NOTE = (
     "schedulers is meaningful, not the height of a curve."
 )
 BATCH_NOTE = (
-    "90 % confidence intervals of the mean response by batch means: the first batch is left out, and a run ends after 100 batches, or "
-    "when the half-width is under 5 % of the mean, or when the mean is over 30,000 s: such runs have no steady state and are not drawn. "
+    "90 % confidence intervals of the mean response by batch means, without the first batch. A run ends after 100 batches, or when the "
+    "half-width is under 5 % of the mean. It also ends when the mean is over 30,000 s: such runs have no steady state and are not drawn. "
     "Batches are assumed to be independent, as in the paper; at high loads they are not, and the intervals cover less than 90 %."
 )
 Curves = Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]]
@@ -282,10 +282,10 @@ def published_batch_means(
 ) -> PublishedBatchMeans:
     """Return a steady-state mean with its 90 % confidence interval, from values in order of termination.
 
-    `values`: float64 or int64, one per job, such as response times in seconds. The first `discard` batches are discarded as
-    warm-up. After each further batch it stops by the first rule that holds: `all batches` (`most` of them are done), `precise`
-    (the half-width is below `precision` of the mean, and `least` batches are done), `saturated` (the mean exceeds `saturation`,
-    so there is no steady state; from two batches on); or `out of jobs`. Raises WorkloadError if fewer than two batches remain.
+    `values`: float64 or int64, one per job, such as response times in seconds. The first `discard` batches are discarded as warm-up. After
+    each further batch it stops by the first rule that holds. `all batches`: `most` of them are done. `precise`: the half-width is below
+    `precision` of the mean, and `least` batches are done. `saturated`: the mean exceeds `saturation`, so there is no steady state; from two
+    batches on. `out of jobs`: none are left. Raises WorkloadError if fewer than two batches remain.
 
     Batches are assumed to be independent; where they are not, the interval covers less than 90 %. Therefore
     `walltime.metrics.batch_means` has other rules.

@@ -264,5 +264,5 @@ def table_3(study: Study) -> list[Part]:
         ["running job", "under-estimate", "-", "smaller backfill window, and a reservation that is missed"],
     ]
     head = ["adjusted", "what it becomes", "gain", "loss"]
-    title = "What adjustment does in the scheduler, in our words"
+    title = "Effect of adjustment in the scheduler, in our words"
     return [Table("table3", title, head, rows, "tang13, Table 3 and section 5.1.", words=True)]

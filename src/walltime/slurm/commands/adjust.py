@@ -66,7 +66,7 @@ class Places:
         callback=o.written,
     )
     stop_file: Path | None = o.field(
-        None, "Take all changes back, and make no new ones, as long as this file exists.", group=ACTION, metavar="FILE"
+        None, "Withdraw all changes, and make no new ones, while this file exists.", group=ACTION, metavar="FILE"
     )
     spool: Path | None = o.field(
         None,
@@ -205,7 +205,7 @@ def _check(places: Places, acting: ActionOptions, settings: SidecarSettings, gai
     """Raise PolicyError for the first options that do not go together."""
     if gain.report is not None:
         if acting.act or acting.once or places.metrics is not None or places.spool is not None or as_json:
-            raise PolicyError("--report writes a page and ends; leave out what is for a side-car that runs, and --json")
+            raise PolicyError("--report writes a page and exits; leave out --json and the options of a running side-car")
         return
     metrics = places.metrics
     for wrong, why in (
@@ -213,7 +213,7 @@ def _check(places: Places, acting: ActionOptions, settings: SidecarSettings, gai
             any(value is not None for value in (gain.machine, gain.procs, gain.policy)),
             "--machine, --procs and --policy are for the simulations of --report",
         ),
-        (acting.act and places.ledger is None, "--act needs a --ledger, in which it is noted what is changed, before it is changed"),
+        (acting.act and places.ledger is None, "--act needs a --ledger: each change is recorded there before it is made"),
         (not acting.act and places.ledger is not None, "a --ledger is for --act; leave it out to see what would be done"),
         (not acting.act and places.spool is not None, "a --spool is for --act; leave it out to see what would be done"),
         (settings.need_prolog and places.spool is None, "--need-prolog needs a --spool, from which the prolog reads"),
@@ -266,7 +266,7 @@ def _tang13(text: str) -> Tang13:
 
     predictor = parse_predictor(text)
     if not isinstance(predictor, Tang13):
-        raise PolicyError(f"{text} is no form of tang13, which is what the side-car uses; write {PREDICTOR}, say")
+        raise PolicyError(f"{text} is not a form of tang13, the predictor of the side-car; write {PREDICTOR}, for example")
     return predictor
 
 
@@ -285,7 +285,7 @@ def _run(predictor: Tang13, places: Places, settings: SidecarSettings, once: boo
     from walltime.slurm.sidecar.round import Sidecar
 
     say = partial(_say, as_json)
-    # The ledger first: what may be short is looked after whatever else is missing.
+    # The ledger first: jobs that may have short limits are cared for even if other files are missing.
     assert places.history is not None
     ledger = None if places.ledger is None else open_ledger(places.ledger, say)
     history = LogAdvice(predictor, places.history)

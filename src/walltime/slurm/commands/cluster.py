@@ -49,13 +49,13 @@ def sacct_command(
 ) -> None:
     """Print the sacct command that gets a cluster's job log.
 
-    Run the printed command on the cluster as a user who may see all jobs. It prints times in seconds since 1970 (or in UTC with old
-    versions), all users' jobs without their steps, also the earlier runs of requeued jobs, numbers without units, and free texts last with
-    a delimiter that does not occur in them.
+    Run the printed command on the cluster as a user who may see all jobs. It lists all users' jobs without their steps, and the earlier
+    runs of requeued jobs. Times are in seconds since 1970 (or in UTC with old versions), numbers have no units, and free texts come last,
+    with a delimiter that does not occur in them.
     """
     for time in (since, until):
         if not _DAY.fullmatch(time):
-            raise PolicyError(f"{time!r} is no time for sacct; write one as 2026-01-31 or now-90days")
+            raise PolicyError(f"{time!r} is not a time for sacct; write one as 2026-01-31 or now-90days")
     texts = ["SubmitLine"] * command_line + ["JobName"] * names
     words = ["sacct", "--allusers", *([] if steps else ["--allocations"]), "--duplicates", "--parsable2", "--noconvert"]
     words += [f"--starttime={since}", f"--endtime={until}"]

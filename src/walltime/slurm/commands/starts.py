@@ -50,7 +50,7 @@ def snapshot(
     time_zone: Annotated[
         str, o.option("Set the time zone of the local times in the files of --from.", "--time-zone", group=o.INPUT, metavar="ZONE")
     ] = "UTC",
-    show_commands: Annotated[bool, o.option("Print the commands that would be run, all of which only read, and exit.")] = False,
+    show_commands: Annotated[bool, o.option("Print the commands that would run (they only read), and exit.")] = False,
     anonymise: o.AnonymiseOption = None,
     output: Output,
 ) -> None:
@@ -70,7 +70,7 @@ def snapshot(
             typer.echo("\n".join(shown_commands()))
         return
     if source is None and time is not None:
-        raise PolicyError("--time says when files were printed; name them with --from, or leave it out")
+        raise PolicyError("--time is the time of the files of --from; name them, or leave it out")
     zone = _zone(time_zone)
     queue = take_snapshot() if source is None else snapshot_from_files(source, None if time is None else unix_time(time, zone), zone)
     if anonymise is not None:
@@ -107,7 +107,7 @@ def unix_time(text: str, zone: tzinfo) -> int:
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
-        raise PolicyError(f"{text!r} is no time; write one as 2026-01-31T12:00:00, or seconds since 1970") from None
+        raise PolicyError(f"{text!r} is not a time; write one as 2026-01-31T12:00:00, or seconds since 1970") from None
     return int((time if time.tzinfo is not None else time.replace(tzinfo=zone)).timestamp())
 
 
@@ -176,7 +176,7 @@ def start_times(
     history: Annotated[
         Path,
         o.option(
-            "Learn from this job log of the cluster, as sacct prints it, of some weeks if possible.",
+            "Learn from this job log of the cluster in sacct's format, preferably of several weeks.",
             "--history",
             group=o.INPUT,
             metavar="LOG",
@@ -208,7 +208,7 @@ def start_times(
     if asked.tries:
         others = {"job": asked.job, "predictions": asked.predictions, "report": output.report, "metrics": metrics}
         if named := [name for name, value in others.items() if value is not None]:
-            raise PolicyError(f"--try is about jobs that are not there yet; leave --{named[0]} out")
+            raise PolicyError(f"--try is for jobs that are not submitted yet; leave --{named[0]} out")
         log, _ = reading.load(history, queue.machine)
         _try(queue, log, asked.tries, (policy, drawn.predictor), draws, output)
         return
@@ -267,7 +267,7 @@ def _try(queue: Snapshot, log: Workload, texts: list[str], rules: tuple[str | No
 
 @manual(
     "guides/start-times",
-    ("Enter the outcomes of predictions, and report how good they were.", "slurm score predictions --history jobs.txt.gz"),
+    ("Add the outcomes of predictions, and report how good they were.", "slurm score predictions --history jobs.txt.gz"),
     ("Repeat the report for a program.", "slurm score predictions --json"),
 )
 def score(
@@ -276,7 +276,7 @@ def score(
     history: Annotated[
         Path | None,
         o.option(
-            "Enter the outcomes from this job log of the cluster, as sacct prints it, into the ledger first.",
+            "First add the outcomes in this job log of the cluster, in sacct's format, to the ledger.",
             "--history",
             group=o.INPUT,
             metavar="LOG",
@@ -300,7 +300,7 @@ def score(
         reading = replace(reading, procs=ANY_SIZE)  # the scores do not depend on the size of the machine
     card = kept.score(None if history is None else reading.load(history)[0])
     adjusted = {one.name: one.inside for one in card.calibrated}
-    blocks: list[Any] = [f"{card.predictions:,} predictions, {card.known:,} of jobs that have started, {card.completed:,} of these new"]
+    blocks: list[Any] = [f"{card.predictions:,} predictions, {card.known:,} of them for jobs that have started ({card.completed:,} new)"]
     blocks += [scores_table(card.scores, adjusted)] if card.scores else []
     for name, (early, late) in card.factors.items():
         blocks.append(f"{name}: the next intervals reach {early:.2f} times as far before the median, and {late:.2f} times after it")

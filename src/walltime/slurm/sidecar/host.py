@@ -39,7 +39,7 @@ class SystemClock:
 class Host:
     """The machine: its clock, the side-car's `user` in Slurm, and the function `say` that prints one line.
 
-    `stopped`: whether everything is to be taken back in this round; `blocked`: why nothing may be adjusted, such as a missing log.
+    `stopped`: whether this round removes every TimeMin of the side-car; `blocked`: why nothing may be adjusted, such as a missing log.
     `stays`: whether more rounds will follow.
     """
 

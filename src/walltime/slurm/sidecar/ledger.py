@@ -140,7 +140,7 @@ class Ledger:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             self._lock.close()
-            raise LedgerError(f"{printable(self.folder)}: another side-car uses this ledger; end it first", "ledger_in_use") from error
+            raise LedgerError(f"{printable(self.folder)}: another side-car uses this ledger; stop it first", "ledger_in_use") from error
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             if not self._file.is_file() and error.errno not in DISK_ERRORS:

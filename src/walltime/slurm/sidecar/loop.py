@@ -10,7 +10,7 @@ from walltime.slurm.sidecar.round import Sidecar
 LAST_ROUNDS = 3
 """After this many rounds in which nothing more could be given or taken back, a side-car that is to end does so."""
 PATIENCE = 120
-"""Seconds for which systemd is asked to wait for each of the last rounds."""
+"""Seconds that systemd must wait for each of the last rounds."""
 
 
 def run_rounds(

@@ -16,7 +16,7 @@ GAUGES: Mapping[str, tuple[str, Callable[[Report, Sidecar], int]]] = {
     "adjusted_jobs": ("Waiting jobs with the side-car's TimeMin.", lambda report, _: report.adjusted + report.set_now),
     "wanted_jobs": ("Further jobs that the side-car would adjust.", lambda report, _: len(report.wanted) - report.set_now),
     "short_jobs": ("Running jobs whose limit must be raised.", lambda _, sidecar: sidecar.short),
-    "untaken_jobs": ("Jobs with the side-car's TimeMin, also if it is to be taken back.", lambda report, _: report.untaken),
+    "untaken_jobs": ("Jobs with the side-car's TimeMin, including those that will lose it.", lambda report, _: report.untaken),
     "late_heads": (
         "Partitions without adjustments, because the head of the queue has waited too long.",
         lambda _, sidecar: len(sidecar.heads.late(sidecar.clock.time(), sidecar.settings)),

@@ -179,10 +179,10 @@ def adjust_page(review: Review | None, world: WhatIf | None, jobs: Workload, set
         picture = drawings(world)[0]
         effects, *others, calibration = effect_sections(world)
         gain = [*effects.blocks[:1], Paragraph(calibration_sentence(world)), *effects.blocks[1:]]
-        sections += [Section("What it gains", gain), *others, _promises(world), calibration]
+        sections += [Section("Gain", gain), *others, _promises(world), calibration]
         caveats += ["The gain compares two simulations of the same jobs; neither is what was recorded.", *all_caveats(world)]
         numbers = [*numbers[:1], *three_numbers(world)[:: 2 if review is not None else 1]]
-    title = f"The side-car on {name}" if world is None else f"What the side-car gains on {name}"
+    title = f"The side-car on {name}" if world is None else f"Gains by the side-car on {name}"
     record = provenance(jobs, **(settings or {}))
     return Page("adjusted walltimes", title, answers, sections, caveats=caveats, numbers=numbers, picture=picture, record=record)
 

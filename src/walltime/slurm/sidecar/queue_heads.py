@@ -26,7 +26,7 @@ class QueueHead:
     partitions: tuple[str, ...]
 
     def latest(self, settings: SidecarSettings) -> float:
-        """Return until when predictions may be used to plan jobs ahead of it."""
+        """Return the latest time for which predictions may be used to plan jobs ahead of it."""
         return self.start + max(settings.slip * (self.start - self.begin), settings.floor * 60)
 
 

@@ -1,8 +1,8 @@
-"""One round of the side-car: give back, look at the cluster, take back each TimeMin that must not stay, adjust.
+"""One round of the side-car: restore limits, look at the cluster, remove each TimeMin that must not stay, adjust.
 
 Safety: every job that may be shortened is on disk before its change, with the user's limit, as long as it is in the queue; everything else
-is read from Slurm in each round. So a round can end anywhere, and the next one continues. Giving back comes first, needs only the ledger
-and squeue, and is repeated while a round does other things, which have limited time.
+is read from Slurm in each round. So a round can end anywhere, and the next one continues. Restoring comes first and needs only the ledger
+and squeue. It is repeated during the other steps of a round, whose time is limited.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ class Sidecar:
         self._keep_spool()
 
     def _give_back(self, report: Report) -> Configuration | None:
-        """Give back, and read the configuration; None if the ledger belongs to another cluster."""
+        """Restore limits, and read the configuration; None if the ledger belongs to another cluster."""
         if self._is_foreign(None):
             return None
         if self.ledger is not None:
@@ -188,7 +188,7 @@ class Sidecar:
         return waiting | {job.key: job for job in self.back.seen if job.waits and job.key in self.entries}
 
     def _give_back_if_due(self, report: Report) -> None:
-        """Give back again if other things have taken a while."""
+        """Restore limits again if other steps have taken a while."""
         if self.ledger is not None:
             self.back.run_if_due(report, self.settings.tasks, self.settings.every)
 

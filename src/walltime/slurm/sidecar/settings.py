@@ -10,7 +10,7 @@ from walltime.errors import PolicyError
 from walltime.toml_file import TomlFile
 
 POLLS_IN_FLOOR = 5
-"""The fewest rounds during the shortest limit of a shortened job, whatever the prediction."""
+"""The fewest rounds during the shortest limit of a shortened job, for any prediction."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,11 @@ class SidecarSettings:
         if fault := wrong_field(self):
             raise PolicyError(fault, "number_out_of_range")
         if not self.share or not self.gain:
-            raise PolicyError("the share and the gain are above 0 and at most 1", "number_out_of_range")
+            raise PolicyError("the share and the gain must be above 0 and at most 1", "number_out_of_range")
         if self.floor * 60 < POLLS_IN_FLOOR * self.every:
             raise PolicyError(
-                f"a least TimeMin of {self.floor} minutes is less than {POLLS_IN_FLOOR} rounds of {self.every:g} s; "
-                "raise it, or let less time pass between two rounds",
+                f"a floor of {self.floor} minutes for TimeMin is less than {POLLS_IN_FLOOR} rounds of {self.every:g} s; "
+                "raise it, or shorten the time between rounds",
                 "number_out_of_range",
             )
 

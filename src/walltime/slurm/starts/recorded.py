@@ -44,8 +44,8 @@ FIRST = 0.25
 class StartPredictions:
     """Predictions of waiting jobs, one entry per job and moment, in order of time.
 
-    `made`: when, s from the start of the log; `job`: its place in the record; `real`: the start, s after `made`; `ends`: the early end, the
-    median and the late end by method, s after `made` (inf for never), shape (3, predictions).
+    `made`: time of the prediction, s from the start of the log. `job`: its place in the record. `real`: the start, s after `made`. `ends`:
+    the early end, the median and the late end by method, s after `made` (inf for never), shape (3, predictions).
     """
 
     made: Array
@@ -81,9 +81,9 @@ class StartScore:
 class RecordedStarts:
     """The scores of start times on a log.
 
-    `moments`, `days`: the numbers of moments and days with predictions; `classes`: by distance of the predicted start, `sizes`: by the part
-    of the machine that the job needs: the number of predictions and the scores by method, for `all` and each class with predictions.
-    `predictor`: the label of the runtime predictor.
+    `moments`, `days`: the numbers of moments and days with predictions. `classes` and `sizes`: the number of predictions and the scores by
+    method, for `all` and each class with predictions. Classes are by distance of the predicted start, or by the part of the machine that
+    the job needs. `predictor`: the label of the runtime predictor.
     """
 
     log: str

@@ -32,7 +32,7 @@ similar jobs)."""
 class Arrivals:
     """Draws arriving jobs from the history's submissions before `now`.
 
-    `submit`: of the history's jobs, s, ascending; `horizon`: until when jobs arrive, s after `now`. Each future day is a random day of one
+    `submit`: of the history's jobs, s, ascending; `horizon`: the end of arrivals, s after `now`. Each future day is a random day of one
     of the last weeks, from the same weekday and hour on; any day if the history is shorter than a week. No jobs arrive if it is shorter
     than a day (`period` is 0).
     """

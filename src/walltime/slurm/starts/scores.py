@@ -143,10 +143,10 @@ def _median(values: Array) -> float:
 def learn_factors(outcomes: Sequence[Outcome]) -> Factors:
     """Learn the factors for the distances of the interval's ends from the median, by class.
 
-    The factors are 1 at first. Each start that becomes known, in that order, moves both ends of its class: outwards if it was on the outer
-    side with the factors so far, else inwards by a nineteenth of that; so an end settles where 5 % of the starts are beyond it. No
-    independence of predictions is assumed; many of one day can be wrong together. Sources: adaptive conformal inference, Gibbs & Candes,
-    NeurIPS 2021, whose step this is; for quantiles as here, Angelopoulos, Candes, Tibshirani, NeurIPS 2023; for each end by itself,
+    The factors are 1 at first. Each start that becomes known, in that order, moves both ends of its class. An end moves outwards if the
+    start was beyond it with the factors so far, else inwards by a nineteenth of that step; so it settles where 5 % of the starts are beyond
+    it. No independence of predictions is assumed; many of one day can be wrong together. Sources: adaptive conformal inference, Gibbs &
+    Candes, NeurIPS 2021, whose step this is; for quantiles as here, Angelopoulos, Candes, Tibshirani, NeurIPS 2023; for each end by itself,
     Romano, Patterson, Candes, NeurIPS 2019.
     """
     logs: dict[str, list[float]] = {}

@@ -44,7 +44,7 @@ MODELS = Family(
 
 
 def parse_model(text: str | WorkloadModel) -> WorkloadModel:
-    """The model with this specification; raises PolicyError, in one line, for what is not known.
+    """Return the model with this specification; raise PolicyError, in one line, for an unknown one.
 
     >>> parse_model("downey97:size-rule=half-efficiency-knee,mean-gap=600").mean_gap
     600.0

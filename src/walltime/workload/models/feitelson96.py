@@ -34,7 +34,7 @@ class Feitelson96(WorkloadModel):
     The default constants are *feitelson96-like*: the structure of the model is confirmed, its constants are not.
 
     The order of the sizes is confirmed; their emphasis was "hand-tailored", so ours is a choice. Runtimes are hyper-exponential, rounded,
-    at min_jobs 1 s: `stages` holds, for each stage, its mean in s and its probability for n = 0 and for n = N processors of the machine; in
+    at least 1 s: `stages` holds, for each stage, its mean in s and its probability for n = 0 and for n = N processors of the machine; in
     between, probabilities are interpolated linearly. See `TWO_STAGES` and `THREE_STAGES` (unverified). A job runs up to `max_runs`
     times (unverified), and up to half the requested number of jobs; all runs have the same size. First runs are a Poisson process; its
     mean, for a load of about 0.7 on 128 processors, and the think time are our choice.
@@ -236,10 +236,10 @@ def _pick(weights: Array, draws: Array) -> Array:
 class FeitelsonVariant(Feitelson96):
     """Feitelson'96 with the sizes (`variant` s), the runtimes (l) or both (sl) of a log; our construction.
 
-    mualem01 describes the aims of its variants, but not their construction: Fs emphasizes small jobs, Fl long ones, and Fsl
-    mimics the runtimes of the CTC SP2 for each size. Our interpretation: Fs draws sizes from the log; Fl maps each runtime of
-    the model to the runtime of the log at the same quantile, so that the overall distribution agrees with the log, and larger
-    jobs still run longer; Fsl does both, the mapping within each class of sizes: 1, 2-4, 5-8, 9-16, 17-32, 33-64, more.
+    mualem01 describes the aims of its variants, but not their construction: Fs emphasizes small jobs, Fl long ones, and Fsl mimics the
+    runtimes of the CTC SP2 for each size. Our interpretation: Fs draws sizes from the log. Fl maps each runtime of the model to the runtime
+    of the log at the same quantile, so that the overall distribution agrees with the log, and larger jobs still run longer. Fsl does both,
+    with the mapping within each class of sizes: 1, 2-4, 5-8, 9-16, 17-32, 33-64, more.
 
     `marginals`: the log's sizes and runtimes; the defaults were fitted from the CTC SP2. Jobs of the log that are wider than
     the machine are not submitted. Repetitions, arrivals and load are as in `Feitelson96`.

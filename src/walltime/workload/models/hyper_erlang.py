@@ -65,10 +65,10 @@ class HyperErlang:
 def fit_hyper_erlang(m1: float, m2: float, m3: float, largest_order: int = LARGEST_ORDER) -> HyperErlang:
     """Return the hyper-Erlang distribution with these raw moments, of the smallest feasible order.
 
-    Divided by the moments of a sum of n stages of mean 1, they must be the moments of a distribution on two positive values,
-    the stage means of the two branches. For the squared coefficient of variation c2 this needs c2 > 1/n, and for the third
-    moment m1 m3 / m2**2 >= (n + 2) / (n + 1); both are weaker for a larger n, so the order grows until they hold. If c2 = 1/n
-    and the third moment agrees, the result is a single Erlang distribution. The paper does not give its rule for the order.
+    Divided by the moments of a sum of n stages of mean 1, they must be the moments of a distribution on two positive values, the stage
+    means of the two branches. For the squared coefficient of variation c2 this needs `c2 > 1/n`, and for the third moment `m1 m3 / m2**2 >=
+    (n + 2) / (n + 1)`; both are weaker for a larger n, so the order grows until they hold. If c2 = 1/n and the third moment agrees, the
+    result is a single Erlang distribution. The paper does not give its rule for the order.
 
     Raises WorkloadError if no positive distribution has the moments, or if they need an order over `largest_order`.
 

@@ -96,7 +96,7 @@ def _only_with_second(free, procs_planes, usable, least):
 
 @called_kernel
 def choose(state, job, site, running, free, choice, time):
-    """Choose nodes for a job among the usable ones at a time, of which there are enough: `state.chosen` ranges.
+    """Choose nodes for a job among the nodes usable at a time (there are enough of them): `state.chosen` ranges.
 
     Best fit on consecutive nodes: whole runs of usable nodes, the largest first, until the rest fits into one; then the smallest such run.
     """

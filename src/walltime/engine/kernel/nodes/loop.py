@@ -6,9 +6,9 @@ The rules, which reference/nodes.py states in plain Python:
 * The main scheduler runs when a job has come or ended, over the first `depth` jobs, and at every multiple of `interval` over all, if
   something has happened. It starts jobs in order; one that does not fit closes its partition and its nodes to all jobs behind it.
 * Backfill runs at every multiple of `cycle` if something has happened since the last time: a job came, ended, started or outlived its
-  planned runtime, capacity changed, or the queue has another order. It tries `most_tested` jobs in order. A job gets the earliest time,
-  at most `window` ahead, at which enough nodes are free of running jobs (by their planned ends) and stay free of reservations; if that is
-  now it starts, else its whole nodes are reserved, from then (rounded down to `resolution`) until it would end (rounded up).
+  planned runtime, capacity changed, or the queue has another order. It tries `most_tested` jobs in order. A job gets the earliest time, at
+  most `window` ahead, at which enough nodes are free of running jobs (by their planned ends) and stay free of reservations. If that is now,
+  it starts; otherwise its nodes are reserved as a whole, from that time (rounded down to `resolution`) to its planned end (rounded up).
 * A job with a `time_min` is planned by it in backfill, and when it starts it gets what fits, in minutes, at least that; or, if that is a
   soft limit, its whole limit.
 * choice.py chooses nodes. An outage that is known is like a reservation. Jobs that run when an outage begins run on.

@@ -34,9 +34,9 @@ SLURM_RULES = record_dtype(
     "fair_tree period weight_age weight_share longest_age decay",
     "weight_age weight_share longest_age decay",
 )
-"""The parameters of policy/slurm.py, in s. `soft`: whether time_min is a soft limit; `half`: whether running jobs too are planned by it;
-`starts_only`: whether `reserved_start` is not needed; `all_count`: whether no number, age or priority keeps one of the first
-`most_tested` jobs from a reservation; `decay`: the weight of use after a `period`."""
+"""The parameters of policy/slurm.py, in s. `soft`: whether time_min is a soft limit. `half`: whether running jobs too are planned by it.
+`starts_only`: whether `reserved_start` is not needed. `all_count`: whether no number, age or priority keeps one of the first `most_tested`
+jobs from a reservation. `decay`: the weight of use after a `period`."""
 
 SLURM_STATE = record_dtype(
     "now arrivals arriving started running overdue events waiting next_change news news_for_all next_sum came gone between at_first begun "
@@ -46,22 +46,22 @@ SLURM_STATE = record_dtype(
 """`arrivals`, `started`: jobs so far. `arriving`, `running`, `events`, `waiting`, `ranges`, `spare_rows`, `planned`, `blocks`,
 `spare_sets`, `bounds`, `steps`, `chosen`: entries in use. `overdue`: running jobs that are planned to end later than at first.
 
-`news`, `news_for_all`: whether something has happened since the last backfill cycle, the last full pass; `next_sum`: when use is summed
-up next; `came`, `gone`: whether a job came, or ended, at this event; `between`: whether the passes of this event are still to be made.
+`news`, `news_for_all`: whether something has happened since the last backfill cycle, or the last full pass. `next_sum`: when use is next
+added up. `came`, `gone`: whether a job came, or ended, at this event. `between`: whether the passes of this event are still to be made.
 `at_first`, `begun`, `no_room`: jobs that run at the beginning, whether they have been placed, and the number of one without room.
 
-`planes`: of what is free of each node, of which the first `procs_planes` are processors and the others the second resource; `kinds` of
-partitions; `most_ranges`: of the jobs that run at the same time; `closed`: whether the main scheduler has closed nodes; `users_counted`:
-the number of the cycle; `tested`: jobs that it has tried; `until`, `awaited`: as in memory.STATE.
+`planes`: number of planes of each node's free amounts; the first `procs_planes` are processors, the others the second resource. `kinds`: of
+partitions. `most_ranges`: of the jobs that run at the same time. `closed`: whether the main scheduler has closed nodes. `users_counted`:
+the number of the cycle. `tested`: jobs that it has tried. `until`, `awaited`: as in memory.STATE.
 
-The plan (plan.py): `ahead`, blocks of the jobs before the one that is considered; `slack`, `slack_far`, `far`: results of the last
-search, as in EARLIEST_START; `timeline_blocks`: blocks in the timeline, or NOT_MADE; `gain`, `gain_of_whole`, `changed_until`: changes
-of the machine since the last cycle."""
+The plan (plan.py): `ahead`: blocks of the jobs before the one that is considered. `slack`, `slack_far`, `far`: results of the last search,
+as in EARLIEST_START. `timeline_blocks`: blocks in the timeline, or NOT_MADE. `gain`, `gain_of_whole`, `changed_until`: changes of the
+machine since the last cycle."""
 
 PARTITION = record_dtype("kind members node_procs first_stretch last_stretch closed tried tested reserved")
-"""A partition: the `kind` of its set of nodes, and the row of that set, `members`; the processors of each node if all have the same,
-else 0 (`node_procs`), and where its stretches are; whether it is closed, and the jobs tried, in this pass of the main scheduler; jobs
-tested and reservations made in this cycle of backfill."""
+"""A partition: the `kind` of its set of nodes, and the row of that set, `members`. `node_procs`: the processors of each node if all have
+the same, else 0. Then the places of its stretches; whether it is closed, and the jobs tried, in this pass of the main scheduler. Last, the
+jobs tested and reservations made in this cycle of backfill."""
 
 STRETCH = record_dtype("place node end")
 """Nodes [node, end) that are consecutive in a partition; the first is at this place of the partition's list."""
@@ -78,14 +78,14 @@ OUT = record_dtype("begin end phase row")
 EARLIEST_START = record_dtype("considered begin slack slack_far far gained gained_far whole unsettled promised")
 """The earliest start of a waiting job, when it was last tried.
 
-`considered`: 0 if it was passed over, and the other fields mean nothing. `begin`: it could start no earlier, whatever the jobs behind it
-do; if it is `promised` nodes, they are reserved from then. `slack`: as long as fewer processors have become free for it (`gained`, which
-counts whole nodes if it needs such, `whole`), it still could not start earlier than the time `far`; and as long as fewer than
-`slack_far` have become free for longer than until then (`gained_far`), not at a later time. `unsettled`: before this time something has
-changed since, so that a reservation that begins earlier must be checked again."""
+`considered`: 0 if it was passed over, and the other fields mean nothing. `begin`: its earliest possible start, independent of the jobs
+behind it; if it is `promised` nodes, they are reserved from then. `slack`: as long as fewer processors than this have become free for it
+(`gained`, which counts whole nodes if it needs them, `whole`), it still could not start before the time `far`. As long as fewer than
+`slack_far` have become free beyond that time (`gained_far`), it could not start later than `far` either. `unsettled`: something has changed
+before this time, so a reservation that begins earlier must be checked again."""
 
 BLOCK = record_dtype("begin valid_from end first_word last_word row")
-"""Nodes that are reserved in [valid_from, end) for a job that is to start at `begin`: the row of their set, and its words."""
+"""Nodes that are reserved in [valid_from, end) for a job planned to start at `begin`: the row of their set, and its words."""
 
 BOUND = record_dtype("kind procs nodes second each whole length time blocks slack slack_far far gained gained_far")
 """A request of a job, and a time before which it cannot be met, after this many blocks of jobs before it; the last five as in
@@ -153,9 +153,9 @@ class Choice(NamedTuple):
 class BackfillPlan(NamedTuple):
     """The plan of backfill (plan.py).
 
-    `earliest_starts`: of the first jobs of the queue, in its order; `blocks`: in the same order; `spare_sets`: rows of `NodeMachine.sets`
-    that are not in use; `amounts`: what is free of the block of such a row when it begins, by the columns of `Use.totals`. `bounds`: left
-    by these jobs.
+    `earliest_starts`: of the first jobs of the queue, in its order. `blocks`: in the same order. `spare_sets`: rows of `NodeMachine.sets`
+    that are not in use. `amounts`: the free amounts of the block of such a row when it begins, by the columns of `Use.totals`. `bounds`:
+    left by these jobs.
     """
 
     earliest_starts: Records

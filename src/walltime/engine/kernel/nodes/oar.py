@@ -2,12 +2,12 @@
 
 The rules, which reference/oar.py states in plain Python; real time is in ms, starts and ends are in s:
 
-* A submission, an end, and the launch of jobs that a pass has started each bring a node-state step and then a pass; events before the
-  step begins are handled by it, events until the pass reads the clock are seen by it, but bring another pass.
+* A submission, an end, and the launch of jobs that a pass has started each bring a node-state step and then a pass. The step handles events
+  from before it begins. The pass also sees events that come before it reads the clock, but these bring another pass.
 * Jobs start at the second that the pass has read, plus `tick`, and never before the starts of an earlier pass.
-* The plan is a list of slots, in each of which a set of nodes is free. Running jobs hold their nodes for their requests and the security
-  time. With `bug`, they are put in with a pointer: one that ends no later than the slot at the pointer, unless that is the first, is taken
-  out of the first slot only; each other one moves the pointer to the slot in which it ends.
+* The plan is a list of slots, each with a set of free nodes. Running jobs hold their nodes for their requests and the security time. With
+  `bug`, they are inserted with a pointer: a job that ends no later than the slot at the pointer, unless that is the first, is taken out of
+  the first slot only. Any other job moves the pointer to the slot in which it ends.
 * Waiting jobs are placed in order, at the begin of the first slot from which on enough of the same nodes are free. Those placed at once
   start.
 """
@@ -40,7 +40,7 @@ OAR_STATE = record_dtype("now time again begun no_room at_first events waiting r
 `until`: as in memory.STATE, for passes; `awaited`: as there."""
 
 SLOT = record_dtype("begin end next")
-"""Seconds [begin, end], and the slot after it, -1 for none. What is free is the row of the same number of `OarPlan.free`."""
+"""Seconds [begin, end], and the slot after it, -1 for none. The same row of `OarPlan.free` has its free nodes."""
 
 SUBMISSION, END, LAUNCH = 0, 1, 2
 SCRATCH, ALL = 0, 1

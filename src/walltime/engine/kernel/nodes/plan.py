@@ -1,15 +1,14 @@
 """The plan of backfill: the earliest starts of waiting jobs, kept from cycle to cycle and changed where they no longer hold.
 
 Each of the first jobs of the queue has an *earliest start*, after the jobs ahead of it. If it is within the window, nodes are reserved for
-it, a *block*. It follows from what is free (`Use.free`, if running jobs end as planned and no job starts) less the blocks of the jobs
-ahead, so it holds as long as nothing of that changes. Each change is noted in it: how many processors have become free, and until when
-there is a difference. As long as these are fewer than the job lacked, it cannot start earlier; and if its reservation begins
-after the difference, it gets the same nodes. The first job whose earliest start has changed gets a new one, and all jobs behind it are
-planned again.
+it, a *block*. It depends on the free processors (`Use.free`, if running jobs end as planned and no job starts) minus the blocks of the jobs
+ahead, so it holds as long as neither changes. Each change is noted in it: how many processors have become free, and the end of the change.
+As long as these are fewer than the job lacked, it cannot start earlier; and if its reservation begins after that end, it gets the same
+nodes. The first job whose earliest start has changed gets a new one, and all jobs behind it are planned again.
 
-Searches begin late, by two bounds: what smaller jobs could not have (BOUND), and a timeline of how much is free at most, on whichever nodes
-(`BackfillPlan.timeline`): after running jobs and the first `timeline_blocks` blocks. If it has other blocks, it is made again, which takes
-less time than taking blocks out. The nodes themselves are considered only where that is enough.
+Two bounds let searches begin late. One is a time before which smaller jobs could not start (BOUND). The other is a timeline of upper bounds
+of the free processors on any nodes (`BackfillPlan.timeline`), after running jobs and the first `timeline_blocks` blocks. If it has other
+blocks, it is made again, which takes less time than removing blocks. The nodes themselves are considered only where that is enough.
 """
 
 import numpy as np

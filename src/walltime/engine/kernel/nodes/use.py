@@ -8,7 +8,7 @@ from walltime.engine.kernel.nodes.memory import CAPACITY
 from walltime.engine.kernel.nodes.plan import NOT_MADE, note_change, take_from_timeline
 
 MORE, LESS = np.int64(1), np.int64(-1)
-"""What is added is free, or no longer. A number of this type, as all others are, spares compiling for literals."""
+"""Added amounts become free, or stop being free. All numbers have this type, so no function is compiled again for literals."""
 NOW = np.int64(-1)
 """In place of a running job: what is free now, before the release of the first."""
 

@@ -1,6 +1,6 @@
 """One scheduling pass with a reservation for at most the head of the queue: FCFS and EASY.
 
-The queue is in order of arrival, whatever the policy's order; queue.py determines the first job in another one.
+The queue is in order of arrival under every policy; queue.py determines the first job in the policy's order.
 """
 
 from __future__ import annotations

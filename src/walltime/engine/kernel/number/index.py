@@ -1,8 +1,8 @@
 """An index over a long waiting queue, to find the next job that may be backfilled.
 
-The queue is divided into blocks of 64 places, and these into groups of 64 blocks. Each block and each group has the shortest
-length among its waiting jobs up to each size class, so that one comparison decides whether a search may skip it: a
-queue of 100,000 jobs then costs only a few times as much as a queue of 10. A started job leaves a hole in the queue.
+The queue is divided into blocks of 64 places, and these into groups of 64 blocks. Each block and each group has the shortest length among
+its waiting jobs up to each size class, so that one comparison decides whether a search may skip it. A queue of 100,000 jobs then costs only
+a few times as much as a queue of 10. A started job leaves a hole in the queue.
 """
 
 from __future__ import annotations

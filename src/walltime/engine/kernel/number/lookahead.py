@@ -100,7 +100,7 @@ def _worth(state, rules, jobs, entry):
 
 @kernel
 def _fill_tables(window, count, free, extra):
-    """Fill the tables of what the jobs from each one on are worth: `short` of those that end in time, `long` of the others."""
+    """Fill the tables of the value of the jobs from each one on: `short` of those that end in time, `long` of the others."""
     short, long = window.short, window.long
     for room in range(free + 1):
         short[count, room] = 0

@@ -32,9 +32,9 @@ def make_pass(state, rules, jobs, machine, queue, ordered, reservations):
 def run(state, rules, jobs, machine, queue, ordered, reservations, budget):
     """Simulate until every job has started and ended, or until about `budget` steps over the queue or the profile have been taken.
 
-    Returns DONE; PAUSED when the budget is used up or the awaited job has started, so that another call continues from there; STUCK if jobs
-    wait that nothing will start, which no rule allows; REACHED if the next event is later than `state.until`. It is compiled separately for
-    each kind of pass, on first use (load.py).
+    Returns DONE; PAUSED when the budget is used up or the awaited job has started (another call continues from there). Or it returns STUCK
+    if waiting jobs will never start, which no rule allows; or REACHED if the next event is later than `state.until`. It is compiled
+    separately for each kind of pass, on first use (load.py).
     """
     predicting = machine.predicting
     while budget > 0 and (state.awaited == 0 or jobs[state.awaited - 1].start < 0):

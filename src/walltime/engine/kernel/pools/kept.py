@@ -61,7 +61,7 @@ def pass_with_kept_places(state, rules, jobs, machine, queue_index, plan, kept):
 
 @called_kernel
 def give_back_rest(state, jobs, machine, plan, kept, index, expected):
-    """Give back the rest of the time for which a job that ends early was expected to run."""
+    """Release the rest of the time for which a job that ends early was expected to run."""
     if expected <= state.now:
         return
     state.early = 1
@@ -74,9 +74,9 @@ def give_back_rest(state, jobs, machine, plan, kept, index, expected):
 
 @called_kernel
 def _note_freed_gap(state, pools_of, plan, kept, amounts, begin, end):
-    """Note for how long, and from when on, these amounts of the pools, given back in [begin, end), are free together.
+    """Note the longest stretch in which these amounts of the pools, released in [begin, end), are free together, and its begin.
 
-    What several pools have free together may not stay free in each of them, so this lets too many jobs pass, but never too few.
+    Processors free in several pools together may not stay free in each of them, so this lets too many jobs pass, but never too few.
     """
     state.freed_until = max(state.freed_until, end)
     middle = max(step_before(state, plan, begin + 1), 0)
@@ -204,7 +204,7 @@ def _keep_within_limits(state, jobs, machine, queue, plan, kept):
 
 @called_kernel
 def _give_back_together(state, partitions_of, plan, begin, end):
-    """Give back the amounts that `plan.least` has summed up in [begin, end), and clear it."""
+    """Release the amounts that `plan.least` has added up in [begin, end), and clear it."""
     if begin < end:
         occupy_until(state, partitions_of, plan.least, plan, begin, end, -1)
     for p in range(plan.least.shape[0]):

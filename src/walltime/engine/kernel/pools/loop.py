@@ -33,7 +33,7 @@ from walltime.engine.kernel.running import enter_running, leave_running, release
 def run_cluster(state, rules, jobs, machine, queue_index, plan, kept, budget):
     """Simulate until all jobs have started and ended, or until about `budget` steps have been taken; returns as `run` of number/loop.py.
 
-    Where it goes up to a time only, jobs that nothing will start are no error: others may be submitted.
+    If it simulates only up to a given time, jobs that would never start are not an error: other jobs may be submitted later.
     """
     predicting = machine.predicting
     while budget > 0 and (state.awaited == 0 or jobs[state.awaited - 1].start < 0):
@@ -178,7 +178,7 @@ def _arrive(state, rules, jobs, machine, queue_index):
 
 @kernel
 def _predict_again(state, rules, jobs, queue, predicting):
-    """Predict all waiting jobs again, if the rules say so; another length breaks the reservations."""
+    """Predict all waiting jobs again, if the rules require it; a job of another length breaks the reservations."""
     if rules.predict_again:
         for i in range(state.waiting):
             if jobs[queue[i].job].start >= 0:

@@ -25,9 +25,9 @@ CLUSTER_JOB = record_dtype(
     "submit runtime believed order_length own_length run_length procs second partition tier start kind reserved_start arrival pending "
     "after think"
 )
-"""A job; the fields of memory.JOB, and `second`, its need of the second resource; `partition`, by number; `tier`, of which the higher
-comes first; `pending`, how many jobs must end before it can wait. `submit` becomes the time from which it waits: with feedback it is
-`think` s after the end of the job `after` (-1 for none)."""
+"""A job: the fields of memory.JOB, and `second`, its need of the second resource; `partition`, by number; `tier` (a higher one comes
+first); `pending`, how many jobs must end before it can wait. `submit` becomes the time from which it waits: with feedback it is `think` s
+after the end of the job `after` (-1 for none)."""
 
 CLUSTER_RULES = record_dtype(
     "mode depth backfill order order_parameter order_starvation order_limit order_reads_time "
@@ -41,28 +41,28 @@ CLUSTER_STATE = record_dtype(
     "steps joined resources planned deferred candidates again begun early broken next_due freed_until longest unreserved tightened "
     "windowed away until awaited"
 )
-"""`arrivals`: jobs that have arrived so far; `next_coming`: the next of `coming`; `later`: jobs in the heap of arrivals that waited for
-another's end; `started`, `running`, `events`: jobs; `waiting`: places of the queue, of which `holes` belong to jobs that have started or
-are away; `next_change`: the next change of capacity; `outages`: those that are known or have begun, and are not over; `steps`: of the
-plan, which had `joined` when equal ones were last joined; `resources`: 2 if the machine has a second one; `candidates`: jobs to be tried
-for backfilling, or that get a reservation or start; `again`: 1 if the pass must be made again; `begun`: 1 after the first event;
-`windowed`: 1 if there are windows; `away`: throttled jobs without a place in the queue; `until`, `awaited`: as in memory.STATE.
+"""`arrivals`: jobs that have arrived so far. `next_coming`: the next of `coming`. `later`: jobs in the heap of arrivals that waited for
+another's end. `started`, `running`, `events`: numbers of jobs. `waiting`: places of the queue; `holes` of them belong to jobs that have
+started or are away. `next_change`: the next change of capacity. `outages`: those that are known or have begun, and are not over. `steps`:
+of the plan, which had `joined` when equal ones were last joined. `resources`: 2 if the machine has a second one. `candidates`: jobs to be
+tried for backfilling, or that get a reservation or start. `again`: 1 if the pass must be made again. `begun`: 1 after the first event.
+`windowed`: 1 if there are windows. `away`: throttled jobs without a place in the queue. `until`, `awaited`: as in memory.STATE.
 
 Places of the queue below `looked_at` were considered in an earlier pass; `freed`: 1 if anything has happened since then but arrivals at
 the end of the queue. Fresh reservations: `most_free`: free processors of the partition with the most; `settled`: a bit for each settled
 partition; `planned`: 1 once their reservations have been made, `deferred`: jobs whose reservations are made together.
 
-Kept reservations: `early`: 1 if a job ended before its expected end since the last pass; `broken`: 1 if the reservations are invalid;
-`next_due`: the earliest one; `freed_until`: until when something has been released; `longest`: the length of the longest job that has
-had a reservation; `unreserved`: jobs that wait without one; `tightened`: 1 if jobs with reservations may be over a limit since then."""
+Kept reservations: `early`: 1 if a job ended before its expected end since the last pass. `broken`: 1 if the reservations are invalid.
+`next_due`: the earliest one. `freed_until`: the end of the releases. `longest`: the length of the longest job that has had a
+reservation. `unreserved`: jobs that wait without one. `tightened`: 1 if jobs with reservations may be over a limit since then."""
 
 PLACE = record_dtype("rank tie job partition procs second length woken", "rank")
-"""A place in the queue: an item of a heap, and what decides whether the job may fit; `procs` is HOLE once it has started, and while it
-is throttled (limits.py); `woken`: one more than the limit that has just woken it, 0 for none."""
+"""A place in the queue: an item of a heap, and the data that decide whether the job may fit. `procs` is HOLE once it has started, and while
+it is throttled (limits.py). `woken`: one more than the limit that has just woken it, 0 for none."""
 
 BLOCK = record_dtype("least partitions woken old")
-"""A block of PLACES_IN_BLOCK places of the queue: the fewest processors that a job there needs, a bit for each of their partitions, and
-how many have just been woken; `old`: 1 if some have been left since this was noted."""
+"""A block of PLACES_IN_BLOCK places of the queue: the fewest processors that a job there needs, a bit for each of their partitions, and how
+many have just been woken. `old`: 1 if jobs have left since this was noted."""
 PLACES_IN_BLOCK = 64
 
 PARTITION = record_dtype("free_procs free_second settled until extra")
@@ -71,14 +71,14 @@ reservations, so the jobs behind change nothing for them. A job that may be back
 processors."""
 
 FREED_GAP = record_dtype("jobs longest earliest tried tried_earliest")
-"""For a partition and a class of sizes, how many waiting `jobs` have a reservation; for the stretches of the plan in which something has
-been released and as many processors as the smallest job of the class needs are free: the length of the longest one, s, and the begin of
-the first one; and the same before the current compression."""
+"""For a partition and a class of sizes, how many waiting `jobs` have a reservation. Then, for the stretches of the plan with released
+processors and enough free ones for the smallest job of the class: the length of the longest one, s, and the begin of the first one. Last,
+the same two before the current compression."""
 
 POOL = record_dtype("free_procs free_second reservations blocked closed begin left_procs left_second")
-"""A pool: what is free, below 0 where capacity has gone that is still in use; in a pass, how many jobs have a reservation on it, whether
-a job ahead waits for it, and whether it is closed to the jobs behind one that waits. `begin`: when the only reservation on it begins, s,
-NEVER for none, and what this leaves free then (plan.py)."""
+"""A pool: its free amounts, negative while lost capacity is still in use. During a pass: how many jobs have a reservation on it, whether a
+job ahead waits for it, and whether it is closed to the jobs behind a waiting one. `begin`: when the only reservation on it begins, s, NEVER
+for none, and what this leaves free then (plan.py)."""
 
 OUTAGE = record_dtype("pool procs second begin end known phase")
 """Capacity that is missing from `begin` to `end`, and known from `known` on; `phase`: 0 unknown, 1 known, 2 begun, 3 ended."""
@@ -88,10 +88,10 @@ CHANGE = record_dtype("time outage phase")
 SHUTS, OPENS = 4, 5
 
 LIMIT = record_dtype("jobs procs second used_jobs used_procs used_second shut until crossing throttled first_group waking due")
-"""A limit on what runs at the same time for a group of jobs, and what runs now. A window is a limit, too: `shut` is 1 while no job of
-the group may start, and none is planned to run beyond `until`, the next begin of a window with `crossing`. `throttled`: jobs that wait
-for the limit alone, in groups, the first of which begins with the job `first_group`; `waking`: 1 while one has been woken. `due`: the
-jobs that get a kept reservation in a pass, are to start at once and have no other limit."""
+"""A limit on what runs at the same time for a group of jobs, and what runs now. A window is a limit, too: `shut` is 1 while no job of the
+group may start, and none is planned to run beyond `until`, the next begin of a window with `crossing`. `throttled`: jobs that wait for the
+limit alone, in groups; the first group begins with the job `first_group`. `waking`: 1 while one has been woken. `due`: the jobs that get a
+kept reservation in a pass, for a start at once, and have no other limit."""
 
 THROTTLED = record_dtype("next last entered next_group away")
 """A throttled job: the `next` one of its group, which is in queue order; `away`: 1 while it has no place in the queue. For a group's
@@ -106,7 +106,7 @@ class Lists(NamedTuple):
 
 
 class Restraints(NamedTuple):
-    """What restrains jobs: `limits_of` each, `followers`, and the start of a job that runs at first, NEVER for others (int64).
+    """Constraints on jobs: `limits_of` each, `followers`, and the start of a job that runs at first, NEVER for others (int64).
 
     `windowed`: whether some of the limits are windows.
     """
@@ -118,7 +118,7 @@ class Restraints(NamedTuple):
 
 
 class ClusterPlan(NamedTuple):
-    """What is free over future time, int64; the last step holds for ever.
+    """The free amounts over future time, int64; the last step has no end.
 
     `time`: of each step, shape (steps,). `free`: of each pool and resource, shape (pools, 2, steps). `room`: the free processors of the
     pools of each partition together, (partitions, steps). `least`: scratch, (pools, 2).
@@ -131,14 +131,14 @@ class ClusterPlan(NamedTuple):
 
 
 class PoolMachine(NamedTuple):
-    """The pools, the limits on their use, what is running, and what is to come.
+    """The pools, the limits on their use, the running jobs, and the coming ones.
 
-    `pools_of`: the pools of each partition, in the order in which they are taken; `partitions_of`: the partitions that have each pool;
-    `limits_of`: the limits of each job; `changes`: when the outages enter their phases, and windows begin and end, in order of time:
-    windows as far as `until` of the state goes, and the next of each. `running`: the running jobs by expected end, `events`: a heap of
-    their ends. `coming`: the jobs that wait for no other, by submission (int64); `later`: a heap of the arrivals of the others;
-    `followers`: the jobs that wait for the end of each job. `given`: processors and second resource that each job has of each pool, int64,
-    shape (jobs, pools, 2). `predicting`: with arrays of length 0 without predictions.
+    `pools_of`: the pools of each partition, in the order in which they are taken. `partitions_of`: the partitions that have each pool.
+    `limits_of`: the limits of each job. `changes`: when the outages enter their phases, and windows begin and end, in order of time
+    (windows up to `until` of the state, and the next of each). `running`: the running jobs by expected end. `events`: a heap of their ends.
+    `coming`: the jobs that wait for no other, by submission (int64); `later`: a heap of the arrivals of the others; `followers`: the jobs
+    that wait for the end of each job. `given`: processors and second resource that each job has of each pool, int64, shape (jobs, pools,
+    2). `predicting`: with arrays of length 0 without predictions.
     """
 
     pools: Records
@@ -226,7 +226,7 @@ def new_cluster_memory(
     waiting: Restraints,
     prediction: PredictionRules | None = None,
 ) -> ClusterMemory:
-    """Return memory before the first event, without the changes that are to come; `capacity`: int64, shape (pools, 2)."""
+    """Return memory before the first event, without the coming changes; `capacity`: int64, shape (pools, 2)."""
     count, pools = len(jobs), records(POOL, len(capacity))
     pools.free_procs, pools.free_second = capacity[:, 0], capacity[:, 1]
     pools.begin = NEVER

@@ -3,13 +3,13 @@
 Most passes start no job, so a pass does only what may change something:
 
 * Where nothing but arrivals has happened, and these are last in the queue, only they are considered.
-* A job that needs more than is free now, where all pools of its partition are blocked and have their reservations, is passed over with one
-  look at its place in the queue; so is one that would delay a reservation, as far as its partition's earliest one shows that.
+* If all pools of a partition are blocked and have their reservations, a job there that needs more than is free now is skipped after one
+  look at its place in the queue. So is a job that would delay the earliest reservation of its partition.
 * Blocks of such jobs are passed over with one look, too. A job that starts, or is over a limit (limits.py), leaves a hole in the queue;
   blocks with nothing but holes are skipped.
 * A job starts, and the plan is made, in one place of the code, so that both are inlined: passing all arrays took a sixth of the time.
-* The plan, or EASY's part of it (plan.py), is made when a job that fits now could delay a reservation, or when a reservation is to be
-  noted; until then reservations are deferred, as those of jobs ahead do not depend on the jobs behind them.
+* The plan, or EASY's part of it (plan.py), is made when a job that fits now could delay a reservation, or when a reservation must be noted.
+  Until then reservations are deferred: those of jobs ahead do not depend on the jobs behind them.
 """
 
 import numpy as np

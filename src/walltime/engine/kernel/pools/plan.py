@@ -1,8 +1,8 @@
 """The plan of a machine of several pools: what is free of each over future time, as a step function.
 
-A job takes its processors from the pools of its partition, in their order, as many from each as stay free for all of its planned length; so
-its place is known by its begin and its share of each pool. The second resource works in the same way. What is free of a pool lies in a row
-of its own, step by step, and what is free for a partition in another: searches go along these.
+A job takes its processors from the pools of its partition, in their order, as many from each as stay free for all of its planned length. So
+its begin and its share of each pool define its place. The second resource works in the same way. The free amounts of each pool, step by
+step, are a row of their own, and so are those of each partition: searches go along these rows.
 """
 
 from walltime.compiled.jit import called_kernel, kernel

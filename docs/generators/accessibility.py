@@ -9,6 +9,6 @@ PICTURE = re.compile(r"<p>(?=<img [^>]*></p>)")
 def on_post_page(output: str, page, **_) -> str:
     """Add them; called by MkDocs."""
     if SEARCH not in output:
-        raise ValueError(f"{page.file.src_uri}: docs/generators/everybody.py does not know the search of this theme")
+        raise ValueError(f"{page.file.src_uri}: docs/generators/accessibility.py needs a change for the search of this theme")
     output = output.replace(SEARCH, SEARCH.replace(">", ' aria-label="Search">'))
     return PICTURE.sub('<p tabindex="0">', output)

@@ -359,11 +359,11 @@ def readings(study: Study) -> list[Part]:
 
 
 CONCLUSION = (
-    "The last interpretation was found by searching some 20,000 combinations on KTH, so the fit alone proves nothing; that months agree "
-    "to the last printed digit, and that CTC's slowdowns are closer to print too, supports it: jobs backfilled into extra processors do "
-    "not use these up, the extra processors and the shadow time are computed only at a termination or for a new head, and jobs that exceed "
-    "their request run on. It breaks mualem01's own Property 2, that the first job of the queue is not delayed; so the default follows the "
-    "text of mualem01."
+    "The last interpretation was found by searching some 20,000 combinations on KTH, so the fit alone proves nothing. Two facts support "
+    "it: months agree to the last printed digit, and CTC's slowdowns are closer to print too. Under it, jobs backfilled into extra "
+    "processors do not use these up, and jobs that exceed their request run on. The extra processors and the shadow time are computed "
+    "only at a termination or for a new head. It breaks mualem01's own Property 2, that the first job of the queue is not delayed; so "
+    "the default follows the text of mualem01."
 )
 
 
