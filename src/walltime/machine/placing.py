@@ -173,10 +173,10 @@ def placing_notes(workload: Workload, machine: Machine) -> list[str]:
         "not_limited": f"The machine does not describe {machine.second}, which {{}} of the jobs need: they are not limited.",
         "outside_windows": "The machine's windows would never let {} of the jobs start: the windows for which the request is too long do "
         "not apply to them (outside_windows).",
+        "over_limit": "{} of the jobs exceed a limit of the machine by themselves, but ran: it does not apply to them (over_limit).",
     }
-    counts = {rule: workload.origin.changed.get(rule, 0) for rule in notes}
-    share = {rule: human_percent(100 * count / max(len(workload), 1)) for rule, count in counts.items()}
-    return [text.format(f"{counts[rule]:,} ({share[rule]})") for rule, text in notes.items() if counts[rule]]
+    counts = {rule: workload.origin.changed[rule] for rule in notes if workload.origin.changed.get(rule)}
+    return [notes[rule].format(f"{count:,} ({human_percent(100 * count / len(workload))})") for rule, count in counts.items()]
 
 
 def _limited(machine: Machine, second: Array) -> tuple[Machine, Array]:
