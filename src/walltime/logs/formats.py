@@ -113,9 +113,7 @@ def read(
 
     Raises LogError if the file is not a log, WorkloadError if its jobs cannot be simulated.
     """
-    log = read_log(
-        path, skip_bad_lines=skip_bad_lines, join_runs=join_runs, time_zone=time_zone, mapping=mapping, anonymise=anonymise
-    )
+    log = read_log(path, skip_bad_lines=skip_bad_lines, join_runs=join_runs, time_zone=time_zone, mapping=mapping, anonymise=anonymise)
     return log.to_workload(procs=procs, partial=partial, too_wide=too_wide, requested_first=requested_first)
 
 

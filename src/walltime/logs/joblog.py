@@ -423,7 +423,7 @@ def estimated_size(log: JobLog) -> SizeEstimate | None:
         widest = int(width.max(initial=0))
         return SizeEstimate(widest, None) if widest > 0 else None
     nodes = log.columns.get("nodes")
-    has_both = (width > 0) & (np.zeros(log.records) if nodes is None else nodes > 0)
+    has_both = (width > 0) & (np.zeros(log.records, bool) if nodes is None else nodes > 0)
     each = np.unique(width[has_both] / nodes[has_both]) if nodes is not None else ()
     used = _highest_use(log, nodes) if nodes is not None and len(each) == 1 else None  # else jobs share nodes, which would count twice
     return SizeEstimate(*procs, *(used or (None, None)))

@@ -168,9 +168,7 @@ def rows_of(file: LogFile, used: Mapping[str, str], bad: BadLines, counts: Count
     """Yield the heading and the rows of a file, in blocks. `used`: the kinds of the fields that are read, as in `_LOOKS`."""
     found = found_heading(first_lines(file.head))
     if found is None:
-        raise LogError(
-            f"{file.where}:1: the titles of sacct's columns are missing; print them, as walltime slurm sacct-command does"
-        )
+        raise LogError(f"{file.where}:1: the titles of sacct's columns are missing; print them, as walltime slurm sacct-command does")
     place, heading = found
     lines = ((number, _FRAME.sub("", line)) for number, line in text_lines(file, counts))
     first = None

@@ -167,7 +167,11 @@ def try_jobs(
     own = [parse_trial(text, snapshot) for text in texts]
     own = [replace(job, job=job.job + k) for k, job in enumerate(own)]
     rules = [never_rule(job, snapshot.machine) for job in own]
-    never = {text: StartTrial(text, job, *[None] * 4, NEVER_RULES[rule]) for text, job, rule in zip(texts, own, rules, strict=True) if rule}
+    never = {
+        text: StartTrial(text, job, None, None, None, None, NEVER_RULES[rule])
+        for text, job, rule in zip(texts, own, rules, strict=True)
+        if rule
+    }
     if len(never) == len(texts):
         return Trials("no policy, as no simulation is needed", list(never.values()), [])
     snapshot, given = snapshot.checked(), texts
@@ -186,7 +190,9 @@ def try_jobs(
 
     to_limits, starts = forecast.simulate(run, draws, workers, progress)
     times = np.vstack([start_quantiles(starts), to_limits]).T.tolist()
+    moments = [[to_unix(time, snapshot.time) for time in row] for row in times]
     trials = {
-        text: StartTrial(text, job, *(to_unix(t, snapshot.time) for t in row)) for text, job, row in zip(texts, own, times, strict=True)
+        text: StartTrial(text, job, early, median, late, by_limits)
+        for text, job, (early, median, late, by_limits) in zip(texts, own, moments, strict=True)
     }
     return Trials(forecast.scheduler.label, [(trials | never)[text] for text in given], forecast.caveats())
