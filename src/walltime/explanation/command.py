@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from walltime.cli import options as o
 from walltime.cli.help import manual
@@ -17,6 +18,9 @@ from walltime.cli.option_groups import (
 )
 from walltime.cli.output import PageOutput, caveats, command_line, progress_bar
 from walltime.errors import PolicyError
+
+if TYPE_CHECKING:
+    from walltime.tables import Table
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,9 @@ def explain(
             from walltime.explanation.page import waits_page
 
             output.write(waits_page(schedule, waits, command_line()))
-        blocks = [waits_table(schedule, waits), "walltime explain LOG --job N explains one of them."] if waits else ["no job waited"]
+        blocks: list[Table | str] = ["no job waited"]
+        if waits:
+            blocks = [waits_table(schedule, waits), "walltime explain LOG --job N explains one of them."]
         output.show(record | {"longest_waits": [wait.as_dict() for wait in waits]}, blocks)
         return
     assert asked.job is not None, "or the longest waits were asked for"

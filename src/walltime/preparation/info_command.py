@@ -178,9 +178,12 @@ def _quality(facts: dict[str, Any]) -> Facts | str:
     works = {one["rule"]: one["share_of_work"] for one in facts["left_out"]["rules"]}
     work = {rule: f"; {UNKNOWN_WORK if share is None else human_percent(100 * share)} of the work" for rule, share in works.items()}
     rows = [
-        (what, f"{count:,}", f"{meaning[rule]} ({rule}){work.get(rule, '')}" if rule in meaning else f"{rule}{work.get(rule, '')}")
+        (
+            "kept" if what == "noticed" else what,
+            f"{count:,}",
+            f"{f'{meaning[rule]} ({rule})' if rule in meaning else rule}{work.get(rule, '')}",
+        )
         for what in ("dropped", "changed", "noticed")
         for rule, count in facts[what].items()
     ]
-    rows = [("kept" if what == "noticed" else what, *rest) for what, *rest in rows]
     return Facts("data quality, in records", rows) if rows else "data quality: no record dropped or changed, nothing unusual"

@@ -117,10 +117,10 @@ class _ClusterBuilder:
             qos=tuple(self._qos()),
             notes=tuple(dict.fromkeys(self.notes)),
         )
-        memory: dict[str, int] = {}
+        largest: dict[str, int] = {}
         for name, of_node in _partitions_of_nodes(records).items():
-            memory |= {one: max(memory.get(one, 0), _whole(records.nodes[name], "RealMemory")) for one in of_node}
-        return Cluster(machine, {name: most for name, most in memory.items() if most})
+            largest |= {one: max(largest.get(one, 0), _whole(records.nodes[name], "RealMemory")) for one in of_node}
+        return Cluster(machine, {name: most for name, most in largest.items() if most})
 
     def _note_features(self, memory: bool, partitions: Sequence[Partition], limited: bool) -> None:
         """Note the features of Slurm that are not modelled, and the settings that were applied before jobs entered the log."""

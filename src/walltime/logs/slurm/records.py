@@ -15,6 +15,7 @@ from walltime.logs.joblog import BadLines, ReadOptions
 from walltime.logs.slurm import fields
 from walltime.logs.slurm.jobs import AGAIN, STEP, TEXT_COLUMNS, UNREADABLE, SlurmLog, slurm_log
 from walltime.logs.slurm.steps import Steps
+from walltime.slurm_values import BLANK
 from walltime.wording import quoted
 from walltime.workload import MISSING
 
@@ -166,7 +167,7 @@ class RecordReader:
             texts["user"] = table.texts("uid")
         for name in _NOT_NAMES:
             column = texts[TEXT_COLUMNS[name]]
-            texts[TEXT_COLUMNS[name]] = column.set(column.is_in((*fields.BLANK, "None assigned")), None)
+            texts[TEXT_COLUMNS[name]] = column.set(column.is_in((*BLANK, "None assigned")), None)
         amounts, texts["gpu_type"], texts["requested_gpu_type"] = _resources(table)
         values |= amounts
         for name, one in times.items():

@@ -172,8 +172,8 @@ def try_jobs(
         for text, job, rule in zip(texts, own, rules, strict=True)
         if rule
     }
-    if len(never) == len(texts):
-        return Trials("no policy, as no simulation is needed", list(never.values()), [])
+    if all(rules):
+        return Trials("no policy, as no simulation is needed", [never[text] for text in texts], [])
     snapshot, given = snapshot.checked(), texts
     own, texts = [job for job, rule in zip(own, rules, strict=True) if not rule], [text for text in texts if text not in never]
     runtimes = None if predictor is None else predict_snapshot_runtimes(predictor, snapshot, history)
