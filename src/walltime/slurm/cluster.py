@@ -301,7 +301,8 @@ def gres_of(text: str) -> Counter[str]:
     found = Counter[str]()
     for one in _names(re.sub(r"\([^)]*\)", "", text)):
         name, _, number = one.rpartition(":")
-        found[name if number.isdecimal() else one] += int(number) if number.isdecimal() and name else 1
+        counted = number.isdecimal() and len(number) < 10
+        found[name if counted else one] += int(number) if counted and name else 1
     return found
 
 
