@@ -61,7 +61,7 @@ def dialects(
     count = dialect_runs(schedulers, tried.dialect, copies=tried.copies)
     workload = stretch.alone(reading.load(trace)[0])
     note(f"{count} simulations of {len(workload):,} jobs; some interpretations run on the reference engine, some seconds each")
-    with progress_bar(count, "readings", "simulations") as progress:
+    with progress_bar(count, "interpretations", "simulations") as progress:
         comparison = compare_dialects(
             workload,
             schedulers,
