@@ -41,8 +41,7 @@ def dialects_page(comparison: DialectTable, blocks: Iterable[Block | Facts | str
         else:
             answer += "; the part of chance was not measured."
     chance = f"{papers.low:,.1f} to {papers.high:,.1f}" if papers.has_band else "not tried"
-        f"Mean bounded slowdown of {scheduler} with one other interpretation, or in another dialect; the dashed line is the value of "
-        "`papers`"
+    words = f"Mean bounded slowdown of {scheduler} with one other interpretation, or in another dialect; dashed line: `papers`"
     if papers.has_band:
         words += f", the grey band {range_meaning(comparison.copies).replace('runs', 'shaken copies of the log')}"
     words += "."
