@@ -211,7 +211,9 @@ class Page {
     this.show(job);
   }
 
+  // The job of the address; in a frame of another page, the address of the schedules shows them alone.
   fromAddress() {
+    document.documentElement.classList.toggle("alone", location.hash === "#live-gantts" && window.parent !== window);
     const found = location.hash.match(/^#job=(\d+)$/);
     if (found && Number(found[1]) !== this.jobs.id[this.selected]) this.find(found[1]);
   }
