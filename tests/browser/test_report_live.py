@@ -235,7 +235,7 @@ def test_frame__of_the_schedules_shows_nothing_else(browser, page, tmp_path):
     tab = browser.new_page(viewport={"width": 1100, "height": 700})
     tab.goto((tmp_path / "frame.html").as_uri())
     frame = tab.frame_locator("iframe")
-    frame.locator("html[data-live=ready].alone").wait_for(timeout=60_000)
+    frame.locator("html[data-live=ready].alone").wait_for(timeout=60_000, state="attached")
     assert frame.locator("h1").is_hidden()
     assert frame.locator("h2").evaluate_all("(heads) => heads.filter((head) => head.checkVisibility()).map((head) => head.id)") == [
         "live-title"
