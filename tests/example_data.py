@@ -75,7 +75,8 @@ FILES: dict[str, Callable[[Path], object]] = {
     "plan.results": called("campaign run FOLDER/plan.toml --store FILE"),
     "now.json": _snapshot,
     "predictions": called(PREDICT),
-    "agent": called("learn train lublin99 --jobs 5000 --episodes 32 --out FILE"),
+    "long.swf.gz": called("generate lublin99 --jobs 5000 --out FILE"),
+    "agent": called("learn train FOLDER/long.swf.gz --episodes 32 --out FILE"),
 }
 """The maker of each file or folder, which may use those above it."""
 

@@ -128,6 +128,21 @@ def lost(out: str, one: Input, content: bytes) -> str | None:
     return None
 
 
+def uncounted(out: str) -> str | None:
+    """Whether a result's jobs and those left out of it are not all of those before; None for a result without these counts."""
+    try:
+        found = json.loads(out)
+    except ValueError:
+        return None  # a table or text
+    rules = found.get("left_out", {}).get("rules", []) if isinstance(found, dict) else []
+    if not rules or not isinstance(found.get("jobs"), int):
+        return None
+    gone = sum(one["jobs"] for one in rules)
+    if rules[0]["of_jobs"] - gone != found["jobs"]:
+        return f"{rules[0]['of_jobs']} records, {gone} left out, but {found['jobs']} jobs: {found['left_out']}"
+    return None
+
+
 def trial(one: Input, number: int | None, seed: int, folder: Path, damage: Damage = damaged) -> list[Fault]:
     """Damage a file of an input, call the commands that read it; what was wrong. Number None: nothing is damaged, and all must succeed."""
     rng = random.Random(f"{seed} {one.kind} {number}")
@@ -147,6 +162,8 @@ def trial(one: Input, number: int | None, seed: int, folder: Path, damage: Damag
             seen = f"exit status {status} of what is not damaged: {err}"
         if seen is None and status == 0 and one.is_log and words[0] == "info":
             seen = lost(out, one, files[target])
+        if seen is None and status == 0 and "--json" in words:
+            seen = uncounted(out)
         if seen is not None:
             faults.append(Fault(one.kind, number, " ".join(command), seen))
     return faults

@@ -308,6 +308,86 @@ def _machine() -> Input:
     return Input("machine", {"log.swf": SWF.encode(), "c.toml": CLUSTER.encode()}, ("c.toml",), commands)
 
 
+GPU_TABLE = "job_id,user,cluster,partition,cpus,gpus,limit,submit_time,start_time,end_time,state\n" + "".join(
+    f"{n},u{n % 4},c{n // 25},{'ab'[n % 2]},{1 + n % 5},{n % 3},{60 * (n % 7 + 1)},{10**9 + 50 * n},{10**9 + 70 * n},{10**9 + 90 * n},"
+    f"{'FAILED' if n % 9 == 0 else 'COMPLETED'}\n"
+    for n in range(1, 41)
+)
+SMALL_MACHINE = """policy = "easy"
+[[pool]]
+name = "a"
+nodes = 4
+procs = 1
+[[partition]]
+name = "a"
+pools = ["a"]
+[[partition]]
+name = "c"
+pools = ["a"]
+"""
+
+
+def _gpu_table() -> Input:
+    """A table with GPUs, two clusters and partitions, on machines that lack some of them."""
+    of_log = ("{folder}/log.csv", "--procs", "8", "--json", "--skip-bad-lines")
+    commands: tuple[Command, ...] = (
+        ("info", *of_log),
+        ("simulate", *of_log, "--machine", "{folder}/c.toml"),
+        ("what-if", *of_log, "--change", "nodes+=10%", "--replications", "0", "--trim", "none"),
+        ("calibrate", *of_log, "--trim", "none"),
+        ("report", *of_log),
+    )
+    files = {"log.csv": GPU_TABLE.encode(), "c.toml": SMALL_MACHINE.encode()}
+    return Input("gpu-table", files, ("log.csv",), commands, is_log=True)
+
+
+def _squeue() -> Input:
+    """The output of squeue --json with jobs that wait for many reasons, and of scontrol."""
+
+    def job(number: int, **more: object) -> dict[str, object]:
+        times = {"submit_time": 1772440000 + number, "eligible_time": 1772440000 + number, "start_time": 0}
+        known = {"job_id": number, "user_name": "anna", "account": "a", "partition": "main", "qos": "normal", "name": "run"}
+        size = {"cpus": 2, "node_count": 1, "time_limit": {"set": True, "infinite": False, "number": 60}, "priority": 10 + number}
+        return known | times | size | {"job_state": ["PENDING"], "state_reason": "Priority", "tres_req_str": "cpu=2,mem=4G,node=1"} | more
+
+    jobs = [
+        job(1, job_state=["RUNNING"], start_time=1772444000, state_reason="None"),
+        job(2),
+        job(3, state_reason="PartitionTimeLimit", time_limit={"set": True, "infinite": False, "number": 99_999}),
+        job(4, tres_req_str="cpu=2,mem=4G,node=1,gres/gpu=9", tres_per_node="gres/gpu:9"),
+        job(5, memory_per_node={"set": True, "infinite": False, "number": 900_000}, tres_req_str="cpu=2,mem=900000M,node=1"),
+        job(6, array_job_id=6, array_task_id={"set": False}, array_task_string="1-4%2"),
+        job(7, partition="main,other"),
+        job(8, state_reason="Dependency", dependency="afterok:2"),
+    ]
+    nodes = "".join(
+        f"NodeName=n{k} CPUTot=4 Gres={'gpu:a100:2(S:0,1)' * (k > 2)} RealMemory=16000 State=IDLE Partitions=main\n" for k in range(1, 5)
+    )
+    cluster = (
+        "ClusterName = tiny\nSchedulerType = sched/backfill\nPartitionName=main Default=YES MaxTime=1-00:00:00 Nodes=n[1-4] State=UP\n"
+    )
+    files = {
+        "in/cluster.txt": (cluster + nodes).encode(),
+        "in/squeue.json": json.dumps({"jobs": jobs}, indent=1).encode(),
+        "log.swf": SWF.encode(),
+    }
+    commands: tuple[Command, ...] = (
+        ("slurm", "cluster", "{folder}/in/cluster.txt", "--out", "{folder}/machine.toml"),
+        ("slurm", "snapshot", "--from", "{folder}/in", "--time", "1772445600", "--out", "{folder}/now.json"),
+        (
+            *("slurm", "start-times", "{folder}/now.json", "--history", "{folder}/log.swf", "--samples", "2", "--replayed", "0"),
+            *("--no-arrivals", "--json"),
+        ),
+    )
+    return Input("squeue", files, ("in/cluster.txt", "in/squeue.json"), commands)
+
+
+def _rows_as_csv(quote: str) -> bytes:
+    """The rows of Slurm's text as CSV."""
+    rows = (line.split("|") for line in TEXT.splitlines())
+    return "".join(",".join(f"{quote}{cell.replace(',', ' ')}{quote}" for cell in row) + "\n" for row in rows).encode()
+
+
 def _plan() -> Input:
     commands = (("campaign", "status", "{folder}/plan.toml"),)
     return Input("plan", {"log.swf": SWF.encode(), "plan.toml": PLAN.encode()}, ("plan.toml",), commands)
@@ -340,6 +420,10 @@ INPUTS: dict[str, Callable[[], AbstractContextManager[Input]]] = {
     "batsim": _still(lambda: _log("batsim", "batsim.json", batsim().encode())),
     "bjobs-json": _still(lambda: _log("bjobs-json", "bjobs.json", bjobs().encode())),
     "markdown": _still(lambda: _log("markdown", "table.md", markdown().encode())),
+    "sacct-csv": _still(lambda: _log("sacct-csv", "log.csv", _rows_as_csv(""))),
+    "sacct-quoted": _still(lambda: _log("sacct-quoted", "log.csv", _rows_as_csv('"'))),
+    "gpu-table": _still(_gpu_table),
+    "squeue": _still(_squeue),
     "joined": _still(_joined),
     "mapping": _still(_mapping),
     "predictions-csv": _still(lambda: _predictions("csv")),

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from walltime.workload import Workload
+from walltime.workload.drops import left_out
 
 UNKNOWN = "unknown"
 
@@ -58,6 +59,7 @@ def provenance(workload: Workload, **settings: Any) -> dict[str, Any]:
         "jobs_sha256": jobs_sha256(workload),
         "procs": workload.machine_procs,
         "dropped": _counts(origin.dropped),
+        "left_out": plain(left_out(origin.drops)),
         "changed": _counts(origin.changed),
         "steps": list(origin.steps),
         "feedback": workload.feedback,

@@ -15,7 +15,7 @@ Minutes = int | None
 """A time limit; None for unlimited."""
 BLANK = ("", "Unknown", "None", "N/A", "NONE", "(null)", "INVALID", "n/a")
 """Slurm's texts for unknown times and numbers."""
-NO_LIMITS = ("UNLIMITED", "Partition_Limit", "INFINITE")
+NO_LIMITS = ("UNLIMITED", "Partition_Limit", "INFINITE", "NOT_SET")
 UNLIMITED = -2
 """In JSON: a number without bound."""
 MEGABYTES = {"": 1 / 1024**2, "K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3}

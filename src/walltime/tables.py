@@ -169,7 +169,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Facts:
-    """Names with values and, in the terminal, remarks."""
+    """Names with values and, in the terminal, remarks; values without remarks are texts, which may take several lines."""
 
     title: str
     rows: Sequence[tuple[str, ...]]
@@ -177,8 +177,9 @@ class Facts:
 
     def table(self) -> Table:
         """The same with heads, for files."""
-        rows = [[*row, *[""] * (3 - len(row))] for row in self.rows]
-        return Table(["", "value", "remark"], rows, self.title)
+        count = max(map(len, self.rows), default=2)
+        rows = [[*row, *[""] * (count - len(row))] for row in self.rows]
+        return Table(["", "value", "remark"][:count], rows, self.title, texts=-1 if count < 3 else 1)
 
     def _repr_html_(self) -> str:
         """A title, and names with values below.

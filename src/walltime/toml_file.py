@@ -250,20 +250,20 @@ def _numbered(where: str, number: int, table: Any) -> str:
     return f"{where} {name!r}" if isinstance(name, str) and name.isprintable() else f"{where} number {number}"
 
 
-def _lines(value: Any, words: Mapping[str, str]) -> list[str]:
-    """The lines of a table: single values first, then tables."""
+def _lines(value: Any, words: Mapping[str, str], within: bool = False) -> list[str]:
+    """The lines of a table: single values first, then tables; `within`: it is one of several, and free keys are in one line."""
     lines, tables = [], []
     kind: Any = type(value)
     for name, one in keys_of(kind).items():
         name, now = name.format_map(words), getattr(value, one.field)
         if now == one.default or now is None:
             continue
-        if isinstance(now, Mapping):
+        if isinstance(now, Mapping) and not within:
             tables += ["", f"[{name}]", *(f"{_toml_key(key)} = {_toml(text)}" for key, text in now.items())]
         elif is_dataclass(now):
             tables += ["", f"[{name}]", *_lines(now, words)]
         elif _tables_in(one.kind):
-            tables += [line for table in now for line in ("", f"[[{name}]]", *_lines(table, words))]
+            tables += [line for table in now for line in ("", f"[[{name}]]", *_lines(table, words, within=True))]
         else:
             lines.append(f"{name} = {_toml(now)}")
     return lines + tables
@@ -277,6 +277,8 @@ def _toml(value: Any) -> str:
     """A single value, a list of them, or a table in one line, in TOML."""
     if is_dataclass(value):
         return f"{{ {', '.join(_lines(value, NOTHING))} }}"
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{_toml_key(key)} = {_toml(one)}' for key, one in value.items())} }}"
     if isinstance(value, str):
         escaped = "".join(f"\\u{ord(c):04x}" if ord(c) < 32 or ord(c) == 127 else "\\" + c if c in '"\\' else c for c in value)
         return f'"{escaped}"'

@@ -102,7 +102,8 @@ def leaderboard_page(tmp_path_factory):
 @pytest.fixture(scope="module")
 def learned_page(tmp_path_factory):
     folder = tmp_path_factory.mktemp("learned")
-    walltime("learn", "train", "lublin99", "--procs", 64, "--jobs", 1800, "--episodes", 128, "--out", folder / "agent")
+    walltime("generate", "lublin99", "--procs", 64, "--jobs", 1800, "--out", folder / "log.swf")
+    walltime("learn", "train", folder / "log.swf", "--episodes", 128, "--out", folder / "agent")
     walltime("learn", "evaluate", folder / "agent", "--report", folder / "page.html")
     return folder / "page.html"
 

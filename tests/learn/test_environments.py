@@ -190,8 +190,8 @@ def test_parts_of_a_log__do_not_overlap_and_the_test_is_later():
 
 
 def test_models_and_shaken_logs__give_episodes():
-    drawn = learn.from_model(lambda seed: wt.workloads.Lublin99().generate(jobs=20, machine_procs=32, load=0.7, seed=seed), episodes=3)
-    shaken = learn.shaken(LOG, copies=2, jobs=100, warm="easy")
+    drawn = [wt.workloads.Lublin99().generate(jobs=20, machine_procs=32, load=0.7, seed=seed) for seed in range(3)]
+    shaken = [one for seed in range(2) for one in learn.windows(wt.workloads.shake(LOG, seed), 100, warm="easy")]
     assert [len(drawn), len(shaken)] == [3, 6]
     assert not np.array_equal(shaken[0].workload.submit, shaken[3].workload.submit)
     play(gymnasium.make(learn.env.ID, jobs=drawn + shaken), {"episode": 8})

@@ -346,8 +346,8 @@ def test_agent_file__names_what_is_decided_and_other_decisions_are_refused(agent
 
 @pytest.mark.slow
 def test_command_line__trains_and_compares(golden, tmp_path, capsys):
-    made = ("lublin99", "--procs", 32, "--load", 0.8, "--jobs", 1800)
-    status, out, err = call(capsys, "learn", "train", *made, "--episodes", 100, "--out", tmp_path / "a")
+    write_swf(tmp_path / "log.swf", wt.workloads.Lublin99().generate(jobs=1800, machine_procs=32, load=0.8, seed=1))
+    status, out, err = call(capsys, "learn", "train", tmp_path / "log.swf", "--episodes", 100, "--out", tmp_path / "a")
     assert status == 0
     assert all(line.startswith("walltime: episodes: ") for line in err.splitlines()), "progress on a slow machine, and nothing else"
     assert "trained; 1 of 1 iterations" in out
@@ -388,15 +388,15 @@ def test_command_line__a_log_that_has_changed_is_told(golden, tmp_path, capsys):
     "words",
     [
         ["train", "lublin98", "--out", "a"],
-        ["train", "lublin99", "--reward", "p90_wait", "--out", "a"],
-        ["train", "lublin99", "--jobs", "500", "--out", "a"],
-        ["train", "lublin99", "--load", "9", "--out", "a"],
+        ["train", "log.swf", "--reward", "p90_wait", "--out", "a"],
+        ["train", "log.swf", "--out", "a"],
         ["evaluate", "nowhere"],
         ["evaluate", "nowhere", "--out", "a.txt"],
     ],
 )
 def test_command_line__wrong_calls_get_one_line(golden, tmp_path, monkeypatch, capsys, words):
     monkeypatch.chdir(tmp_path)
+    write_swf(tmp_path / "log.swf", wt.workloads.Lublin99().generate(jobs=500, machine_procs=32, load=0.8, seed=1))
     golden("learn", one_line(*call(capsys, "learn", *words)))
 
 

@@ -6,7 +6,7 @@ import pytest
 
 import walltime as wt
 from tests.traces import trace_path
-from walltime.papers.mualem01.readings import later_number_first, printed_of, readings_table
+from validation.paper_experiments.readings import later_number_first, printed_of, readings_table
 from walltime.papers.printed import printed
 
 PINNED = {

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tests.traces import trace_folder, trace_path
+from validation.paper_experiments.easypp import easypp
 from walltime.metrics import paired_difference
-from walltime.papers.items import items_of
 from walltime.papers.printed import printed
 from walltime.papers.study import Study
 from walltime.papers.subjects import find_subjects
@@ -70,7 +70,7 @@ def test_p4__selective_beats_regular_on_the_wait(log, tmp_path):
 @pytest.mark.parametrize("log", ["KTH", "SDSC"])
 def test_easypp__is_better_than_easy_and_perfect_predictions_are_the_bound(log, tmp_path):
     s = study(log, tmp_path)
-    parts = items_of("tang13", "easypp")[0].run(s)
+    parts = easypp.run(s)
     data = parts[0].data
     found = {
         name: np.array([v for n, v in zip(data["scheduler"], data["mean_bounded_slowdown"], strict=True) if n == name])

@@ -33,7 +33,7 @@ def test_command__writes_what_it_prints(golden, capsys, tmp_path):
     assert f"tables written to {file}" in out
     assert file.read_text().count(r"\begin{tabular}") == 1
     assert call(capsys, "info", log, "--json", "--tables", tmp_path / "facts.md")[0] == 0
-    assert "| records | 8 |" in (tmp_path / "facts.md").read_text()
+    assert "| machine | 4 processors |" in (tmp_path / "facts.md").read_text()
     golden("info", one_line(*call(capsys, "info", log, "--tables", tmp_path / "facts.doc")))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -193,14 +192,8 @@ def _over_time(jobs: Workload) -> Groups:
 
 def dates(workload: Workload, times: Array) -> list[str] | None:
     """Return the dates of these times (int64, s of the log) at the site; None if the log has no calendar, or a date is outside it."""
-    start = workload.origin.unix_start_time
-    if start is None:
-        return None
-    try:
-        zone = workload.origin.tzinfo()
-        return [f"{datetime.fromtimestamp(start + t, zone):%Y-%m-%d}" for t in times.tolist()]
-    except (OverflowError, ValueError, OSError):
-        return None
+    days = [f"{day:%Y-%m-%d}" for day in map(workload.origin.moment, times.tolist()) if day is not None]
+    return days if workload.origin.unix_start_time is not None and len(days) == len(times) else None
 
 
 def failed_jobs(jobs: Workload) -> Array | None:

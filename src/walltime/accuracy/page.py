@@ -341,15 +341,15 @@ def use_table(rows: Rows, title: str, first: str) -> Table:
 def hours(value: float) -> str:
     """Format processor-hours, whole ones from ten on.
 
-    >>> hours(12345.6), hours(0.6088), hours(0.0)
-    ('12,346', '0.61', '0')
+    >>> hours(12345.6), hours(0.6088), hours(0.0), hours(math.nan)
+    ('12,346', '0.61', '0', 'n/a')
     """
-    return f"{value:,.0f}" if value >= 10 or not value else f"{value:.2g}"
+    return UNDEFINED if math.isnan(value) else f"{value:,.0f}" if value >= 10 or not value else f"{value:.2g}"
 
 
 def hours_cell(value: float) -> Cell:
     """Return a cell with processor-hours."""
-    return Cell(hours(value), value=value)
+    return Cell(hours(value), value=None if math.isnan(value) else value)
 
 
 def time_cell(seconds: float) -> Cell:

@@ -149,6 +149,7 @@ def report(
     """Show the results of a plan: means with bands over the seeds, paired differences, and caveats."""
     from walltime.campaign import read_results
     from walltime.campaign.results import campaign_caveats, count_flurries
+    from walltime.comparison.cell_caveats import left_out_cells
     from walltime.comparison.combination_means import METRICS
     from walltime.comparison.many_runs_command import line_records, line_tables
     from walltime.comparison.runs import combinations_table, short_remarks
@@ -171,7 +172,7 @@ def report(
         write_rows(cells, out)
     record = {"plan": str(plan), "cells": len(cells), "missing": missing, "baseline": base, "report": page}
     record |= {"lines": line_records(lines), "caveats": sentences}
-    blocks: list[Any] = [combinations_table(lines, base, by), *short_remarks(lines, base)] if lines else []
+    blocks: list[Any] = [*left_out_cells(cells), *([combinations_table(lines, base, by), *short_remarks(lines, base)] if lines else [])]
     output.show(record, [*blocks, *caveats(sentences)], line_tables(lines, base, by), report=page, **{f"{len(cells):,} cells": out})
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from walltime.campaign.dimensions import DIMENSIONS
 from walltime.campaign.results import Results, campaign_caveats, count_flurries
 from walltime.campaign.run import find_logs
+from walltime.comparison.cell_caveats import left_out_cells
 from walltime.comparison.combination_means import METRICS
 from walltime.comparison.measures import measure
 from walltime.comparison.runs import answer, figures_sections, groups_tables, numbers_section, three_numbers, value_cell
@@ -54,7 +55,7 @@ def campaign_page(
     return Page(
         "a campaign",
         plan.name,
-        [answer([line for line in lines if line.metric == metrics[0]], base, _subject(results))],
+        [*left_out_cells(cells), answer([line for line in lines if line.metric == metrics[0]], base, _subject(results))],
         [
             *figures_sections(lines),
             numbers_section(lines, base),

@@ -34,7 +34,7 @@ from walltime.wording import printable
 if TYPE_CHECKING:
     import polars as pl
 
-SCHEMA = 2
+SCHEMA = 3
 """Version of the columns; stores with another version are rejected."""
 MEASURES = ("jobs", "mean_wait", "mean_response", "mean_bounded_slowdown", "median_wait", "p90_wait", "max_wait")
 """Measures of each group of jobs."""

@@ -23,6 +23,7 @@ from walltime.schedule.groups import breakdown, group_jobs
 from walltime.simulation.batch import Case, Lane
 from walltime.simulation.specification import Variation
 from walltime.workload import Workload
+from walltime.workload.drops import shares_of
 from walltime.workload.models import parse_model
 
 Array = np.ndarray
@@ -105,6 +106,7 @@ def _run_cell(cell: Cell, task: Task, check: Callable[[int], None]) -> tuple[dic
     row |= dynamics.as_dict() if dynamics is not None else {}
     predictions = lane.prediction_summary()
     row |= {name: value for name, value in predictions.as_dict().items() if name != "jobs"} if predictions is not None else {}
+    row |= dict(zip(("left_out_jobs", "left_out_work"), shares_of(lane.simulated.origin.drops), strict=True))
     row |= {"procs": lane.simulated.machine_procs, "walltime": version(), "engine": engine_version(machine is not None), "schema": SCHEMA}
     groups: list[dict[str, Any]] = []
     for by in cell.groups:

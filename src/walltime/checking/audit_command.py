@@ -10,7 +10,7 @@ import typer
 from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, SingleRunOptions, machine_in
-from walltime.cli.output import PageOutput, command_line, progress_bar
+from walltime.cli.output import PageOutput, command_line, progress_bar, report_on
 from walltime.wording import lower_first
 
 
@@ -56,6 +56,7 @@ def audit(
     workload, _ = reading.load(trace, machine)
     workload = workload.with_feedback(deciding.feedback).with_estimates(deciding.model, deciding.seed)
     workload, placement = (workload, None) if machine is None else placed_under(workload, machine, chosen)
+    report_on(workload)
     rules: dict[str, Any] = {"prediction": scheduler.prediction if scheduler else None, "own_beliefs": planned_from_file, **deciding.rules}
     columns = read_schedule(schedule)
     with progress_bar(len(workload), "audit") as progress:

@@ -16,7 +16,7 @@ from typer.models import OptionInfo, ParameterInfo
 from walltime.cli import options as o
 from walltime.cli.completion import completion_of
 from walltime.cli.help import HelpCommand, HelpGroup, show_all
-from walltime.cli.output import hidden_key, note, progress_bar
+from walltime.cli.output import forget_logs, hidden_key, note, progress_bar, report_on
 from walltime.cli.overwriting import check_files
 from walltime.errors import PolicyError, WorkloadError
 from walltime.wording import printable
@@ -42,6 +42,7 @@ class LogOptions:
     too_wide: o.TooWideOption = "drop"
     partial: o.PartialOption = "summary"
     skip_bad_lines: o.SkipBadLinesOption = False
+    join_runs: o.JoinRunsOption = False
     time_zone: o.TimeZoneOption = None
     mapping: o.MappingOption = None
     anonymise: o.AnonymiseOption = None
@@ -49,7 +50,7 @@ class LogOptions:
     @property
     def of_file(self) -> dict[str, Any]:
         """How the file is read, for `read_log`."""
-        return {name: getattr(self, name) for name in ("skip_bad_lines", "time_zone", "mapping", "anonymise")}
+        return {name: getattr(self, name) for name in ("skip_bad_lines", "join_runs", "time_zone", "mapping", "anonymise")}
 
     @property
     def of_jobs(self) -> dict[str, Any]:
@@ -70,7 +71,7 @@ class LogOptions:
         return words
 
     def load(self, trace: Path, machine: Machine | None = None) -> tuple[Workload, float]:
-        """Return the workload of the log, and the seconds that reading took; print a note on dropped records.
+        """Return the workload of the log, and the seconds that reading took; the output reports its left-out records.
 
         The machine's processors are used if the log has none.
         """
@@ -79,11 +80,7 @@ class LogOptions:
         log = read_shown(trace, **self.of_file)
         for line in getattr(log, "reading", ()):
             note(f"recognised: {line}")
-        workload = log.to_workload(**(self.of_jobs | size))
-        dropped = workload.origin.dropped
-        if dropped:
-            rules = ", ".join(f"{count:,} {rule}" for rule, count in dropped.items())
-            note(f"{sum(dropped.values()):,} of {workload.origin.records:,} records dropped: {rules}; see walltime info")
+        workload = _reported(log.to_workload(**(self.of_jobs | size)))
         return workload, time.perf_counter() - begin
 
 
@@ -171,13 +168,13 @@ class RecordedWindow:
         workload = Variation(remove=self.remove or ()).apply(workload, 0)
         if self.window is not None:
             workload = stretch(workload, machine, *span_of(workload, self.window))
-        return Variation(head=self.head, tail=self.tail).apply(workload, 0)
+        return _reported(Variation(head=self.head, tail=self.tail).apply(workload, 0))
 
     def alone(self, workload: Workload) -> Workload:
         """Return these jobs; a window has only the jobs submitted in it."""
         from walltime.simulation.specification import Variation
 
-        return Variation(remove=self.remove or (), window=self.window, head=self.head, tail=self.tail).apply(workload, 0)
+        return _reported(Variation(remove=self.remove or (), window=self.window, head=self.head, tail=self.tail).apply(workload, 0))
 
 
 @dataclass(frozen=True)
@@ -227,7 +224,9 @@ class DecisionOptions:
         from walltime.simulation import simulate
 
         with progress_bar(len(workload), scheduler.label) as progress:
-            return simulate(workload, scheduler, progress=progress, **self.rules, **options)
+            schedule = simulate(workload, scheduler, progress=progress, **self.rules, **options)
+        _reported(schedule.workload)
+        return schedule
 
     @property
     def models(self) -> dict[str, EstimateModel]:
@@ -342,12 +341,18 @@ class SchedulingOptions(DecisionOptions):
 def one_workload(run: DecisionOptions, part: JobSelection, workload: Workload) -> Workload:
     """Return the workload of a single run: selected, scaled, shaken, with its estimates; print notes on options without effect."""
     model, variation = run.model, part.variation(run.feedback)
-    workload = variation.apply(workload, run.seed)
+    workload = _reported(variation.apply(workload, run.seed))
     note_feedback(workload)
     workload = variation.replica(workload, model, run.seed)
     count = int((workload.runtime > workload.requested).sum())
     if model.limit == "model" and count:
         note(f"{count:,} of {len(workload):,} jobs run longer than their estimates under this model, and end there")
+    return workload
+
+
+def _reported(workload: Workload) -> Workload:
+    """Return the workload, whose left-out jobs the output reports."""
+    report_on(workload)
     return workload
 
 
@@ -401,6 +406,7 @@ def flat(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def flattened(**values: Any) -> None:
         values.pop("help_all")
+        forget_logs()
         check_files(values, outputs)
         if place is not None:
             values.pop("own")  # its callback has done its work

@@ -153,6 +153,15 @@ OwnOption = Annotated[
     ),
 ]
 SkipBadLinesOption = Annotated[bool, option("Skip lines that cannot be read, count them, and list them.", group=INPUT, advanced=True)]
+JoinRunsOption = Annotated[
+    bool,
+    option(
+        "Make one job of the runs of a job that Slurm put back into the queue: with its first submission and its last run.",
+        "--join-runs/--no-join-runs",
+        group=INPUT,
+        advanced=True,
+    ),
+]
 TimeZoneOption = Annotated[
     str | None,
     option(

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from walltime.report.page import Block, Page
     from walltime.tables import Facts, Table
+    from walltime.workload import Workload
 
 PATIENCE = 1.0
 """Seconds before the row of an activity appears."""
@@ -216,6 +217,44 @@ SECRET = "--anonymise"
 """The option whose value may be a key."""
 
 
+_logs: dict[str, Workload] = {}
+"""The logs of the command's result by name; their jobs that were left out are reported."""
+
+
+def report_on(*logs: Workload) -> None:
+    """Report the jobs left out of these logs with the result; for one log at several stages, where the most is left out."""
+    from walltime.workload.drops import shares_of
+
+    for log in logs:
+        before = _logs.get(log.origin.name)
+        if before is None or shares_of(log.origin.drops) >= shares_of(before.origin.drops):
+            _logs[log.origin.name] = log
+
+
+def reported(log: Workload) -> Workload:
+    """Return the stage of this log at which the most is left out, of those reported."""
+    return _logs.get(log.origin.name, log)
+
+
+def forget_logs() -> None:
+    """Forget the logs of an earlier command."""
+    _logs.clear()
+
+
+def _left_out_records() -> dict[str, Any]:
+    """Return the jobs left out of the logs as a key of a record; by log, if there are several."""
+    from walltime.workload.drops import left_out
+
+    found = {name: left_out(one.origin.drops) for name, one in _logs.items()}
+    return {"left_out": found if len(found) > 1 else next(iter(found.values()))} if found else {}
+
+
+def _left_out_sentences(first: str) -> tuple[list[str], list[str]]:
+    """Return sentences on the jobs left out: those that begin the answer, if `first` does not have them, and each rule."""
+    warnings = [sentence for one in _logs.values() for sentence in one.warnings if sentence not in first]
+    return warnings, [f"{f'{name}: ' if len(_logs) > 1 else ''}{drop}" for name, one in _logs.items() for drop in one.origin.drops]
+
+
 @dataclass(frozen=True)
 class Output:
     """How the result of a command is printed."""
@@ -241,15 +280,18 @@ class Output:
         if self.as_json:
             if self.form != "text":
                 raise PolicyError("--json prints one object, and --format tables; take one of them")
-            print_json(record)
+            print_json({**record, **_left_out_records()})
             return
         from walltime.tables import FORMATS
 
         text = self.form == "text"
+        warnings, rules = _left_out_sentences(" ".join(block for block in blocks[:1] if isinstance(block, str)))
         if text:
-            print_blocks(blocks)
+            print_blocks([*warnings, *blocks, *rules])
         else:
             typer.echo("\n".join(FORMATS[self.form](table) for table in full), nl=False)
+            for sentence in [*warnings, *rules]:
+                note(sentence)
         for what, path in written.items():
             if path is not None:
                 typer.echo(f"{what.replace('_', ' ')} written to {path}", err=not text)
@@ -301,10 +343,10 @@ def print_blocks(blocks: Iterable[Block | Facts | str]) -> None:
 
 
 def caveats(sentences: Sequence[str]) -> list[Block | Facts | str]:
-    """Return the caveats with their heading; nothing without caveats."""
+    """Return the caveats as notes with their heading; nothing without caveats."""
     from walltime.report.page import Items
 
-    return ["caveats:", Items(sentences)] if sentences else []
+    return ["Notes:", Items(sentences)] if sentences else []
 
 
 def note(message: str) -> None:

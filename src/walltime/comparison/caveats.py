@@ -10,7 +10,7 @@ import numpy as np
 from walltime import metrics
 from walltime.comparison.answers import CLOSE, distinct
 from walltime.estimates import EstimateModel, FModel, UserEstimates, parse_estimates
-from walltime.machine import HINDSIGHT, hindsight_note
+from walltime.machine import HINDSIGHT, hindsight_note, placing_notes
 from walltime.metrics import Summary
 from walltime.metrics.intervals import SHOWN_LEVEL
 from walltime.predictors import PlainPredictor, below_remark
@@ -51,7 +51,7 @@ def caveats(
     workload = schedules[0].workload
     if not len(workload):
         return []
-    sentences = _held(schedules) + _outside_windows(schedules)
+    sentences = [*_left_out(schedules), *_held(schedules)]
     load = schedules[0].offered_load
     if load >= 1:
         sentences.append(
@@ -64,8 +64,8 @@ def caveats(
         queued, share = longest_queue(schedule)
         if share >= LONG_QUEUE:
             sentences.append(
-                f"Saturated under {lower_first(name)}: the queue does not empty for {human_time(queued)}, {human_percent(100 * share)} of "
-                "the time in which jobs arrive. The waits depend more on the length of the log than on the policy."
+                f"{name} is saturated: its queue does not empty for {human_time(queued)}, {human_percent(100 * share)} of the time, so its "
+                "waits depend on the length of the log."
             )
     growing = [lower_first(name) for name, s in zip(names, schedules, strict=True) if queue_keeps_growing(s)]
     if growing:
@@ -76,7 +76,7 @@ def caveats(
     if not workload.origin.sha256 or any("synthetic" in line.lower() for line in workload.origin.header):
         sentences.append("The workload may not be the log of a real machine: its source has no checksum or is called synthetic.")
     if trim == "none":
-        sentences.append("No trimming (--trim): the averages include the empty machine at the start and the draining machine at the end.")
+        sentences.append("No warm-up trimmed (--trim): averages include the empty and draining machine.")
     if any(s.workload.feedback for s in schedules):
         sentences.append(
             "With feedback, jobs are submitted after the ends of their preceding jobs, so a policy with longer waits receives less work in "
@@ -93,10 +93,7 @@ def caveats(
     sentences += _tail(names, schedules, masks)
     zero = max(s.zero_runtime_jobs for s in summaries)
     if zero:
-        sentences.append(
-            f"{zero:,} job{' has' if zero == 1 else 's have'} a runtime of 0 s, with undefined slowdown: excluded from the mean "
-            "slowdown, included in all other averages."
-        )
+        sentences.append(f"The mean slowdown excludes {zero:,} job{'' if zero == 1 else 's'} with a runtime of 0 s.")
     sentences += _close(names, summaries, spread)
     return sentences
 
@@ -107,17 +104,10 @@ def caveats_of(schedules: Sequence[Schedule], trim: str, estimates: object = Non
     return caveats(labels(schedules), schedules, [s.summary(trim) for s in schedules], masks, trim, estimates, spread)
 
 
-def _outside_windows(schedules: Sequence[Schedule]) -> list[str]:
-    """Return a caveat if the machine's windows would never let some jobs start."""
-    workload = schedules[0].workload
-    count = workload.origin.changed.get("outside_windows", 0)
-    if not count:
-        return []
-    jobs, them = ("1 job", "it") if count == 1 else (f"{count:,} jobs", "them")
-    return [
-        f"The machine's windows would never let {jobs} start ({human_percent(100 * count / len(workload))} of all): the windows for which "
-        f"the request is too long do not apply to {them} (outside_windows)."
-    ]
+def _left_out(schedules: Sequence[Schedule]) -> list[str]:
+    """Return sentences on jobs left out, if they are much of the work, and on rules that do not concern jobs on their machine."""
+    notes = [note for s in schedules if s.placement is not None for note in placing_notes(s.workload, s.placement.machine)]
+    return list(dict.fromkeys([*(sentence for s in schedules for sentence in s.workload.warnings), *notes]))
 
 
 def _held(schedules: Sequence[Schedule]) -> list[str]:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from walltime.estimates import FModel, parse_estimates
+from walltime.wording import human_percent
+from walltime.workload.drops import MUCH
 
 if TYPE_CHECKING:
     import polars as pl
@@ -27,7 +29,7 @@ def cell_caveats(cells: pl.DataFrame, varied: Sequence[str], trim: str, flurries
     """
     import polars as pl
 
-    caveats = []
+    caveats = left_out_cells(cells)
     arrivals = pl.col("makespan") * pl.col("utilization") / pl.col("offered_load")  # both are the same work over another time
     drain = pl.col("makespan") - arrivals
     behind = (drain > DRAIN * pl.col("makespan")) & (pl.col("mean_wait") > WAIT * drain)
@@ -74,3 +76,17 @@ def cell_caveats(cells: pl.DataFrame, varied: Sequence[str], trim: str, flurries
             "differences are meaningless without intervals: shake the log with several seeds."
         )
     return caveats
+
+
+def left_out_cells(cells: pl.DataFrame) -> list[str]:
+    """Return a sentence on the jobs left out of the runs, if they are much of the work of one; `cells` as in `cell_caveats`."""
+    if "left_out_work" not in cells.columns:
+        return []
+    work = cells.filter(cells["left_out_work"].fill_null(0.0) > MUCH)
+    if not len(work):
+        return []
+    jobs, most = (human_percent(100 * float(work[name].max())) for name in ("left_out_jobs", "left_out_work"))  # type: ignore[arg-type]
+    return [
+        f"In {len(work):,} of {len(cells):,} runs, up to {jobs} of the jobs with up to {most} of the work are left out, so the results are "
+        "of the others; walltime info and simulate give the reasons."
+    ]

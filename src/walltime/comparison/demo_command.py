@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, SchedulingOptions, make_up
-from walltime.cli.output import Output, paragraphs
+from walltime.cli.output import Output
 from walltime.cli.table import PARTS, module_of
 from walltime.comparison.compare_command import as_object, comparison_blocks, spread_of
 from walltime.comparison.simulate_command import run_record, write_run_page
@@ -65,7 +65,7 @@ def demo(
     record |= {"log": str(log), "explanation": None if explanation is None else explanation.as_dict(), "next": commands}
     blocks = comparison_blocks(schedules, "none", sentences, spread)
     if explanation is not None:
-        blocks += ["", f"The longest wait under EASY, that of job {explanation.job}:", "", *paragraphs(explanation.sentences)]
+        blocks += ["", f"The longest wait under EASY, that of job {explanation.job}:", "", explanation.facts]
     blocks += ["", f"log written to {log}, report written to {out}", "to go on:", "", *(f"  {command}" for command in commands)]
     output.show(record, blocks)
 

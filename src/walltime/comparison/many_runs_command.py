@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from walltime.cli.option_groups import note_feedback
-from walltime.cli.output import PageOutput, caveats, command_line, drawn_in, progress_bar, write_rows
+from walltime.cli.output import PageOutput, caveats, command_line, drawn_in, progress_bar, report_on, reported, write_rows
 from walltime.cli.table import part_of
 from walltime.errors import PolicyError
 
@@ -61,6 +61,11 @@ def run_many(
     if len(bases) > 1:  # what they have in common
         shown = replace(next(iter(variations.values())), load=None, scale_by="interarrival").apply(workload, run.seed)
     note_feedback(shown)
+    if machine is not None:
+        from walltime.simulation.run import placed_under
+
+        report_on(*(placed_under(shown, machine, one.policy)[0] for one in schedulers))
+        shown = replace(shown, origin=replace(shown.origin, drops=reported(shown).origin.drops))
     pairs = list(_simulate(schedulers, run, variations, bases, (output.report is not None or bool(files.figure)) and not several, machine))
     results, combinations = [result for _, result in pairs], [combination for combination, _ in pairs] if several else None
     loads = {"load": list(bases), "offered_load_of_log": [base.offered_load for base in bases.values()]} if len(bases) > 1 else {}
@@ -84,7 +89,7 @@ def run_many(
     if combinations is None:
         record |= {"replications": as_records(results), "estimates": run.estimates}
     else:
-        told = caveats_of_cells(results, combinations, trim)
+        told = [*shown.warnings, *caveats_of_cells(results, combinations, trim)]
         blocks += caveats(told)
         record = {name: value for name, value in record.items() if name != "steps"}  # they differ between the loads
         record |= {"seeds": list(run.seeds), **loads, "estimates": list(models), "report": output.report}

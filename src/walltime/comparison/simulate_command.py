@@ -16,7 +16,7 @@ from walltime.cli.table import part_of
 from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
-    from walltime.metrics import BatchMeans, DynamicsSummary, Summary
+    from walltime.metrics import BatchMeans, DynamicsSummary, RecordedWaits, Summary
     from walltime.report.page import Block
     from walltime.schedule import Schedule
     from walltime.schedule.groups import Edges
@@ -78,10 +78,12 @@ def simulate(
     part: JobSelectionWithLoads,
     shown: TableOptions,
     files: SimulationFiles,
+    verbose: o.VerboseOption = False,
     output: PageOutput,
 ) -> None:
     """Simulate a log under one policy: how long jobs wait, and how busy the machine is."""
     from walltime.comparison.caveats import caveats_of
+    from walltime.comparison.tables import RECORDED_SHORT, recorded_tables
     from walltime.schedule.groups import parse_grouping
     from walltime.workload.filters import parse_seconds
 
@@ -110,7 +112,8 @@ def simulate(
     record, summary = run_record(schedule, run, trace, seconds_read)
     sentences = caveats_of([schedule], trim, run.estimates)
     record["caveats"] = sentences
-    blocks: list[Block | Facts | str] = [_facts(schedule, summary, record), _speed(record["seconds"], summary.jobs), *caveats(sentences)]
+    recorded = schedule.recorded(trim)
+    blocks: list[Block | Facts | str] = list(_blocks(schedule, summary, record, recorded, verbose))
     if shown.batch_means is not None:
         batches = schedule.batch_means(batch=shown.batch_means)
         record["batch_means"] = batches_object(batches, shown.batch_means)
@@ -127,10 +130,12 @@ def simulate(
         fairness = _fairness(schedule, shown.sample, run.seed)
         record["fairness"] = fairness.as_dict()
         blocks.append(_fairness_facts(fairness))
-    recorded = schedule.recorded(trim)
     if recorded is not None:
         record["recorded"] = recorded.as_dict() | {"by": {name: schedule.recorded_by(name, trim) for name in ("class", "month")}}
-        blocks += _recorded(schedule, trim, shown.monthly)
+        compared = recorded_tables([schedule.title], [schedule], trim)
+        blocks += [*compared[: 2 if verbose else 0], *compared[2 : 3 if shown.monthly else 2]]
+        sentences = [*sentences, RECORDED_SHORT]
+    blocks += caveats(sentences)
     if files.out is not None:
         schedule.write(files.out)
         record["out"] = files.out
@@ -216,29 +221,39 @@ def _fairness(schedule: Schedule, sample: int | None, seed: int) -> Fairness:
 # ---------------------------------------------------------------------- printed parts
 
 
-def _facts(schedule: Schedule, s: Summary, record: dict[str, Any]) -> Facts:
-    from walltime.tables import Facts
+def _blocks(schedule: Schedule, s: Summary, record: dict[str, Any], recorded: RecordedWaits | None, verbose: bool) -> Iterator[Any]:
+    """Yield the answer, the table of waits, and facts on the machine; `verbose`: with further averages and the speed."""
+    from walltime.comparison import answer
+    from walltime.tables import Cell, Facts, Table, time_cell
     from walltime.wording import human_number, human_time, percent
 
+    name = schedule.workload.origin.name
+    yield answer(name, [schedule.title], [schedule], [s])
+    rows = [["wait", *map(time_cell, (s.mean_wait, s.median_wait, s.p90_wait, s.max_wait))]]
+    if recorded is not None:
+        fields = ("mean", "median", "p90", "max")
+        rows.append(["recorded wait", *(time_cell(getattr(recorded, f"{field}_recorded")) for field in fields)])
+    if verbose:
+        rows.append(["response", time_cell(s.mean_response), "", "", ""])
+    rows.append(["bounded slowdown", Cell(human_number(s.mean_bounded_slowdown), value=s.mean_bounded_slowdown), "", "", ""])
     jobs = f"{s.measured_jobs:,} jobs" if s.measured_jobs == s.jobs else f"{s.measured_jobs:,} of {s.jobs:,} jobs measured"
-    excluded = f"{s.zero_runtime_jobs} jobs with runtime 0 excluded" if s.zero_runtime_jobs else ""
-    older = f"{s.mean_bounded_slowdown_p1:,.2f} in the form of feitelson98 and mualem01"
-    rows = [
-        ("mean wait", human_time(s.mean_wait), f"{s.mean_wait:,.0f} s"),
-        ("median, 90 %, longest wait", human_time(s.median_wait), f"{human_time(s.p90_wait)}, {human_time(s.max_wait)}"),
-        ("mean response", human_time(s.mean_response), f"{s.mean_response:,.0f} s"),
-        ("mean bounded slowdown", human_number(s.mean_bounded_slowdown), older),
-        ("mean slowdown", human_number(s.mean_slowdown), excluded),
-        ("utilization", percent(s.utilization), f"of all jobs; offered load {percent(s.offered_load)}"),
-        ("backfilled", f"{s.backfilled_percent:.1f} %", ""),
-        ("killed at their limit", f"{record['killed']:,}", ""),
+    title = f"{schedule.title} on {name}: {jobs}, {schedule.workload.machine_procs:,} processors"
+    yield Table(["", "mean", "median", "90 %", "longest"], rows, title)
+    facts = [
+        ("utilization", percent(s.utilization), f"offered load {percent(s.offered_load)}"),
+        ("backfilled", f"{s.backfilled_percent:.1f} %", "of the jobs"),
+        ("killed at the limit", f"{record['killed']:,}", "job" if record["killed"] == 1 else "jobs"),
     ]
-    return Facts(f"{schedule.title} on {schedule.workload.origin.name}: {jobs}, {schedule.workload.machine_procs:,} processors", rows)
-
-
-def _speed(seconds: dict[str, float], jobs: int) -> str:
-    rate = jobs / seconds["simulate"] if seconds["simulate"] else 0.0
-    return f"read in {seconds['read']:.2f} s, simulated in {seconds['simulate']:.3f} s ({rate:,.0f} jobs/s)"
+    if verbose:
+        seconds = record["seconds"]
+        rate = s.jobs / seconds["simulate"] if seconds["simulate"] else 0.0
+        facts += [
+            ("mean slowdown", human_number(s.mean_slowdown), f"{s.zero_runtime_jobs:,} jobs with runtime 0 excluded"),
+            ("bounded slowdown", f"{s.mean_bounded_slowdown_p1:,.2f}", "in the form of feitelson98 and mualem01"),
+            ("time to read", human_time(seconds["read"]), ""),
+            ("time to simulate", f"{seconds['simulate']:.3f} s", f"{rate:,.0f} jobs/s"),
+        ]
+    yield Facts("", facts)
 
 
 def _predictions(schedule: Schedule, trim: str) -> Facts:
@@ -301,14 +316,6 @@ def _fairness_facts(f: Fairness) -> Facts:
         users = f"rank correlation over {f.users:,} users; positive: heavier users wait longer"
         rows.append(("use and wait of users", f"{f.use_correlation:.2f}", users))
     return Facts("fairness: the fair start of a job is its start if no job had arrived later", rows)
-
-
-def _recorded(schedule: Schedule, trim: str, monthly: bool) -> list[Block | Facts | str]:
-    """Yield recorded and simulated waits: of all jobs, by class, and by month if requested."""
-    from walltime.comparison.tables import RECORDED, recorded_tables
-
-    tables = recorded_tables([schedule.title], [schedule], trim)
-    return [*(table for table in tables[: 3 if monthly else 2] if table.rows), RECORDED]
 
 
 def batches_object(means: BatchMeans, asked: int) -> dict[str, Any]:

@@ -46,6 +46,8 @@ RECORDED = (
     "simulation. The correlation shows whether the same jobs wait long in both."
 )
 """The note on comparisons with recorded waits."""
+RECORDED_SHORT = "Recorded waits include limits and outages not simulated: docs/guides/waits.md."
+"""The note in the terminal."""
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -131,20 +133,20 @@ def months_table(names: Sequence[str], months: Sequence[Sequence[Month]]) -> Tab
     """Return the months of each policy as in mualem01, Table 1, over all jobs; for two policies with differences."""
     by_month = [{(month.year, month.month): month for month in of_policy} for of_policy in months]
     two = len(names) == 2
-    measures = [("mean_response", "response (s)", 0), ("mean_bounded_slowdown", "bounded slowdown", 1)]
+    measures = [("mean_response", "response"), ("mean_bounded_slowdown", "bounded slowdown")]
     if len(names) == 1:
-        measures.insert(0, ("mean_wait", "wait (s)", 0))
+        measures.insert(0, ("mean_wait", "wait"))
     head: list[str | Column] = ["month", "load", "jobs"]
-    for _, what, _ in measures:
+    for _, what in measures:
         head += [Column(f"{what}, {lower_first(name)}", k) for k, name in enumerate(names)] + (["difference"] if two else [])
     rows: list[Row] = []
     for key in sorted({key for of_policy in by_month for key in of_policy}):
         mine = [of_policy.get(key) for of_policy in by_month]
         first = mine[0]
         row: list[str | Cell] = [f"{key[0]}-{key[1]:02d}", f"{first.load:.3f}" if first else "", f"{first.jobs:,}" if first else ""]
-        for field, _, digits in measures:
+        for field, what in measures:
             values = [getattr(month, field) if month else math.nan for month in mine]
-            row += [Cell(f"{value:,.{digits}f}" if math.isfinite(value) else UNDEFINED, value=value) for value in values]
+            row += [Cell(human_number(value), value=value) if "slowdown" in what else time_cell(value) for value in values]
             row += [human_difference(relative_difference(values[1], values[0]))] if two else []
         rows.append(row)
     remark = f"All jobs, each in the month in which it ends, local time of the site. Load and jobs: under {lower_first(names[0])}."

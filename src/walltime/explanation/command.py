@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from walltime.cli import options as o
 from walltime.cli.help import manual
@@ -15,16 +16,21 @@ from walltime.cli.option_groups import (
     machine_in,
     one_workload,
 )
-from walltime.cli.output import PageOutput, command_line, paragraphs, progress_bar
+from walltime.cli.output import PageOutput, caveats, command_line, progress_bar
 from walltime.errors import PolicyError
+
+if TYPE_CHECKING:
+    from walltime.tables import Table
 
 
 @dataclass(frozen=True)
 class JobOptions:
     """The explained jobs."""
 
-    job: int | None = o.field(None, "Explain the job with this number.", "--job", group=o.JOBS)
-    longest: int | None = o.field(None, "List the N longest waits, one line each.", group=o.JOBS, min=1)
+    job: str | None = o.field(
+        None, "Explain the job with this number, or this task of an array, as in 27_3.", "--job", group=o.JOBS, metavar="NUMBER"
+    )
+    longest: int | None = o.field(None, "List the N longest waits, one row each.", group=o.JOBS, min=1)
     no_sooner: bool = o.field(False, "Leave out the changes that would have let the job start sooner: about 20 simulations.", group=o.RUNS)
 
 
@@ -47,6 +53,8 @@ def explain(
     """Explain why a job waited: free and reserved processors, overtaking jobs, and what would have helped."""
     from walltime.explanation import explain as explain_job
     from walltime.explanation import longest_waits
+    from walltime.explanation.sentences import waits_table
+    from walltime.explanation.waits import number_of
 
     if (asked.job is None) == (asked.longest is None):
         raise PolicyError("name a job with --job, or ask for the longest waits with --longest N")
@@ -64,11 +72,14 @@ def explain(
             from walltime.explanation.page import waits_page
 
             output.write(waits_page(schedule, waits, command_line()))
-        output.show(record | {"longest_waits": [wait.as_dict() for wait in waits]}, [str(wait) for wait in waits] or ["no job waited"])
+        blocks: list[Table | str] = ["no job waited"]
+        if waits:
+            blocks = [waits_table(schedule, waits), "walltime explain LOG --job N explains one of them."]
+        output.show(record | {"longest_waits": [wait.as_dict() for wait in waits]}, blocks)
         return
     assert asked.job is not None, "or the longest waits were asked for"
     with progress_bar(None, "what would have helped", "runs") as progress:
-        explanation = explain_job(schedule, asked.job, sooner=not asked.no_sooner, progress=progress)
+        explanation = explain_job(schedule, number_of(schedule, asked.job), sooner=not asked.no_sooner, progress=progress)
     if drawn.figure is not None:
         from walltime.explanation.page import explanation_figure
         from walltime.report.figure_files import width_of, write_figure
@@ -78,4 +89,5 @@ def explain(
         from walltime.explanation.page import explanation_page
 
         output.write(explanation_page(explanation, command_line()))
-    output.show(record | explanation.as_dict() | {"figure": drawn.figure}, paragraphs(explanation.sentences), figure=drawn.figure)
+    tried = ["Each change is a simulation of all jobs: others move too, runtimes stay the same."] if explanation.alternatives else []
+    output.show(record | explanation.as_dict() | {"figure": drawn.figure}, [explanation.facts, *caveats(tried)], figure=drawn.figure)

@@ -15,7 +15,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
 from walltime.explanation.pools import MachineExplanation
 from walltime.explanation.records import HELD_BACK, HOW, Alternative, SinglePoolExplanation
-from walltime.explanation.sentences import count, owner
+from walltime.explanation.sentences import count, owner, waits_table
 from walltime.explanation.waits import index_of
 from walltime.metrics import levels_at, steps
 from walltime.provenance import provenance
@@ -32,7 +32,7 @@ from walltime.report.figures import (
     style,
     unit_of,
 )
-from walltime.report.page import Drawing, Page, Paragraph, Section, note, workload_facts
+from walltime.report.page import Block, Drawing, Items, Page, Section, note, workload_facts
 from walltime.schedule.schedule import LongWait, Schedule
 from walltime.tables import Cell, Table
 from walltime.wording import human_time, lower_first
@@ -214,7 +214,7 @@ def explanation_page(explanation: AnyExplanation, command: Sequence[Any]) -> Pag
             answer += " It would not have started sooner with any other request or policy that was tried."
     else:
         answer = f"{name} started at once under {under}."
-    sections = [Section("In words", [Paragraph(sentence) for sentence in explanation.sentences])]
+    sections = [Section("In words", [Items(explanation.sentences)])]
     if explanation.alternatives:
         rows = [[_changed(explanation, one), _seconds(one.gain)] for one in explanation.alternatives]
         remark = "Each row is a simulation of all jobs with this one change, which moves other jobs too; negative: it starts later."
@@ -265,13 +265,8 @@ def waits_page(schedule: Schedule, waits: Sequence[LongWait], command: Sequence[
         words = "The longest waits, a bar for each job."
         figure = means_figure([f"job {one.job}" for one in waits[:15]], [one.wait for one in waits[:15]], what="wait")
         picture = Drawing(figure, "waits", words, words, wide=False)
-        columns = ["job", "waited", "processors", "requested", "waited ahead of it", "overtook it"]
-        rows = [
-            [str(one.job), _seconds(one.wait), f"{one.procs:,}", _seconds(one.requested), f"{one.ahead:,}", f"{one.overtaken_by:,}"]
-            for one in waits
-        ]
         remark = note("walltime explain LOG --job N explains why one of them waited.")
-        sections = [Section("The longest waits", [Table(columns, rows), remark])]
+        sections = [Section("The longest waits", [waits_table(schedule, waits), remark])]
     return Page(
         "the longest waits",
         w.origin.name,
@@ -316,7 +311,7 @@ def _changed(explanation: AnyExplanation, one: Alternative) -> str:
     return f"{one.value}"
 
 
-def _overtook(explanation: AnyExplanation) -> Iterator[Table | Paragraph]:
+def _overtook(explanation: AnyExplanation) -> Iterator[Block]:
     single_pool = isinstance(explanation, SinglePoolExplanation)
     columns = ["job", "processors", "started after its submission", "ran"]
     columns += ["how", "delayed the head of the queue by"] if single_pool else []

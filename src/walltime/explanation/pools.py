@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,13 +11,14 @@ import numpy as np
 from walltime.estimates import effective_times
 from walltime.explanation.alternatives import alternatives
 from walltime.explanation.records import Change, Explanation, Overtaker, common_fields
-from walltime.explanation.sentences import MOST_LISTED, at, count, final_reservation, more, owner, sooner_sentences, submitted
+from walltime.explanation.sentences import MOST_LISTED, Texts, count, eligible, from_reservation, headline, more
+from walltime.explanation.sentences import sooner as sooner_texts
 from walltime.machine import NO_OVERHEAD, Machine, Placement
 from walltime.machine.overheads import decision_times, release_times, scheduler_view
 from walltime.machine.placing import NEVER
 from walltime.metrics import levels_at, steps
 from walltime.schedule.schedule import Schedule
-from walltime.wording import human_time, lower_first
+from walltime.wording import human_time
 
 Array = np.ndarray
 
@@ -95,7 +96,7 @@ def machine_explanation(schedule: Schedule, job: int, sooner: bool, progress: Ca
         ),
         alternatives=tuple(alternatives(schedule, job, progress)) if sooner and waited else (),
     )
-    return replace(why, sentences=tuple(_sentences(why)))
+    return replace(why, texts=tuple(_texts(why)))
 
 
 def _capacity(machine: Machine, places: list[int]) -> Array:
@@ -177,25 +178,26 @@ def _running(schedule: Schedule, jobs: Array, amounts: Array, moments: Array) ->
 # ---------------------------------------------------------------------------------------------- in words
 
 
-def _sentences(why: MachineExplanation) -> Iterator[str]:
+def _texts(why: MachineExplanation) -> Texts:
     second = why.schedule.placement.machine.second if why.schedule.placement is not None else ""
-    requested = f"Job {why.job}{owner(why)} requested {count(why.procs, 'processor')}"
-    requested += f" and {why.second:,} {second}" if why.second else ""
-    requested += f" of the partition {why.partition} for {human_time(why.requested)}, and ran for {human_time(why.runtime)}"
-    waited = f"it waited {human_time(why.wait)} and started at {at(why, why.start)}" if why.wait else "it started at once"
-    came = f"able to run at {at(why, why.submit)}, after the jobs on which it depends" if why.depended else submitted(why)
-    yield f"{requested}. Under {lower_first(why.schedule.title)}, {came}, {waited}."
+    also = f" and {why.second:,} {second}" if why.second else ""
+    yield "", headline(why, f"{count(why.procs, 'processor')}{also} of the partition {why.partition}")
+    if why.wait:
+        yield "reason", _obstacles(why)
+    if why.depended:
+        when = why.schedule.workload.origin.when(why.submit)
+        yield "held", f"able to run from {when}, after the jobs on which it depends; the wait counts from then"
+    else:
+        yield from eligible(why)
     pools = f"of the pool {why.pools[0]}" if len(why.pools) == 1 else f"of the pools {', '.join(why.pools)}"
-    ahead = f"{count(why.ahead, 'job') if why.ahead else 'no job'} waited ahead of it for these"
-    free = f"{why.free[0]:,} of {count(why.capacity[0], 'processor')} {pools} were free"
+    free = f"{why.free[0]:,} of {count(why.capacity[0], 'processor')} {pools} free"
     free += f", {why.free[1]:,} of {why.capacity[1]:,} {second}" if why.second else ""
-    yield f"Just before it came, {free}, and {ahead}."
-    if why.wait == 0:
-        return
-    yield _obstacles(why)
-    yield (f"{final_reservation(why.reservations[0].start, why)} " if why.reservations else "") + _overtaking(why)
-    if helped := " ".join(sooner_sentences(why)):
-        yield helped
+    yield "at submission", f"{free}; {count(why.ahead, 'job')} ahead of it for these"
+    if why.reservations:
+        yield "start", from_reservation(why.reservations[0].start, why)
+    if why.overtaken_by:
+        yield "overtaken by", _overtaking(why)
+    yield from sooner_texts(why)
 
 
 def _obstacles(why: MachineExplanation) -> str:
@@ -211,8 +213,8 @@ def _obstacles(why: MachineExplanation) -> str:
     }
     spans = [(getattr(held, name), text) for name, text in words.items() if getattr(held, name)]
     if len(spans) == 1:
-        return f"For the whole wait, {spans[0][1]}."
-    return f"During its wait, {', '.join(f'for {human_time(seconds)} {text}' for seconds, text in sorted(spans, key=lambda one: -one[0]))}."
+        return f"the whole time, {spans[0][1]}"
+    return "; ".join(f"for {human_time(seconds)} {text}" for seconds, text in sorted(spans, key=lambda one: -one[0]))
 
 
 def _limits(why: MachineExplanation) -> str:
@@ -228,10 +230,6 @@ def _limits(why: MachineExplanation) -> str:
 
 
 def _overtaking(why: MachineExplanation) -> str:
-    if not why.overtaken_by:
-        return "No job that arrived later started before it there."
     largest = sorted(why.overtaken_by, key=lambda one: -one.procs * one.runtime)[:MOST_LISTED]
     each = [f"job {one.job} ({count(one.procs, 'processor')}, {human_time(one.runtime)})" for one in largest]
-    return (
-        f"{count(len(why.overtaken_by), 'job')} that arrived later started before it there: {', '.join(each)}{more(len(why.overtaken_by))}."
-    )
+    return f"{count(len(why.overtaken_by), 'later job')}: {', '.join(each)}{more(len(why.overtaken_by))}"

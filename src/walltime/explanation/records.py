@@ -7,6 +7,7 @@ from typing import Any
 
 from walltime.policy import Kind
 from walltime.schedule.schedule import Schedule
+from walltime.tables import Facts
 
 HELD_BACK = {
     "nothing": "it started at once",
@@ -126,8 +127,8 @@ class Alternative:
 class Explanation:
     """The common part of an explanation, on a single pool or a machine with several.
 
-    `alternatives`: changes that were tried; `sooner`: those with which the job starts sooner. `sentences`: the explanation in words, which
-    printing shows, a paragraph each.
+    `alternatives`: changes that were tried; `sooner`: those with which the job starts sooner. `texts`: the explanation in words: a headline
+    without a label, then texts with labels; `sentences` has them as lines, which printing shows.
     """
 
     job: int
@@ -141,7 +142,17 @@ class Explanation:
     policy: str
     alternatives: tuple[Alternative, ...]
     schedule: Schedule = field(repr=False)
-    sentences: tuple[str, ...] = ()
+    texts: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """Return the explanation in words, a line each."""
+        return tuple(f"{label[:1].upper()}{label[1:]}: {text}." if label else f"{text}." for label, text in self.texts)
+
+    @property
+    def facts(self) -> Facts:
+        """Return the explanation in words for the terminal."""
+        return Facts(self.texts[0][1], self.texts[1:])
 
     @property
     def wait(self) -> int:
@@ -155,8 +166,8 @@ class Explanation:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the explanation, ready for JSON."""
-        values = {one.name: plain(getattr(self, one.name)) for one in fields(self) if one.name != "schedule"}
-        return values | {"wait": self.wait, "log": self.schedule.workload.origin.name}
+        values = {one.name: plain(getattr(self, one.name)) for one in fields(self) if one.name not in ("schedule", "texts")}
+        return values | {"sentences": list(self.sentences), "wait": self.wait, "log": self.schedule.workload.origin.name}
 
     def __str__(self) -> str:
         return "\n".join(self.sentences)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
 
-from walltime.errors import WorkloadError
+from walltime.errors import PolicyError, WorkloadError
 from walltime.explanation.alternatives import alternatives
 from walltime.explanation.pools import MachineExplanation, machine_explanation
 from walltime.explanation.records import (
@@ -21,12 +22,13 @@ from walltime.explanation.records import (
     Submission,
     common_fields,
 )
-from walltime.explanation.sentences import sentences
+from walltime.explanation.sentences import texts
 from walltime.explanation.snapshots import Snapshot, snapshots
 from walltime.policy import Kind
 from walltime.policy.easy import find_shadow
 from walltime.schedule.schedule import Schedule
 from walltime.wording import shown
+from walltime.workload import MISSING
 
 
 def explain(
@@ -50,7 +52,26 @@ def explain(
         return machine_explanation(schedule, index, sooner, progress)
     tried = alternatives(schedule, index, progress) if sooner and schedule.start[index] > schedule.submit[index] else ()
     why = _single_pool_explanation(schedule, index, tried)
-    return replace(why, sentences=tuple(sentences(why)))
+    return replace(why, texts=tuple(texts(why)))
+
+
+def number_of(schedule: Schedule, text: str) -> int:
+    """Return the number of a job from a text such as `517498`, or `517498_1` for a task of an array.
+
+    Raises PolicyError for another text, WorkloadError for an unknown task.
+    """
+    match = re.fullmatch(r"(-?[0-9]{1,18})(?:_([0-9]{1,18}))?", text, re.ASCII)
+    if match is None:
+        raise PolicyError(f"--job must be a number such as 4034, or a task of an array such as 27_3, not {shown(text)}", "wrong_job")
+    array, task = match.groups()
+    if task is None:
+        return int(array)
+    jobs = schedule.workload
+    unknown = np.full(len(jobs), MISSING)
+    mine = (jobs.columns.get("array_job", unknown) == int(array)) & (jobs.columns.get("array_task", unknown) == int(task))
+    if not mine.any():
+        raise WorkloadError(f"{jobs.origin.name} has no task {shown(text)} of an array among its {len(jobs):,} jobs", "unknown_job")
+    return int(jobs.job_id[np.argmax(mine)])
 
 
 def index_of(schedule: Schedule, job: int) -> int:

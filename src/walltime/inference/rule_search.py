@@ -65,7 +65,7 @@ def infer(
     check_workload(workload)
     nodes = {1} if machine is None else {pool.procs for pool in machine.pools}
     search = RuleTrial(workload, workload.machine_procs if procs is None else procs, min(nodes) if len(nodes) == 1 else 1, progress)
-    search.notes += unread_of(machine)
+    search.notes += [*workload.warnings, *unread_of(machine)]
     plain = search.answer
     misfits = float(plain.overcommitted[plain.counted].mean())
     if misfits > MOST_MISFITS:

@@ -3,7 +3,7 @@
 env.py        the environments: `walltime/Backfilling-v0`, single and vectorised
 batch.py      decisions, and the arrays of many environments; the kernel is `walltime.engine.kernel.decisions`
 features.py   observations: features with units and scales; the formulas that order the queue
-sources.py    episodes from windows of a log, models, and shaken logs
+sources.py    episodes from windows of a log, or from workloads
 ppo.py        the agent: its networks and its learning algorithm
 training.py   training on a log, in a folder; selection of episodes
 evaluation.py agents, also of other libraries, against formulas on held-out windows
@@ -13,57 +13,42 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from walltime.errors import PolicyError
-from walltime.learn.batch import DECISIONS, FINAL_REWARDS, REWARDS, SELECTIONS, Rules
-from walltime.learn.evaluation import AgainstScheduler, Evaluation, Importance, evaluate
-from walltime.learn.features import FEATURES, FORMULAS, QUEUE, Feature
-from walltime.learn.ppo import TrainingSettings
-from walltime.learn.sources import Episode, from_model, overlapping, shaken, windows
-from walltime.learn.training import Task, TrainedAgent, filter_episodes, load, train
+from walltime.lazy import lazy
 
 if TYPE_CHECKING:
+    from walltime.learn.batch import DECISIONS as DECISIONS
+    from walltime.learn.batch import FINAL_REWARDS as FINAL_REWARDS
+    from walltime.learn.batch import REWARDS as REWARDS
+    from walltime.learn.batch import SELECTIONS as SELECTIONS
+    from walltime.learn.batch import Rules as Rules
     from walltime.learn.env import BackfillingEnv as BackfillingEnv
     from walltime.learn.env import BackfillingVectorEnv as BackfillingVectorEnv
+    from walltime.learn.evaluation import AgainstScheduler as AgainstScheduler
+    from walltime.learn.evaluation import Evaluation as Evaluation
+    from walltime.learn.evaluation import Importance as Importance
+    from walltime.learn.evaluation import evaluate as evaluate
+    from walltime.learn.features import FEATURES as FEATURES
+    from walltime.learn.features import FORMULAS as FORMULAS
+    from walltime.learn.features import QUEUE as QUEUE
+    from walltime.learn.features import Feature as Feature
+    from walltime.learn.ppo import TrainingSettings as TrainingSettings
+    from walltime.learn.sources import Episode as Episode
+    from walltime.learn.sources import overlapping as overlapping
+    from walltime.learn.sources import windows as windows
+    from walltime.learn.training import Task as Task
+    from walltime.learn.training import TrainedAgent as TrainedAgent
+    from walltime.learn.training import filter_episodes as filter_episodes
+    from walltime.learn.training import load as load
+    from walltime.learn.training import train as train
 
-ENVIRONMENTS = ("BackfillingEnv", "BackfillingVectorEnv")
-__all__ = [
-    "DECISIONS",
-    "FEATURES",
-    "FINAL_REWARDS",
-    "FORMULAS",
-    "QUEUE",
-    "REWARDS",
-    "SELECTIONS",
-    "AgainstScheduler",
-    "BackfillingEnv",
-    "BackfillingVectorEnv",
-    "Episode",
-    "Evaluation",
-    "Feature",
-    "Importance",
-    "Rules",
-    "Task",
-    "TrainedAgent",
-    "TrainingSettings",
-    "evaluate",
-    "filter_episodes",
-    "from_model",
-    "load",
-    "overlapping",
-    "shaken",
-    "train",
-    "windows",
-]
+_get, __dir__, __all__ = lazy(__name__)
 
 
 def __getattr__(name: str) -> Any:
-    """Return an environment, which needs Gymnasium; the rest of the package does not."""
-    if name not in ENVIRONMENTS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if find_spec("gymnasium") is None:
+    """Return a name of the package; the environments need Gymnasium."""
+    if name.startswith("Backfilling") and find_spec("gymnasium") is None:
         raise PolicyError("Gymnasium is not installed; pip install 'walltime[learn]'")
-    from walltime.learn import env
-
-    return getattr(env, name)
+    return _get(name)
 
 
 if find_spec("gymnasium") is not None:

@@ -34,7 +34,7 @@ def _spaces(rules: Rules) -> tuple[gymnasium.Space[Any], Discrete]:
 class BackfillingEnv(gymnasium.Env[Any, Any]):
     """A machine with a queue on which an agent decides; `gymnasium.make("walltime/Backfilling-v0", jobs=...)`.
 
-    `jobs`: episodes from `walltime.learn.windows`, `overlapping`, `from_model` or `shaken`, or workloads. Each reset draws one with the
+    `jobs`: episodes from `walltime.learn.windows` or `overlapping`, or workloads. Each reset draws one with the
     environment's seed, or uses `options={"episode": k}`. An episode ends when every job has started.
 
     `decision`: `next`, `backfill`, `both` or `formula`. With `next` the agent chooses the waiting job that comes next: it starts at once if

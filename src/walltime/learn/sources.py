@@ -1,8 +1,8 @@
-"""Episodes from windows of a log, models, and shaken logs."""
+"""Episodes from windows of a log, or from workloads."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,7 +14,6 @@ from walltime.policy import Policy
 from walltime.simulation.run import simulate
 from walltime.simulation.specification import Scheduler
 from walltime.workload import Workload, check_workload
-from walltime.workload.scaling import shake
 
 Array = np.ndarray
 PARTS = ("all", "train", "test")
@@ -124,19 +123,6 @@ def _cut(workload: Workload, first: list[int], jobs: int, note: str, warm: Polic
         running = np.column_stack([schedule.start[ran], runtime[ran], planned[ran], workload.procs[ran]])
         episodes.append(Episode(own, begin, len(wait), running, scales))
     return episodes
-
-
-def from_model(model: Callable[[int], Workload], episodes: int = 64, seed: int = 0) -> list[Episode]:
-    """Return episodes of a model for consecutive seeds, each on an empty machine.
-
-    `model`: from a seed to jobs, such as `lambda seed: wt.workloads.Lublin99().generate(jobs=256, machine_procs=64, load=0.7, seed=seed)`.
-    """
-    return [_on_empty_machine(model(seed + number)) for number in range(episodes)]
-
-
-def shaken(workload: Workload, copies: int = 8, seed: int = 0, jobs: int = 256, **options: object) -> list[Episode]:
-    """Return the windows of copies of a log, shaken with consecutive seeds; `options` as in `windows`."""
-    return [one for number in range(copies) for one in windows(shake(workload, seed + number), jobs, **options)]  # type: ignore[arg-type]
 
 
 def as_episodes(source: Workload | Episode | Sequence[Workload | Episode]) -> list[Episode]:

@@ -40,6 +40,8 @@ OTHER_EVENT = Rule(
     "other_event", "drop", "The record is not of the end of a job, but of another event: queued, started, deleted, rerun, a licence."
 )
 NEWLINE_IN_TEXT = Rule("newline_in_text", "notice", "A text of the job contains line ends, so the record has several lines.")
+FLOORED = Rule("floored_time", "change", "A time of day has a fraction of a second: it is rounded down.")
+UNREADABLE = Rule("unreadable_duration", "change", "A request, or another duration that is not essential, cannot be read: it is unknown.")
 STILL_PENDING = Rule("still_pending", "drop", "The job had not started when the log was written; waiting tasks of an array are one record.")
 STILL_RUNNING = Rule("still_running", "drop", "The job had not ended when the log was written.")
 RULES = (
@@ -52,6 +54,8 @@ RULES = (
     UNLIMITED,
     NOT_UTF8,
     NEWLINE_IN_TEXT,
+    FLOORED,
+    UNREADABLE,
     *clock.RULES,
 )
 """Rules of all formats of batch systems."""

@@ -9,7 +9,6 @@ import numpy as np
 
 from walltime.lazy import LaterModule
 from walltime.logs.clock import ABBREVIATIONS, ZONE_WORD, offset_of
-from walltime.logs.slurm.fields import durations
 from walltime.workload import MISSING
 
 if TYPE_CHECKING:
@@ -33,11 +32,22 @@ ZONE_IN_TEXT = rf"\b(UTC|GMT|{ZONE_WORD})\b"
 NUMBER = re.compile(r"\+?[0-9]{1,19}(?:\.[0-9]*)?(?:[eE]\+?[0-9]{1,2})?")
 JOB_NUMBER = r"([0-9]{1,15})(?:[\[_.(:+].*)?"
 """A job's number, perhaps followed by the number of a part or the name of a server."""
-_DAYS = r"^([0-9]{1,6}) days?,? \+?([0-9]{1,2}:[0-9][0-9]:[0-9][0-9])(?:\.[0-9]+)?$"
-_UNITS = (
-    r"(?i)^(?:([0-9]{1,9}(?:\.[0-9]+)?)\s*d(?:ays?)?)?\s*(?:([0-9]{1,9}(?:\.[0-9]+)?)\s*h(?:ours?|rs?)?)?"
-    r"\s*(?:([0-9]{1,9}(?:\.[0-9]+)?)\s*m(?:in(?:ute)?s?)?)?\s*(?:([0-9]{1,12}(?:\.[0-9]+)?)\s*s(?:ec(?:ond)?s?(?:\(s\))?)?)?$"
-)
+CLOCKS = ("mm:ss", "hh:mm")
+"""Meanings of a duration with one colon, such as 24:00: Slurm and PBS write the first one, LSF and qstat -a the second."""
+ONE_COLON = re.compile(r"[0-9]{1,9}:[0-9]{1,4}(?:\.[0-9]+)?")
+_CLOCK = r"^(?:([0-9]{1,6})\s?(-|\+|d(?:ays?)?,?\s?\+?)\s?)?([0-9]{1,9})(?::([0-9]{1,4}))?(?::([0-9]{1,4}))?(?::([0-9]{1,4}))?(\.[0-9]+)?$"
+"""Days and their sign, up to four parts between colons, fraction."""
+_WEIGHTS = {
+    (False, 3): (3600, 60, 1),
+    (False, 4): (86_400, 3600, 60, 1),
+    (True, 1): (3600,),
+    (True, 2): (3600, 60),
+    (True, 3): (3600, 60, 1),
+}
+"""Seconds of each part of a duration, by whether it has days before them, and the number of the parts."""
+_AMOUNT = r"([0-9]{1,12}(?:\.[0-9]+)?)\s*"
+_WORDS = ("w(?:eeks?)?", "d(?:ays?)?", "h(?:ou)?(?:rs?)?", "m(?:in(?:ute)?s?)?", r"s(?:ec(?:ond)?s?(?:\(s\))?)?")
+_UNITS = "(?i)^" + "".join(rf"(?:{_AMOUNT}{word},?)?\s*" for word in _WORDS) + "$"
 _MINUTES_OF_HOST = r"^([0-9]{1,9}(?:\.[0-9]+)?)/[A-Za-z][\w.-]*$"
 """A limit as `bjobs` prints it: minutes, and the host or model whose speed they refer to."""
 
@@ -47,23 +57,28 @@ def blank(texts: pl.Series) -> Array:
     return texts.is_in((*BLANK, str(MISSING), f"{MISSING}.0")).to_numpy()
 
 
-def spans(texts: pl.Series) -> tuple[Array, Array]:
+def spans(texts: pl.Series, clock: str = CLOCKS[0]) -> tuple[Array, Array]:
     """Return durations with their own units, s, float64, -1 where blank; and which of the cells are not durations.
 
-    Formats: 1-02:03:04, 02:03, `1 day, 2:03:04`, `0 days 00:10:27`, `PT1H2M`, `1h 30m`, `90 min`, and, in minutes, `60.0/host`.
+    Formats: 1-02:03:04, 3-0, 0+01:02:03, `1 day, 2:03:04`, 2:03:04, `PT1H2M`, `1h 30m`, `90 min`, and, in minutes, `60.0/host`. `clock`:
+    the meaning of 02:03, see `CLOCKS`.
     """
-    parts = texts.str.extract_groups(_DAYS).struct.unnest()
-    usual = (parts.to_series(0) + "-" + parts.to_series(1)).zip_with(texts.str.contains(_DAYS), texts)
-    values, odd = durations(usual)
-    values = values.astype(np.float64)
+    pieces = texts.str.extract_groups(_CLOCK).struct.unnest()
+    days, *parts, fraction = (pieces.to_series(place).cast(pl.Float64, strict=False).to_numpy() for place in (0, 2, 3, 4, 5, 6))
+    with_days, count = ~np.isnan(days), np.sum(~np.isnan(parts), axis=0)
+    values = np.full(len(texts), float(MISSING))
+    for (has_days, several), weights in (_WEIGHTS | {(False, 2): (60, 1) if clock == CLOCKS[0] else (3600, 60)}).items():
+        rows = (with_days == has_days) & (count == several)
+        total = sum(weight * part[rows] for weight, part in zip(weights, parts, strict=False))
+        values[rows] = total + 86_400 * np.nan_to_num(days[rows]) + np.nan_to_num(fraction[rows])
+    odd = values < 0
     if odd.any():
-        worded = texts.str.replace(r"^P(?:T|([0-9]+D)T?)", "$1").str.replace(_MINUTES_OF_HOST, "$1 min")
-        fits = (worded.str.contains(_UNITS) & worded.str.contains(r"[0-9]")).to_numpy()
-        pieces = worded.str.extract_groups(_UNITS).struct.unnest()
-        total = np.zeros(len(texts))
-        for place, unit in enumerate((86_400.0, 3600.0, 60.0, 1.0)):
-            total += pieces.to_series(place).cast(pl.Float64, strict=False).fill_null(0.0).to_numpy() * unit
-        values = np.where(odd & fits, total, values)
+        worded = texts.str.replace(r"^P([0-9]+W)?([0-9]+D)?T?", "$1$2").str.replace(_MINUTES_OF_HOST, "$1 min")
+        fits = odd & (worded.str.contains(_UNITS) & worded.str.contains(r"[0-9]")).to_numpy()
+        amounts = worded.str.extract_groups(_UNITS).struct.unnest()
+        units = (604_800.0, 86_400.0, 3600.0, 60.0, 1.0)
+        total = sum(amounts.to_series(k).cast(pl.Float64, strict=False).fill_null(0.0).to_numpy() * unit for k, unit in enumerate(units))
+        values = np.where(fits, total, values)
         odd &= ~fits
     return values, odd & ~blank(texts)
 

@@ -70,7 +70,7 @@ def csv_tables(
     for messages. Lines that are not records are added to `bad`. Raises LogError for a missing column.
     """
     rows = _Rows(list(wanted), set(numbers), mapping.delimiter)
-    records = _Records(mapping.delimiter, counts)
+    records = Records(mapping.delimiter, counts)
     blocks = _Blocks(mapping.delimiter, mapping.comment)
     if mapping.titles:
         rows.chosen, blocks.fields = places_of(file, mapping.titles, wanted, name), len(mapping.titles)
@@ -236,7 +236,7 @@ def _are_whole(texts: pl.Series) -> bool:
     return bool(texts.str.contains(r"^[0-9]{0,18}$").all())
 
 
-class _Records:
+class Records:
     """Records of one line or several, with the number of their first line, and their fields; None if a closing quote is missing.
 
     A text in quotes may continue in the next lines; but a line that is a whole record is never a part of another one.

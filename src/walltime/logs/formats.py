@@ -25,7 +25,8 @@ from walltime.logs.pbs import PBS
 from walltime.logs.sample import sample_of
 from walltime.logs.sge import SGE
 from walltime.logs.slurm.document import SLURM_JSON
-from walltime.logs.slurm.table import SLURM
+from walltime.logs.slurm.tables import SLURM_TABLE, is_slurm
+from walltime.logs.slurm.text import SLURM
 from walltime.logs.swf import SWF
 from walltime.logs.table_file import PARQUET, TABLE, is_own_parquet
 from walltime.logs.untitled import GuessingByValues
@@ -54,6 +55,7 @@ def read_log(
     path: str | os.PathLike[str],
     *,
     skip_bad_lines: bool = False,
+    join_runs: bool = False,
     time_zone: str | None = None,
     mapping: str | os.PathLike[str] | None = None,
     anonymise: str | None = None,
@@ -62,8 +64,9 @@ def read_log(
     """Read a job log unchanged, in any of the known formats, plain or packed with gzip, bzip2, xz or Zstandard.
 
     `path`: a file, or the name of a log of the catalogue that is on this machine, such as `KTH-SP2`. The format is recognized
-    by the content, else by the file extension. `skip_bad_lines` skips invalid lines and lists them in `bad_lines`. `time_zone`: time zone
-    of the site, such as Europe/Stockholm, for logs that do not give it. `mapping`: the meaning of the columns of a CSV, Parquet or
+    by the content, else by the file extension. `skip_bad_lines` skips invalid lines and lists them in `bad_lines`. `join_runs`: make one
+    job of the runs of a job that Slurm put back into the queue. `time_zone`: time zone of the site, such as Europe/Stockholm, for logs that
+    do not give it. `mapping`: the meaning of the columns of a CSV, Parquet or
     JSON file: a TOML file, or the name of a shipped mapping, such as `f-data`; without it they are recognised, unless an
     essential one is doubtful. `anonymise`: a key; users, accounts, job names and reservations become numbers that depend on it, see
     `walltime.logs.anonymous`. `progress` is called with the amount read, the total (None if unknown), and the unit: bytes, columns or
@@ -72,7 +75,7 @@ def read_log(
     Raises LogError, in one line, for a file that cannot be read or has a bad line, and for an unknown format.
     """
     key = None if anonymise is None else read_key(anonymise)
-    options = ReadOptions(skip_bad_lines, None if time_zone is None else parse_zone(time_zone))
+    options = ReadOptions(skip_bad_lines, None if time_zone is None else parse_zone(time_zone), join_runs)
     if mapping is None:
         log = _read(_log_file(find_log(path), progress=progress), options)
     else:
@@ -87,6 +90,7 @@ def read(
     *,
     procs: int | None = None,
     skip_bad_lines: bool = False,
+    join_runs: bool = False,
     time_zone: str | None = None,
     mapping: str | os.PathLike[str] | None = None,
     anonymise: str | None = None,
@@ -99,6 +103,7 @@ def read(
     `path`: a file, or the name of a log of the catalogue that is on this machine, such as `KTH-SP2`.
     `procs`: size of the machine, if the header lacks it or is wrong.
     `skip_bad_lines`: leave out lines that cannot be read, rather than raise LogError.
+    `join_runs`: make one job of the runs of a job that Slurm put back into the queue.
     `time_zone`: time zone of the site, such as Europe/Stockholm, for logs that do not give it.
     `mapping`: the meaning of a table's columns: a TOML file, or the name of a shipped mapping, such as `f-data`.
     `anonymise`: a key; users, accounts, job names and reservations become numbers that depend on it.
@@ -108,7 +113,7 @@ def read(
 
     Raises LogError if the file is not a log, WorkloadError if its jobs cannot be simulated.
     """
-    log = read_log(path, skip_bad_lines=skip_bad_lines, time_zone=time_zone, mapping=mapping, anonymise=anonymise)
+    log = read_log(path, skip_bad_lines=skip_bad_lines, join_runs=join_runs, time_zone=time_zone, mapping=mapping, anonymise=anonymise)
     return log.to_workload(procs=procs, partial=partial, too_wide=too_wide, requested_first=requested_first)
 
 
@@ -122,6 +127,8 @@ def _read(file: LogFile, options: ReadOptions) -> JobLog:
     described = description_of(file)
     if described is None:
         return format_of(file).read(file, options)
+    if isinstance(described, LogFormat):
+        return described.read(file, options)
     if described.doubts:
         raise LogError(
             f"{file.where}: {described.doubts[0]}; write the mapping to a file with walltime mapping,"
@@ -133,8 +140,10 @@ def _read(file: LogFile, options: ReadOptions) -> JobLog:
     return replace(log, reading=described.reading)
 
 
-def description_of(file: LogFile) -> Guess | None:
+def description_of(file: LogFile) -> Guess | LogFormat | None:
     """Return the meaning of a table, by a shipped mapping or guessed from titles and values; None for files in one of the formats.
+
+    A table with the fields of Slurm's sacct is of a format, although its content must be read to see this.
 
     Raises LogError for a table that lacks an essential column.
     """
@@ -144,6 +153,8 @@ def description_of(file: LogFile) -> Guess | None:
     sample = sample_of(file) if known is None else sample_of(file, known[1].titles, known[1].delimiter)
     known = known_by_titles(sample.columns) if known is None and sample is not None else known
     if known is None:
+        if sample is not None and not sample.untitled and is_slurm(sample):
+            return SLURM_TABLE
         if sample is None or sample.untitled:
             return None if sample is None else GuessingByValues(file.where, sample).guess()
         return Guessing(file.where, sample).guess() or GuessingByValues(file.where, sample).complete()
@@ -156,7 +167,7 @@ def description_of(file: LogFile) -> Guess | None:
 def _read_mapped(file: LogFile, options: ReadOptions, chosen: TableMapping, mapping: str) -> JobLog:
     """Read a table with a mapping. `mapping`: its name if it is a shipped one, else its file."""
     if mapping not in shipped():
-        return read_table(MappedLog, file, options, chosen, f"the mapping {mapping}")
+        return read_table(MappedLog, file, options, _with_clocks(file, chosen), f"the mapping {mapping}")
     if chosen.titles and chosen.about is not None and chosen.about.marks:
         head = sample_of(file)
         there = {plain_title(title) for title in head.columns} if head is not None and not head.untitled else set()
@@ -171,6 +182,18 @@ def _read_mapped(file: LogFile, options: ReadOptions, chosen: TableMapping, mapp
     return read_table(MappedLog, file, options, chosen, f"the mapping {mapping}")
 
 
+def _with_clocks(file: LogFile, mapping: TableMapping) -> TableMapping:
+    """The mapping with the meaning of durations such as 24:00 where it does not give it and other columns decide it."""
+    sample = sample_of(file, mapping.titles, mapping.delimiter)
+    if sample is None:
+        return mapping
+    looks = Guessing(file.where, sample)
+    looks.sources = {name: source for name, source in mapping.columns.items() if source.column in sample.columns}
+    looks.settle_clocks()
+    clocks = {name: replace(mapping.columns[name], clock=source.clock) for name, source in looks.sources.items()}
+    return replace(mapping, columns={**mapping.columns, **clocks})
+
+
 def _claimed(file: LogFile) -> bool:
     """Whether a text file has the content or the extension of a format; `.json` is not specific enough."""
     name = unpacked_name(file.path.lower())
@@ -181,7 +204,7 @@ def mapping_for(path: str | os.PathLike[str]) -> Guess:
     """Return the meaning of a table's columns, as far as they are recognised. Raises LogError for other files."""
     file = _log_file(find_log(path))
     described = description_of(file)
-    if described is None:
+    if not isinstance(described, Guess):
         raise LogError(f"{file.where}: either not a table that needs a mapping, or no column was recognised; try walltime info")
     return described
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from walltime.errors import LogError
 from walltime.lazy import LaterModule
-from walltime.logs.cells import BLANK, JOB_NUMBER, NO_LIMITS, NUMBER, STAMP, ZONE_IN_TEXT, spans, without_limit
+from walltime.logs.cells import BLANK, CLOCKS, JOB_NUMBER, NO_LIMITS, NUMBER, ONE_COLON, STAMP, ZONE_IN_TEXT, spans, without_limit
 from walltime.logs.mapping import SPANS, TEXTS, TIMES, UNITS, Source, Status, TableMapping, plain_title
 from walltime.logs.sample import Sample
 from walltime.logs.titles import SYNONYMS, candidates, is_of_utc, times_by_words
@@ -29,6 +29,8 @@ MAY_BE_RUNTIMES = ("walltime", "walltimelimit", "limit")
 """Titles of requests, or of runtimes if the values are the time from start to end."""
 WITHIN_REQUESTS = ("soft_walltime", "time_min", "predicted")
 """Durations that are at most the request, usually in its unit."""
+HOURS_AND_MINUTES = ("reqdtime", "elaptime", "runlimit", "runtimelimit")
+"""Titles of durations that qstat -a and LSF write as hours and minutes."""
 EXITS = ("exitstatus", "exitcode")
 COUNTS = ("allocated_procs", "requested_procs", "nodes", "requested_nodes", "gpus")
 FORMATS: tuple[str, ...] = (
@@ -231,7 +233,7 @@ class Guessing:
         if share(limited.to_list(), NUMBER) >= _MOSTLY:  # times since 1970 are not durations
             return Source(title, unit=unit or "s", text=False) if middle_of(limited.to_list()) < _LONGEST else None
         odd = spans(limited)[1] & ~limited.str.contains(f"^{NUMBER.pattern}$").to_numpy()
-        return Source(title, text=False) if odd.mean() <= 1 - _MOSTLY else None
+        return Source(title, unit=unit or "s", text=False) if odd.mean() <= 0.5 else None
 
     def take_status(self, title: str, texts: list[str]) -> bool:
         """Take a column if it holds states, and return whether it does."""
@@ -263,7 +265,8 @@ class Guessing:
         return None
 
     def compare(self) -> None:
-        """Correct the units of runtimes and requests in a shipped mapping where other columns of the table contradict them."""
+        """Correct the units of runtimes and requests in a given mapping where other columns of the table contradict them."""
+        self.settle_clocks()
         runtime, spent = self.seconds("runtime"), self.between("start", "end")
         kinds: tuple[tuple[str, np.ndarray | None, np.ndarray | None, Relation], ...] = (
             ("runtime", runtime, spent, "exact"),
@@ -287,6 +290,7 @@ class Guessing:
 
     def _check_units(self) -> None:
         """Find the units of durations without one: compare a runtime with start and end, a request with the runtime."""
+        self.settle_clocks()
         runtime, spent = self.seconds("runtime"), self.between("start", "end")
         if spent is not None:
             if runtime is not None and self._lacks_unit("runtime"):
@@ -310,6 +314,61 @@ class Guessing:
             there = np.isfinite(values) & np.isfinite(requested) & (values > 0) & (requested > 0)
             if unit != "s" and there.any() and (values <= requested)[there].mean() >= _MOSTLY:
                 self._unit(name, unit)
+
+    def settle_clocks(self) -> None:
+        """Find the meaning of durations with one colon, such as 24:00, and the unit of numbers between them, by comparison with others."""
+        spent = self.between("start", "end")
+        for name in SPANS:
+            source = self.sources.get(name)
+            texts = [] if source is None else self.sample.columns[source.column or ""]
+            clocks = np.array([ONE_COLON.fullmatch(text) is not None for text in texts], bool)
+            if source is None or source.pattern is not None or not clocks.any():
+                continue
+            how: Relation = "exact" if name in ("runtime", "wait") else "limit"
+            others = self.between("submit", "start") if name == "wait" else spent
+            others = self.seconds("runtime") if others is None and how == "limit" else others
+            clock = source.clock or self._clock_of(name, source, clocks, others, how)
+            self.sources[name] = source = replace(source, clock=clock)
+            numbers = np.array([NUMBER.fullmatch(text) is not None for text in texts], bool)
+            fits = {} if others is None else agreeing(np.where(numbers, self.seconds_of(source), np.nan), others, how)
+            if numbers.any() and source.unit == "s" and (clock == CLOCKS[1] or fits.get("s", 1) < 0.6 <= fits["min"]):
+                self.sources[name] = replace(source, unit="min")
+            kinds = {CLOCKS[0]: "minutes and seconds", CLOCKS[1]: "hours and minutes"}
+            unit = f"; numbers are {WORDS[self.sources[name].unit]}" if numbers.any() else ""
+            self._note(name, f"{texts[int(np.argmax(clocks))]} is {kinds[clock]}{unit}")
+
+    def _clock_of(self, name: str, source: Source, clocks: np.ndarray, others: np.ndarray | None, how: Relation) -> str:
+        """The meaning of a column's durations with one colon: as other columns decide, else its own texts; a doubt if neither does."""
+        title = source.column or ""
+        texts = np.array(self.sample.columns[title])
+        request = self.sources.get("requested")
+        within = None
+        if others is None and name == "runtime" and request is not None:
+            plain = not any(ONE_COLON.fullmatch(text) for text in self.known.get(request.column or "", ()))
+            within = self.seconds("requested") if plain else None
+        fits: dict[str, float | None] = {}
+        for clock in CLOCKS:
+            values = np.where(clocks, self.seconds_of(replace(source, clock=clock)), np.nan)
+            if within is not None:
+                fits[clock] = agreeing(within, values, "limit").get("s")
+            elif others is not None:
+                fits[clock] = agreeing(values, others, how).get("s")
+        short, long = (fits.get(clock) for clock in CLOCKS)
+        usual = plain_title(title) in HOURS_AND_MINUTES
+        share_of_jobs = ""
+        if short is not None and long is not None:
+            both = long >= _CLEARLY and (within is not None or (usual and how == "limit"))
+            if short >= _CLEARLY and not both:
+                return CLOCKS[0]
+            if long >= _CLEARLY and short < 0.6:
+                return CLOCKS[1]
+            share_of_jobs = f", with which {100 * short:.0f} or {100 * long:.0f} % of the jobs agree"
+        with_more = any(text.count(":") > 1 or "-" in text for text in texts[~clocks])
+        below_minute = name == "requested" and any(text.split(":")[0].strip("0") == "" and text[-2:] != "00" for text in texts[clocks])
+        if with_more != (usual or below_minute):  # one kind of evidence alone
+            return CLOCKS[0] if with_more else CLOCKS[1]
+        self.doubt(title, f"minutes and seconds, or hours and minutes (clock = mm:ss or hh:mm){share_of_jobs}", self.sample.columns[title])
+        return CLOCKS[0]
 
     def _settle(self, name: str, values: np.ndarray, others: np.ndarray, how: Relation) -> None:
         """Choose the unit in which a column agrees with another one; add a doubt if no unit clearly does."""
@@ -335,10 +394,13 @@ class Guessing:
     def _unit(self, name: str, unit: str) -> None:
         if unit == self.sources[name].unit:
             return
-        source = self.sources[name]
-        self.sources[name] = Source(source.column, unit=unit, text=False)
+        self.sources[name] = Source(self.sources[name].column, unit=unit, text=False)
+        self._note(name, f"{_unit_note(name, self.sources[name])}, by comparison")
+
+    def _note(self, name: str, how: str) -> None:
+        """Replace the line about a column."""
         self.reading = [line for line in self.reading if not line.startswith(f"{name} is ")]
-        self.reading.append(f"{name} is {printable(source.column or '')!r} ({_unit_note(name, self.sources[name])}, by comparison)")
+        self.reading.append(f"{name} is {printable(self.sources[name].column or '')!r} ({how})")
 
     def _lacks_unit(self, name: str) -> bool:
         source = self.sources[name]
@@ -359,7 +421,7 @@ class Guessing:
         """Return the durations in a column, s, NaN where unknown."""
         texts = self.sample.columns[source.column or ""]
         series = pl.Series(texts, dtype=pl.String)
-        values, _ = spans(series)
+        values, _ = spans(series, source.clock or CLOCKS[0])
         values[without_limit(series)] = -1
         numbers = np.array([float(text) if NUMBER.fullmatch(text) and text not in NO_LIMITS else np.nan for text in texts])
         return np.where(np.isnan(numbers), np.where(values >= 0, values, np.nan), numbers * UNITS[source.unit])

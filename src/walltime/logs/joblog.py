@@ -17,6 +17,7 @@ from walltime.logs.header import Header
 from walltime.logs.input import LogFile, unpacked_name
 from walltime.wording import printable
 from walltime.workload import BELIEVED, MISSING, PROCS, SWF_BY_NAME, Column, Origin, Workload
+from walltime.workload.drops import TOO_WIDE, Drop, counts_of, drop_jobs
 
 Array = np.ndarray
 Partial = Literal["summary", "parts"]
@@ -32,6 +33,19 @@ LIMIT = 2.0**53
 _NOT_NEGATIVE = ("submit", "runtime", "requested")
 
 
+_MEANINGS: dict[str, str] = {}
+"""The meanings of the rules of all readers, by name."""
+_IDLE = frozenset(
+    {
+        *("step", "part_of_resized", "array_summary", "still_pending", "never_started", "cancelled_before_start"),
+        *("repeated_record", "partial_execution", "partial_execution_summary"),
+    }
+)
+"""Rules that drop records without work of their own: of jobs that never ran, or whose work is in another record."""
+_NUMBERED = frozenset({"swf", "slurm", "pbs", "lsf"})
+"""Formats in which two records of one job differ in some column; elsewhere, tasks of an array may have one number, and be equal."""
+
+
 @dataclass(frozen=True)
 class Rule:
     """A rule for certain records of a log, applied when a workload is built.
@@ -44,9 +58,13 @@ class Rule:
     effect: Literal["drop", "change", "notice"]
     meaning: str
 
+    def __post_init__(self) -> None:
+        _MEANINGS[self.name] = self.meaning
+
 
 RULES = (
     Rule("bad_line", "drop", "The line is not a valid record of the log's format; only if bad lines are skipped."),
+    Rule("repeated_record", "drop", "An earlier record of the same job is equal in every column, as where two exports overlap."),
     Rule("partial_execution", "drop", "Part (status 2, 3, 4) of an interrupted job that also has a summary record, which is kept."),
     Rule("partial_execution_without_summary", "drop", "Part (status 2, 3, 4) of an interrupted job that has no summary record."),
     Rule("partial_execution_summary", "drop", "Summary of an interrupted job whose parts are kept instead; only with `parts`."),
@@ -54,7 +72,7 @@ RULES = (
     Rule("unknown_submit", "drop", "The submit time is unknown."),
     Rule("unknown_runtime", "drop", "The runtime is unknown, and the job is not marked as cancelled."),
     Rule("no_processors", "drop", "Neither allocated nor requested processors are known and positive."),
-    Rule("too_wide", "drop", "The job needs more processors than the machine has."),
+    Rule("too_wide", "drop", TOO_WIDE["too_wide"]),
     Rule("clipped_to_machine", "change", "The job needs more processors than the machine has and gets all of them; only with `clip`."),
     Rule("runtime_as_estimate", "change", "No requested time is known: the runtime serves as estimate, at least 1 s."),
     Rule("rounded_time", "change", "A time is fractional: it is rounded to the nearest second, halves up; an estimate to at least 1 s."),
@@ -76,11 +94,13 @@ class ReadOptions:
     """Options of readers.
 
     `skip_bad_lines`: skip and list invalid lines, instead of raising LogError. `time_zone`: time zone of the local times in a log that
-    does not give it, such as Europe/Stockholm, or an offset in seconds; None if unknown.
+    does not give it, such as Europe/Stockholm, or an offset in seconds; None if unknown. `join_runs`: make one job of the runs of a job
+    that Slurm put back into the queue.
     """
 
     skip_bad_lines: bool = False
     time_zone: str | None = None
+    join_runs: bool = False
 
 
 @dataclass(frozen=True)
@@ -194,22 +214,18 @@ class JobLog:
         times, rounded = _whole_times(self)
         submit, runtime, requested = times["submit"], times["runtime"], times["requested"]
         width = _width(self, requested_first)
-        dropped = self.all_dropped()
-        records = self.records + sum(dropped.values())
-        kept = np.ones(self.records, bool)
-        for name, mask in _reasons_to_drop(self, submit, runtime, width, partial):
-            _drop(name, mask, kept, dropped)
+        masks = _reasons_to_drop(self, submit, runtime, width, partial)
+        kept, drops = _left_out(self, masks | ({"too_wide": width > machine} if too_wide == "drop" else {}), runtime, width)
+        records = drops[0].of_jobs if drops else self.records
         wide = kept & (width > machine)
-        if too_wide == "drop":
-            _drop("too_wide", wide, kept, dropped)
-        elif too_wide == "error" and wide.any():
+        if too_wide == "error" and wide.any():
             first = int(np.argmax(wide))
             what = f"job {self.column('job_id')[first]} needs {width[first]} processors, but the machine has {machine}"
             raise WorkloadError(f"{printable(self.path)}: {what}; give it more with procs=N", "job_too_wide")
-        elif wide.any():
+        if wide.any():
             width = np.minimum(width, machine)
         if not kept.any():
-            counts = ", ".join(f"{count} {name}" for name, count in dropped.items())
+            counts = ", ".join(f"{count} {name}" for name, count in counts_of(drops).items())
             raise WorkloadError(
                 f"{printable(self.path)}: none of the {records} records can be simulated ({counts}); give another log", "no_jobs_left"
             )
@@ -258,7 +274,7 @@ class JobLog:
                 name=self.name,
                 sha256=self.sha256,
                 records=records,
-                dropped=dropped,
+                drops=tuple(drops),
                 changed=dict(self.changed) | _counts(changed, kept),
                 noticed=dict(self.noticed) | _counts(noticed, kept),
                 header=self.header_lines,
@@ -384,7 +400,8 @@ class SizeEstimate:
     """A lower bound of the size of a machine.
 
     `procs`: the most processors that were busy at once, for `seconds` in total; None if the log does not give the times at which jobs
-    ran, and then `procs` is the widest job. `nodes`, `nodes_seconds`: the same for nodes, None if the log has none.
+    ran, and then `procs` is the widest job. `nodes`, `nodes_seconds`: the same for nodes, None if the log has none, or if its
+    jobs do not take whole nodes of one size, which they may share.
     """
 
     procs: int
@@ -405,8 +422,11 @@ def estimated_size(log: JobLog) -> SizeEstimate | None:
     if procs is None:
         widest = int(width.max(initial=0))
         return SizeEstimate(widest, None) if widest > 0 else None
-    nodes = _highest_use(log, log.columns["nodes"]) if "nodes" in log.columns else None
-    return SizeEstimate(*procs, *(nodes or (None, None)))
+    nodes = log.columns.get("nodes")
+    has_both = (width > 0) & (np.zeros(log.records, bool) if nodes is None else nodes > 0)
+    each = np.unique(width[has_both] / nodes[has_both]) if nodes is not None else ()
+    used = _highest_use(log, nodes) if nodes is not None and len(each) == 1 else None  # else jobs share nodes, which would count twice
+    return SizeEstimate(*procs, *(used or (None, None)))
 
 
 def _highest_use(log: JobLog, size: Array) -> tuple[int, int] | None:
@@ -434,28 +454,53 @@ def _width(log: JobLog, requested_first: bool) -> Array:
     return first if (first > 0).all() else np.where(first > 0, first, second)
 
 
-def _reasons_to_drop(log: JobLog, submit: Array, runtime: Array, width: Array, partial: Partial) -> list[tuple[str, Array]]:
+def _reasons_to_drop(log: JobLog, submit: Array, runtime: Array, width: Array, partial: Partial) -> dict[str, Array]:
+    """Return which records each rule drops, in the order of the rules; bool."""
     status, ids = log.column("status"), log.column("job_id")
     part = (status >= min(_PARTS)) & (status <= max(_PARTS))
-    reasons = []
+    reasons = {"repeated_record": _repeated(log)} if log.format in _NUMBERED and (ids[1:] <= ids[:-1]).any() else {}
     if part.any() and partial == "summary":
         summarised = part & np.isin(ids, ids[~part])
-        reasons += [("partial_execution", summarised), ("partial_execution_without_summary", part & ~summarised)]
+        reasons |= {"partial_execution": summarised, "partial_execution_without_summary": part & ~summarised}
     elif part.any():
-        reasons += [("partial_execution_summary", ~part & np.isin(ids, ids[part]))]
-    return [
-        *reasons,
-        ("cancelled_before_start", (status == _CANCELLED) & ((runtime <= 0) | (width <= 0))),
-        ("unknown_submit", submit < 0),
-        ("unknown_runtime", runtime < 0),
-        ("no_processors", width <= 0),
+        reasons |= {"partial_execution_summary": ~part & np.isin(ids, ids[part])}
+    return reasons | {
+        "cancelled_before_start": (status == _CANCELLED) & ((runtime <= 0) | (width <= 0)),
+        "unknown_submit": submit < 0,
+        "unknown_runtime": runtime < 0,
+        "no_processors": width <= 0,
+    }
+
+
+def _repeated(log: JobLog) -> Array:
+    """Return which records equal an earlier one of the same job in every column, as in two overlapping exports: bool."""
+    ids = log.column("job_id")
+    _, place, counts = np.unique(ids, return_inverse=True, return_counts=True)
+    rows = np.flatnonzero((counts[place.ravel()] > 1) & (ids >= 0))
+    repeated = np.zeros(log.records, bool)
+    if len(rows):
+        values = np.stack([column[rows].astype(np.float64) for column in log.columns.values()], axis=1)
+        repeated[rows] = True
+        repeated[rows[np.unique(values, axis=0, return_index=True)[1]]] = False
+    return repeated
+
+
+def _left_out(log: JobLog, masks: dict[str, Array], runtime: Array, width: Array) -> tuple[Array, list[Drop]]:
+    """Return which records become jobs (bool), and the records that the reader and the rules of the masks leave out."""
+    work = np.where((runtime >= 0) & (width > 0), runtime * width.astype(np.float64), np.nan)
+    for name in _IDLE & masks.keys():
+        work[masks[name]] = 0.0
+    of_reader = log.all_dropped()
+    count = log.records + sum(of_reader.values())
+    kept, drops = drop_jobs(masks, _MEANINGS, work, count)
+    total = float(np.nansum(work))
+    return kept, [
+        *(
+            Drop(name, _MEANINGS.get(name, "The reader leaves the record out."), jobs, 0.0 if name in _IDLE else np.nan, count, total)
+            for name, jobs in of_reader.items()
+        ),
+        *drops,
     ]
-
-
-def _drop(name: str, mask: Array, kept: Array, dropped: dict[str, int]) -> None:
-    if count := int(np.count_nonzero(mask & kept)):
-        dropped[name] = count
-        kept &= ~mask
 
 
 def _distinct_ids(ids: Array, kept: Array) -> tuple[Array, dict[str, Array]]:

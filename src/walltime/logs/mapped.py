@@ -14,9 +14,11 @@ import numpy as np
 from walltime.errors import LogError
 from walltime.lazy import LaterModule
 from walltime.logs.batch_systems import (
+    FLOORED,
     NO_LIMIT,
     STILL_PENDING,
     STILL_RUNNING,
+    UNREADABLE,
     Counts,
     Names,
     make_log,
@@ -25,6 +27,7 @@ from walltime.logs.batch_systems import (
 )
 from walltime.logs.cells import (
     BLANK,
+    CLOCKS,
     JOB_NUMBER,
     NO_LIMITS,
     NUMBER,
@@ -58,6 +61,11 @@ _STAMP = f"^{STAMP.pattern}$"
 _NUMBER = f"^{NUMBER.pattern}$"
 _STEP = r"^(.+)\.(?:batch|extern|interactive|[0-9]{1,10})$"
 """The number of a step of a job, and of its job."""
+_ARRAY_TASK = r"^([0-9]{1,15})(?:_|\[)([0-9]{1,9})\]?(?:\..*)?$"
+"""The number of a job array, and of a task in it."""
+_ESSENTIAL = ("runtime", "wait")
+"""Durations without which a record is not a job."""
+_FRACTION = r":[0-9][0-9][.,][0-9]*[1-9]"
 _NO_LIMITS = [float(text) for text in NO_LIMITS if NUMBER.fullmatch(text)] + [float("inf")]
 _NEVER = 2 * 86_400
 """Times up to this many s since 1970 stand for events that did not happen."""
@@ -81,7 +89,8 @@ def read_table(kind: type[JobLog], file: LogFile, options: ReadOptions, mapping:
     bad = BadLines(file, replace(options, time_zone=zone), "record" if is_parquet or is_json else "line")
     sources = mapping.columns.values()
     status = [] if mapping.status is None else [mapping.status.column]
-    wanted = list(dict.fromkeys([*(source.column for source in sources if source.column is not None), *status]))
+    titles = (title for source in sources for title in (source.column, source.by) if title is not None)
+    wanted = list(dict.fromkeys([*titles, *status]))
     if is_parquet or is_json:
         tables = _tables_of(file, wanted, name, is_parquet)
     else:
@@ -138,7 +147,7 @@ class _TablePart:
         self.reasons: dict[int, str] = {}
         self.times: dict[str, Local] = {}
         self.values: dict[str, Array] = {}
-        self.local = np.zeros(self.rows, bool)
+        self.local, self.fraction, self.unreadable = (np.zeros(self.rows, bool) for _ in range(3))
         self.status = unknown(self.rows)
         self.ids: pl.Series | None = None
         texts = {}
@@ -174,9 +183,11 @@ class _TablePart:
         """Numbers with unit and factor, float64; -1 if unknown."""
         column = None if source.column is None else self.table.columns[source.column]
         scale = source.factor * (UNITS[source.unit] if name in SPANS else 1.0)
+        if source.by is not None:
+            scale = scale * np.maximum(self._numbers("", Source(source.by, text=False)), 0)
         if column is not None and column.dtype.is_numeric() and source.pattern is None:
             values, bad, free = _read_numbers(name, column)
-            values[values >= 0] *= scale
+            values = np.where(values >= 0, values * scale, values)
             self.ids = column if name == "job_id" else self.ids
             return self._checked(name, source, column, values, bad, free)
         texts = self._texts(source)
@@ -190,9 +201,9 @@ class _TablePart:
                 numbers = texts.str.extract(f"^{JOB_NUMBER}$").cast(pl.Float64, strict=False).fill_null(float(MISSING)).to_numpy()
                 values = np.where(bad, numbers, values)
                 bad[:] = False
-        values[values >= 0] *= scale
+        values = np.where(values >= 0, values * scale, values)
         if name in SPANS and bad.any():
-            durations, odd = spans(texts)
+            durations, odd = spans(texts, source.clock or CLOCKS[0])
             values = np.where(bad & ~odd, durations, values)
             bad &= odd
         return self._checked(name, source, texts, values, bad & ~free, free)
@@ -206,6 +217,9 @@ class _TablePart:
             values = np.where(np.abs(values - np.round(values)) < 1e-6, np.round(values), values)
         huge = values >= 2.0**53
         values[huge] = MISSING
+        if name in SPANS and name not in _ESSENTIAL and (values >= 0).any():  # else this is a column of another kind
+            self.unreadable |= bad | huge
+            bad = huge = np.zeros(self.rows, bool)
         self._bad(source, texts, bad | huge, f"it must be {'a duration' if name in SPANS else 'a number'}")
         if whole:
             self._bad(source, texts, (values != np.floor(values)) & ~bad, "it must be a whole number")
@@ -237,6 +251,7 @@ class _TablePart:
         numeric = numbers.is_not_null().to_numpy()
         unix = self._epochs(source, texts, numbers.fill_null(float(MISSING)).to_numpy(), ~(read | numeric | blank(texts)))
         self.local |= read & ~own_zone
+        self.fraction |= texts.str.contains(_FRACTION).to_numpy()
         first, last = (np.where(numeric, unix, np.where(own_zone & read, exact, times)) for times in (local.first, local.last))
         return Local(first, last, local.skipped & ~own_zone)
 
@@ -255,13 +270,16 @@ class _TablePart:
 
     def _epochs(self, source: Source, texts: pl.Series, numbers: Array, bad: Array) -> Array:
         """Unix times in s, int64, from numbers in the source's unit (float64, -1 unknown); `bad`: cells that are not times."""
-        unix = np.where(numbers >= 0, np.floor(numbers * UNITS[source.unit] + 1e-6), MISSING)
+        exact = numbers * UNITS[source.unit]
+        unix = np.where(numbers >= 0, np.floor(exact + 1e-6), MISSING)
+        self.fraction |= (numbers >= 0) & (exact - unix > 1e-6)
         huge = unix >= 2.0**53
         self._bad(source, texts, bad | huge, "it must be a time such as 2026-11-20 21:33:45, or seconds since 1970; else give its format")
         return np.where(huge, MISSING, unix).astype(np.int64)
 
     def _from_datetimes(self, column: pl.Series) -> Local:
         kind = column.dtype
+        self.fraction |= (column.dt.nanosecond().fill_null(0) > 0).to_numpy()
         if isinstance(kind, pl.Datetime) and kind.time_zone is not None:
             return Local.exact(column.dt.epoch("s").fill_null(MISSING).to_numpy())
         self.local |= column.is_not_null().to_numpy()
@@ -316,6 +334,7 @@ class _TableReader:
         columns, is_open = part.columns()
         skipped = np.logical_or.reduce([times.skipped for times in part.times.values()])
         facts = {"STATUS": part.status, "LOCAL": part.local, "OPEN": is_open, "SKIPPED": skipped, "GOOD": part.good}
+        facts |= {"FRACTION": part.fraction, "UNREADABLE": part.unreadable}
         for name, values in {**columns, **facts}.items():
             self._columns[name].add(values)
         self._ids.append(part.ids)
@@ -330,12 +349,12 @@ class _TableReader:
 
     def log(self, kind: type[JobLog], bad: BadLines, counts: Counts) -> JobLog:
         """Return the log of the good rows; rows that may have been steps of jobs, but are not, are added to `bad`."""
-        steps = _steps(self._ids, self.rows)
+        steps, tasks = _steps(self._ids, self.rows), _tasks(self._ids)
         self._ids = []
         for row, (place, reason) in self._later.items():
             if not steps[row]:
                 bad.add(place, reason, "")
-        facts = {name: self._columns.pop(name).whole() for name in ("STATUS", "LOCAL", "OPEN", "SKIPPED", "GOOD")}
+        facts = {name: self._columns.pop(name).whole() for name in list(self._columns) if name.isupper()}
         kept = facts["GOOD"] & ~steps
         if not (kept | steps).any():
             raise LogError(nothing_left(bad, counts))
@@ -346,13 +365,15 @@ class _TableReader:
             kept &= status != number
         if not kept.any():
             raise LogError(nothing_left(bad, counts))
-        counts.add(AMBIGUOUS, facts["OPEN"] & kept)
-        counts.add(SKIPPED, facts["SKIPPED"] & kept)
+        for rule, name in ((AMBIGUOUS, "OPEN"), (SKIPPED, "SKIPPED"), (FLOORED, "FRACTION"), (UNREADABLE, "UNREADABLE")):
+            counts.add(rule, facts[name] & kept)
         if bad.options.time_zone is None:
             counts.add(ZONE_UNKNOWN, facts["LOCAL"] & kept)
         self._columns["status"].add(np.where(status >= 0, status, MISSING))
-        whole = bool(kept.all())
-        columns = {name: column.whole() if whole else column.whole()[kept] for name, column in self._columns.items()}
+        columns = {name: column.whole() for name, column in self._columns.items()}
+        if tasks is not None and not tasks.keys() & columns.keys():
+            columns |= tasks | {"job_id": np.where(tasks["array_job"] >= 0, MISSING, columns["job_id"])}
+        columns = columns if kept.all() else {name: values[kept] for name, values in columns.items()}
         names = {name: numbers.texts for name, numbers in self._names.items()}
         return make_log(kind, bad, counts, columns, names, self.mapping.header, not self.mapping.relative_times)
 
@@ -365,6 +386,17 @@ def _steps(numbers: Sequence[pl.Series | None], rows: int) -> Array:
     texts = pl.concat([plain_texts(part) for part in known])
     step: Array = texts.str.extract(_STEP).is_in(texts.unique().implode()).fill_null(False).to_numpy()
     return step
+
+
+def _tasks(numbers: Sequence[pl.Series | None]) -> dict[str, Array] | None:
+    """The job arrays with several tasks, and the tasks, in numbers such as 52_12 and 52[12], -1 for others; None if there are none."""
+    known = [part for part in numbers if part is not None]
+    if not any(part.dtype == pl.String and part.str.contains(_ARRAY_TASK).any() for part in known):
+        return None
+    pieces = pl.concat([plain_texts(part) for part in known]).str.extract_groups(_ARRAY_TASK).struct.unnest()
+    arrays, indices = (pieces.to_series(place).cast(pl.Int64).fill_null(MISSING) for place in range(2))
+    several = arrays.is_duplicated().to_numpy()
+    return {name: np.where(several, part.to_numpy(), MISSING) for name, part in (("array_job", arrays), ("array_task", indices))}
 
 
 def _read_numbers(name: str, column: pl.Series) -> tuple[Array, Array, Array]:

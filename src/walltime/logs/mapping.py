@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from walltime.declared import Key
 from walltime.errors import LogError
+from walltime.logs.cells import CLOCKS
 from walltime.logs.clock import parse_zone
 from walltime.logs.joblog import is_further_name
 from walltime.toml_file import TomlFile, to_toml
@@ -55,10 +56,14 @@ class Source:
     """its title in the table"""
     unit: Annotated[str, Key(known=tuple(UNITS))] = "s"
     """unit of a duration, or of a time in numbers"""
+    clock: Annotated[str | None, Key(known=CLOCKS)] = None
+    """meaning of a duration with one colon, such as 24:00; by default as the values decide"""
     format: str | None = None
     """format of a time, as in Python; by default such as 2026-11-20 21:33:45, or seconds since 1970"""
     factor: Annotated[float, Key("times", read=_factor)] = 1.0
     """factor by which numbers are multiplied"""
+    by: str | None = None
+    """title of a further column by which numbers are multiplied, such as processors of a node by nodes"""
     pattern: Annotated[str | None, Key(read=_pattern)] = None
     """regular expression whose first group is the value"""
     text: bool | None = None

@@ -20,11 +20,12 @@ SYNONYMS: Mapping[str, str] = {
     "wait": "wait waittime waiting waitingtime queuetime queuedtime queuewait timeinqueue",
     "runtime": "runtime runtimeseconds duration elapsed elapsedtime elapsedraw run executiontime exectime ruwallclock walltimeused"
     " usedwalltime resourcesusedwalltime remotewallclocktime runningtime wallclock wallclocktime execution actualruntime runtimeactual"
-    " actualwalltime walltimeactual jobruntime jobduration servicetime",
+    " actualwalltime walltimeactual jobruntime jobduration servicetime elaptime",
     "requested": "requested requestedtime reqtime requestedwalltime walltimereq reqwalltime wallclockreq wallclocklimit wallclockrequested"
     " walltimerequested resourcelistwalltime timelimit timelimitraw walltime walltimelimit elpl hrt runlimit expectedduration"
     " estimatedruntime limit req requestedruntime reqruntime requestedduration requestedwallclock timerequested timereq runtimelimit"
-    " maxruntime maxwalltime wallclocktimelimit estimate estimated estimatedtime runtimeestimate userestimate usrest",
+    " maxruntime maxwalltime wallclocktimelimit estimate estimated estimatedtime runtimeestimate userestimate usrest"
+    " reqdtime requestwalltime",
     "soft_walltime": "softwalltime softwall softlimit softtimelimit resourcelistsoftwalltime",
     "time_min": "timemin mintime minimumtime timelimitmin",
     "predicted": "predicted prediction predictedruntime predictedtime predictedwalltime predictedduration runtimeprediction",

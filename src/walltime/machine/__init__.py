@@ -5,6 +5,7 @@ from walltime.machine.machine import (
     NO_OVERHEAD,
     Limit,
     Machine,
+    Note,
     Outage,
     Overhead,
     Partition,
@@ -15,7 +16,7 @@ from walltime.machine.machine import (
     read_machine,
     write_machine,
 )
-from walltime.machine.placing import PLACING_RULES, Placement, place
+from walltime.machine.placing import PLACING_RULES, Placement, place, placing_notes
 
 __all__ = [
     "HINDSIGHT",
@@ -23,6 +24,7 @@ __all__ = [
     "PLACING_RULES",
     "Limit",
     "Machine",
+    "Note",
     "Outage",
     "Overhead",
     "Partition",
@@ -33,6 +35,7 @@ __all__ = [
     "Window",
     "hindsight_note",
     "place",
+    "placing_notes",
     "read_machine",
     "reject_hindsight",
     "with_hindsight",

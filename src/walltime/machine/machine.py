@@ -164,19 +164,48 @@ class Limit:
     """the most units of the second resource, under its name"""
     only: tuple[str, ...] = ()
     """only these values of the first column in `by`, such as some users, by their names or numbers in the log; without it, all"""
+    among: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    """only jobs with one of these values in each of these columns, counted together: `{ queue = ["long"], partition = ["cpu", "gpu"] }`"""
     since: Time | None = None
     """only jobs that are submitted from then on"""
     until: Time | None = None
     """only jobs that are submitted before"""
 
     def __post_init__(self) -> None:
-        for name in self.by:
+        for name in (*self.by, *self.among):
             if name not in LIMIT_COLUMNS:
                 raise WorkloadError(f"a limit cannot be counted by {name!r}. Valid columns: {', '.join(LIMIT_COLUMNS)}")
         if self.jobs is None and self.procs is None and self.second is None:
             raise WorkloadError("a limit must limit jobs, procs or the second resource")
         if self.only and not self.by:
             raise WorkloadError("a limit with `only` needs `by`, the column of these values")
+
+    @property
+    def partitions(self) -> tuple[str, ...]:
+        """The partitions that it names."""
+        return (() if self.partition is None else (self.partition,)) + tuple(self.among.get("partition", ()))
+
+    @property
+    def selected(self) -> list[tuple[str, tuple[str, ...]]]:
+        """The columns and values that select its jobs."""
+        by_first = [(self.by[0], self.only)] if self.only else []
+        return [*by_first, *self.among.items(), *([] if self.partition is None else [("partition", (self.partition,))])]
+
+
+@dataclass(frozen=True)
+class Note:
+    """What this description of a machine leaves out or approximates."""
+
+    text: Name
+    """a sentence, or what shows the feature"""
+    feature: str = ""
+    """a feature of the site's scheduler that is not modelled; answers name it, with the share of the work that requests it"""
+    above: Mapping[str, int] = field(default_factory=dict, hash=False)
+    """only jobs with more per processor than this in their partition request the feature: MB of memory"""
+
+    def __str__(self) -> str:
+        """Return the note as a sentence."""
+        return f"Not modelled: {self.feature} ({self.text})." if self.feature else self.text
 
 
 @dataclass(frozen=True)
@@ -298,6 +327,8 @@ class Machine:
     eligible: str | None = None
     """a table next to this file with the columns job_id and held, how long after its submission a job became eligible (s), which is known
     only after the fact"""
+    notes: Annotated[tuple[Note, ...], Key("note")] = field(default=(), compare=False)
+    """on what this file leaves out or approximates"""
     _places: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -325,13 +356,13 @@ class Machine:
         for outage in self.outages:
             self._check_pool(outage.pool, "an outage")
         partitions = [partition.name for partition in self.partitions]
-        for kind, rules in (("a limit", self.limits), ("a window", self.windows)):
-            for rule in rules:
-                if rule.partition is not None and rule.partition not in partitions:
-                    raise WorkloadError(
-                        f"{kind} names the unknown partition {rule.partition!r}. Valid partitions: {', '.join(partitions)}",
-                        "unknown_partition",
-                    )
+        named = [("a limit", one) for limit in self.limits for one in limit.partitions]
+        named += [("a window", window.partition) for window in self.windows if window.partition is not None]
+        for kind, name in named:
+            if name not in partitions:
+                raise WorkloadError(
+                    f"{kind} names the unknown partition {name!r}. Valid partitions: {', '.join(partitions)}", "unknown_partition"
+                )
 
     @classmethod
     def one_pool(cls, procs: int, name: str = "machine", policy: str | None = None) -> Machine:

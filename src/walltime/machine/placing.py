@@ -7,26 +7,31 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from walltime.declared import LARGEST_INTEGER
 from walltime.errors import WorkloadError
 from walltime.machine.held import apply_eligible_times
 from walltime.machine.machine import Limit, Machine, Outage, Partition
 from walltime.machine.windows import ShutHours, hours_of, seconds_of
 from walltime.ragged import Ragged
+from walltime.wording import human_percent
 from walltime.workload import MISSING, Workload
 
 Array = np.ndarray
 NEVER = np.iinfo(np.int64).max
 
 PLACING_RULES = {
-    "unknown_partition": ("drop", "The machine has no partition of the job's name."),
+    "unknown_partition": ("drop", "The machine has no partition of the job's name; scontrol shows hidden partitions with --all only."),
     "too_wide_for_partition": ("drop", "The job needs more processors, or more of the second resource, than its partition has."),
     "depends_on_failed": ("drop", "The job depends on the success of a job that failed, was cancelled or is missing."),
     "first_partition": ("change", "The log has no partition of the job: it goes to the first partition that accepts such jobs."),
     "whole_nodes": ("change", "The partition allocates whole nodes: the job's processors are rounded up."),
+    "not_limited": ("change", "The machine does not describe the second resource, which the job needs: it is not limited."),
     "outside_windows": ("change", "The site's windows would never let the job start: those for which it is too long are ignored."),
+    "over_limit": ("change", "The job exceeds a limit on running jobs by itself, but ran: that limit does not apply to it."),
     "over_partition_limit": ("change", "The job requested more time than its partition allows: its request is cut."),
 }
 """The rules of placing: effect and meaning, as in `walltime.logs.RULES`."""
+PLACING_REASONS = {name: meaning for name, (_, meaning) in PLACING_RULES.items()}
 COMPLETED = 1
 
 
@@ -71,31 +76,32 @@ def place(workload: Workload, machine: Machine, extends: bool = False) -> tuple[
     """
     workload = apply_eligible_times(workload, machine)
     partition, known = _partitions(workload, machine)
-    second = np.maximum(workload.columns.get(machine.second, np.zeros(len(workload), np.int64)), 0).astype(np.int64)
+    wanted = np.maximum(workload.columns.get(machine.second, np.zeros(len(workload), np.int64)), 0).astype(np.int64)
+    machine, second = _limited(machine, wanted)
     capacity = np.array([[pool.nodes * pool.procs, pool.nodes * pool.second] for pool in machine.pools], np.int64)
     sums = np.array([capacity[[machine.place_of(p) for p in one.pools]].sum(axis=0) for one in machine.partitions])
     node = np.array([machine.pools[machine.place_of(one.pools[0])].procs for one in machine.partitions])
     exclusive = np.array([one.exclusive for one in machine.partitions])[partition]
     whole = np.where(exclusive, -(-workload.procs // node[partition]) * node[partition], workload.procs)
     longest = np.array([NEVER if one.max_time is None else one.max_time for one in machine.partitions])[partition]
-    dropped: dict[str, Array] = {"unknown_partition": ~known}
-    dropped["too_wide_for_partition"] = known & ((whole > sums[partition, 0]) | (second > sums[partition, 1]))
-    kept = known & ~dropped["too_wide_for_partition"]
-    dropped["depends_on_failed"] = kept & _impossible(workload, kept)
-    kept &= ~dropped["depends_on_failed"]
+    wide = (whole > sums[partition, 0]) | (second > sums[partition, 1])
+    impossible = _impossible(workload, known & ~wide)
+    kept = known & ~wide & ~impossible
     changed = {
+        "not_limited": (wanted > 0) & (machine.second_total == 0),
         "first_partition": (workload.columns.get("partition", np.full(len(workload), MISSING)) < 0) & (len(machine.partitions) > 1),
         "whole_nodes": whole != workload.procs,
         "over_partition_limit": workload.requested > longest,
     }
-    origin = workload.origin
-    origin = replace(origin, dropped=_added(origin.dropped, dropped), changed=_added(origin.changed, changed, kept))
     if not kept.any():
         raise WorkloadError(
-            f"none of the {len(workload):,} jobs of {origin.name} can run on {machine.name}; compare their partitions and sizes",
+            f"none of the {len(workload):,} jobs of {workload.origin.name} can run on {machine.name}; compare their partitions and sizes",
             "no_job_fits",
         )
-    chosen = workload if kept.all() else workload.take(kept, "")
+    chosen = workload.without(
+        {"unknown_partition": ~known, "too_wide_for_partition": wide, "depends_on_failed": impossible}, PLACING_REASONS
+    )
+    origin = replace(chosen.origin, changed=_added(workload.origin.changed, changed, kept))
     same, most = chosen.believed is chosen.requested, longest[kept]
     requested = np.minimum(chosen.requested, most)
     placed = replace(
@@ -106,7 +112,9 @@ def place(workload: Workload, machine: Machine, extends: bool = False) -> tuple[
         machine_procs=machine.procs,
         origin=origin,
     )
-    limits_of, limits = _limits(placed, machine, partition[kept], second[kept])
+    limits_of, limits = _limits(placed, machine, partition[kept])
+    limits_of, over = possible(limits_of, limits, placed.procs, second[kept])
+    placed = replace(placed, origin=replace(origin, changed=_added(origin.changed, {"over_limit": over}, over)))
     since = np.full(len(placed), NEVER, np.int64)
     running_since = placed.columns.get("running_since", np.full(len(placed), MISSING))
     since[running_since != MISSING] = running_since[running_since != MISSING]
@@ -114,7 +122,7 @@ def place(workload: Workload, machine: Machine, extends: bool = False) -> tuple[
     planned[since < NEVER] = 0  # it has started
     windows, windows_of, outside = hours_of(placed, machine, partition[kept], planned)
     if outside:
-        placed = replace(placed, origin=replace(origin, changed=dict(origin.changed) | {"outside_windows": outside}))
+        placed = replace(placed, origin=replace(placed.origin, changed={**placed.origin.changed, "outside_windows": outside}))
     placement = Placement(
         machine=machine,
         partition=partition[kept],
@@ -159,9 +167,35 @@ def _submitted_while(workload: Workload, rule: Partition | Limit, what: str) -> 
     return (workload.submit >= (-NEVER if since is None else since)) & (workload.submit < (NEVER if until is None else until))
 
 
-def _added(counts: Mapping[str, int], masks: Mapping[str, Array], among: Array | None = None) -> dict[str, int]:
+def placing_notes(workload: Workload, machine: Machine) -> list[str]:
+    """Return sentences on placed jobs that a rule of the machine does not concern: resources and windows, with their number and share."""
+    notes = {
+        "not_limited": f"The machine does not describe {machine.second}, which {{}} of the jobs need: they are not limited.",
+        "outside_windows": "The machine's windows would never let {} of the jobs start: the windows for which the request is too long do "
+        "not apply to them (outside_windows).",
+    }
+    counts = {rule: workload.origin.changed.get(rule, 0) for rule in notes}
+    share = {rule: human_percent(100 * count / max(len(workload), 1)) for rule, count in counts.items()}
+    return [text.format(f"{counts[rule]:,} ({share[rule]})") for rule, text in notes.items() if counts[rule]]
+
+
+def _limited(machine: Machine, second: Array) -> tuple[Machine, Array]:
+    """Return the machine, and the units of the second resource that jobs need there, int64.
+
+    A resource that no pool has is not described, so it is not limited: jobs need none of it, or, where a limit counts it, each node has
+    enough for all jobs.
+    """
+    if machine.second_total or not second.any():
+        return machine, second
+    if all(limit.second is None for limit in machine.limits):
+        return machine, np.zeros_like(second)
+    units = min(int(second.sum()), LARGEST_INTEGER // sum(pool.nodes for pool in machine.pools))
+    return replace(machine, pools=tuple(replace(pool, second=units) for pool in machine.pools)), second
+
+
+def _added(counts: Mapping[str, int], masks: Mapping[str, Array], among: Array) -> dict[str, int]:
     """Add the numbers of jobs in these masks to the counts."""
-    more = {name: int(np.count_nonzero(mask if among is None else mask & among)) for name, mask in masks.items()}
+    more = {name: int(np.count_nonzero(mask & among)) for name, mask in masks.items()}
     return dict(counts) | {name: counts.get(name, 0) + count for name, count in more.items() if count}
 
 
@@ -205,32 +239,26 @@ def _after(workload: Workload, waits: Array) -> Ragged:
     return Ragged.of([others if waiting else [] for others, waiting in zip(after, waits.tolist(), strict=True)])
 
 
-def _limits(workload: Workload, machine: Machine, partition: Array, second: Array) -> tuple[Ragged, list[tuple[int, int, int]]]:
+def _limits(workload: Workload, machine: Machine, partition: Array) -> tuple[Ragged, list[tuple[int, int, int]]]:
     """Return the limits of each job, and their values: one for each group of jobs that is counted separately."""
     limits: list[tuple[int, int, int]] = []
     jobs, own_limits = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    columns = {**workload.columns, "partition": partition, "procs": workload.procs, "requested": workload.requested}
     for limit in machine.limits:
-        columns = {**workload.columns, "partition": partition, "procs": workload.procs, "requested": workload.requested}
-        if any(name not in columns for name in limit.by):
+        if any(name not in columns for name in (*limit.by, *limit.among)):
             continue  # the log does not have them
-        keys = [columns[name] for name in limit.by]
         chosen = _submitted_while(workload, limit, "a limit")
-        if limit.partition is not None:
-            chosen &= partition == [one.name for one in machine.partitions].index(limit.partition)
-        for key in keys:
-            chosen &= key >= 0
-        if limit.only:
-            names = getattr(workload.origin, "names", {}).get(limit.by[0], ())
-            wanted = [names.index(name) + 1 if name in names else int(name) if name.isdecimal() else MISSING for name in limit.only]
-            chosen &= np.isin(keys[0], wanted)
+        for name, named in limit.selected:
+            chosen &= np.isin(columns[name], _numbers_of(workload, machine, name, named))
+        for name in limit.by:
+            chosen &= columns[name] >= 0
         group = np.zeros(np.count_nonzero(chosen), np.int64)
-        for key in keys:  # by their values, in order of the first key, then of the next
-            values = np.unique(key[chosen], return_inverse=True)[1].ravel()
+        for name in limit.by:  # by their values, in order of the first column, then of the next
+            values = np.unique(columns[name][chosen], return_inverse=True)[1].ravel()
             group = np.unique(group * (int(values.max(initial=0)) + 1) + values, return_inverse=True)[1].ravel()
-        _check_fit(workload, second, limit, chosen)
-        most_jobs, most_procs, most_second = (NEVER if most is None else most for most in (limit.jobs, limit.procs, limit.second))
         jobs.append(np.flatnonzero(chosen))
         own_limits.append(len(limits) + group)
+        most_jobs, most_procs, most_second = (NEVER if value is None else value for value in (limit.jobs, limit.procs, limit.second))
         limits += [(most_jobs, most_procs, most_second)] * (int(group.max()) + 1 if len(group) else 0)
     arrays, most = workload.columns.get("array_job"), workload.columns.get("array_limit")
     if arrays is not None and most is not None:
@@ -242,16 +270,21 @@ def _limits(workload: Workload, machine: Machine, partition: Array, second: Arra
     return Ragged.of_pairs(len(workload), np.concatenate(jobs), np.concatenate(own_limits)), limits
 
 
-def _check_fit(workload: Workload, second: Array, limit: Limit, chosen: Array) -> None:
-    """Raise WorkloadError for jobs that are over a limit by themselves, and would never start."""
-    for values, most, unit in ((workload.procs, limit.procs, "processors"), (second, limit.second, "of the second resource")):
-        over = np.flatnonzero(chosen & (values > (NEVER if most is None else most)))
-        if len(over):
-            raise WorkloadError(
-                f"job {workload.job_id[over[0]]} needs {values[over[0]]} {unit}, and a limit by {', '.join(limit.by) or 'nothing'} allows "
-                f"{most}: it and {len(over) - 1} other jobs would never start; raise the limit, or filter them out",
-                "endless_wait",
-            )
+def possible(limits_of: Ragged, limits: Sequence[tuple[int, int, int]], procs: Array, second: Array) -> tuple[Ragged, Array]:
+    """Return the limits of each job without those that it exceeds by itself, and whether it exceeds one; bool."""
+    job, alone = limits_of.places, np.zeros(len(procs), bool)
+    needs = np.stack([np.ones(len(procs), np.int64), procs, second], axis=1)[job]
+    exceeded = (needs > np.array(limits, np.int64).reshape(-1, 3)[limits_of.items]).any(axis=1)
+    alone[job[exceeded]] = True
+    return Ragged.of_pairs(len(procs), job[~exceeded], limits_of.items[~exceeded]), alone
+
+
+def _numbers_of(workload: Workload, machine: Machine, column: str, values: Sequence[str]) -> list[int]:
+    """Return the numbers of a column's values, which are given by their names or numbers in the log."""
+    if column == "partition":
+        return [[one.name for one in machine.partitions].index(name) for name in values]
+    names = getattr(workload.origin, "names", {}).get(column, ())
+    return [names.index(name) + 1 if name in names else int(name) if name.isdecimal() else MISSING for name in values]
 
 
 def _outage(workload: Workload, machine: Machine, outage: Outage) -> tuple[int, int, int, int, int, int]:

@@ -11,6 +11,7 @@ from walltime.workload import MISSING, Workload
 Array = np.ndarray
 
 RUNNING = "running_since"
+NO_ROOM = "no_room_at_begin"
 CARRIED = "carried_over"
 """The column of jobs that were submitted before the period, which are simulated and not measured."""
 
@@ -35,9 +36,13 @@ def stretch(workload: Workload, machine: Machine, begin: int, end: int) -> Workl
     before = (submit < begin) & (start >= 0)
     running = before & (start < begin) & (start + workload.runtime > begin)
     waiting = before & (start >= begin)
-    running &= _fits(workload, machine, running, start)
-    chosen = inside | running | waiting
-    jobs = workload.take(chosen, f"submitted from {begin} until {end}, with {running.sum()} that ran then and {waiting.sum()} that waited")
+    lost = running & ~_fits(workload, machine, running, start)
+    running &= ~lost
+    step = f"submitted from {begin} until {end}, with {running.sum()} that ran then and {waiting.sum()} that waited"
+    concerned, chosen = inside | running | waiting | lost, inside | running | waiting
+    jobs = workload.take(concerned, step).without(
+        {NO_ROOM: lost[concerned]}, {NO_ROOM: "The job ran at the begin of the window, and its partition has no room for it."}
+    )
     running, waiting = running[chosen], waiting[chosen]
     moved = np.where(running | waiting, begin, jobs.submit)
     own = dict(jobs.columns)
@@ -70,6 +75,7 @@ def _fits(workload: Workload, machine: Machine, running: Array, start: Array) ->
     mine = np.flatnonzero(running)
     placed, placement = place(workload.take(mine, ""), machine)
     known = mine[np.isin(workload.job_id[mine], placed.job_id)]
+    machine = placement.machine
     free = np.array([[pool.nodes * pool.procs, pool.nodes * pool.second] for pool in machine.pools], np.int64)
     for k in np.argsort(start[known], kind="stable").tolist():
         left, taken = np.array([placed.procs[k], placement.second[k]]), np.zeros_like(free)

@@ -16,7 +16,8 @@ items.py        an item is one table or figure: a function marked by `item`, in 
 printed.py      the papers, and the numbers that they print
 subjects.py     the input of items: the paper's log, another log, or a generated workload of its size
 study.py        runs simulations for items, and stores them
-shaken.py       schedulers on shaken copies of a log
 results.py      the output of an item: tables, figures, claims; drawing.py draws
 run.py          runs items into a folder; page.py writes the page
+
+Experiments beyond the papers are in validation/paper_experiments.
 """

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow, read_shown
-from walltime.cli.output import Output, command_line
+from walltime.cli.output import Output, command_line, forget_logs
 
 if TYPE_CHECKING:
     from walltime.logs import JobLog
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 LISTED = 20
 """Number of bad lines listed; all are counted, and `--json` lists all."""
+_END = re.compile(r"[:;.](?=\s|$)")
+"""The end of the first clause of a rule's meaning, which is shown; the guide on logs has the whole meaning."""
 
 
 @manual(
@@ -30,6 +32,7 @@ LISTED = 20
 def info(trace: o.TraceArgument, *, reading: LogOptions, part: RecordedWindow, report: o.ReportOption = None, output: Output) -> None:
     """Show what is in a log: machine, period, load, jobs, and data quality."""
     from walltime.provenance import version
+    from walltime.workload.drops import left_out
 
     begin = time.perf_counter()
     log = read_shown(trace, **reading.of_file)
@@ -47,8 +50,10 @@ def info(trace: o.TraceArgument, *, reading: LogOptions, part: RecordedWindow, r
         from walltime.report.html import write_page
 
         write_page(log_page(workload, _blocks(record, workload), command_line()), report)
-    record = {"trace": str(trace), **record, "seconds": {"read": seconds}, "report": report, "version": version()}
-    output.show(record, _blocks(record, workload), report=report)
+    told = left_out(workload.origin.drops)
+    record = {"trace": str(trace), **record, "left_out": told, "seconds": {"read": seconds}, "report": report, "version": version()}
+    forget_logs()  # a table of its own lists what is left out
+    output.show(record, [*workload.warnings, *_blocks(record, workload)], report=report)
 
 
 def _record(log: JobLog, w: Workload) -> dict[str, Any]:
@@ -57,7 +62,8 @@ def _record(log: JobLog, w: Workload) -> dict[str, Any]:
 
     origin = w.origin
     quantiles = [0, 25, 50, 75, 90, 99, 100]
-    ratio = w.runtime / w.requested
+    requested = w.requested if origin.changed.get("runtime_as_estimate", 0) < len(w) else np.full(len(w), np.nan)  # none is known
+    ratio = w.runtime / requested
     start = origin.unix_start_time
     return {
         "format": log.format,
@@ -75,15 +81,15 @@ def _record(log: JobLog, w: Workload) -> dict[str, Any]:
         "time_zone": origin.time_zone,
         "users": len(np.unique(w.columns["user"])) if "user" in w.columns else None,
         "mean_runtime": float(w.runtime.mean()),
-        "mean_requested": float(w.requested.mean()),
+        "mean_requested": float(requested.mean()),
         "mean_procs": float(w.procs.mean()),
         "serial_percent": float(100 * (w.procs == 1).mean()),
         "power_of_two_percent": float(100 * ((w.procs & (w.procs - 1)) == 0).mean()),
         "mean_use_of_request": float(np.minimum(ratio, 1).mean()),
-        "distinct_requests": len(np.unique(w.requested)),
+        "distinct_requests": None if np.isnan(requested).any() else len(np.unique(requested)),
         "percentiles": {
             name: dict(zip(map(str, quantiles), np.percentile(values, quantiles).tolist(), strict=True))
-            for name, values in (("runtime", w.runtime), ("requested", w.requested), ("procs", w.procs))
+            for name, values in (("runtime", w.runtime), ("requested", requested), ("procs", w.procs))
         },
         "status": _counts(w, "status"),
         "dropped": dict(origin.dropped),
@@ -94,19 +100,18 @@ def _record(log: JobLog, w: Workload) -> dict[str, Any]:
     }
 
 
-def _size_said(estimate: dict[str, Any] | None) -> str:
-    """Return the source of an estimated size of the machine as a text."""
+def _size_said(procs: int, estimate: dict[str, Any] | None) -> str:
+    """Return the size of the machine and, if it is estimated, the source of the estimate."""
     from walltime.wording import human_time
 
     if estimate is None:
-        return ""
-    if estimate["seconds"] is None:
-        return f"estimated: the widest job; if the machine is larger, pass its size with --procs N (--procs {estimate['procs']})"
-    nodes = ""
+        return f"{procs:,} processors"
+    basis = "the widest job"
+    if estimate["seconds"] is not None:
+        basis = f"this many were busy at once, for {human_time(estimate['seconds'])} in all"
     if estimate["nodes"] is not None:
-        nodes = f"; {estimate['nodes']:,} nodes, for {human_time(estimate['nodes_seconds'])}"
-    reached = f"this many were busy at once, for {human_time(estimate['seconds'])} in total{nodes}"
-    return f"estimated: {reached}; pass the size with --procs N (--procs {estimate['procs']})"
+        basis += f"; {estimate['nodes']:,} nodes, for {human_time(estimate['nodes_seconds'])}"
+    return f"{procs:,} processors, estimated ({basis}); confirm or correct it with --procs {procs}"
 
 
 def _counts(w: Workload, column: str) -> dict[str, int]:
@@ -119,53 +124,57 @@ def _counts(w: Workload, column: str) -> dict[str, int]:
 
 
 def _blocks(facts: dict[str, Any], w: Workload) -> Iterator[Facts | Table | str]:
-    from walltime.logs import all_rules
-    from walltime.tables import Facts, Table
-    from walltime.wording import human_time, percent
+    from walltime.tables import Cell, Facts, Table, time_cell
+    from walltime.wording import human_percent, percent
 
-    days = (facts["last_submit"] - facts["first_submit"]) / 86400
-    since = ""
-    if facts["unix_start_time"] is not None:
-        try:
-            local = datetime.fromtimestamp(facts["unix_start_time"] + facts["first_submit"], UTC).astimezone(w.origin.tzinfo())
-            since = f"from {local:%Y-%m-%d %H:%M} {w.origin.time_zone}"
-        except (OverflowError, OSError, ValueError):
-            since = f"from {facts['unix_start_time']} s since 1970, beyond the calendar's range"
-    load = percent(w.offered_load)
+    days = f"{(facts['last_submit'] - facts['first_submit']) / 86400:,.1f} days"
+    first, last = (w.origin.moment(facts[f"{which}_submit"]) for which in ("first", "last"))
+    period = f"{days}; the log has no dates"
+    if first is not None and last is not None:
+        period = f"{first:%Y-%m-%d} to {last:%Y-%m-%d} ({days}, {w.origin.time_zone})"
+    elif facts["unix_start_time"] is not None:
+        period = f"{days}; beyond the calendar's range"
+    users = "" if facts["users"] is None else f" from {facts['users']:,} user{'' if facts['users'] == 1 else 's'}"
+    layout = f", with further fields as of {facts['layout']}" if facts["layout"] else ""
+    requests = "not recorded"
+    if facts["distinct_requests"] is not None:
+        used = human_percent(100 * facts["mean_use_of_request"])
+        requests = f"{used} of the requested time is used, on average; {facts['distinct_requests']:,} distinct values"
     rows = [
-        ("records", f"{facts['records']:,}", f"{facts['jobs']:,} jobs to simulate"),
-        ("processors", f"{facts['procs']:,}", _size_said(facts["procs_estimated"])),
-        ("span of submissions", f"{days:,.1f} days", since),
-        ("offered load", load, "processor time of the jobs over that of the machine, first to last submit"),
-        ("users", "unknown" if facts["users"] is None else f"{facts['users']:,}", ""),
-        ("mean runtime", human_time(facts["mean_runtime"]), f"median {human_time(facts['percentiles']['runtime']['50'])}"),
-        ("mean request", human_time(facts["mean_requested"]), f"{facts['distinct_requests']:,} distinct values"),
-        ("mean use of request", f"{100 * facts['mean_use_of_request']:.0f} %", "runtime over request, at most 100 %"),
-        (
-            "mean processors",
-            f"{facts['mean_procs']:.1f}",
-            f"{facts['serial_percent']:.0f} % serial, {facts['power_of_two_percent']:.0f} % powers of two",
-        ),
-        ("format", facts["format"], f"with further fields as of {facts['layout']}" if facts["layout"] else ""),
-        ("sha256", facts["sha256"][:16], "begins that of the file as it is stored"),
+        ("machine", _size_said(facts["procs"], facts["procs_estimated"])),
+        ("period", period),
+        ("jobs", f"{facts['jobs']:,}{users}; {facts['serial_percent']:.0f} % serial, {facts['power_of_two_percent']:.0f} % powers of two"),
+        ("offered load", f"{percent(w.offered_load)} of the processor time of the machine"),
+        ("requests", requests),
+        ("log", f"{facts['format']}{layout}; {facts['records']:,} records; SHA-256 {facts['sha256'][:16]}..."),
     ]
     yield Facts(w.origin.name, rows)
-    if facts["recognised"]:
-        yield Table(
-            ["column"], [[line] for line in facts["recognised"]], "how the columns were recognised; walltime mapping writes it", texts=-1
-        )
-    if facts["further_fields"]:
-        yield Table(["field"], [[line] for line in facts["further_fields"]], "fields beyond the 18th", texts=-1)
-    meaning = {rule.name: rule.meaning for rule in all_rules()}
-    odd = [
-        [what, f"{count:,}", rule, meaning.get(rule, "")]
-        for what, counts in (("dropped", facts["dropped"]), ("changed", facts["changed"]), ("as it is", facts["noticed"]))
-        for rule, count in counts.items()
-    ]
-    if odd:
-        yield Table(["", "records", "rule", "meaning"], odd, "what is odd in it", texts=-1)
-    else:
-        yield "nothing odd: no job dropped or changed"
+    shares, named = facts["percentiles"], (("runtime", "runtime"), ("request", "requested"))
+    lines = [[what, time_cell(facts[f"mean_{name}"]), *(time_cell(shares[name][at]) for at in ("50", "90", "100"))] for what, name in named]
+    wide = [facts["mean_procs"], *(shares["procs"][at] for at in ("50", "90", "100"))]
+    lines.append(["processors", Cell(f"{wide[0]:,.1f}", value=wide[0]), *(Cell(f"{value:,.0f}", value=value) for value in wide[1:])])
+    yield Table(["", "mean", "median", "90 %", "largest"], lines, "per job")
+    for title, column, key in (
+        ("how the columns were recognised; walltime mapping writes it", "column", "recognised"),
+        ("fields beyond the 18th", "field", "further_fields"),
+    ):
+        if facts[key]:
+            yield Table([column], [[line] for line in facts[key]], title, texts=-1)
+    yield _quality(facts)
     if facts["bad_lines"]:
         bad = [[str(b["line"]), b["reason"]] for b in facts["bad_lines"][:LISTED]]
-        yield Table(["line", "why"], bad, f"{len(facts['bad_lines']):,} lines left out")
+        yield Table(["line", "reason"], bad, f"{len(facts['bad_lines']):,} bad lines skipped")
+
+
+def _quality(facts: dict[str, Any]) -> Facts | str:
+    """Return how many records each rule dropped, changed or kept as they are."""
+    from walltime.logs import all_rules
+    from walltime.tables import Facts
+
+    meaning = {rule.name: _END.split(rule.meaning, maxsplit=1)[0] for rule in all_rules()}
+    rows = [
+        ("kept" if what == "noticed" else what, f"{count:,}", f"{meaning[rule]} ({rule})" if rule in meaning else rule)
+        for what in ("dropped", "changed", "noticed")
+        for rule, count in facts[what].items()
+    ]
+    return Facts("data quality, in records", rows) if rows else "data quality: no record dropped or changed, nothing unusual"

@@ -267,12 +267,8 @@ def draw_gantt(axes: Axes, schedule: Schedule, begin: int, end: int, title: str 
 
 def moment(schedule: Schedule, seconds: int) -> str:
     """Return a time of the log as local date and time if the log has a start date, else as time since the first submission."""
-    origin = schedule.workload.origin
-    if origin.unix_start_time is not None:
-        try:
-            return f"{datetime.fromtimestamp(origin.unix_start_time + seconds, origin.tzinfo()):%Y-%m-%d %H:%M}"
-        except (OverflowError, ValueError, OSError):
-            pass
+    if (date := schedule.workload.origin.moment(seconds)) is not None:
+        return f"{date:%Y-%m-%d %H:%M}"
     first = int(schedule.workload.submit[0]) if len(schedule) else 0
     return "the first submission" if seconds <= first else f"{human_time(seconds - first)} after the first submission"
 

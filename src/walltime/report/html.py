@@ -164,7 +164,7 @@ def _origin(page: Page) -> list[Section]:
     sections = [Section("Dropped and changed records", _rules(page.workload))] if page.workload is not None else []
     if not page.record:
         return sections
-    flat = {name: value for name, value in page.record.items() if name not in ("settings", "dropped", "changed", "noticed")}
+    flat = {name: value for name, value in page.record.items() if name not in ("settings", "dropped", "left_out", "changed", "noticed")}
     flat |= dict(page.record.get("settings", {}))
     rows = [[name, Cell(_plain(name, value) or UNDEFINED, look="wrap")] for name, value in flat.items()]
     blocks: list[Block] = [Table(["what", "value"], rows, "Provenance", texts=-1)]
@@ -175,18 +175,21 @@ def _origin(page: Page) -> list[Section]:
 
 
 def _rules(workload: Workload) -> list[Block]:
-    """Return the rules that dropped, changed or noticed jobs, with their counts."""
+    """Return the rules that dropped, changed or noticed jobs, with their counts and shares."""
     origin = workload.origin
     total = max(origin.records, len(workload), 1)
     rows = [
-        [rule, did, f"{count:,}", human_percent(100 * count / total)]
-        for did, counts in (("dropped", origin.dropped), ("changed", origin.changed), ("noticed, unchanged", origin.noticed))
+        [one.rule, "dropped", f"{one.jobs:,}", human_percent(100 * one.share_of_jobs), human_percent(100 * one.share_of_work)]
+        for one in origin.drops
+    ] + [
+        [rule, did, f"{count:,}", human_percent(100 * count / total), ""]
+        for did, counts in (("changed", origin.changed), ("noticed, unchanged", origin.noticed))
         for rule, count in counts.items()
     ]
     read = f"Records read: {origin.records:,}; jobs simulated: {len(workload):,}."
     if not rows:
         return [Paragraph(f"No rule dropped or changed a job. {read}")]
-    head = ["rule", "action", "jobs", "of the records"]
+    head = ["rule", "action", "jobs", "of the records", "of the work"]
     return [Paragraph(read), Table(head, rows, "Jobs per rule", texts=-1)]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import Any
 
 from walltime.tables import Facts, Table
@@ -131,6 +130,13 @@ class Page:
     css: str = ""
     """additional CSS"""
 
+    def __post_init__(self) -> None:
+        if self.workload is not None:
+            for name in ("answer", "caveats"):
+                told = getattr(self, name)
+                new = [sentence for sentence in self.workload.warnings if not any(sentence in one for one in told)]
+                object.__setattr__(self, name, [*new, *told])
+
     @property
     def repetition(self) -> str:
         """The command line as text; empty if there is none."""
@@ -177,13 +183,9 @@ def workload_facts(workload: Workload, log: str) -> list[tuple[str, str]]:
         ("submitted over", human_time(span)),
         ("offered load of the log", human_percent(100 * workload.offered_load)),
     ]
-    start = workload.origin.unix_start_time
-    if start is not None and len(workload):
-        try:
-            first, last = (datetime.fromtimestamp(start + int(t), workload.origin.tzinfo()) for t in workload.submit[[0, -1]])
-            values.append(("from, to", f"{first:%Y-%m-%d}, {last:%Y-%m-%d}"))
-        except (OverflowError, ValueError, OSError):
-            pass
+    days = [workload.origin.moment(time) for time in workload.submit[[0, -1]].tolist()] if len(workload) else []
+    if days and all(days):
+        values.append(("from, to", ", ".join(f"{day:%Y-%m-%d}" for day in days)))
     return values
 
 

@@ -71,13 +71,16 @@ def print_text(text: str, begin: str = "") -> None:
     `begin`: a prefix of the first line, such as `* `; the other lines are indented to its width.
     """
     if _has_width():
-        width = max(console().width, len(begin) + 20)
-        fill = textwrap.TextWrapper(
-            width, initial_indent=begin, subsequent_indent=" " * len(begin), break_long_words=False, break_on_hyphens=False
-        )
-        print(fill.fill(_WITHIN.sub(_HARD_SPACE, text)).replace(_HARD_SPACE, " "))
+        lines = _filled(text, max(console().width - len(begin), 20))
+        print(begin + f"\n{' ' * len(begin)}".join(lines))
     else:
         print(begin + text)
+
+
+def _filled(text: str, width: int) -> list[str]:
+    """Return a text in lines of at most this width that end between words, but not within a quantity such as 4 h 53 min."""
+    lines = textwrap.wrap(_WITHIN.sub(_HARD_SPACE, text), width, break_long_words=False, break_on_hyphens=False)
+    return [line.replace(_HARD_SPACE, " ") for line in lines]
 
 
 def _has_width() -> bool:
@@ -118,7 +121,7 @@ def _print_table(table: Table) -> None:
             row[0] = at_commas(row[0], most)
         widths[0] = narrowest[0] = max([_width(heads[0], words=True), *(_width(row[0]) for row in rows)])
     if table.title:
-        out.print(Text(_printable(table.title), style="bold"))
+        out.print(Text("\n".join(_filled(_printable(table.title), out.width)), style="bold"))
     for block in columns_of_blocks(narrowest, room, max(table.texts, 1)):
         lines = Lines(box=box.SIMPLE_HEAD, pad_edge=False)
         gaps = BETWEEN * (len(block) - 1)
@@ -132,7 +135,7 @@ def _print_table(table: Table) -> None:
 
 
 def _print_facts(facts: Facts) -> None:
-    """Print names, values and remarks; names and values keep their width."""
+    """Print names, values and remarks; names keep their width, and so do values that have remarks."""
     from rich.table import Table as Lines
     from rich.text import Text
 
@@ -140,13 +143,15 @@ def _print_facts(facts: Facts) -> None:
     rows = [[_printable(text) for text in (*row, "", "")][:3] for row in facts.rows]
     widths = [max((_width(row[k]) for row in rows), default=0) for k in range(3)]
     narrowest = [widths[0], max((_width(row[1], words=True) for row in rows), default=0), min(widths[2], LONGEST_WORD)]
-    fitted = fit(widths, narrowest, out.width - 2 * 2)
-    out.print(Text(_printable(facts.title), style="bold"))
+    count = 3 if widths[2] else 2
+    fitted = fit(widths, narrowest, out.width - 2 * 2)[:count]
+    if facts.title:
+        out.print(Text("\n".join(_filled(_printable(facts.title), out.width)), style="bold"))
     lines = Lines(box=None, show_header=False, pad_edge=False)
     for k, width in enumerate(fitted):
-        lines.add_column(overflow="fold", justify="right" if k == 1 else "left", width=width)
+        lines.add_column(overflow="fold", justify="right" if k == 1 and count == 3 else "left", width=width)
     for row in rows:
-        lines.add_row(*map(Text, row))
+        lines.add_row(*(Text("\n".join(_filled(text, width))) for text, width in zip(row, fitted, strict=False)))
     out.width = max(out.width, sum(fitted) + 2 * 2)
     out.print(lines)
 

@@ -18,7 +18,7 @@ from walltime.policy import Calendar
 from walltime.specification import Family, Specification, Variant
 from walltime.wording import shown
 from walltime.workload import Workload
-from walltime.workload.columns import GROUPED_COLUMNS
+from walltime.workload.columns import GROUPING_COLUMNS
 from walltime.workload.filters import UNITS, parse_seconds
 
 Array = np.ndarray
@@ -47,7 +47,7 @@ GROUPINGS: Mapping[str, str] = {
     "hour": "hour of the day of the submission, local time of the site",
     "weekday": "day of the week of the submission, local time of the site",
     "hour-of-week": "hour and day of the submission together",
-    **{column: f"{column} of the log" for column in GROUPED_COLUMNS},
+    **{column: f"{column.replace('_', ' ')} of the log" for column in GROUPING_COLUMNS},
 }
 TITLES: Mapping[str, str] = {
     "class": "short and long (over 1 h), narrow and wide (over 8 processors) jobs",
@@ -55,7 +55,7 @@ TITLES: Mapping[str, str] = {
     "users": "the users with most processor time",
     "size": "processors",
     "length": "requested time",
-    **{column: column for column in GROUPED_COLUMNS},
+    **{column: column.replace("_", " ") for column in GROUPING_COLUMNS},
 }
 """Titles of tables of groups on pages, after "by"."""
 CLASSES = ("short narrow", "short wide", "long narrow", "long wide")
@@ -131,7 +131,7 @@ def check_known(workload: Workload, by: str, groups: Groups) -> None:
     if list(groups.names) != [UNKNOWN]:
         return
     name, remedy = workload.origin.name, "group them by another property"
-    if by in ("user", "users", *GROUPED_COLUMNS):
+    if by in ("user", "users", *GROUPING_COLUMNS):
         raise WorkloadError(f"{name} does not record the {by.removesuffix('s')} of its jobs; {remedy}", "missing_column")
     remedy += ", or add a line to its header, such as '; UnixStartTime: 1262304000'"
     raise WorkloadError(f"{name} does not record its start (UnixStartTime), so its jobs have no {by}; {remedy}", "unknown_start_time")

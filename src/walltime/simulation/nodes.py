@@ -13,7 +13,7 @@ from walltime.engine.interface.choice import check_features
 from walltime.engine.problem import NodeDemands, Nodes, OarSettings, Shares
 from walltime.errors import WorkloadError
 from walltime.machine import Machine, Placement, place
-from walltime.machine.placing import qos_factors
+from walltime.machine.placing import PLACING_REASONS, possible, qos_factors
 from walltime.policy import Policy
 from walltime.policy.oar import STREAM
 from walltime.policy.slurm import SlurmSettings
@@ -113,15 +113,14 @@ def place_on_nodes(workload: Workload, machine: Machine, linear: bool = False) -
             break
         if not fits.any():
             raise WorkloadError(f"none of the {len(workload):,} jobs of {workload.origin.name} fits on the nodes of {machine.name}")
-        gone = np.isin(workload.job_id, placed.job_id[~fits])
-        origin = workload.origin
-        dropped = {**origin.dropped, "too_wide_for_partition": origin.dropped.get("too_wide_for_partition", 0) + int(gone.sum())}
-        workload = replace(workload.take(~gone, ""), origin=replace(origin, dropped=dropped))
+        workload = workload.without({"too_wide_for_partition": np.isin(workload.job_id, placed.job_id[~fits])}, PLACING_REASONS)
     procs = np.where(whole, needed * procs_each, placed.procs)
     if (procs != placed.procs).any():
         origin = placed.origin
         changed = {**origin.changed, "whole_nodes": origin.changed.get("whole_nodes", 0) + int((procs != placed.procs).sum())}
-        placed = replace(placed, procs=procs, origin=replace(origin, changed=changed))
+        limits_of, over = possible(placement.limits_of, placement.limits, procs, second)
+        changed |= {"over_limit": changed.get("over_limit", 0) + int(over.sum())} if over.any() else {}
+        placed, placement = replace(placed, procs=procs, origin=replace(origin, changed=changed)), replace(placement, limits_of=limits_of)
     _, user = np.unique(placed.columns.get("user", np.zeros(count, np.int64)), return_inverse=True)
     numbers = {"nodes": needed, "whole": whole, "each": each, "time_min": np.maximum(placed.columns.get("time_min", np.zeros(count)), 0)}
     numbers |= {"user": user, "association": np.zeros(count), "second": second}

@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
+from types import MappingProxyType
 
 from walltime.durations import seconds_of
 from walltime.errors import LogError, WorkloadError
-from walltime.machine.machine import Limit, Machine, Outage, Partition, Pool, Qos, Share, write_machine
+from walltime.machine.machine import Limit, Machine, Note, Outage, Partition, Pool, Qos, Share, write_machine
+from walltime.slurm.cluster_limits import LIMIT_FIELDS, LimitReader
+from walltime.slurm.features import NOTHING, Treatment, find_features
 from walltime.slurm.records import ClusterRecords, Record, expand, file_text, read_records
-from walltime.slurm_values import gpus_of, resource_of
+from walltime.slurm_values import gpus_of
 from walltime.wording import sanitize
 
 KEPT_SETTINGS = re.compile(
@@ -21,32 +24,26 @@ KEPT_SETTINGS = re.compile(
     r"CompleteWait|BatchStartTimeout|EnforcePartLimits|AccountingStorageEnforce|ResvOverRun|Licenses|OverSubscribe"
 )
 """The settings that may affect the schedule; they are kept as Slurm prints them."""
-NOTHING = frozenset({"", "(null)", "NONE", "None", "N/A", "NO", "ALL", "UNLIMITED", "INFINITE", "OFF", "0", "n/a"})
-_READ = {"PartitionName", "Nodes", "Default", "MaxTime", "OverSubscribe", "Exclusive", "PriorityTier", "PriorityJobFactor", "State", "QoS"}
-_IRRELEVANT = {"TotalCPUs", "TotalNodes", "TRES", "NodeSets", "Hidden", "AllocNodes", "GraceTime", "DisableRootJobs", "MinNodes", "LLN"}
-_FILTERS = {"AllowGroups", "AllowAccounts", "AllowQos", "DenyAccounts", "DenyQos", "RootOnly", "MaxNodes", "DefaultTime", "JobDefaults"}
-"""Settings that decide whether a job is accepted and with which request, which happens before the job is in the log."""
 _UNAVAILABLE = {"DOWN", "DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING", "ERROR"}
-_COUNTED_BY = {"PU": ("user",), "PA": ("group",), "": ()}
-"""The jobs that the limits of a quality of service count: those of each user, those of each account (the column `group`), or all."""
-_ASSOCIATION_LIMITS = ("GrpJobs", "GrpTRES", "GrpTRESMins", "GrpTRESRunMins", "MaxJobs", "MaxTRES", "MaxTRESMins")
-_SLURM_NAMES = {"gpus": "gres/gpu", "mem_mb": "mem"}
-"""Slurm's names of the second resource."""
-_NOT_MODELLED = ("GrpTRESMins", "GrpTRESRunMins", "MaxTRESMins")
-_QOS_LIMITS = ("GrpJobs", "GrpTRES", "MaxJobsPU", "MaxTRESPU", "MaxJobsPA", "MaxTRESPA", *_NOT_MODELLED)
+_SLICE = re.compile(r"gpu:\d+g\.\d+gb|gpu:.*mig.*", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """A cluster as a machine, as far as a machine can express it, with `notes`: sentences on what was left out or approximated."""
+    """A cluster as a machine, as far as a machine can express it."""
 
     machine: Machine
-    notes: tuple[str, ...]
+    node_memory: Mapping[str, int] = field(default_factory=dict)
+    """the memory of the largest node of each partition, MB"""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences on what is not modelled, left out or approximated."""
+        return tuple(map(str, self.machine.notes))
 
     def text(self) -> str:
-        """Return the text of a machine file, with the notes as comments at the top."""
-        head = [f"# {note}" for note in ("Made by walltime slurm cluster from Slurm's description of the cluster.", *self.notes)]
-        return "\n".join(head) + "\n\n" + write_machine(self.machine)
+        """Return the text of a machine file, with the notes as its tables `[[note]]`."""
+        return f"# Made by walltime slurm cluster from Slurm's description of the cluster.\n\n{write_machine(self.machine)}"
 
 
 def read_cluster(*paths: str | os.PathLike[str]) -> Cluster:
@@ -72,79 +69,107 @@ class _ClusterBuilder:
 
     def __init__(self, records: ClusterRecords) -> None:
         self.records = records
-        self.notes: list[str] = []
+        self.notes: list[Note] = []
         self.pool_of: dict[str, str] = {}
         """The pool of each node."""
+        self.gpus = _gpus_by_type(records)
         if records.repeated:
-            self.notes.append(f"{_count(records.repeated, 'record')} listed twice; the first was used.")
+            self.note(f"{_count(records.repeated, 'record')} listed twice; the first was used.")
         if records.other_lines:
-            self.notes.append(f"{_count(records.other_lines, 'line')} not understood, and left out.")
+            self.note(f"{_count(records.other_lines, 'line')} not understood, and left out.")
+
+    def note(self, text: str, feature: str = "", above: Mapping[str, int] = MappingProxyType({})) -> None:
+        """Add a note; see `walltime.machine.Note`."""
+        self.notes.append(Note(text, feature, dict(above)))
 
     def cluster(self) -> Cluster:
         records = self.records
         if not records.nodes:
             raise LogError("no nodes; add the output of scontrol -o show node, or the JSON of sinfo")
         if "settings" not in records.known:
-            self.notes.append("Without scontrol show config, the scheduler's settings are unknown; Slurm's defaults are assumed.")
+            self.note("Without scontrol show config, the scheduler's settings are unknown; Slurm's defaults are assumed.")
         if "partitions" not in records.known:
-            self.notes.append("Without scontrol show partition, limits, tiers and the default of the partitions are unknown.")
-        second = self._second_resource()
+            self.note("Without scontrol show partition, limits, tiers and the default of the partitions are unknown.")
+        memory = "MEMORY" in records.settings.get("SelectTypeParameters", "").upper()
+        second = "mem_mb" if memory and not self.gpus else "gpus"
         pools, members = self._pools(second)
         partitions = self._partitions(pools, members)
         used = {name for partition in partitions for name in partition.pools}
+        outages = tuple(outage for outage in self._outages() if outage.pool in used)
+        enforced = records.settings.get("AccountingStorageEnforce", "").lower()
+        limited = "settings" not in records.known or any(word in enforced for word in ("limits", "safe", "all"))
+        limits: list[Limit] = []
+        if limited:
+            limits = LimitReader(records, [one.name for one in partitions], second, list(self.gpus), self.note).limits()
+        elif any(row.get(name) for row in (*records.qos, *records.associations) for name in LIMIT_FIELDS):
+            self.note("AccountingStorageEnforce does not enforce the limits of associations and QOS, which are left out.")
+        self._note_features(memory and second == "gpus", partitions, limited)
         machine = Machine(
             pools=tuple(pool for pool in pools if pool.name in used),
             partitions=tuple(partitions),
-            outages=tuple(outage for outage in self._outages() if outage.pool in used),
-            limits=tuple(_limits(records, [partition.name for partition in partitions], second, self.notes)),
+            outages=outages,
+            limits=tuple(limits),
             second=second,
             name=records.settings.get("ClusterName") or "cluster",
-            policy=self._policy(),
+            policy="fcfs" if records.settings.get("SchedulerType") == "sched/builtin" else "slurm",
             slurm={name: value for name, value in records.settings.items() if KEPT_SETTINGS.fullmatch(name)},
             shares=tuple(self._shares()),
             qos=tuple(self._qos()),
+            notes=tuple(dict.fromkeys(self.notes)),
         )
-        return Cluster(machine, tuple(self.notes))
+        largest: dict[str, int] = {}
+        for name, of_node in _partitions_of_nodes(records).items():
+            largest |= {one: max(largest.get(one, 0), _whole(records.nodes[name], "RealMemory")) for one in of_node}
+        return Cluster(machine, {name: most for name, most in largest.items() if most})
 
-    def _policy(self) -> str:
+    def _note_features(self, memory: bool, partitions: Sequence[Partition], limited: bool) -> None:
+        """Note the features of Slurm that are not modelled, and the settings that were applied before jobs entered the log."""
+        nodes, before = self.records.nodes, list[str]()
         scheduler = self.records.settings.get("SchedulerType", "sched/backfill")
         if scheduler not in ("sched/backfill", "sched/builtin"):
-            self.notes.append(f"SchedulerType={sanitize(scheduler)} is not modelled; sched/backfill is assumed.")
-        preempt = self.records.settings.get("PreemptType", "preempt/none")
-        if preempt not in (*NOTHING, "preempt/none"):
-            self.notes.append(f"PreemptType={sanitize(preempt)}: preemption is not modelled.")
-        for name, subject in (("Licenses", "licences are"), ("TopologyPlugin", "the topology is")):
-            value = self.records.settings.get(name, "")
-            if value not in (*NOTHING, "topology/none", "topology/default", "topology/flat"):
-                self.notes.append(f"{name}={sanitize(value)}: {subject} not modelled.")
-        return "fcfs" if scheduler == "sched/builtin" else "slurm"
-
-    def _second_resource(self) -> str:
-        """Return the second resource: GPUs where there are any, else memory where it is allocated to jobs."""
-        memory = "MEMORY" in self.records.settings.get("SelectTypeParameters", "").upper()
-        if memory and not any(gpus_of(node.get("Gres", "")) for node in self.records.nodes.values()):
-            return "mem_mb"
+            self.note(f"SchedulerType={sanitize(scheduler)}; sched/backfill is assumed", "other schedulers")
         if memory:
-            self.notes.append("Memory and GPUs are allocated; only the GPUs are modelled.")
-        return "gpus"
+            of_pool = {pool: _whole(nodes[name], "RealMemory") // max(_procs(nodes[name]), 1) for name, pool in self.pool_of.items()}
+            each = {one.name: max(of_pool[pool] for pool in one.pools) for one in partitions}
+            self.note(f"SelectTypeParameters={sanitize(self.records.settings['SelectTypeParameters'])}", "memory", each)
+        if len(self.gpus) > 1:
+            self.note(", ".join(f"{sanitize(name)} ({count:,})" for name, count in self.gpus.items()), "GPU types")
+        words = {word for one in nodes.values() for word in _names(one.get("ActiveFeatures") or one.get("AvailableFeatures", ""))}
+        resources = {name: count for one in nodes.values() for name, count in gres_of(one.get("Gres", "")).items()}
+        for feature, shown in (
+            ("MIG", [name for name in resources if _SLICE.fullmatch(name)]),
+            ("other generic resources", [name for name in resources if name.split(":")[0] != "gpu"]),
+            ("cores bound to GPUs", ["Gres=…(S:…)"] if any("(S:" in one.get("Gres", "") for one in nodes.values()) else []),
+            ("node features", sorted(words)),
+        ):
+            if shown:
+                self.note(_listed(shown), feature)
+        for found in find_features(self.records, limited):
+            if found.feature.name in ("reservations", "maintenance"):
+                continue
+            if found.feature.treatment is Treatment.NOTED:
+                self.note(found.text, found.feature.name)
+            else:
+                before.append(found.text)
+        if before:
+            self.note(f"Applied before jobs entered the log: {'; '.join(before)}.")
 
     def _pools(self, second: str) -> tuple[list[Pool], dict[str, list[str]]]:
         """Return pools of equal nodes with the same partitions, and the names of each partition's pools, the least weight first."""
         groups: dict[tuple[int, int, int, tuple[str, ...]], list[str]] = {}
         partitions_of = _partitions_of_nodes(self.records)
-        left_out, other_resources = Counter[str](), Counter[str]()
+        left_out = Counter[str]()
         for name, node in self.records.nodes.items():
             states = _states(node)
             partitions = tuple(sorted(partitions_of.get(name, ())))
-            procs = _whole(node, "CPUEfctv") or _whole(node, "CPUTot")
+            procs = _procs(node)
             if "FUTURE" in states or not partitions or procs < 1:
                 left_out["FUTURE" if states[0] == "FUTURE" else "in no partition" if not partitions else "without processors"] += 1
                 continue
             units = gpus_of(node.get("Gres", "")) if second == "gpus" else _whole(node, "RealMemory") - _whole(node, "MemSpecLimit")
             groups.setdefault((_whole(node, "Weight"), procs, max(units, 0), partitions), []).append(name)
-            other_resources.update({one.split(":")[0] for one in node.get("Gres", "").split(",")} - {"gpu"} - NOTHING)
-        self.notes += [f"{_count(count, 'node', 'is', 'are')} {reason}, and left out." for reason, count in left_out.items()]
-        self.notes += [f"{_count(n, 'node', 'has', 'have')} {sanitize(one)}, which is not modelled." for one, n in other_resources.items()]
+        for reason, count in left_out.items():
+            self.note(f"{_count(count, 'node', 'is', 'are')} {reason}, and left out.")
         pools: list[Pool] = []
         members: dict[str, list[str]] = {}
         for (_, procs, units, partitions), names in sorted(groups.items(), key=lambda item: item[0][0]):
@@ -164,29 +189,22 @@ class _ClusterBuilder:
         size = {pool.name: pool.procs for pool in pools}
         linear = "linear" in self.records.settings.get("SelectType", "")
         partitions: list[tuple[bool, Partition]] = []
-        unread: dict[str, list[str]] = {}
+        mixed: list[str] = []
         for name, record in records.items():
             if name not in members:
-                self.notes.append(f"Partition {sanitize(name)} has no nodes, and is left out.")
+                self.note(f"Partition {sanitize(name)} has no nodes, and is left out.")
                 continue
             about = f"Partition {sanitize(name)}"
             shares, users = record.get("OverSubscribe", "NO").upper(), record.get("Exclusive", "NO")
             whole = shares == "EXCLUSIVE" or "NODE" in users.upper() or (linear and shares == "NO")
             exclusive = whole and len({size[pool] for pool in members[name]}) == 1
             if whole and not exclusive:
-                self.notes.append(f"{about} allocates whole nodes of several sizes; jobs get the processors recorded in the log.")
-            if users.upper() not in ("NO", "NODE"):
-                self.notes.append(f"{about} is for one user or one block at a time (Exclusive={sanitize(users)}): not modelled.")
-            if shares.startswith(("YES", "FORCE")) and not shares.endswith(":1"):
-                self.notes.append(f"{about} lets jobs share processors (OverSubscribe={sanitize(shares)}): not modelled.")
+                mixed.append(name)
             if record.get("State", "UP") != "UP":
-                self.notes.append(f"{about} is {sanitize(record['State'])}; it is treated as up.")
-            for key, value in record.items():
-                if key not in _READ | _IRRELEVANT and value not in NOTHING and not (key == "PreemptMode" or "MemPer" in key):
-                    unread.setdefault(key, []).append(name)
+                self.note(f"{about} is {sanitize(record['State'])}; it is treated as up.")
             used, total = sum(pool.nodes for pool in pools if pool.name in members[name]), _whole(record, "TotalNodes")
             if total > used:
-                self.notes.append(f"{about}: {used:,} of {total:,} nodes are used here.")
+                self.note(f"{about}: {used:,} of {total:,} nodes are used here.")
             partition = Partition(
                 name=name,
                 pools=tuple(members[name]),
@@ -196,11 +214,10 @@ class _ClusterBuilder:
                 job_factor=_whole(record, "PriorityJobFactor", 1),
             )
             partitions.append((record.get("Default", "NO") != "YES", partition))
-        for key, names in unread.items():
-            effect = "was applied before jobs entered the log" if key in _FILTERS else "is not modelled"
-            self.notes.append(f"{sanitize(key)} of {_listed(names)} {effect}.")
+        if mixed:
+            self.note(_listed(mixed), "whole nodes of several sizes")
         if partitions and all(other for other, _ in partitions) and len(partitions) > 1:
-            self.notes.append("No partition is the default: jobs without a partition go to the first.")
+            self.note("No partition is the default: jobs without a partition go to the first.")
         return [partition for _, partition in sorted(partitions, key=lambda item: item[0])]
 
     def _outages(self) -> Iterator[Outage]:
@@ -208,22 +225,22 @@ class _ClusterBuilder:
         gone = {name for name, node in self.records.nodes.items() if name in self.pool_of and not _UNAVAILABLE.isdisjoint(_states(node))}
         if gone:
             down = _count(len(gone), "node", "is", "are")
-            self.notes.append(f"{down} down or drained: missing from the beginning of the log; remove the outages if they were up then.")
+            self.note(f"{down} down or drained: missing from the beginning of the log; remove the outages if they were up then.")
         yield from self._missing(gone, 0, None, None)
         seen: list[tuple[datetime, datetime, set[str]]] = []
         for name, record in self.records.reservations.items():
             flags = record.get("Flags", "").upper().replace("+", ",").split(",")
             if "MAINT" not in flags:
-                self.notes.append(f"The reservation {sanitize(name)} is not for maintenance: not modelled.")
+                self.note(sanitize(name), "reservations")
                 continue
             begin, end = _moment(record, "StartTime"), _moment(record, "EndTime")
             if any(flag in ("DAILY", "WEEKLY", "HOURLY", "WEEKDAY", "WEEKEND") for flag in flags):
-                self.notes.append(f"The maintenance {sanitize(name)} is repeated: only its next time is an outage.")
+                self.note(f"The maintenance {sanitize(name)} is repeated: only its next time is an outage.")
             nodes = {node for node in expand(record.get("Nodes", "")) if node in self.pool_of} - gone
             for other_begin, other_end, others in seen:
                 if other_begin < end and begin < other_end and nodes & others:
                     both = _count(len(nodes & others), "node", "is", "are")
-                    self.notes.append(f"{both} in the maintenance {sanitize(name)} and in an overlapping one; only the other one counts.")
+                    self.note(f"{both} in the maintenance {sanitize(name)} and in an overlapping one; only the other one counts.")
                     nodes -= others
             seen.append((begin, end, nodes))
             yield from self._missing(nodes, begin, end, 0)
@@ -248,7 +265,8 @@ class _ClusterBuilder:
                     noted["with the account's share: 1 is used"] += 1
                 seen.add(key)
                 yield Share(key[0], key[1] or None, row.get("ParentName") or None, int(shares) if shares.isdecimal() else 1)
-        self.notes += [f"{_count(count, 'association', '', '')} {reason}." for reason, count in noted.items()]
+        for reason, count in noted.items():
+            self.note(f"{_count(count, 'association', '', '')} {reason}.")
 
     def _qos(self) -> Iterator[Qos]:
         for name in dict.fromkeys(row.get("Name", "") for row in self.records.qos):
@@ -272,6 +290,33 @@ def _partitions_of_nodes(records: ClusterRecords) -> dict[str, set[str]]:
 def _states(node: Record) -> list[str]:
     """Return the words of a node's state such as `DOWN*` or `IDLE+DRAIN`."""
     return re.split(r"[+*~#!%$@^-]+", node.get("State", "").upper())
+
+
+def gres_of(text: str) -> Counter[str]:
+    """Return the generic resources of a node, by name and type.
+
+    >>> gres_of("gpu:a100:4(S:0-1),gpu:a100:2,shard,mps:200")
+    Counter({'mps': 200, 'gpu:a100': 6, 'shard': 1})
+    """
+    found = Counter[str]()
+    for one in _names(re.sub(r"\([^)]*\)", "", text)):
+        name, _, number = one.rpartition(":")
+        found[name if number.isdecimal() else one] += int(number) if number.isdecimal() and name else 1
+    return found
+
+
+def _gpus_by_type(records: ClusterRecords) -> Counter[str]:
+    """Return the number of GPUs of each type, `gpu` for those without one."""
+    totals = sum((gres_of(node.get("Gres", "")) for node in records.nodes.values()), Counter[str]())
+    return Counter({name.partition(":")[2] or "gpu": count for name, count in totals.items() if name.split(":")[0] == "gpu"})
+
+
+def _names(text: str) -> list[str]:
+    return [one.strip() for one in text.split(",") if one.strip() not in NOTHING]
+
+
+def _procs(node: Record) -> int:
+    return _whole(node, "CPUEfctv") or _whole(node, "CPUTot")
 
 
 def _whole(record: Record, name: str, otherwise: int = 0) -> int:
@@ -310,44 +355,4 @@ def _count(number: int, noun: str, one: str = "was", more: str = "were") -> str:
 
 def _listed(names: list[str]) -> str:
     shown = ", ".join(sanitize(name) for name in names[:3])
-    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3:,} more partitions"
-
-
-def _limits(records: ClusterRecords, partitions: Sequence[str], second: str, notes: list[str]) -> Iterator[Limit]:
-    """Return the limits of the partitions' qualities of service, and of the only other one; note the rest."""
-    limited = sum(any(row.get(name) for name in _ASSOCIATION_LIMITS) for row in records.associations)
-    rows = {row["Name"]: row for row in records.qos if row.get("Name")}
-    limited_qos = {name for name, row in rows.items() if any(row.get(limit) for limit in _QOS_LIMITS)}
-    enforced = records.settings.get("AccountingStorageEnforce", "").lower()
-    if "settings" in records.known and not any(word in enforced for word in ("limits", "safe", "all")):
-        if some := limited + len(limited_qos):
-            notes.append(f"{some:,} associations and qualities of service have limits, which AccountingStorageEnforce does not enforce.")
-        return
-    if limited:
-        notes.append(f"{limited:,} associations with limits of their own: not modelled.")
-    partition_qos = {name: records.partitions.get(name, {}).get("QoS", "N/A") for name in partitions}
-    for partition, qos in partition_qos.items():
-        if qos in rows:
-            yield from _qos_limits(rows[qos], partition, second, notes)
-        elif qos not in ("N/A", "(null)", ""):
-            notes.append(f"Partition {sanitize(partition)} has the limits of {sanitize(qos)}, which sacctmgr show qos does not list.")
-    others = [name for name in rows if name not in partition_qos.values()]
-    if len(others) == 1:
-        yield from _qos_limits(rows[others[0]], None, second, notes)
-    else:
-        some_jobs = [sanitize(name) for name in others if name in limited_qos]
-        notes += [f"The limits of the quality of service {name} hold for only some of the jobs: not modelled." for name in some_jobs]
-
-
-def _qos_limits(row: Record, partition: str | None, second: str, notes: list[str]) -> Iterator[Limit]:
-    resource = _SLURM_NAMES.get(second, second)
-    for suffix, by in _COUNTED_BY.items():
-        jobs, resources = (row.get(f"Max{kind}{suffix}" if suffix else f"Grp{kind}", "") for kind in ("Jobs", "TRES"))
-        most_jobs = int(jobs) if jobs.isdecimal() and len(jobs) < 16 else None
-        most = (most_jobs, resource_of(resources, "cpu"), resource_of(resources, resource))
-        if any(value is not None for value in most):
-            yield Limit(by, partition, *most)
-        others = [one for one in resources.split(",") if one and one.partition("=")[0] not in ("cpu", resource)]
-        if others:
-            notes.append(f"{sanitize(row['Name'])} limits {sanitize(', '.join(others))}: not modelled.")
-    notes += [f"{name} of the quality of service {sanitize(row['Name'])} is not modelled." for name in _NOT_MODELLED if row.get(name)]
+    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3:,} more"

@@ -21,9 +21,10 @@ from walltime.machine import Machine, write_machine
 from walltime.machine.machine import parse_machine
 from walltime.permission import NotRunError
 from walltime.slurm.client import CLUSTER, Client
-from walltime.slurm.cluster import parse_cluster
+from walltime.slurm.cluster import Cluster, parse_cluster
+from walltime.slurm.never import never_rule
 from walltime.slurm.records import SlurmError, file_text, read_records
-from walltime.slurm.snapshot_jobs import RUNNING, SNAPSHOT_RULES, WAITING, SnapshotJob
+from walltime.slurm.snapshot_jobs import LARGEST_COUNT, RUNNING, SNAPSHOT_RULES, WAITING, SnapshotJob
 from walltime.slurm.squeue import BETWEEN, SQUEUE_JSON, SQUEUE_TEXT, read_squeue_json, read_squeue_text
 from walltime.wording import printable, sanitize
 
@@ -71,6 +72,11 @@ class Snapshot:
     def apart(self) -> list[SnapshotJob]:
         """The jobs that are not simulated: held, dependent, ..."""
         return [job for job in self.jobs if job.left_out]
+
+    def checked(self) -> Snapshot:
+        """Return the snapshot with the waiting jobs that never start set apart."""
+        jobs = (one if one.left_out else replace(one, left_out=never_rule(one, self.machine)) for one in self.jobs)
+        return replace(self, jobs=tuple(jobs))
 
     def totals(self) -> dict[str, int]:
         """Return the numbers of running and waiting jobs, and of jobs that are set apart or left out, by rule."""
@@ -203,7 +209,8 @@ def _snapshot(texts: Sequence[tuple[str, str]], time: int | None, zone: tzinfo) 
         notes.append("The files do not record when they were printed: the latest time of a job is used.")
     if time <= 0:
         raise LogError("the files do not record when they were printed; give the time")
-    return Snapshot(time, cluster.machine, tuple(_placed(jobs, cluster.machine, notes)), dict(counts), tuple(notes), str(zone), version)
+    placed = tuple(_placed(jobs, cluster, notes))
+    return Snapshot(time, cluster.machine, placed, dict(counts), tuple(notes), str(zone), version).checked()
 
 
 def read_snapshot(path: str | os.PathLike[str]) -> Snapshot:
@@ -244,7 +251,7 @@ def read_snapshot(path: str | os.PathLike[str]) -> Snapshot:
             value("time_zone", str),
             value("slurm", str),
             value("anonymous", bool),
-        )
+        ).checked()
     except NotRunError:
         raise
     except (TypeError, ValueError, AttributeError) as error:
@@ -297,13 +304,17 @@ def _moment(document: Mapping[str, Any]) -> int | None:
     return number if isinstance(number, int) and not isinstance(number, bool) and 0 < number < 2**40 else None
 
 
-def _placed(jobs: Sequence[SnapshotJob], machine: Machine, notes: list[str]) -> list[SnapshotJob]:
-    """Put each job into the first of its partitions that the machine has; leave it out if there is none."""
-    known = {partition.name for partition in machine.partitions}
+def _placed(jobs: Sequence[SnapshotJob], cluster: Cluster, notes: list[str]) -> list[SnapshotJob]:
+    """Put each job into the first of its partitions that the machine has and in which it can start; leave it out if there is none."""
+    known = {partition.name for partition in cluster.machine.partitions}
     placed = []
     for job in jobs:
-        name = next((name for name in job.partition.split(",") if name in known), None)
-        placed.append(replace(job, left_out=job.left_out or "other_partition") if name is None else replace(job, partition=name))
+        mine = [replace(job, partition=name) for name in job.partition.split(",") if name in known]
+        if cluster.node_memory and job.state == WAITING:
+            rules = ["over_node_memory" * (one.node_memory_mb > cluster.node_memory.get(one.partition, LARGEST_COUNT)) for one in mine]
+            mine = [replace(one, left_out=one.left_out or rule) for one, rule in zip(mine, rules, strict=True)]
+        can_start = (one for one in mine if not (one.left_out or never_rule(one, cluster.machine)))
+        placed.append(next(can_start, mine[0] if mine else replace(job, left_out=job.left_out or "other_partition")))
     if several := sum("," in job.partition for job in jobs):
         notes.append(f"{several:,} jobs may go to several partitions: the first one is used.")
     return placed

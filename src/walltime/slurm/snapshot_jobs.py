@@ -11,6 +11,14 @@ from walltime.wording import sanitize
 
 RUNNING, WAITING = "running", "waiting"
 
+NEVER_RULES = {
+    "over_time_limit": "The time limit is over the longest time that its partition or quality of service allows.",
+    "over_node_gpus": "It needs more GPUs on one node than any node of its partition has.",
+    "over_node_memory": "It needs more memory on one node than any node of its partition has.",
+    "over_partition": "It needs more than its whole partition has.",
+    "against_limits": "Slurm reports a limit or constraint that the job can never meet.",
+}
+"""Why waiting jobs can never start as they are."""
 SNAPSHOT_RULES = {
     "ended": "The job has ended or is ending.",
     "suspended": "The job is suspended: it has no processors, and its resumption is unknown.",
@@ -21,6 +29,7 @@ SNAPSHOT_RULES = {
     "too_many_tasks": "The array has more tasks than can be read.",
     "bad_record": "The record cannot be read.",
     "repeated": "The job is listed twice; the first record is used.",
+    **NEVER_RULES,
 }
 """Why records of a queue are set apart or left out."""
 LARGEST_COUNT = 2**40
@@ -33,8 +42,8 @@ class SnapshotJob:
 
     `job`: its number; the array's number for a task that has not been split off. `array`, `task`: the array and the task's number.
     `limit`: None for no limit. `nodes`: the fewest. `start`: when a running job started. `expected`: when Slurm expects a waiting job to
-    start. `array_limit`: the most tasks of the array that run at a time, 0 for any number. `left_out`: why the job is not simulated, a
-    name of SNAPSHOT_RULES; empty if it is.
+    start. `node_gpus`, `node_memory_mb`: needed on each node, 0 if the nodes are open. `array_limit`: the most tasks of the array that run
+    at a time, 0 for any number. `left_out`: why the job is not simulated, a name of SNAPSHOT_RULES; empty if it is.
     """
 
     job: int
@@ -54,6 +63,8 @@ class SnapshotJob:
     cpus: int = 1
     gpus: int = 0
     memory_mb: int = 0
+    node_gpus: int = 0
+    node_memory_mb: int = 0
     exclusive: bool = False
     priority: int | None = None
     dependency: str = ""

@@ -162,6 +162,8 @@ def _json_jobs(record: Any, counts: Counter[str]) -> list[SnapshotJob]:
         numbers, most = tasks_of(remaining, MOST_JOBS + 1)
         tasks = numbers, most or whole("array_max_tasks") or 0
     resources = text("tres_req_str") if waits or not text("tres_alloc_str") else text("tres_alloc_str")
+    nodes, memory = max(1, whole("node_count") or 1), min(resource_of(resources, "mem") or 0, LARGEST_COUNT - 1)
+    spread = any(gpus_of(text(name)) for name in ("tres_per_job", "tres_per_task", "tres_per_socket"))
     limit, least, user = whole("time_limit"), whole("time_minimum") or 0, whole("user_id")
     shared = record.get("shared")
     return _jobs(
@@ -179,10 +181,12 @@ def _json_jobs(record: Any, counts: Counter[str]) -> list[SnapshotJob]:
         eligible=whole("eligible_time") or None,
         limit=None if limit is None or limit >= LARGEST_COUNT // 60 else 60 * limit,
         time_min=60 * least if least < LARGEST_COUNT // 60 else 0,
-        nodes=max(1, whole("node_count") or 1),
+        nodes=nodes,
         cpus=max(1, whole("cpus") or 1),
         gpus=gpus_of(resources),
-        memory_mb=min(resource_of(resources, "mem") or 0, LARGEST_COUNT - 1),
+        memory_mb=memory,
+        node_gpus=0 if not waits else gpus_of(text("tres_per_node")) or (0 if spread else -(-gpus_of(resources) // nodes)),
+        node_memory_mb=0 if not waits else whole("memory_per_node") or (0 if whole("memory_per_cpu") else -(-memory // nodes)),
         # from 26.05 on, only the command line shows a request for whole nodes
         exclusive="none" in (shared if isinstance(shared, list) else [shared])
         or not {"--exclusive", "--exclusive=exclusive"}.isdisjoint(text("submit_line").partition(" --wrap")[0].split()),
@@ -229,6 +233,7 @@ def _text_jobs(line: str, counts: Counter[str], zone: tzinfo) -> list[SnapshotJo
         nodes=nodes,
         cpus=max(1, whole("cpus") or 1),
         gpus=gpus_of(field["gres"]) * nodes,
+        node_gpus=gpus_of(field["gres"]) if waits else 0,
         exclusive=field["shared"].upper() in ("NO", "EXCLUSIVE"),
         priority=whole("priority"),
         dependency=field["dependency"],

@@ -18,7 +18,7 @@ from walltime.policy.orders import HISTORY
 from walltime.provenance import version
 from walltime.simulation.specification import Scheduler, parse_scheduler
 from walltime.tuning.final_table import named_schedulers
-from walltime.tuning.objectives import OBJECTIVES, Parts, by_log, late_percents, merit, parts_of
+from walltime.tuning.objectives import OBJECTIVES, Parts, by_log, merit, parts_of
 from walltime.tuning.order_file import LogIdentity, OrderFile, Point
 from walltime.tuning.search import CostFolder, check_optimiser
 from walltime.tuning.search import search as minimise
@@ -175,7 +175,6 @@ class SearchSettings:
     The search ends with the step that reaches `budget` evaluations. The first `share` of each log's jobs is for training, the rest for
     choosing among the steps. Each is simulated `copies` times, as recorded and shaken by up to `shaken` s, always the same copies.
     `penalty`: as in `objectives.merit`. `predictor`: predictions decide the order, and with another `believe` also the planned runtimes.
-    `fair`: number of earlier jobs of each log whose fair starts are computed.
     """
 
     budget: int = 1500
@@ -187,11 +186,10 @@ class SearchSettings:
     seed: int = 0
     predictor: str = ""
     believe: str = BELIEF
-    fair: int = 0
 
     def __post_init__(self) -> None:
-        if not 0 < self.share < 1 or self.copies < 1 or self.budget < 1 or self.penalty < 0 or self.fair < 0:
-            raise PolicyError("a search needs 0 < share < 1, copies and budget of at least 1, and penalty and fair of at least 0")
+        if not 0 < self.share < 1 or self.copies < 1 or self.budget < 1 or self.penalty < 0:
+            raise PolicyError("a search needs 0 < share < 1, copies and budget of at least 1, and a penalty of at least 0")
         check_optimiser(self.optimiser)
 
     def plan(self, logs: Sequence[Workload]) -> dict[str, Any]:
@@ -244,19 +242,12 @@ def search_orders(
     named, front = [one for _, one in named_schedulers()], _front(training)
     if progress is not None:
         progress(climb.done, CHOOSING)
-    front += [EASY] if settings.fair else []
     for costs in (training, choosing):
         costs.of([*(one.scheduler for one in limited), *named, *front])
     chosen = _choose(limited, training, choosing)
-    lateness: dict[str, float] = {}
-    if settings.fair:
-        sampled = list(dict.fromkeys([*front, chosen.scheduler]))
-        percents = late_percents(sampled, early, settings.fair, settings.seed, workers).tolist()
-        lateness = {one.label: round(value, 2) for one, value in zip(sampled, percents, strict=True)}
 
     def points(schedulers: Sequence[Scheduler]) -> tuple[Point, ...]:
-        labels = [one.label for one in schedulers]
-        return tuple(Point(label, training.mean(label), choosing.mean(label), lateness.get(label, -1.0)) for label in labels)
+        return tuple(Point(label, training.mean(label), choosing.mean(label)) for label in (one.label for one in schedulers))
 
     return OrderFile(
         scheduler=chosen.scheduler.label,

@@ -10,8 +10,6 @@ import numpy as np
 from walltime.metrics import bounded_slowdown
 from walltime.policy import Dialect
 from walltime.simulation.batch import Case, Lane, compile_for
-from walltime.simulation.fair_start import fairness
-from walltime.simulation.run import simulate
 from walltime.simulation.specification import Scheduler
 from walltime.simulation.threads import in_threads
 from walltime.workload import Workload
@@ -103,21 +101,6 @@ class Parts:
 
         values = in_threads(make_worker, len(schedulers) * count, self.workers, progress)
         return np.array(values).reshape(len(schedulers), count, len(OBJECTIVES))
-
-
-def late_percents(
-    schedulers: Sequence[Scheduler], parts: Sequence[LogPart], sample: int, seed: int = 0, workers: int | None = None
-) -> Array:
-    """Return the mean over unshaken parts of the percentage of jobs that start later than their fair start; float64, per scheduler.
-
-    Each job of the `sample` takes a simulation (see `fairness`); the sample of a part is the same for all schedulers.
-    """
-    recorded = [part for part in parts if part.copy == 0]
-    late = [
-        [fairness(simulate(part.jobs, one), sample=sample, seed=seed, workers=workers).late_percent for part in recorded]
-        for one in schedulers
-    ]
-    return np.array(late, np.float64).reshape(len(schedulers), len(recorded)).mean(axis=1)
 
 
 def by_log(relative: Array, logs: Array) -> Array:

@@ -91,8 +91,6 @@ class Point:
     """on the earlier jobs of the logs"""
     choosing: tuple[float, ...] = ()
     """on the later jobs"""
-    late: float = -1.0
-    """percentage of sampled earlier jobs that start later than their fair start; below 0 if not computed"""
 
 
 @dataclass(frozen=True)

@@ -110,11 +110,7 @@ def _points(points: Sequence[Point], title: str) -> Table:
     rows = [
         [Cell(one.scheduler, look="code"), *_ratios(one.choosing), f"{one.training[0]:.2f}", f"{one.training[3]:.2f}"] for one in points
     ]
-    heads: tuple[str, ...] = ("scheduler", *HEADS, "slowdown in training", "longest wait in training")
-    if any(one.late >= 0 for one in points):
-        rows = [[*row, "" if one.late < 0 else f"{one.late:.1f} %"] for row, one in zip(rows, points, strict=True)]
-        heads = (*heads, "jobs later than their fair start")
-    return Table(heads, rows, title)
+    return Table(("scheduler", *HEADS, "slowdown in training", "longest wait in training"), rows, title)
 
 
 def _ratios(values: Sequence[float]) -> list[str]:

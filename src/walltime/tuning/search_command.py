@@ -46,7 +46,6 @@ class SearchOptions:
         group=o.SCHEDULER,
         advanced=True,
     )
-    fair: int = o.field(0, "Compute the fair starts of N jobs of each log under the best orders.", group=o.RUNS, advanced=True, min=0)
     store: o.StoreOption = None
     seed: o.SeedOption = 0
     workers: o.WorkersOption = None

@@ -14,7 +14,7 @@ import typer
 from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, machine_in
-from walltime.cli.output import Output, caveats, command_line, note, print_json, program
+from walltime.cli.output import Output, caveats, command_line, note, print_json, program, report_on
 from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -85,6 +85,7 @@ def read_period(trace: Path | None, reading: LogOptions, machine_file: Path | No
     if span.window is None and between[1] > workload.submit[-1] and workload.origin.unix_start_time is not None:
         note("the log has no whole week, Monday to Sunday; the report covers the whole log")
     numbers = period(workload, *between)
+    report_on(numbers.workload)
     if span.store is not None:
         clock = workload.origin.unix_start_time or 0
         write_trend(span.store, [*numbers.before, numbers.numbers], clock)

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from walltime.accuracy.accuracy import dates
+from walltime.accuracy.adjusted import has_column
 from walltime.accuracy.page import hours, hours_cell, time_cell
 from walltime.metrics.machine import busy_processors, levels_at, queue_length
-from walltime.provenance import provenance
+from walltime.provenance import plain, provenance
 from walltime.report.page import Block, Drawing, Page, Paragraph, Section, note
 from walltime.schedule.groups import TITLES as GROUP_TITLES
 from walltime.tables import Cell, Row, Table
-from walltime.weekly_report.period import USUAL, Period, PeriodNumbers, unusual
+from walltime.weekly_report.period import DAY, USUAL, Period, PeriodNumbers, unusual
 from walltime.wording import UNDEFINED, human_percent, human_time
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ SHOWN = 52
 TITLES = {**GROUP_TITLES, "user": "user"}
 MEANING = (
     "Waits are of the jobs that started. Asked for and not used, failed, at the limit: processor-hours of the jobs that ended; failed: by "
-    "the log's status. Jobs at their limit may have saved their state."
+    "the log's status, without jobs at their limit. Jobs at their limit may have saved their state."
 )
 MOMENTS = 400
 """Number of points of a curve over the period."""
@@ -35,17 +36,18 @@ MOMENTS = 400
 def period_answer(numbers: Period) -> str:
     """Return the answer: waits, use, lost hours, the change since the period before, and an unusual number."""
     n = numbers.numbers
+    warning = "".join(f"{one} " for one in numbers.workload.warnings)
     if not n.started:
-        first = f"No job started on {numbers.workload.origin.name} from {span_of(numbers)}"
+        first = f"{warning}No job started on {numbers.workload.origin.name} from {span_of(numbers)}"
     else:
         first = (
-            f"{span_of(numbers, capital=True)}: jobs on {numbers.workload.origin.name} waited {human_time(n.mean_wait)} on average, "
-            f"half of them {_at_most(n.median_wait)}"
+            f"{warning}{span_of(numbers, capital=True)}: jobs on {numbers.workload.origin.name} waited {human_time(n.mean_wait)} on "
+            f"average, half of them {_at_most(n.median_wait)}"
         )
     sentence = f"{first}; {_share(n.utilization)} of the machine was used"
-    lost = (n.failed_hours + n.limit_hours) / max(n.used_hours, 1e-9)
+    lost = n.lost_hours / max(n.used_hours, 1e-9)
     if lost >= 0.005:
-        sentence += f", and {_share(min(lost, 1))} of the used hours went to jobs that failed or ended at their limit"
+        sentence += f", and {_share(lost)} of the used hours went to jobs that failed or ended at their limit"
     change, large = unusual(n.mean_wait, [one.mean_wait for one in numbers.before])
     if not math.isfinite(change):
         return f"{sentence}."
@@ -88,7 +90,7 @@ def period_page(
     three = [
         ("mean wait", human_time(n.mean_wait)),
         ("of the machine used", _share(n.utilization)),
-        ("processor-hours of failed or cut jobs", hours(n.failed_hours + n.limit_hours)),
+        ("processor-hours of failed or cut jobs", hours(n.lost_hours)),
     ]
     return Page(
         f"the {_length(n)} of a machine",
@@ -110,7 +112,7 @@ def period_record(numbers: Period) -> dict[str, Any]:
     for name, *_ in MEASURES:
         change, large = unusual(getattr(numbers.numbers, name), [getattr(one, name) for one in numbers.before])
         changes[name] = {"change": None if math.isnan(change) else change, "unusual": large}
-    rest = {"users": list(numbers.users), "longest": list(numbers.longest), "changes": changes, "caveats": _caveats(numbers)}
+    rest = {"users": plain(numbers.users), "longest": list(numbers.longest), "changes": changes, "caveats": _caveats(numbers)}
     return {"numbers": numbers.numbers.as_dict(), **lists, **rest, "answer": period_answer(numbers)}
 
 
@@ -268,9 +270,18 @@ def _chance(numbers: Period) -> str:
 
 
 def _caveats(numbers: Period) -> list[str]:
-    sentences = []
+    sentences = [*numbers.workload.warnings]
     if numbers.unknown:
         sentences.append(f"{numbers.unknown:,} jobs are left out, because the log does not record their starts.")
+    if numbers.missing:
+        sentences.append(f"The log begins {human_time(numbers.missing)} after the period does; the report begins at its first submission.")
+    if numbers.numbers.end > (last := int((numbers.workload.submit + numbers.workload.runtime).max())) + DAY:
+        sentences.append(f"The log ends {human_time(numbers.numbers.end - last)} before the period does; use is over the whole period.")
+    unknown = [title for name, title in (("status", "statuses"),) if not has_column(numbers.workload, name)]
+    if math.isnan(numbers.numbers.limit_hours):
+        unknown.append("limits")
+    if unknown:
+        sentences.append(f"The log records no {' and no '.join(unknown)}, so the hours of such jobs are unknown ({UNDEFINED}).")
     if waiting := numbers.numbers.waiting_at_end:
         sentences.append(
             f"{waiting:,} jobs still waited at the end; their waits count when they start. Most logs lack jobs that never started."

@@ -23,11 +23,14 @@ from walltime.workload.columns import GROUPED_COLUMNS
 
 Array = np.ndarray
 
-WEEK = 7 * 86_400
+DAY = 86_400
+WEEK = 7 * DAY
 FEWEST = 8
 """Smallest number of earlier changes by which a change is judged."""
 USUAL = 0.9
 """A change is unusual if it is larger than this fraction of the earlier changes."""
+LOSSES = ("failed_hours", "limit_hours", "unused_hours")
+"""The kinds of hours that did not serve, each in one column."""
 MOST_ROWS = 10
 """Number of listed users and jobs."""
 GROUPED_BY = (*GROUPED_COLUMNS, "size", "length", "user")
@@ -56,12 +59,17 @@ class PeriodNumbers:
     used_hours: float
     """hours of the jobs that ended"""
     unused_hours: float
-    """hours requested and not used, of the jobs that ended and have a limit"""
+    """hours requested and not used, of the jobs that ended and have a limit; nan without limits"""
     failed_hours: float
-    """hours used by jobs whose status is failed"""
+    """hours used by jobs whose status is failed, and that did not end at their limit; nan without statuses"""
     limit_hours: float
-    """hours used by jobs that ended at their limit"""
+    """hours used by jobs that ended at their limit; nan without limits"""
     waiting_at_end: int
+
+    @property
+    def lost_hours(self) -> float:
+        """Hours of jobs that failed or ended at their limit, as far as known; nan if neither is."""
+        return sum_known((self.failed_hours, self.limit_hours))
 
     def as_dict(self) -> dict[str, Any]:
         """Return the numbers ready for JSON; None for unknown ones."""
@@ -84,10 +92,12 @@ class Period:
     """the jobs that started after the longest waits"""
     unknown: int
     """number of jobs with an unknown wait, which are left out"""
+    missing: int
+    """seconds of the requested period before the first submission of the log, which are left out"""
 
 
 def period(workload: Workload, begin: int, end: int) -> Period:
-    """Return the period from `begin` to `end`, s of the log's clock.
+    """Return the period from `begin` to `end`, s of the log's clock; without what lies a day or more before the log begins.
 
     Raises WorkloadError if the log records no waits, or if no job was submitted, ran or waited then.
     """
@@ -95,8 +105,10 @@ def period(workload: Workload, begin: int, end: int) -> Period:
     name = workload.origin.name
     if waits is None:
         raise WorkloadError(f"{name} does not record waits; simulate it, or use another log", "missing_waits")
-    known = waits >= 0
-    jobs = workload if known.all() else workload.take(np.flatnonzero(known), "jobs whose wait is known")
+    jobs = workload.without({"unknown_wait": waits < 0}, {"unknown_wait": "The log does not record the job's start."})
+    missing = int(jobs.submit[0]) - begin if len(jobs) else 0
+    missing = missing if missing >= DAY and begin + missing < end else 0
+    begin += missing
     record = _Record(jobs)
     numbers = record.numbers(begin, end)
     if not numbers.submitted and not numbers.started and not numbers.ended:
@@ -107,7 +119,7 @@ def period(workload: Workload, begin: int, end: int) -> Period:
     starts = range(begin - length, first - 1, -length) if length > 0 else range(0)
     before = [record.numbers(one, one + length) for one in starts][::-1]
     groups = {by: rows for by in GROUPED_BY if (rows := record.groups(by, begin, end))}
-    return Period(jobs, numbers, before, groups, record.lost(begin, end), record.longest(begin, end), int((~known).sum()))
+    return Period(jobs, numbers, before, groups, record.lost(begin, end), record.longest(begin, end), len(workload) - len(jobs), missing)
 
 
 def last_week(workload: Workload) -> tuple[int, int]:
@@ -157,12 +169,15 @@ class _Record:
         self.end = self.start + jobs.runtime
         self.times, self.levels = busy_processors(self.start, self.end, jobs.procs)
         self.full = self._full()
-        status = jobs.columns.get("status")
-        self.failed = np.zeros(len(jobs), bool) if status is None else status == FAILED
         self.used = jobs.procs * (jobs.runtime / 3600)
-        self.limited = jobs.requested < YEAR
-        self.unused = np.where(self.limited, np.maximum(jobs.requested - jobs.runtime, 0) * (jobs.procs / 3600), 0.0)
+        self.limited = (jobs.requested < YEAR) & ~_guessed(jobs)
         self.at_limit = self.limited & (jobs.runtime >= jobs.requested)
+        unknown = np.full(len(jobs), np.nan)
+        has_status, has_limit = has_column(jobs, "status"), bool(self.limited.any())
+        self.failed_hours = np.where((jobs.columns["status"] == FAILED) & ~self.at_limit, self.used, 0.0) if has_status else unknown
+        self.limit_hours = np.where(self.at_limit, self.used, 0.0) if has_limit else unknown
+        unused = np.maximum(jobs.requested - jobs.runtime, 0) * (jobs.procs / 3600)
+        self.unused_hours = np.where(self.limited, unused, 0.0) if has_limit else unknown
 
     def numbers(self, begin: int, end: int) -> PeriodNumbers:
         """Return the numbers of one period."""
@@ -184,9 +199,7 @@ class _Record:
             waited_hours=waited / 3600,
             full_hours=full / 3600,
             used_hours=float(self.used[ended].sum()),
-            unused_hours=float(self.unused[ended & self.limited].sum()),
-            failed_hours=float(self.used[ended & self.failed].sum()),
-            limit_hours=float(self.used[ended & self.at_limit].sum()),
+            **{name: float(getattr(self, name)[ended].sum()) if len(w) else np.nan for name in LOSSES},
             waiting_at_end=int(((w.submit < end) & (self.start >= end)).sum()),
         )
 
@@ -213,16 +226,16 @@ class _Record:
         if not has_column(w, "user"):
             return []
         users = w.columns["user"]
-        used = np.where(ended, self.used, 0.0)
-        columns = {"used_hours": used, "failed_hours": used * (self.failed & ~self.at_limit), "limit_hours": used * self.at_limit}
-        columns["unused_hours"] = np.where(ended, self.unused, 0.0)
+        columns = {"used_hours": self.used, **{name: getattr(self, name) for name in LOSSES}}
         rows: list[dict[str, Any]] = []
         for user in np.unique(users[ended]).tolist():
-            mine = users == user
+            mine = (users == user) & ended
             hours = {name: float(values[mine].sum()) for name, values in columns.items()}
             name = w.origin.name_of("user", user) if user >= 0 else UNKNOWN
-            rows.append({"user": name, "jobs": int((ended & mine).sum()), **hours})
-        rows.sort(key=lambda row: (-(row["failed_hours"] + row["limit_hours"]), -row["unused_hours"]))
+            rows.append({"user": name, "jobs": int(mine.sum()), **hours})
+        rows.sort(
+            key=lambda row: (-np.nan_to_num(sum_known((row["failed_hours"], row["limit_hours"]))), -np.nan_to_num(row["unused_hours"]))
+        )
         return rows[:MOST_ROWS]
 
     def longest(self, begin: int, end: int) -> list[dict[str, Any]]:
@@ -257,6 +270,19 @@ class _Record:
             until = self.full[procs]
             full += float((np.interp(last[mine], self.times, until) - np.interp(first[mine], self.times, until)).sum())
         return float((last - first).sum()), full
+
+
+def sum_known(values: Sequence[float]) -> float:
+    """Return the sum of the known values; nan if all are."""
+    known = [value for value in values if not np.isnan(value)]
+    return sum(known) if known else float("nan")
+
+
+def _guessed(jobs: Workload) -> Array:
+    """Return which jobs have no limit in the log, so that their runtime stands for it: bool."""
+    guessed = jobs.origin.changed.get("runtime_as_estimate", 0)
+    equal = jobs.requested == np.maximum(jobs.runtime, 1)
+    return equal if guessed and int(equal.sum()) <= guessed else np.zeros(len(jobs), bool)
 
 
 def _within(times: Array, begin: int, end: int) -> Array:

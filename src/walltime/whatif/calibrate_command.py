@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow, SiteOptions, machine_in
-from walltime.cli.output import PageOutput, command_line, paragraphs, progress_bar
+from walltime.cli.output import PageOutput, command_line, paragraphs, progress_bar, report_on
 from walltime.cli.table import part_of
 from walltime.errors import PolicyError
 
@@ -56,15 +56,12 @@ def calibrate(
     started within their prediction intervals.
     """
     if drawn.starts:
-        from walltime.simulation.specification import Variation
-
         if out is not None:
             raise PolicyError("--out writes the calibration for walltime what-if, which --starts does not make; use --json")
         if site.hindsight:
             raise PolicyError("--hindsight is not for --starts: a start time is predicted from what was known then")
         machine = machine_in(site.machine_file)
-        workload, _ = reading.load(trace, machine)
-        workload = Variation(remove=part.remove or (), window=part.window, head=part.head, tail=part.tail).apply(workload, 0)
+        workload = part.alone(reading.load(trace, machine)[0])
         part_of("calibrate --starts").calibrate_starts_command(workload, machine, site.policy, vars(drawn), output)
         return
     if drawn.predictor is not None:
@@ -82,6 +79,7 @@ def calibrate(
     workload = part.of(workload, machine)
     with progress_bar(len(workload), Setting.of(machine, site.policy).scheduler().label) as progress:
         agreement = run(workload, machine, site.policy, trim=site.trim, overrun=site.overrun, hindsight=site.hindsight, progress=progress)
+    report_on(replace(workload, origin=replace(workload.origin, drops=tuple(agreement.drops))))
     if out is not None:
         agreement.write(out)
     if output.report is not None:

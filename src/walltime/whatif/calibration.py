@@ -17,7 +17,7 @@ import numpy as np
 from walltime import metrics
 from walltime.errors import LogError, WorkloadError
 from walltime.files import whole_file
-from walltime.machine import Machine, hindsight_note, with_hindsight, write_machine
+from walltime.machine import Machine, hindsight_note, placing_notes, with_hindsight, write_machine
 from walltime.machine.warm_start import carried_over
 from walltime.metrics.recorded import NEAR, Agreement, agreement
 from walltime.metrics.summary import Averages
@@ -33,6 +33,7 @@ from walltime.whatif.wait_causes import Evidence, WaitCause, find_evidence
 from walltime.wording import human_time, printable, sanitize
 from walltime.workload import Workload, check_workload
 from walltime.workload.columns import GROUPED_COLUMNS
+from walltime.workload.drops import Drop, warning_of
 
 Array = np.ndarray
 
@@ -43,6 +44,7 @@ MOST_GROUPS = 40
 MANY_KILLED = 0.01
 """Smallest share of jobs killed only in the simulation that is mentioned."""
 ALL = "all jobs"
+UNKNOWN_WAIT = {"unknown_wait": "The log does not record the job's wait, so it is simulated and not compared."}
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,8 @@ class Calibration:
     evidence: Evidence
     version: str
     by_hindsight: bool
+    drops: Sequence[Drop] = ()
+    """the jobs left out, by rule"""
 
     @property
     def overall(self) -> Agreement:
@@ -97,11 +101,14 @@ class Calibration:
         every = self.overall
         percent = 100 * every.bias / every.mean_recorded if every.mean_recorded else math.nan
         relative = f" ({percent:+.0f} %)" if math.isfinite(percent) else ""
-        known = "Waits count from eligible times known only in hindsight. " if self.by_hindsight else ""
+        before = [
+            *warning_of(self.drops),
+            *(["Waits count from eligible times known only in hindsight."] if self.by_hindsight else []),
+        ]
         said = [
-            f"{known}Over {every.jobs:,} jobs of {self.log}, the mean wait is {human_time(every.mean_simulated)} in the simulation "
-            f"under {self.policy} and {human_time(every.mean_recorded)} in the log{relative}; {_share(every.within[1])} of the jobs "
-            f"start within 10 min of their recorded start, and the rank correlation is {every.rank_correlation:.2f}."
+            f"{' '.join([*before, 'Over'])} {every.jobs:,} jobs of {self.log}, the mean wait is {human_time(every.mean_simulated)} in the "
+            f"simulation under {self.policy} and {human_time(every.mean_recorded)} in the log{relative}; {_share(every.within[1])} of the "
+            f"jobs start within 10 min of their recorded start, and the rank correlation is {every.rank_correlation:.2f}."
         ]
         if every.doubt:
             said.append(f"Trust no difference in mean wait over all jobs: {every.doubt}.")
@@ -135,9 +142,9 @@ class Calibration:
         """Return everything for JSON; `read_calibration` reads it."""
         words = ("log", "sha256", "jobs_sha256", "machine", "machine_digest", "policy", "trim", "version", "by_hindsight")
         lists = {name: [row.as_dict() for row in getattr(self, name)] for name in ("rows", "months", "utilization")}
-        return (
-            {name: getattr(self, name) for name in words} | {"verdict": self.verdict} | lists | {"evidence": plain(asdict(self.evidence))}
-        )
+        lists["drops"] = plain([asdict(drop) for drop in self.drops])
+        head = {name: getattr(self, name) for name in words} | {"verdict": self.verdict}
+        return head | lists | {"evidence": plain(asdict(self.evidence))}
 
     def write(self, path: str | os.PathLike[str]) -> Path:
         """Write as JSON, completely or not at all; return the path. Raises OutputError."""
@@ -212,6 +219,8 @@ def calibrate(
     groups = pool_groups(machine, schedule.placement.partition, jobs.procs, start, start + jobs.runtime)
     rows, months = _rows(schedule, recorded, mask)
     evidence = find_evidence(schedule, schedule.placement, recorded, groups, mask)
+    notes = [*placing_notes(jobs, machine), *filter(None, [hindsight_note(jobs)])]
+    unknown = {"unknown_wait": (recorded < 0) & ~carried_over(jobs)}
     return Calibration(
         log=jobs.origin.name,
         sha256=jobs.origin.sha256,
@@ -223,9 +232,10 @@ def calibrate(
         rows=rows,
         months=months,
         utilization=_utilization(schedule, start, groups),
-        evidence=replace(evidence, hints=[*filter(None, [hindsight_note(jobs)]), *evidence.hints, *_killed(schedule), *left_out(setting)]),
+        evidence=replace(evidence, hints=[*notes, *evidence.hints, *_killed(schedule), *left_out(setting)]),
         version=version(),
         by_hindsight=bool(hindsight_note(jobs)),
+        drops=jobs.without(unknown, UNKNOWN_WAIT).origin.drops,
     )
 
 
@@ -321,6 +331,7 @@ def _of(content: Mapping[str, Any]) -> Calibration:
     known = {f.name: content[f.name] for f in fields(Calibration)}
     said = dict(known["evidence"])
     known["rows"] = [Agreement(**numbers(row)) for row in known["rows"]]
+    known["drops"] = [Drop(**numbers(row)) for row in known["drops"]]
     known["months"] = [Agreement(**numbers(row)) for row in known["months"]]
     known["utilization"] = [Utilization(**numbers(row)) for row in known["utilization"]]
     known["evidence"] = Evidence(**(said | {"rows": [WaitCause(**row) for row in said["rows"]]}))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow, SiteOptions, machine_in
-from walltime.cli.output import PageOutput, caveats, command_line, progress_bar, write_rows
+from walltime.cli.output import PageOutput, caveats, command_line, progress_bar, report_on, write_rows
 from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -99,6 +99,7 @@ def what_if(
             hindsight=site.hindsight,
             progress=progress,
         )
+    report_on(result.today.workload)
     if out is not None:
         write_rows(result.table(), out)
     if output.report is not None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from walltime import metrics
 from walltime.errors import PolicyError
-from walltime.machine import Machine, hindsight_note, with_hindsight
+from walltime.machine import Machine, hindsight_note, placing_notes, with_hindsight
 from walltime.metrics.intervals import KINDS, LEVEL
 from walltime.policy import Policy
 from walltime.provenance import plain, version
@@ -93,7 +93,8 @@ class WhatIf:
     @property
     def caveats(self) -> list[str]:
         """Caveats in addition to the general ones of simulations, as sentences."""
-        said = list(filter(None, [hindsight_note(self.today.workload)]))
+        jobs = self.today.workload
+        said = [*jobs.warnings, *placing_notes(jobs, self.machine), *filter(None, [hindsight_note(jobs)])]
         if self.calibration is None:
             said.append("The log records no waits, so the simulation cannot be compared with the machine.")
         else:
@@ -140,8 +141,9 @@ class WhatIf:
 
     def answer(self, alone: bool = True) -> str:
         """Return a sentence on the result and its cost, and one on whether it can be trusted; `alone`: also each change alone."""
+        warning = "".join(f"{one} " for one in self.today.workload.warnings)
         known = "Waits count from eligible times known only in hindsight. " if hindsight_note(self.today.workload) else ""
-        return f"{known}{answer_of(self.effects, alone)}"
+        return f"{warning}{known}{answer_of(self.effects, alone)}"
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything for JSON."""

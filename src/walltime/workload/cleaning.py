@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -83,19 +83,17 @@ def clean(workload: Workload, filters: Sequence[str]) -> CleaningReport:
     >>> clean(jobs, ["job<=1", "procs=4"]).after.job_id.tolist()
     [2]
     """
-    keep = np.ones(len(workload), bool)
+    masks: dict[str, Array] = {}
     removed: dict[str, int] = {}
-    for given in filters:
-        text = " ".join(given.split())
-        picked = select(workload, text) & keep
-        removed[text] = removed.get(text, 0) + int(picked.sum())
+    keep = np.ones(len(workload), bool)
+    for text in dict.fromkeys(" ".join(given.split()) for given in filters):
+        masks[f"filter {text}"] = picked = select(workload, text) & keep
+        removed[text] = int(picked.sum())
         keep &= ~picked
     if not keep.any():
         raise WorkloadError(f"the filters remove all {len(workload)} jobs of {workload.origin.name}; use others", "no_jobs_left")
-    after = workload.take(keep, "cleaned: " + "; ".join(f"{count} jobs removed by {text}" for text, count in removed.items()))
-    earlier = workload.origin.dropped
-    dropped = dict(earlier) | {(rule := f"filter {text}"): earlier.get(rule, 0) + count for text, count in removed.items()}
-    return CleaningReport(removed, workload, replace(after, origin=replace(after.origin, dropped=dropped)))
+    step = "cleaned: " + "; ".join(f"{count} jobs removed by {text}" for text, count in removed.items())
+    return CleaningReport(removed, workload, workload.without(masks, dict.fromkeys(masks, "The filter selects the job."), step))
 
 
 def published_filters(name: str) -> tuple[str, ...]:

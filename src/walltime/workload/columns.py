@@ -17,6 +17,8 @@ class Column:
     meaning: str
     swf_field: int | None = None
     """Position in an SWF record, counted from 1; None for columns that are not part of the format."""
+    groups: bool = False
+    """Whether jobs can be grouped by it, as with `--by`."""
 
 
 SWF_COLUMNS = (
@@ -32,7 +34,7 @@ SWF_COLUMNS = (
     Column("requested_memory", "float64", "KB", "memory that the user requested, per processor", 10),
     Column("status", "int64", "", "1 completed, 0 failed, 5 cancelled; 2, 3, 4 parts of an interrupted job", 11),
     Column("user", "int64", "", "number of the user", 12),
-    Column("group", "int64", "", "number of the user's group or project", 13),
+    Column("group", "int64", "", "number of the user's group or project", 13, groups=True),
     Column("executable", "int64", "", "number of the program", 14),
     Column("queue", "int64", "", "number of the queue; 0 is interactive by convention", 15),
     Column("partition", "int64", "", "number of the partition", 16),
@@ -45,8 +47,23 @@ BATCH_COLUMNS = (
     Column("held", "int64", "s", "time between the submission and the time from which the job waited for processors"),
     Column("held_by_hindsight", "int64", "s", "the part of that time from the machine file (`eligible`)"),
     Column("nodes", "int64", "nodes", "nodes allocated, or requested where the job did not start"),
+    Column("requested_nodes", "int64", "nodes", "nodes requested (`node` of ReqTRES)"),
+    Column("node_list", "int64", "", "nodes on which the job ran, such as n[1-4] (named)"),
     Column("gpus", "int64", "GPUs", "GPUs allocated, or requested where none are"),
+    Column("requested_gpus", "int64", "GPUs", "GPUs requested (ReqTRES, or ReqGRES before Slurm 20.11)"),
+    Column("gpu_type", "int64", "", "type of the allocated GPUs, such as a100, or a100:1+v100:2 for several (named)", groups=True),
+    Column("requested_gpu_type", "int64", "", "type of the requested GPUs (named)", groups=True),
+    Column("gpu_use", "float64", "%", "use of the allocated GPUs, the largest of the job's steps (`gres/gpuutil` of TRESUsageIn)"),
+    Column("gpu_mem_mb", "float64", "MB", "memory used on GPUs, the largest of the job's steps (`gres/gpumem` of TRESUsageInTot)"),
     Column("mem_mb", "float64", "MB", "memory allocated to the whole job, or requested"),
+    Column("requested_mem_mb", "float64", "MB", "memory requested for the whole job (`mem` of ReqTRES, or ReqMem)"),
+    Column("used_mem_mb", "float64", "MB", "memory used, the largest of the job's steps (`mem` of TRESUsageInTot, or MaxRSS)"),
+    Column("max_rss_mb", "float64", "MB", "memory of the largest task of any step (MaxRSS)"),
+    Column("ave_rss_mb", "float64", "MB", "mean memory of the tasks, the largest of the job's steps (AveRSS)"),
+    Column("user_cpu_time", "int64", "s", "processor time of the job in user mode, over all processors (UserCPU)"),
+    Column("energy", "float64", "J", "energy used (ConsumedEnergyRaw)"),
+    Column("billing", "int64", "", "billing units of the allocation"),
+    Column("earlier_runtime", "int64", "s", "time of the job's earlier runs, where they are joined (`--join-runs`)"),
     Column("array_job", "int64", "", "number of the task's job array"),
     Column("array_task", "int64", "", "index of the task in its array"),
     Column("het_job", "int64", "", "number of the component's heterogeneous job"),
@@ -58,10 +75,12 @@ BATCH_COLUMNS = (
     Column("exit_code", "int64", "", "exit code of the job's script"),
     Column("exit_signal", "int64", "", "signal that ended it"),
     Column("sched_backfill", "int64", "", "1 started by Slurm's backfill scheduler, 0 by its main one"),
-    Column("state", "int64", "", "last state of the job, such as TIMEOUT (named)"),
+    Column("state", "int64", "", "last state of the job as it is, such as TIMEOUT, OUT_OF_MEMORY or NODE_FAIL (named)", groups=True),
     Column("reason", "int64", "", "last reason for which the job waited, such as Priority (named)"),
-    Column("reservation", "int64", "", "reservation in which it ran (named)"),
-    Column("cluster", "int64", "", "cluster, in logs of several (named)"),
+    Column("reservation", "int64", "", "reservation in which it ran (named)", groups=True),
+    Column("constraints", "int64", "", "features of nodes that the job requested, such as skylake|icelake (named)", groups=True),
+    Column("licences", "int64", "", "licences that the job requested (named)", groups=True),
+    Column("cluster", "int64", "", "cluster, in logs of several (named)", groups=True),
     Column("machine", "int64", "", "machine of a job table of ALCF (named)"),
     Column("cores", "int64", "cores", "cores of the allocated nodes, in a job table of ALCF"),
     Column("eligible_wait", "int64", "s", "time for which the job was eligible to run, in a job table of ALCF"),
@@ -90,6 +109,9 @@ SCHEDULE_COLUMNS = (
 """The columns of a schedule file, in order; a file from another simulator needs only the first four."""
 
 GROUPED_COLUMNS = ("partition", "queue")
-"""The columns by which jobs can be grouped, with `--by` and on all pages that compare groups."""
+"""The columns by which all pages that compare groups group jobs."""
+
+GROUPING_COLUMNS = (*GROUPED_COLUMNS, *(column.name for column in (*SWF_COLUMNS, *BATCH_COLUMNS) if column.groups))
+"""The columns by which `--by` groups jobs."""
 
 SWF_BY_NAME = {column.name: column for column in SWF_COLUMNS}

@@ -10,6 +10,7 @@ import numpy as np
 from walltime.errors import PolicyError, WorkloadError
 from walltime.wording import seed_fault
 from walltime.workload.draws import uniforms
+from walltime.workload.drops import TOO_WIDE
 from walltime.workload.workload import Workload
 
 Array = np.ndarray
@@ -134,7 +135,7 @@ def resize(workload: Workload, machine_procs: int, too_wide: str = "drop") -> Wo
         return replace(clipped, origin=workload.origin.after(f"{step}, {count} jobs clipped to it"))
     if too_wide != "drop":
         raise PolicyError(f"jobs wider than the machine can be dropped or clipped, not {too_wide!r}", "unknown_rule_of_width")
-    return workload.take(~wide, f"{step}, {count} wider jobs dropped").with_machine(machine_procs)
+    return workload.without({"too_wide": wide}, TOO_WIDE, f"{step}, {count} wider jobs dropped").with_machine(machine_procs)
 
 
 def shake(workload: Workload, seconds: int = 30, seed: int = 0) -> Workload:

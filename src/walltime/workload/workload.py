@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Protocol
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -14,6 +14,7 @@ import numpy as np
 from walltime.errors import WorkloadError
 from walltime.tables import Facts, number
 from walltime.wording import sanitize, seed_fault, shown
+from walltime.workload.drops import Drop, counts_of, drop_jobs, warning_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -47,14 +48,14 @@ _ARRAYS = ("job_id", "submit", "runtime", "requested", "procs", "believed")
 class Origin:
     """The origin of a workload, which all results contain.
 
-    `dropped` and `changed` count the jobs that each named rule dropped or changed, `noticed` counts unusual jobs that were not
-    changed. `header` holds the header lines of the log as in the file.
+    `drops` are the jobs left out at each stage, `changed` counts the jobs that each named rule changed, `noticed` counts unusual jobs that
+    were not changed. `header` holds the header lines of the log as in the file.
     """
 
     name: str = "workload"
     sha256: str = ""
     records: int = 0
-    dropped: Mapping[str, int] = field(default_factory=dict)
+    drops: tuple[Drop, ...] = ()
     changed: Mapping[str, int] = field(default_factory=dict)
     noticed: Mapping[str, int] = field(default_factory=dict)
     header: tuple[str, ...] = ()
@@ -65,6 +66,11 @@ class Origin:
     """A name such as Europe/Stockholm, or an offset from UTC in seconds."""
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The names of a column's numbers, by column, if the log has names: number k is `names[column][k - 1]`."""
+
+    @property
+    def dropped(self) -> dict[str, int]:
+        """The number of jobs that each rule dropped."""
+        return counts_of(self.drops)
 
     def name_of(self, column: str, number: int) -> str:
         """Return the name of a number in a column, such as the user, safe to print; the number itself if the log has no names.
@@ -89,6 +95,22 @@ class Origin:
         if name in texts:
             return texts.index(name) + 1
         return int(name) if name.isascii() and name.isdecimal() and len(name) < 16 and not texts else -1
+
+    def moment(self, seconds: float) -> datetime | None:
+        """Return the local date and time of a time of the log; None if the log has no dates, or beyond the calendar."""
+        try:
+            return None if self.unix_start_time is None else datetime.fromtimestamp(self.unix_start_time + int(seconds), self.tzinfo())
+        except (OverflowError, ValueError, OSError):
+            return None
+
+    def when(self, seconds: float) -> str:
+        """Return a time of the log as people read it: its local date and time, or seconds if the log has no dates.
+
+        >>> Origin(unix_start_time=0).when(90), Origin().when(1234)
+        ('1970-01-01 00:01', '1,234 s')
+        """
+        moment = self.moment(seconds)
+        return f"{int(seconds):,} s" if moment is None else f"{moment:%Y-%m-%d %H:%M}"
 
     def tzinfo(self) -> tzinfo:
         """Return the time zone of the site; UTC if the log has none or an unknown one."""
@@ -228,14 +250,13 @@ class Workload:
         span = int(self.submit[-1] - self.submit[0]) if len(self) else 0
         users = self.columns.get("user")
         known = 0 if users is None else len(np.unique(users[users >= 0]))
-        dropped = sum(self.origin.dropped.values())
         rows = [
             ("jobs", f"{len(self):,}"),
             ("processors", f"{self.machine_procs:,}"),
             ("days of submissions", f"{span / 86_400:,.1f}"),
             ("offered load", number(self.offered_load)),
             ("users", f"{known:,}" if known else "unknown"),
-            ("records dropped", f"{dropped:,}"),
+            ("records dropped", f"{sum(self.origin.dropped.values()):,}"),
         ]
         return Facts(self.origin.name, rows, "; ".join(self.origin.steps))._repr_html_()
 
@@ -293,6 +314,28 @@ class Workload:
         """Return the jobs at these indices (bool or int64, in order of arrival), with a description for `origin.steps`."""
         order = None if self.order is None else self.order[chosen]
         return replace(self, **self.picked(chosen), origin=self.origin.after(step), order=order)
+
+    @property
+    def warnings(self) -> list[str]:
+        """Sentences with which every answer begins: on much work that is left out, and on jobs of several clusters."""
+        clusters = self.columns.get("cluster", np.zeros(0, np.int64))
+        numbers, counts = np.unique(clusters[clusters >= 0], return_counts=True)
+        told = [f"{self.origin.name_of('cluster', k)} {count:,}" for k, count in zip(numbers.tolist(), counts.tolist(), strict=True)]
+        remedy = "keep one with --remove \"cluster != 'NAME'\""
+        several = f"The log has jobs of {len(told)} clusters ({', '.join(told)}), which are taken for one machine; {remedy}."
+        return warning_of(self.origin.drops) + [several] * (len(told) > 1)
+
+    @property
+    def work(self) -> Array:
+        """The processor-seconds of each job, float64."""
+        return self.procs * self.runtime.astype(np.float64)
+
+    def without(self, masks: Mapping[str, Array], reasons: Mapping[str, str], step: str = "") -> Workload:
+        """Return the other jobs, with those of the masks (bool, by rule) in `origin.drops`; `reasons`: a sentence for each rule."""
+        kept, drops = drop_jobs(masks, reasons, self.work)
+        origin = self.origin.after(step) if step else self.origin
+        left = self.take(kept, step) if drops else self
+        return replace(left, origin=replace(origin, drops=(*origin.drops, *drops))) if drops or step else self
 
     def in_given_order(self, values: Array) -> Array:
         """Return values of the jobs, one per job in order of arrival, in the order in which the jobs were given.

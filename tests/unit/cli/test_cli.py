@@ -83,7 +83,7 @@ def test_simulate__prints_a_readable_table(golden, capsys, log):
     status, out, err = call(capsys, "simulate", log)
     assert (status, err) == (0, "")
     golden("simulate", out)
-    assert re.search(r"mean wait\s+6\.5 s", out)
+    assert re.search(r" wait\s+6\.5 s", out)
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "swf"])
@@ -169,7 +169,7 @@ def test_skipped_lines__are_counted_and_listed(capsys, log):
     assert json.loads(out)["dropped"] == {"bad_line": 2}
     assert "2 bad_line" in err
     status, out, _ = call(capsys, "info", log, "--skip-bad-lines")
-    assert "2 lines left out" in out
+    assert "2 bad lines skipped" in out
     assert [bad["line"] for bad in json.loads(call(capsys, "info", log, "--skip-bad-lines", "--json")[1])["bad_lines"]] == [9, 10]
 
 
@@ -524,7 +524,7 @@ def test_other_encoding_and_closed_output__are_no_error(log):
 
 def test_start_time_that_no_calendar_has__is_shown_as_it_is(capsys, log):
     log.write_text(GOOD.replace("843480031", "99999999999999999"))
-    assert "s since 1970" in call(capsys, "info", log)[1]
+    assert "beyond the calendar's range" in call(capsys, "info", log)[1]
 
 
 def test_estimates_below_the_runtimes__are_said_in_one_line(golden, capsys, log):

@@ -36,7 +36,7 @@ def test_calibrate__prints_the_verdict_and_writes_what_what_if_reads(golden, cap
     assert len(out.splitlines()) < 40
     status, out, _ = call(capsys, "what-if", log, "--machine", cluster, "--change", "nodes+=50%", "--replications", 0, "--verbose")
     assert "pool thin: nodes 12 → 18" in out
-    assert "caveats:" in out
+    assert "Notes:" in out
 
 
 def test_calibrate__json_has_everything(capsys, site):

@@ -145,7 +145,7 @@ def test_job_that_starts_at_once__has_a_short_explanation(golden):
     first = explanation(WILD, "easy", 1)
     assert (first.wait, first.submission.free, first.submission.held_back) == (0, 4, "nothing")
     assert (first.alternatives, first.reservations, first.overtaken_by, first.let_in) == ((), (), (), ())
-    assert "it started at once" in str(first)
+    assert "started at once" in str(first)
     third = explanation(WILD, "easy", 3)
     assert third.kind == "backfilled"
     assert third.submission.reserved == (Reservation(2, 4, 100),)
@@ -305,9 +305,9 @@ def test_command__tells_the_explanation(golden, log, capsys):
     status, out, err = call(capsys, "explain", log, "--job", 2)
     assert (status, err) == (0, "")
     golden("explain", out)
-    assert "would have started" in out
+    assert "sooner with" in out
     status, out, _ = call(capsys, "explain", log, "--job", 2, "--no-sooner", "--policy", "conservative")
-    assert "would have started" not in out
+    assert "sooner with" not in out
 
 
 def test_command__json_and_figure(log, tmp_path, capsys):
@@ -320,11 +320,10 @@ def test_command__json_and_figure(log, tmp_path, capsys):
 
 def test_command__lists_the_longest_waits(log, capsys):
     status, out, _ = call(capsys, "explain", log, "--longest", 10)
-    assert (status, out.splitlines()[0]) == (
-        0,
-        "job 2 waited 1 min 20 s for 4 processors for 10 s: 0 waited ahead of it, 2 overtook it, started in its turn",
-    )
-    assert len(out.splitlines()) == 2
+    assert status == 0
+    rows = [line.split() for line in out.splitlines()]
+    assert ["2", "1", "min", "20", "s", "4", "10", "s", "0", "2", "in", "its", "turn"] in rows
+    assert sum(row[-3:] == ["in", "its", "turn"] for row in rows) + sum(row[-1:] == ["backfilled"] for row in rows) == 2
     told = json.loads(call(capsys, "explain", log, "--longest", 1, "--json")[1])
     assert [one["job"] for one in told["longest_waits"]] == [2]
     assert call(capsys, "explain", log, "--longest", 1, "--head", 1)[1] == "no job waited\n"

@@ -89,7 +89,7 @@ def test_command__says_it_and_draws(capsys, tmp_path):
     cluster.write_text(write_machine(Machine(POOLS, PARTITIONS, policy="conservative")))
     status, out, err = call(capsys, "explain", log, "--machine", cluster, "--job", 9, "--figure", tmp_path / "s.png")
     assert (status, err) == (0, "")
-    assert "Under conservative" in out
+    assert "under conservative" in out
     assert (tmp_path / "s.png").stat().st_size > 10_000
     status, out, _ = call(capsys, "explain", log, "--machine", cluster, "--job", 9, "--json")
     told = json.loads(out)

@@ -92,11 +92,11 @@ def test_explain__says_of_reservations_what_the_engine_kept(text):
             assert reserved in (-1, start), job  # one that was made in the pass in which it was used
         for seen in snapshots(schedule, job):
             assert set(seen.reserved) == entitled(schedule, seen, queue_of(schedule, seen)), (job, seen.now)
-        says = "It had no reservation" in str(told)
+        says = "Reservation: none" in str(told)
         assert says == (not told.reservations)
         if says:
             without += 1
-            assert f"It had no reservation: {schedule.policy.reservations.reason}." in str(told)
+            assert f"Reservation: none: {schedule.policy.reservations.reason}." in str(told)
     assert without == 0 or schedule.policy.reservations.of != "all"
 
 

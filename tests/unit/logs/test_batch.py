@@ -187,7 +187,7 @@ def test_mapping__of_another_table_names_the_column(golden, written):
     golden("info", message)
 
 
-@pytest.mark.parametrize(("old", "new"), [("1.5", "1,5"), ("1.5", "-2"), ("12:00:10", "25:00:10"), (",ok", ",what")])
+@pytest.mark.parametrize(("old", "new"), [("1.5", "1,5"), ("12:00:10", "25:00:10"), (",ok", ",what")])
 def test_mapping__bad_row_is_one_line(golden, written, old, new):
     mapping = written(MAPPING.replace('other = "failed"', 'failed = ["oops"]'), "map.toml")
     path = written(TABLE.replace(old, new))

@@ -122,7 +122,7 @@ def test_info__reads_every_format_without_the_size_of_the_machine(name, tmp_path
     assert found["records"] - sum(found["dropped"].values()) == found["jobs"]
     assert found["procs_estimated"]["procs"] > 0
     shown = " ".join(call(capsys, "info", path)[1].split())
-    assert f"--procs N (--procs {found['procs']})" in shown
+    assert f"correct it with --procs {found['procs']} period" in shown
     if name not in ("pbs.acct", "lsb.acct"):
         workload = read_log(path).to_workload(procs=10**6)
         assert workload.runtime.tolist() == [job[4] for job in jobs()]

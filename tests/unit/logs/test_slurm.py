@@ -200,7 +200,7 @@ def test_line_end_in_another_field__is_a_bad_line(golden, written):
         ("Start", "yesterday"),
         ("Elapsed", "1:2:3:4"),
         ("Timelimit", "-5"),
-        ("AllocCPUS", "4K"),
+        ("AllocCPUS", "4X"),
         ("ReqCPUS", "99999999999999999"),
         ("State", "COMPLETE\x1b[31m"),
     ],

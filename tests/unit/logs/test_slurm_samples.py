@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-import walltime as wt
 from tests.cli import call
-from tests.errors import raises
 from tests.slurm_text import job, samples
 from walltime.logs import read_log
 
@@ -92,6 +90,8 @@ def test_real_json__of_newer_versions(version):
         assert line["executable"] in (data["executable"], None)  # None where the text has a separator in it
 
 
-def test_squeue_json__is_refused():
-    with raises(wt.LogError, "waiting_jobs", "--json"):
-        read_log(samples() / "squeue.json")
+def test_squeue_json__gives_its_ended_jobs():
+    log = read_log(samples() / "squeue.json")
+    assert (log.records, dict(log.dropped)) == (19, {"still_pending": 6, "still_running": 1})
+    assert {name: job(log, 2)[name] for name in ("runtime", "nodes", "state")} == {"runtime": 11, "nodes": 2, "state": "COMPLETED"}
+    assert dict(log.to_workload(procs=16).origin.dropped)["cancelled_before_start"] == 1

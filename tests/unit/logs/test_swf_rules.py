@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from tests.traces import trace_path
 from walltime.errors import WorkloadError
 from walltime.logs import RULES, BadLine, Comment, SwfLog, read
+from walltime.logs.joblog import JobLog, estimated_size
 
 HEADER = ("; MaxProcs: 8", "; UnixStartTime: 843480031", "; TimeZoneString: Europe/Stockholm")
 NORMAL = {
@@ -384,3 +385,23 @@ def test_ctc__smaller_machine_drops_wide_jobs():
 def test_cm5__jobs_without_estimate_or_processors():
     found = counts(read(trace_path("LANL-CM5-1994-4.1-cln")))
     assert (found["no_processors"], found["runtime_as_estimate"], found["runtime_over_estimate"]) == (3, 11_287, 40_180)
+
+
+def test_repeated_records__of_two_exports_count_once():
+    columns = {"job_id": [1, 2, 1, 1], "submit": [0, 5, 0, 0], "runtime": [9, 9, 9, 8], "allocated_procs": [4, 2, 4, 4], "wait": [1] * 4}
+
+    class Numbered(JobLog):
+        format = "pbs"
+
+    jobs = Numbered(4, columns).to_workload(procs=8)
+    assert jobs.origin.dropped == {"repeated_record": 1}
+    assert (jobs.origin.drops[0].work, jobs.origin.changed["duplicate_id"], len(jobs)) == (0, 1, 3)
+    tasks = JobLog(4, columns).to_workload(procs=8)
+    assert (tasks.origin.dropped, len(tasks)) == ({}, 4), "tasks of an array may have one number in a table"
+
+
+def test_estimated_size__has_no_nodes_where_jobs_may_share_them():
+    columns = {"submit": [0, 0], "wait": [0, 0], "runtime": [9, 9], "allocated_procs": [4, 2]}
+    assert estimated_size(JobLog(2, columns | {"nodes": [2, 1]})).nodes == 3
+    shared = estimated_size(JobLog(2, columns | {"nodes": [1, 1]}))
+    assert (shared.procs, shared.nodes) == (6, None)

@@ -1,6 +1,7 @@
 """Machines as data: files, and what placing does to jobs, worked by hand."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,21 @@ import walltime as wt
 from tests.cli import call, one_line
 from tests.errors import raises
 from walltime.errors import LogError, PolicyError, WorkloadError
-from walltime.machine import PLACING_RULES, Limit, Machine, Outage, Partition, Pool, Qos, Share, place, read_machine, write_machine
+from walltime.machine import (
+    PLACING_RULES,
+    Limit,
+    Machine,
+    Outage,
+    Partition,
+    Pool,
+    Qos,
+    Share,
+    place,
+    placing_notes,
+    read_machine,
+    write_machine,
+)
+from walltime.machine.machine import parse_machine
 
 TEXT = """
 name = "two kinds"
@@ -110,6 +125,32 @@ def test_place__counts_what_it_drops_and_changes(machine):
     assert placed.machine_procs == 16
 
 
+def test_place__a_resource_that_no_pool_has_is_not_limited():
+    workload = jobs(procs=[4, 4, 4], gpus=[8, 0, 2], runtime=[10, 20, 30])
+    placed, placement = place(workload, Machine.one_pool(4))
+    assert placement.second.tolist() == [0, 0, 0]
+    assert (placed.origin.drops, placed.origin.changed["not_limited"]) == ((), 2)
+    for policy in ("easy", "slurm"):
+        schedule = wt.simulate(workload, policy, machine=Machine.one_pool(4))
+        assert schedule.start.tolist() == [0, 10, 30]
+    assert any("gpus" in one and "67 %" in one for one in placing_notes(placed, Machine.one_pool(4)))
+
+
+def test_place__a_limit_counts_a_resource_that_no_pool_has():
+    workload = jobs(procs=[1, 1, 1], gpus=[2, 2, 1], user=[1, 1, 1])
+    machine = replace(Machine.one_pool(4), limits=(Limit(("user",), second=3),))
+    assert wt.simulate(workload, "easy", machine=machine).start.tolist() == [0, 10, 0]
+    with raises(WorkloadError, "endless_wait", "8"):
+        place(jobs(gpus=[8], user=[1]), machine)
+
+
+def test_place__drops_carry_their_work(machine):
+    placed, _ = place(jobs(partition=[1, 1, 3], procs=[4, 9, 1], runtime=[10, 10, 50]), machine)
+    wide, unknown = sorted(placed.origin.drops, key=lambda drop: drop.rule)
+    assert (wide.jobs, wide.work, wide.of_jobs, wide.of_work) == (1, 90, 3, 180)
+    assert (unknown.rule, unknown.work, unknown.reason) == ("unknown_partition", 50, PLACING_RULES["unknown_partition"][1])
+
+
 def test_place__names_of_partitions_that_the_log_has():
     pools = (Pool("a", 1, 4), Pool("b", 1, 4))
     machine = Machine(pools, (Partition("short", ("a",)), Partition("long", ("b",))))
@@ -148,6 +189,36 @@ def test_limits_and_partitions_of_a_time__go_by_when_jobs_are_submitted():
     placement = place(workload, Machine(pools, partitions, limits=limits))[1]
     assert placement.partition.tolist() == [1, 1, 0, 1, 1]
     assert placement.limits_of == [[0], [1], [], [], [2]]
+
+
+@pytest.mark.parametrize("limit", [Limit((), procs=1), Limit((), second=1), Limit((), jobs=0)])
+def test_limit__does_not_apply_to_a_job_that_exceeds_it_alone(limit):
+    machine = Machine((Pool("a", 2, 2, 2),), (Partition("1", ("a",)),), limits=(limit, Limit((), procs=3)))
+    placed, placement = place(jobs(procs=[2], gpus=[2]), machine)
+    assert placement.limits_of == [[1]]
+    assert placed.origin.changed["over_limit"] == 1
+
+
+def test_limit__counts_jobs_rounded_up_to_whole_nodes():
+    machine = Machine((Pool("a", 2, 4),), (Partition("1", ("a",)),), limits=(Limit((), procs=3), Limit((), jobs=1)))
+    workload = jobs(submit=[0, 1], procs=[1, 1], exclusive=[1, 0])
+    schedule = wt.simulate(workload, "slurm", machine=machine)
+    assert (schedule.start[1] - schedule.end[0] >= 0, schedule.workload.origin.changed["over_limit"]) == (True, 1)
+    assert schedule.audit().ok
+
+
+def test_limit__holds_for_jobs_with_values_of_several_columns():
+    partitions = tuple(Partition(name, ("a",)) for name in ("x", "y", "z"))
+    among = {"queue": ("2", "3"), "partition": ("x", "z")}
+    machine = Machine((Pool("a", 1, 8),), partitions, limits=(Limit((), jobs=1, among=among), Limit(("user",), procs=4, only=("1",))))
+    workload = jobs(submit=[0] * 4, queue=[2, 2, 3, 1], user=[1, 2, 1, 2], partition=[1, 2, 3, 1])
+    workload = replace(workload, origin=replace(workload.origin, names={"partition": ("x", "y", "z")}))
+    assert place(workload, machine)[1].limits_of == [[0, 1], [], [0, 1], []]
+    assert parse_machine(write_machine(machine), "copy") == machine
+    for engine in ("kernel", "reference"):
+        assert wt.simulate(workload, "easy", machine=machine, engine=engine).start.tolist() == [0, 0, 10, 0]
+    with raises(WorkloadError, "unknown_partition", "'w'"):
+        Machine((Pool("a", 1, 8),), partitions, limits=(Limit((), jobs=1, among={"partition": ("w",)}),))
 
 
 def test_limit_of_a_time__holds_in_both_engines_and_is_audited():
@@ -203,9 +274,6 @@ def test_outage__needs_a_calendar_and_an_order():
     for outage in (Outage("a", 5, 5), Outage("a", 5, 9, 3)):
         with raises(WorkloadError, "wrong_outage", "'a'"):
             place(jobs(procs=[1]), Machine(pools, partitions, (outage,)))
-    for limit in (Limit((), procs=1), Limit((), second=1)):
-        with raises(WorkloadError, "endless_wait"):
-            place(jobs(procs=[2], gpus=[2]), Machine((Pool("a", 2, 2, 2),), partitions, limits=(limit,)))
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from walltime.errors import LogError
 from walltime.machine import Limit, Outage, Partition, Pool, Qos, Share, read_machine
 from walltime.slurm import read_cluster
 from walltime.slurm.client import CLUSTER
+from walltime.slurm.features import NAMES
 from walltime.slurm.records import expand
 
 CONFIG = """\
@@ -107,7 +108,7 @@ def test_everything_in_one_file_or_each_in_its_own(tmp_path):
         Limit(("user",), "debug", second=2),
         Limit(("group",), "debug", jobs=3),
         Limit((), "debug", jobs=7, procs=12),
-        # normal has none
+        Limit(("group", "user"), "main", jobs=5),  # normal has none, and few goes before it in debug
     )
     assert machine.shares == (Share("root"), Share("physics", parent="root", shares=3), Share("physics", "ann"))
     assert machine.qos == (Qos("normal", 0), Qos("few", 10))
@@ -124,14 +125,18 @@ def test_what_cannot_be_expressed_is_said(golden, tmp_path):
 def test_the_file_holds_the_machine_and_the_notes(tmp_path):
     found = read(tmp_path, ALL)
     (tmp_path / "machine.toml").write_text(found.text())
-    assert read_machine(tmp_path / "machine.toml") == found.machine
-    comments = [line for line in found.text().splitlines() if line.startswith("# ")]
-    assert comments[1:] == [f"# {note}" for note in found.notes]
+    again = read_machine(tmp_path / "machine.toml")
+    assert (again, again.notes) == (found.machine, found.machine.notes)
+    assert len(again.notes) == len(set(found.notes)) == 9
 
 
 @pytest.mark.parametrize(
     ("setting", "policy", "said"),
-    [("sched/builtin", "fcfs", ""), ("sched/backfill", "slurm", ""), ("sched/wiki", "slurm", "SchedulerType=sched/wiki is not modelled")],
+    [
+        ("sched/builtin", "fcfs", ""),
+        ("sched/backfill", "slurm", ""),
+        ("sched/wiki", "slurm", "Not modelled: other schedulers (SchedulerType=sched/wiki"),
+    ],
 )
 def test_the_scheduler_is_a_policy(tmp_path, setting, policy, said):
     found = read(tmp_path, CONFIG.replace("sched/backfill", setting), NODES)
@@ -212,8 +217,123 @@ def test_the_only_quality_of_service_limits_all_jobs(golden, tmp_path):
     only = "\n".join(QOS.splitlines()[::2]).replace("few|10", "normal|0") + "\n"
     assert read(tmp_path, NODES, only).machine.limits[0] == Limit(("user",), None, second=2)
     several = read(tmp_path, NODES, QOS)
-    assert several.machine.limits == ()
+    assert several.machine.limits[0] == Limit(("queue", "user"), second=2, only=("few",))
     golden("slurm-cluster", several.notes)
+
+
+# ---------------------------------------------------------------------------------------------------------------------- limits
+
+
+def table(heading: str, *rows: dict[str, str]) -> str:
+    """A table of sacctmgr --parsable2 with these values."""
+    names = heading.split("|")
+    return "\n".join([heading, *("|".join(row.get(name, "") for name in names) for row in rows)]) + "\n"
+
+
+def qos(*rows: dict[str, str]) -> str:
+    return table(CLUSTER["qos"][-1].removeprefix("format=").replace(",", "|"), *rows)
+
+
+def associations(*rows: dict[str, str]) -> str:
+    return table(CLUSTER["associations"][-1].removeprefix("format=").replace(",", "|"), *rows)
+
+
+def limits(tmp_path, *texts: str) -> list[Limit]:
+    return list(read(tmp_path, CONFIG, *texts).machine.limits)
+
+
+SHORT = {"Name": "short", "MaxTRESPU": "cpu=8,gres/gpu=2", "MaxJobsPA": "4", "GrpJobs": "9"}
+LONG = {"Name": "long", "GrpTRES": "cpu=16", "MaxJobsPU": "3", "MaxWall": "7-00:00:00", "MaxTRES": "cpu=8"}
+
+
+def test_limits_of_several_qos_hold_for_their_jobs(tmp_path):
+    assert limits(tmp_path, PARTITIONS.replace("QoS=few", "QoS=N/A"), NODES, qos(SHORT, LONG)) == [
+        Limit(("queue", "user"), procs=8, second=2, only=("short",)),
+        Limit(("queue", "group"), jobs=4, only=("short",)),
+        Limit(("queue",), jobs=9, only=("short",)),
+        Limit(("queue", "user"), jobs=3, only=("long",)),
+        Limit(("queue",), procs=16, only=("long",)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ("", [Limit(("user",), "debug", procs=2), Limit(("queue", "user"), "main", procs=8, only=("short",))]),
+        (
+            "DenyOnLimit,OverPartQOS",
+            [
+                Limit(("user",), "debug", procs=2, among={"queue": ("long",)}),
+                Limit(("queue", "user"), procs=8, only=("short",)),
+            ],
+        ),
+    ],
+)
+def test_the_qos_of_a_partition_goes_before_that_of_the_job(tmp_path, flags, expected):
+    few, short = {"Name": "few", "MaxTRESPU": "cpu=2"}, {"Name": "short", "MaxTRESPU": "cpu=8", "Flags": flags}
+    assert limits(tmp_path, PARTITIONS, NODES, qos(few, short, {"Name": "long"})) == expected
+
+
+def test_a_qos_of_several_partitions_counts_their_jobs_together(tmp_path):
+    both = PARTITIONS.replace("QoS=N/A", "QoS=few")
+    assert limits(tmp_path, both, NODES, qos({"Name": "few", "GrpTRES": "cpu=2"}, {"Name": "normal"})) == [
+        Limit((), procs=2, among={"partition": ("main", "debug")})
+    ]
+
+
+ACCOUNTS = (
+    {"Account": "root"},
+    {"Account": "science", "ParentName": "root", "GrpTRES": "cpu=20"},
+    {"Account": "physics", "ParentName": "science", "MaxJobs": "6"},
+    {"Account": "optics", "ParentName": "science"},
+    {"Account": "physics", "User": "ann", "MaxJobs": "2"},
+    {"Account": "physics", "User": "bob"},
+    {"Account": "optics", "User": "ann", "GrpTRES": "cpu=3"},
+)
+
+
+def test_limits_of_associations_hold_where_no_qos_has_them(tmp_path):
+    rows = associations(*({"Cluster": "lab"} | row for row in ACCOUNTS))
+    each, plain = ("group", "user"), PARTITIONS.replace("QoS=few", "QoS=N/A")
+    below = {"group": ("science", "physics", "optics")}
+    assert limits(tmp_path, plain, NODES, rows) == [
+        Limit(each, jobs=2, among={"group": ("physics",), "user": ("ann",)}),
+        Limit(each, jobs=6, among={"group": ("physics",), "user": ("bob",)}),
+        Limit(each, procs=3, among={"group": ("optics",)}),
+        Limit((), procs=20, among=below),
+    ]
+    free = qos({"Name": "normal"}, {"Name": "wide", "GrpTRES": "cpu=1000"})
+    assert limits(tmp_path, plain, NODES, rows, free)[-1] == Limit((), procs=20, among={"queue": ("normal",)} | below)
+    assert limits(tmp_path, plain, NODES, rows, qos({"Name": "wide", "GrpTRES": "cpu=1000"})) == [
+        Limit((), procs=1000),
+        *(Limit(each, jobs=most, among={"group": ("physics",), "user": (user,)}) for most, user in ((2, "ann"), (6, "bob"))),
+    ]
+
+
+def test_limits_on_what_a_machine_does_not_have_are_noted(golden, tmp_path):
+    rare = {"Name": "rare", "GrpTRES": "node=2,gres/gpu:a100=1", "GrpWall": "600", "MaxTRESRunMinsPU": "cpu=9", "UsageFactor": "2.000000"}
+    found = read(tmp_path, CONFIG, NODES, qos(rare | {"Flags": "NoReserve,DenyOnLimit"}), associations({"Account": "a", "MaxWall": "60"}))
+    assert found.machine.limits == ()
+    golden("slurm-cluster", found.notes)
+    one_type = read(tmp_path, CONFIG, NODES.replace(",gpu:t4:1", ""), qos(rare))
+    assert one_type.machine.limits == (Limit((), second=1),)
+
+
+def test_every_silent_feature_is_noted(tmp_path):
+    settings = (
+        "TopologyPlugin = topology/tree\nFairShareDampeningFactor = 5\nSuspendTime = 300 sec\nResvOverRun = 5 min\nLicenses = matlab:4\n"
+    )
+    config = CONFIG.replace("CR_CORE", "CR_CORE_MEMORY,CR_PACK_NODES,CR_ONE_TASK_PER_CORE") + settings
+    partitions = PARTITIONS.replace("PreemptMode=OFF", "PreemptMode=OFF LLN=YES Unheard=1")
+    nodes = NODES.replace("AvailableFeatures=(null)", "AvailableFeatures=intel,fast") + node("m1", gres="gpu:1g.10gb:7,mps:100")
+    found = read(tmp_path, config, partitions, nodes, RESERVATIONS)
+    expected = {"memory", "GPU types", "MIG", "other generic resources", "cores bound to GPUs", "node features", "licences", "topology"}
+    expected |= {"least loaded nodes", "Unheard", "packing of tasks", "one task per core", "power saving", "overrun of reservations"}
+    expected |= {"fair-share dampening", "reservations", "processors per node and partition"}
+    assert {note.feature for note in found.machine.notes} - {""} == expected
+    assert expected - {"Unheard"} <= NAMES
+    [memory] = [note for note in found.machine.notes if note.feature == "memory"]
+    assert memory.above == {"main": 1024, "debug": 1024}
 
 
 # ------------------------------------------------------------------------------------------------------------------------ JSON
@@ -321,13 +441,13 @@ def test_the_command_makes_a_file(golden, tmp_path, capsys):
     (tmp_path / "cluster.txt").write_text(ALL)
     status, out, err = call(capsys, "slurm", "cluster", tmp_path / "cluster.txt", "--out", tmp_path / "machine.toml")
     assert (status, err) == (0, "")
-    first = "nodes 5, procs 24, gpus 3, pools 2, partitions 2, outages 2, limits 3, shares 3, qos 2; policy slurm"
+    first = "nodes 5, procs 24, gpus 3, pools 2, partitions 2, outages 2, limits 4, shares 3, qos 2; policy slurm"
     assert out.splitlines()[0] == first
     golden("slurm-cluster", out)
     assert out.splitlines()[-1] == f"written to {tmp_path / 'machine.toml'}"
     assert call(capsys, "slurm", "cluster", tmp_path / "cluster.txt")[1] == (tmp_path / "machine.toml").read_text()
     facts = json.loads(call(capsys, "slurm", "cluster", tmp_path / "cluster.txt", "--json")[1])
-    assert (facts["machine"], facts["policy"], facts["nodes"], len(facts["notes"])) == ("lab", "slurm", 5, 10)
+    assert (facts["machine"], facts["policy"], facts["nodes"], len(facts["notes"])) == ("lab", "slurm", 5, 9)
 
 
 def test_the_command_to_run_on_the_cluster(capsys):

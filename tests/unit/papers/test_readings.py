@@ -9,10 +9,7 @@ import pytest
 
 import walltime as wt
 from tests.errors import raises
-from walltime.engine.interface.number import NumberEngine
-from walltime.engine.problem import Problem
-from walltime.errors import PolicyError, WorkloadError
-from walltime.papers.mualem01.readings import (
+from validation.paper_experiments.readings import (
     READINGS,
     later_number_first,
     printed_of,
@@ -20,6 +17,9 @@ from walltime.papers.mualem01.readings import (
     requested_processors,
     uniform_estimates,
 )
+from walltime.engine.interface.number import NumberEngine
+from walltime.engine.problem import Problem
+from walltime.errors import PolicyError, WorkloadError
 from walltime.papers.printed import printed
 from walltime.simulation import Case, simulate_many
 

@@ -1,6 +1,7 @@
 """The record of where a result comes from."""
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +12,14 @@ from tests.pages import render
 from walltime.policy import Easy, order
 from walltime.provenance import jobs_sha256, plain, provenance, version
 from walltime.workload import Origin, Workload
+from walltime.workload.drops import Drop
 
 
 def workload(**changes):
     arrays = {"submit": [0, 5], "runtime": [10, 10], "procs": [4, 2], "machine_procs": 4}
-    return Workload.from_arrays(**(arrays | changes), origin=Origin("log", "ab", 3, {"cancelled": 1}, noticed={"odd": np.int64(2)}))
+    return Workload.from_arrays(
+        **(arrays | changes), origin=Origin("log", "ab", 3, (Drop("cancelled", "", 1, math.nan, 3, 60.0),), noticed={"odd": np.int64(2)})
+    )
 
 
 def test_provenance__is_json_and_the_same_twice():

@@ -39,7 +39,25 @@ def test_period__worked_example():
     # the second job waits from 1 to 10 h while one processor is free, the third from 2 to 4 h while one is, which it could have had
     assert (n.waited_hours, n.full_hours) == (11, 9)
     assert (n.used_hours, n.unused_hours) == (33, 30 + 3)
-    assert (n.failed_hours, n.limit_hours) == (2, 2)
+    assert (n.failed_hours, n.limit_hours, n.lost_hours) == (0, 2, 2), "a failed job at its limit counts once"
+
+
+def test_period__hours_of_unknown_statuses_and_limits_are_unknown(golden):
+    n = period(recorded([0, 10], [0, 1], [HOUR, HOUR], [1, 1]), 0, 3 * HOUR).numbers
+    assert (np.isnan(n.failed_hours), n.limit_hours, n.lost_hours) == (True, 2, 2)
+    log = wt.logs.JobLog(2, {"submit": [0, 10], "wait": [0, 1], "runtime": [HOUR, HOUR], "allocated_procs": [1, 1]})
+    found = period(log.to_workload(procs=4), 0, 3 * HOUR)
+    assert np.isnan([found.numbers.limit_hours, found.numbers.unused_hours, found.numbers.lost_hours]).all()
+    assert found.numbers.as_dict()["limit_hours"] is None
+    golden("report", [period_answer(found), *period_page(found).caveats])
+
+
+def test_period__that_begins_before_the_log_is_cut():
+    jobs = recorded([3 * 86_400, 4 * 86_400], [0, 60], [86_400, 86_400], [4, 4])
+    found = period(jobs, 0, WEEK)
+    assert (found.numbers.begin, found.numbers.end, found.missing) == (3 * 86_400, WEEK, 3 * 86_400)
+    assert found.numbers.utilization == pytest.approx(2 / 4, rel=1e-3)
+    assert period(jobs, 3 * 86_400 - HOUR, WEEK).missing == 0, "the first hours of a log may have no submission"
 
 
 def test_period__only_what_lies_within_it():
@@ -108,7 +126,8 @@ def test_answer__names_what_else_was_unusual(golden):
 def test_store__trends_go_further_back_than_the_log(tmp_path):
     found = period(weekly(), 13 * WEEK, 14 * WEEK)
     write_trend(tmp_path / "weeks", [*found.before, found.numbers], 1000)
-    assert read_trend(tmp_path / "weeks", 1000) == [*found.before, found.numbers]
+    kept = [one.as_dict() for one in read_trend(tmp_path / "weeks", 1000)]
+    assert kept == [one.as_dict() for one in (*found.before, found.numbers)]
     assert read_trend(tmp_path / "none", 0) == []
     (tmp_path / "weeks" / "period-1-2.json").write_text("{}")
     with raises(LogError, "not_a_period"):

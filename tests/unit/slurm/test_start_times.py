@@ -141,7 +141,7 @@ def test_starts__equal_whatever_the_threads():
         (lambda: start_times(taken(job(1), machine=replace(ONE_POOL, policy=None)), past([])), ("missing_policy",)),
         (lambda: start_times(taken(job(1)), past([]), draws=Draws(0)), ("number_out_of_range", "samples", "1")),
         (lambda: start_times(taken(job(1)), past([]), policy="easy++"), ("unsupported_predictor",)),
-        (lambda: start_times(taken(job(1, 99)), past([])), ("no_job_fits", "1")),
+        (lambda: start_times(taken(job(1, 99)), past([])), ("no_waiting_jobs", "1")),
         (lambda: explain_wait(taken(job(1), job(2, start=NOW)), past([]), "2"), ("job_not_waiting", "2")),
         (lambda: explain_wait(taken(job(1), job(3, left_out="held")), past([]), "3"), ("job_not_waiting", "3", "held")),
         (lambda: explain_wait(taken(job(1)), past([]), "x\n"), ("job_not_waiting", "'x")),
@@ -350,7 +350,6 @@ def test_tries__under_slurm_with_the_share_of_the_user():
         ("procs=0,limit=1h", ("wrong_value", "procs")),
         ("procs=2,limit=1h,memory=much", ("wrong_value", "memory")),
         ("procs=2,limit=1h,partition=no", ("unknown_partition", "all")),
-        ("procs=5,limit=1h", ("no_job_fits",)),
     ],
 )
 def test_tries__what_is_wrong_is_one_line(text, says):
@@ -443,3 +442,70 @@ def test_job__that_is_not_there():
     found = start_times(taken(job(2)), past([]), draws=Draws(1))
     with raises(PolicyError, "unknown_job", "'3'"):
         found.of("3")
+
+
+# ----------------------------------------------------------------------------------------------------------------- never
+
+GPU_NODES = Machine(
+    (Pool("thin", 2, 4), Pool("fat", 2, 4, 2)),
+    (Partition("all", ("thin", "fat"), max_time=3 * 86_400), Partition("short", ("thin",), max_time=3600)),
+    name="six",
+    policy="easy",
+)
+
+
+@pytest.mark.parametrize(
+    ("more", "rule"),
+    [
+        ({"limit": 9 * 86_400}, "over_time_limit"),
+        ({"limit": 7200, "partition": "short"}, "over_time_limit"),
+        ({"limit": None, "reason": "PartitionTimeLimit"}, "over_time_limit"),
+        ({"reason": "QOSMaxWallDurationPerJobLimit"}, "over_time_limit"),
+        ({"gpus": 3, "node_gpus": 3}, "over_node_gpus"),
+        ({"gpus": 5}, "over_partition"),
+        ({"gpus": 1, "partition": "short", "limit": 60}, "over_partition"),
+        ({"cpus": 17}, "over_partition"),
+        ({"nodes": 5}, "over_partition"),
+        ({"reason": "QOSMaxCpuPerJobLimit"}, "against_limits"),
+        ({"reason": "BadConstraints"}, "against_limits"),
+        ({"gpus": 4}, ""),
+        ({"gpus": 4, "node_gpus": 2}, ""),
+        ({"limit": 3 * 86_400}, ""),
+        ({"limit": None}, ""),
+        ({"reason": "AssocGrpCpuLimit"}, ""),
+        ({"reason": "Priority"}, ""),
+    ],
+)
+def test_never__jobs_that_cannot_start_as_they_are(more, rule):
+    found = start_times(taken(job(1), job(2, **more), machine=GPU_NODES), past([]), draws=Draws(2, arrivals=False))
+    assert [(one.job.label, one.rule) for one in found.never] == ([("2", rule)] if rule else [])
+    assert [one.job.label for one in found.jobs] == (["1"] if rule else ["1", "2"])
+    assert found.as_dict()["totals"].get(rule, 0) == (1 if rule else 0)
+
+
+def test_never__a_resource_that_the_machine_does_not_describe_is_not_limited():
+    found = start_times(taken(job(1, gpus=9, node_gpus=9, memory_mb=10**6, node_memory_mb=10**6)), past([]), draws=Draws(2))
+    assert (found.never, ahead(found)["1"][1]) == ([], 0)
+
+
+def test_never__trial_jobs():
+    texts = ["procs=1,limit=9d,partition=all", "procs=1,limit=1h,partition=all", "procs=4,nodes=1,gpus=3,limit=1h,partition=all"]
+    found = try_jobs(taken(job(1), machine=GPU_NODES), past([]), texts, draws=Draws(2))
+    assert [one.median is None for one in found.trials] == [True, False, True]
+    assert [bool(one.as_dict().get("never")) for one in found.trials] == [True, False, True]
+    assert all(one.never for one in try_jobs(taken(machine=GPU_NODES), past([]), [*texts[:1], "procs=17,limit=1h,partition=all"]).trials)
+
+
+def test_never__is_the_answer_of_the_command(tmp_path, capsys):
+    log, snapshot = tmp_path / "log.swf", tmp_path / "now.json"
+    log.write_text("; MaxProcs: 16\n; UnixStartTime: 1794000000\n1 0 5 60 1 -1 -1 1 600 -1 1 1 -1 -1 1 -1 -1 -1\n")
+    taken(job(1), job(2, limit=9 * 86_400), machine=GPU_NODES).write(snapshot)
+    usual = ("slurm", "start-times", snapshot, "--history", log, "--samples", 2, "--replayed", 0, "--json")
+    status, out, _ = call(capsys, *usual)
+    assert (status, [(one["job"], one["rule"]) for one in json.loads(out)["never"]]) == (0, [("2", "over_time_limit")])
+    status, out, _ = call(capsys, *usual, "--job", "2")
+    assert (status, json.loads(out)["never"][0]["job"], json.loads(out)["jobs"]) == (0, "2", [])
+    taken(job(2, limit=9 * 86_400), machine=GPU_NODES).write(snapshot)
+    status, out, _ = call(capsys, *usual[:-1])
+    assert status == 0
+    assert "never starts" in out

@@ -10,11 +10,10 @@ import walltime as wt
 from tests.cli import call, one_line
 from tests.errors import raises
 from walltime.policy import parse_order
-from walltime.simulation.fair_start import fairness
 from walltime.simulation.specification import parse_scheduler
 from walltime.tuning.final_table import judge, simulations
 from walltime.tuning.formula_search import BACKFILL, TERMS, Formula, search_orders
-from walltime.tuning.objectives import Parts, by_log, late_percents, merit, objectives, parts_of
+from walltime.tuning.objectives import Parts, by_log, merit, objectives, parts_of
 from walltime.tuning.order_file import ORDER_FILE, LogIdentity, OrderFile, are_alike, fingerprint, read_order_file, write_order_file
 from walltime.workload.models import MODELS
 
@@ -115,14 +114,6 @@ def test_judge__tries_the_named_orders_with_the_predictor_of_the_found_one_too()
     predicted = {row.scheduler for row in table.rows if row.kind == "predicted"}
     assert {"easy:predictor=last", "easy:backfill-order=lxf,predictor=last"} <= predicted
     assert table.found.scheduler not in predicted
-
-
-@pytest.mark.slow
-def test_late_percents__are_those_of_each_schedule():
-    parts = parts_of([log(3), log(4)], 0.6, 2, 60, 1)[0]
-    found = late_percents([parse_scheduler("easy:order=sjf"), parse_scheduler("fcfs")], parts, 10, 2, 1)
-    each = [fairness(wt.simulate(one.jobs, "easy:order=sjf"), sample=10, seed=2).late_percent for one in parts if one.copy == 0]
-    assert found.tolist() == [pytest.approx(np.mean(each)), 0.0]
 
 
 def test_touching__refuses_logs_of_the_search_and_counts_the_others():

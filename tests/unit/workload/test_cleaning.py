@@ -62,12 +62,12 @@ def test_clean__counts_a_job_under_the_first_filter_that_picks_it():
     assert report.after.job_id.tolist() == [10], "numbers stay"
     assert report.before is not report.after
     assert len(report.before) == 4
-    assert dict(report.after.origin.dropped) == {"filter job<=7": 2, "filter user=1": 0, "filter procs=4 and job<10": 1}
+    assert dict(report.after.origin.dropped) == {"filter job<=7": 2, "filter procs=4 and job<10": 1}
     assert len(report.after) + sum(report.removed.values()) == len(report.before)
 
 
 def test_clean__keeps_the_counts_of_the_reader():
-    origin = wt.workload.Origin(name="site", dropped={"too_wide": 3})
+    origin = wt.workload.Origin(name="site", drops=(wt.workload.drops.Drop("too_wide", "", 3, 1.0, 5, 2.0),))
     jobs = wt.Workload.from_arrays(submit=[0, 1], runtime=[1, 1], procs=[1, 1], machine_procs=1, origin=origin)
     assert dict(clean(jobs, ["job=1"]).after.origin.dropped) == {"too_wide": 3, "filter job=1": 1}
 

@@ -1,13 +1,14 @@
-"""Logs printed by Slurm's `sacct --json`, in the versions of Slurm 22.05 to 26.05; their jobs become rows of the table of `sacct -P`."""
+"""Slurm's JSON: the jobs of sacct, squeue, scontrol and slurmrestd, of Slurm 20.11 to 26.05, as rows with sacct's fields.
+
+Accepted are whole documents, with or without `meta`, arrays of jobs, and jobs one after the other, as `jq` prints them.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from walltime.errors import LogError
 from walltime.lazy import LaterModule
@@ -16,7 +17,7 @@ from walltime.logs.input import LogFile
 from walltime.logs.joblog import BadLines, LogFormat, ReadOptions
 from walltime.logs.slurm.fields import STATES, state_word
 from walltime.logs.slurm.jobs import SlurmLog
-from walltime.logs.slurm.table import RecordReader, RecordTable
+from walltime.logs.slurm.records import KINDS, TEXTS, TIMES, RecordReader, RecordTable
 from walltime.slurm_values import BLANK, UNLIMITED, OddError, elements, members, number_of
 from walltime.wording import quoted
 
@@ -25,9 +26,24 @@ if TYPE_CHECKING:
 else:
     pl = LaterModule("polars")
 
-_HEAD = re.compile(rb'\A\s*+\{(?=.*"jobs")(?=(?i:.*slurm))', re.DOTALL)
-TIMES = {"submit": "submission", "eligible": "eligible", "start": "start", "end": "end"}
-STARTED = {"STARTED_ON_BACKFILL": "SchedBackfill", "STARTED_ON_SCHEDULE": "SchedMain", "STARTED_ON_SUBMIT": "SchedSubmit"}
+Json = Mapping[str, Any]
+Row = dict[str, str]
+_START = re.compile(rb"(?m)^[ \t]*[{\[]")
+"""The beginning of the document, after messages of the command."""
+_ACCOUNTED = re.compile(rb'"submission"\s*+:\s*+[0-9{n]')
+_QUEUED = re.compile(rb'"submit_time"\s*+:\s*+[0-9{n]')
+_STATE = re.compile(rb'"job_state"\s*+:\s*+["\[]')
+_EMPTY = re.compile(rb'"jobs"\s*+:')
+_STARTED = {"STARTED_ON_BACKFILL": "SchedBackfill", "STARTED_ON_SCHEDULE": "SchedMain", "STARTED_ON_SUBMIT": "SchedSubmit"}
+
+
+def _is_json(head: bytes) -> bool:
+    start = _START.search(head[:10_000])
+    if start is None or b"{" not in head[start.start() : start.start() + 1000]:
+        return False
+    is_meant = _EMPTY.search(head) is not None and re.search(b"(?i)slurm", head) is not None
+    queued = _QUEUED.search(head) is not None and _STATE.search(head) is not None
+    return (b'"job_id"' in head and (_ACCOUNTED.search(head) is not None or queued)) or is_meant
 
 
 def _number(value: Any, name: str) -> str:
@@ -40,130 +56,202 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) and value not in BLANK else ""
 
 
-def _state(job: Mapping[str, Any]) -> str:
+def _state(value: Any, name: str) -> str:
     """The state, or one of several: a run that was put back into the queue is PENDING and REQUEUED."""
-    current = members(job.get("state"), "state").get("current")
-    words = [current] if isinstance(current, str) else list(elements(current, "state.current"))
+    words = [value] if isinstance(value, str) else list(elements(value, name))
     for word in words:
         if not isinstance(word, str) or state_word(word) is None:
-            raise OddError(f"state.current is {quoted(str(word))}; it must be a state of Slurm")
+            raise OddError(f"{name} is {quoted(str(word))}; it must be a state of Slurm")
     return "REQUEUED" if "REQUEUED" in words else next((word for word in words if word in STATES), "")
 
 
-def _resources(entries: Any, name: str, processors: str) -> str:
-    """Processors, memory and GPUs in a list of trackable resources, as in sacct's text; `processors`: the default if the list has none."""
+def _resources(entries: Any, name: str, processors: str = "", unit: str = "M") -> str:
+    """A list of trackable resources as in sacct's text. `processors`: the default if the list has none; `unit`: of the memory."""
     counts = {"cpu": processors} if processors else {}
-    gpus = 0
     for entry in elements(entries, name):
         one = members(entry, name)
-        kind, of, count = one.get("type"), str(one.get("name")), _number(one.get("count"), f"{name}.count")
-        if not count:
-            continue
-        if kind in ("cpu", "mem"):
-            counts[str(kind)] = count + "M" * (kind == "mem")
-        elif kind == "gres" and of == "gpu":
-            counts["gres/gpu"] = count
-        elif kind == "gres" and of.startswith("gpu:"):
-            gpus += int(count)
-    if gpus and "gres/gpu" not in counts:
-        counts["gres/gpu"] = str(gpus)
+        kind, of, count = one.get("type"), one.get("name"), _number(one.get("count"), f"{name}.count")
+        if count and isinstance(kind, str):
+            counts[f"{kind}/{of}" if of else kind] = count + unit * (kind == "mem")
     return ",".join(f"{name}={count}" for name, count in counts.items())
 
 
-def _row(job: Mapping[str, Any]) -> dict[str, str]:
-    """The fields of a job, as in sacct's text."""
-    times, tres = members(job["time"], "time"), members(job.get("tres"), "tres")
-    array, het = members(job.get("array"), "array"), members(job.get("het"), "het")
-    number, needed = _number(job.get("job_id"), "job_id"), _number(members(job.get("required"), "required").get("CPUs"), "required.CPUs")
+def _codes(job: Json) -> str:
+    whole = job.get("exit_code")
+    if isinstance(whole, int):  # squeue of Slurm 22.05 and earlier: the status as of wait()
+        return f"{whole >> 8}:{whole & 127}"
+    code = members(whole, "exit_code")
+    signal = members(code.get("signal"), "exit_code.signal")
+    return_code, number = code.get("return_code"), signal.get("id", signal.get("signal_id"))
+    return f"{_number(return_code, 'exit_code.return_code')}:{_number(number, 'exit_code.signal.id')}"
+
+
+def _limit(times: Json, key: str) -> str:
+    limit = number_of(times[key], key) if times.get(key) is not None else UNLIMITED if key in times else None
+    return "UNLIMITED" if limit == UNLIMITED else "" if limit is None or limit < 0 else str(limit)
+
+
+def _seconds(value: Any, name: str) -> str:
+    return _number(members(value, name).get("seconds"), f"{name}.seconds")
+
+
+def _names(job: Json, array: str, task: str, het: str) -> Row:
+    """The fields that jobs of all forms have under the same keys. `array, task, het`: numbers as texts, empty or 0 if it is none."""
+    number = _number(job.get("job_id"), "job_id")
     if not number:
         raise OddError("job_id is unknown")
-    array_job, het_job = int(_number(array.get("job_id"), "array.job_id") or 0), int(_number(het.get("job_id"), "het.job_id") or 0)
-    task = _number(array.get("task_id"), "array.task_id") if array_job else ""
-    code = members(job.get("exit_code"), "exit_code")
-    signal = members(code.get("signal"), "exit_code.signal")
-    exit_code = _number(code.get("return_code"), "exit_code.return_code")
-    exit_signal = _number(signal.get("id", signal.get("signal_id")), "exit_code.signal.id")
-    state = _state(job)
-    if state == "FAILED" and exit_code == "0" and exit_signal in ("", "0"):
-        exit_code = ""  # Slurm 22.05 writes 0 for every job
-    limit = number_of(times["limit"], "time.limit") if times.get("limit") is not None else UNLIMITED if "limit" in times else None
-    allocated = _resources(tres.get("allocated"), "tres.allocated", "")
     return {
         "jobidraw": number,
-        "jobid": f"{array_job}_{task or '[]'}" if array_job else f"{het_job}+0" if het_job else number,
-        **{name: _number(times.get(there), f"time.{there}") for name, there in TIMES.items()},
-        "elapsedraw": _number(times.get("elapsed"), "time.elapsed"),
-        "timelimitraw": "UNLIMITED" if limit == UNLIMITED else "" if limit is None or limit < 0 else str(limit),
-        "state": state,
-        "alloccpus": next((part[4:] for part in allocated.split(",") if part.startswith("cpu=")), ""),
-        "reqcpus": needed,
-        "nnodes": _number(job.get("allocation_nodes"), "allocation_nodes"),
+        "jobid": f"{array}_{task or '[]'}" if int(array or 0) else f"{het}+0" if int(het or 0) else number,
         "priority": _number(job.get("priority"), "priority"),
         "restarts": _number(job.get("restart_cnt"), "restart_cnt"),
-        "alloctres": allocated,
-        "reqtres": _resources(tres.get("requested"), "tres.requested", needed),
-        "exitcode": f"{exit_code}:{exit_signal}",
-        "flags": ",".join(STARTED[flag] for flag in elements(job.get("flags"), "flags") if isinstance(flag, str) and flag in STARTED),
-        **{name: _text(job.get(name)) for name in ("account", "qos", "partition", "cluster")},
-        "user": _text(job.get("user")) or _text(members(job.get("association"), "association").get("user")),
+        "exitcode": _codes(job),
+        "flags": ",".join(_STARTED[flag] for flag in elements(job.get("flags"), "flags") if isinstance(flag, str) and flag in _STARTED),
+        **{name: _text(job.get(name)) for name in ("account", "qos", "partition", "cluster", "licenses")},
         "jobname": _text(job.get("name")),
         "submitline": _text(job.get("submit_line")),
+        "nodelist": _text(job.get("nodes")),
+    }
+
+
+def _accounted(job: Json) -> Row:
+    """The fields of a job of sacct or of slurmrestd's accounting."""
+    times, tres = members(job["time"], "time"), members(job.get("tres"), "tres")
+    array, het = members(job.get("array"), "array"), members(job.get("het"), "het")
+    needed = _number(members(job.get("required"), "required").get("CPUs"), "required.CPUs")
+    state = _state(members(job.get("state"), "state").get("current"), "state.current")
+    array_job = _number(array.get("job_id"), "array.job_id")
+    task = _number(array.get("task_id"), "array.task_id") if int(array_job or 0) else ""
+    row = _names(job, array_job, task, _number(het.get("job_id"), "het.job_id"))
+    if state == "FAILED" and row["exitcode"] in ("0:", "0:0"):
+        row["exitcode"] = row["exitcode"][1:]  # Slurm 22.05 writes 0 for every job
+    spent = {"totalcpu": "total", "usercpu": "user"}
+    return row | {
+        **{name: _number(times.get(key), f"time.{key}") for name, key in zip(TIMES, ("submission", *TIMES[1:]), strict=True)},
+        "elapsedraw": _number(times.get("elapsed"), "time.elapsed"),
+        "timelimitraw": _limit(times, "limit"),
+        **{name: _seconds(times.get(key), f"time.{key}") for name, key in spent.items()},
+        "state": state,
+        "reqcpus": needed,
+        "nnodes": _number(job.get("allocation_nodes"), "allocation_nodes"),
+        "alloctres": _resources(tres.get("allocated"), "tres.allocated"),
+        "reqtres": _resources(tres.get("requested"), "tres.requested", needed),
+        "constraints": _text(job.get("constraints")),
+        "user": _text(job.get("user")) or _text(members(job.get("association"), "association").get("user")),
         "reason": _text(members(job.get("state"), "state").get("reason")),
         "reservation": _text(members(job.get("reservation"), "reservation").get("name")),
     }
 
 
-def _batch_steps(job: Mapping[str, Any]) -> list[tuple[int, int, int]]:
-    """The job's number, the start and the elapsed time of its batch steps that have started."""
+def _queued(job: Json) -> Row:
+    """The fields of a job of squeue, scontrol or slurmrestd's controller, which keeps ended jobs for some minutes."""
+    user = _number(job.get("user_id"), "user_id")
+    array = _number(job.get("array_job_id"), "array_job_id")
+    row = _names(job, array, _number(job.get("array_task_id"), "array_task_id"), _number(job.get("het_job_id"), "het_job_id"))
+    times = {name: _number(job.get(f"{name}_time"), f"{name}_time") for name in TIMES}
+    if not row["nodelist"] and int(times["end"] or 0) <= int(times["start"] or 0):
+        times["start"] = ""  # ended before its start: the controller sets both to this time
+    return row | {
+        **times,
+        "timelimitraw": _limit(job, "time_limit"),
+        "state": _state(job["job_state"], "job_state"),
+        "alloccpus": _number(job.get("cpus"), "cpus"),
+        "nnodes": _number(job.get("node_count"), "node_count"),
+        "alloctres": _text(job.get("tres_alloc_str")),
+        "reqtres": _text(job.get("tres_req_str")),
+        "constraints": _text(job.get("features")),
+        "user": _text(job.get("user_name")) or user,
+        "reason": _text(job.get("state_reason")),
+        "reservation": _text(job.get("resv_name")),
+    }
+
+
+def _steps(job: Json) -> list[Row]:
+    """The fields of the steps of a job of sacct."""
     steps = []
     for entry in elements(job.get("steps"), "steps"):
         step = members(entry, "steps")
-        times = members(step.get("time"), "steps.time")
-        start, elapsed = _number(times.get("start"), "steps.time.start"), _number(times.get("elapsed"), "steps.time.elapsed")
-        if str(members(step.get("step"), "step").get("id")).rpartition(".")[2] == "batch" and int(start or 0):
-            steps.append((int(job["job_id"]), int(start), int(elapsed or -1)))
+        times, used = (
+            members(step.get("time"), "steps.time"),
+            members(members(step.get("tres"), "steps.tres").get("requested"), "requested"),
+        )
+        identity = members(step.get("step"), "step").get("id")
+        name = str(identity.get("step_id") if isinstance(identity, Mapping) else identity).rpartition(".")[2]
+        largest = _resources(used.get("max"), "steps.tres.max", unit="")
+        steps.append(
+            {
+                "jobidraw": f"{_number(job.get('job_id'), 'job_id')}.{name if name in ('batch', 'extern', 'interactive') else 0}",
+                "start": _number(times.get("start"), "steps.time.start"),
+                "elapsedraw": _number(times.get("elapsed"), "steps.time.elapsed"),
+                "maxrss": next((part[4:] for part in largest.split(",") if part.startswith("mem=")), ""),
+                "tresusageintot": _resources(used.get("total"), "steps.tres.total", unit=""),
+                "tresusageinave": _resources(used.get("average"), "steps.tres.average", unit=""),
+            }
+        )
     return steps
 
 
-def _jobs(file: LogFile) -> list[Any]:
+def _values(file: LogFile) -> Iterator[Any]:
+    """The values of a file, one after the other."""
     content = b"".join(file.chunks())
+    start = _START.search(content)
+    content = content[start.start() :] if start else content
     try:
-        document = json.loads(content)
+        text = content.decode()
+        decoder, place = json.JSONDecoder(), 0
+        while place < len(text):
+            value, place = decoder.raw_decode(text, place)
+            yield value
+            while text[place : place + 1] in (" ", "\t", "\r", "\n", ",") and place < len(text):
+                place += 1
     except json.JSONDecodeError as error:
         raise LogError(f"{file.where}:{error.lineno}: not valid JSON ({error.msg}); print the log again", "not_json") from error
     except (ValueError, RecursionError) as error:  # such as bytes that are not text, or a number of thousands of digits
         raise LogError(f"{file.where}: not valid JSON ({type(error).__name__}); print the log again", "not_json") from error
-    jobs = document.get("jobs") if isinstance(document, dict) else None
-    if not isinstance(jobs, list):
-        raise LogError(f"{file.where}: the list of jobs is missing; print the log with sacct --json", "no_jobs")
-    if jobs and all(isinstance(job, dict) and "time" not in job and "submit_time" in job for job in jobs):
-        raise LogError(
-            f"{file.where}: this is the output of squeue --json, whose jobs have not ended; print the log with sacct --json", "waiting_jobs"
-        )
-    return jobs
+
+
+def _jobs(file: LogFile) -> Iterator[Any]:
+    """The jobs of a file: of its documents, its arrays, or themselves."""
+    for value in _values(file):
+        jobs = value.get("jobs") if isinstance(value, dict) and "job_id" not in value else value if isinstance(value, list) else [value]
+        if not isinstance(jobs, list):
+            raise LogError(f"{file.where}: the list of jobs is missing; print the log with sacct --json", "no_jobs")
+        yield from jobs
 
 
 def _read(file: LogFile, options: ReadOptions) -> SlurmLog:
     bad = BadLines(file, options, "record")
     reader = RecordReader(options, Counts())
-    rows: list[dict[str, str]] = []
-    steps: list[tuple[int, int, int]] = []
+    rows: list[Row] = []
+    places: list[int] = []
+    steps: list[Row] = []
+    queued = 0
     for place, job in enumerate(_jobs(file), 1):
         try:
-            if not isinstance(job, Mapping) or "time" not in job:
+            if isinstance(job, Mapping) and "time" in job:
+                row, of_job = _accounted(job), _steps(job)
+            elif isinstance(job, Mapping) and "job_state" in job and "submit_time" in job:
+                row, of_job = _queued(job), []
+                queued += 1
+            else:
                 raise OddError("not a job of sacct --json")
-            row, batch = _row(job), _batch_steps(job)
         except OddError as error:
             bad.add(place, str(error), json.dumps(job)[:200])
             continue
         rows.append(row)
-        steps += batch
-    if rows:
-        table = RecordTable({name: pl.Series("", [row[name] for row in rows], pl.String) for name in rows[0]})
-        reader.add(table, lambda row, name, what: bad.add(row, f"{name} is {what}", str(rows[row])))
-        reader.steps.append(np.array(steps, np.int64).reshape(-1, 3).T)
+        places.append(place)
+        steps += of_job
+    if queued == len(rows) > 0 and all(STATES.get(row["state"]) not in range(6) for row in rows):
+        raise LogError(
+            f"{file.where}: this is the output of squeue --json, whose jobs have not ended; print the log with sacct --json", "waiting_jobs"
+        )
+    for some, counted in ((rows, True), (steps, False)):
+        if some:
+            names = dict.fromkeys(name for row in some for name in row if name in KINDS or name in TEXTS)
+            table = RecordTable({name: pl.Series("", [row.get(name, "") for row in some], pl.String) for name in names})
+            reader.add(table, lambda row, name, what: bad.add(places[row], f"{name} is {what}", str(rows[row])), counted)
     return reader.log(bad)
 
 
-SLURM_JSON = LogFormat("slurm-json", "Slurm's sacct --json", (".json",), _HEAD, _read)
-"""The output of `sacct --json`; its rules are in `walltime.logs.slurm.table.SLURM`."""
+SLURM_JSON = LogFormat("slurm-json", "Slurm's sacct --json", (".json",), re.compile(b""), _read, (), _is_json)
+"""The output of `sacct --json`; its rules are those of `walltime.logs.slurm.text.SLURM`."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from walltime.lazy import LaterModule
 from walltime.logs.batch_systems import NO_LIMIT
-from walltime.logs.clock import Local, to_unix
+from walltime.logs.cells import STAMP, zone_offsets
+from walltime.logs.clock import Local, durations, to_unix
 from walltime.logs.joblog import LIMIT
+from walltime.slurm_values import BLANK, NO_LIMITS, gpus_of
 from walltime.workload import MISSING
 
 if TYPE_CHECKING:
@@ -22,25 +25,31 @@ Array = np.ndarray
 COMPLETED, CANCELLED, FAILED = 1, 5, 0
 PENDING, RUNNING, OTHER = -10, -11, -12
 """Numbers in place of a status for jobs that have not ended, and for records that are not whole jobs."""
-STATES = {
-    "COMPLETED": COMPLETED,
-    "CANCELLED": CANCELLED,
-    "REVOKED": CANCELLED,
-    **dict.fromkeys(
-        ("FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE", "PREEMPTED", "REQUEUED", "LAUNCH_FAILED"), FAILED
-    ),
-    **dict.fromkeys(("PENDING", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT"), PENDING),
-    **dict.fromkeys(
-        ("RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING", "SIGNALING", "STAGE_OUT", "STOPPED", "POWER_UP_NODE", "UPDATE_DB"), RUNNING
-    ),
-    "RESIZING": OTHER,
+_LETTERS = {
+    COMPLETED: "CD=COMPLETED",
+    CANCELLED: "CA=CANCELLED RV=REVOKED",
+    FAILED: "F=FAILED TO=TIMEOUT NF=NODE_FAIL OOM=OUT_OF_MEMORY BF=BOOT_FAIL DL=DEADLINE PR=PREEMPTED RQ=REQUEUED LF=LAUNCH_FAILED",
+    PENDING: "PD=PENDING RF=REQUEUE_FED RH=REQUEUE_HOLD RD=RESV_DEL_HOLD SE=SPECIAL_EXIT",
+    RUNNING: "R=RUNNING S=SUSPENDED CG=COMPLETING CF=CONFIGURING SI=SIGNALING SO=STAGE_OUT ST=STOPPED PN=POWER_UP_NODE UD=UPDATE_DB",
+    OTHER: "RS=RESIZING",
 }
-"""The states of Slurm jobs (manual of sacct and squeue) with the status of the job, or the reason to drop its record."""
-BLANK = ("", "Unknown", "None", "N/A", "NONE", "(null)", "INVALID", "n/a")
-NO_LIMITS = ("UNLIMITED", "Partition_Limit", "INFINITE")
+SHORT = {pair.split("=")[0]: pair.split("=")[1] for pairs in _LETTERS.values() for pair in pairs.split()}
+"""The states of Slurm jobs by their letters (manual of squeue)."""
+STATES = {pair.split("=")[1]: status for status, pairs in _LETTERS.items() for pair in pairs.split()}
+"""The states with the status of the job, or the reason to drop its record."""
 _ISO = r"^[0-9]{4}-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-9][0-9]:[0-9][0-9]$"
-_DURATION = r"^(?:([0-9]{1,9})-)?(?:([0-9]{1,9}):)?([0-9]{1,9}):([0-9]{1,2})(?:\.[0-9]+)?$"
-_UNITS = {"": 1 / 1024**2, "K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3}
+_NUMBER = r"^([0-9]{1,16})(?:\.[0-9]*)?$"
+_ABBREVIATED = r"^([0-9]{1,12}(?:\.[0-9]+)?)([KMGTP])$"
+_SIZE = r"(?:^|,){}=([0-9]{{1,20}}(?:\.[0-9]+)?)([KMGTP]?)(?:,|$)"
+_NUMBERED = re.compile(r"(?:[0-9]+=[0-9]+(?:,|$))+")
+_RESOURCES = {"1": "cpu", "2": "mem", "4": "node", "5": "billing", "1001": "gres/gpu"}
+"""Names of the resources that old records have by number."""
+_INFINITE = 2**32 - 2
+"""Slurm's numbers for no limit, and for an unknown one, are from here on."""
+_NEVER = 2 * 86_400
+"""Times up to this many s since 1970 stand for events that did not happen."""
+_PER_CPU = 2**31
+"""Some versions of sacct add this to a request for memory per processor (MB), and print it as one per node."""
 _FLAGS = frozenset(
     {"--parsable", "--exclusive", "--requeue", "--no-requeue", "--hold", "-H", "--quiet", "-Q", "--verbose", "-v", "--wait", "-W"}
     | {"--no-kill", "-k", "--oversubscribe", "-s", "--overcommit", "-O", "--contiguous", "--test-only", "--pty", "--label", "-l"}
@@ -55,78 +64,163 @@ def blank(texts: pl.Series) -> Array:
     return texts.is_in(BLANK).to_numpy()
 
 
+def by_text(texts: pl.Series, function: Callable[[str], Any], kind: Any) -> pl.Series:
+    """Return the value of a function for each text; it is called once for each distinct one."""
+    distinct = texts.unique(maintain_order=True)
+    return texts.replace_strict(distinct, [function(text) for text in distinct.to_list()], return_dtype=kind)
+
+
 def wholes(texts: pl.Series) -> tuple[Array, Array]:
-    """Return whole numbers, -1 where blank, and a mask of the values that are neither."""
-    fits = texts.str.contains(r"^[0-9]{1,16}$")
-    values = texts.set(~fits, None).cast(pl.Int64).fill_null(MISSING).to_numpy()
-    return values, ~(fits.to_numpy() | blank(texts)) | (values >= LIMIT)
+    """Return whole numbers, -1 where blank, and a mask of the values that are neither; 1.25K stands for 1280."""
+    values = texts.str.extract(_NUMBER).cast(pl.Int64)
+    if values.null_count() and (short := texts.str.contains(_ABBREVIATED)).any():
+        values = values.zip_with(~short, _amounts(texts, _ABBREVIATED).round().cast(pl.Int64))
+    fits = values.is_not_null().to_numpy()
+    numbers = values.fill_null(MISSING).to_numpy()
+    return numbers, ~(fits | blank(texts)) | (numbers >= LIMIT)
+
+
+def _amounts(texts: pl.Series, pattern: str, plain: str = "", base: float = 1024.0) -> pl.Series:
+    """Return the numbers with their unit that a pattern finds, in the unit `plain` of numbers without one, float64, or null."""
+    parts = texts.str.extract_groups(pattern).struct.unnest()
+    exponents = {unit: float(base ** ("KMGTP".index(unit or plain) + 1)) if unit or plain else 1.0 for unit in ("", *"KMGTP")}
+    factors = parts.to_series(1).fill_null("").replace_strict(list(exponents), list(exponents.values()), return_dtype=pl.Float64)
+    return parts.to_series(0).cast(pl.Float64) * factors
 
 
 def times(texts: pl.Series, zone: str | None) -> tuple[Local, Array, Array]:
-    """Return Unix times, and masks of the values that are not times, and of local times (others are numbers).
+    """Return Unix times, and masks of the values that are not times, and of local times (others are numbers, or have their offset).
 
-    `texts`: such as 2026-11-20T21:33:45, or seconds since 1970; blank if unknown.
+    `texts`: such as 2026-11-20T21:33:45, with a fraction or an offset or without, or seconds since 1970; blank if unknown.
     """
-    iso = texts.str.contains(_ISO)
-    clock = texts.set(~iso, None).str.to_datetime("%Y-%m-%dT%H:%M:%S", strict=False)
-    local = to_unix(clock, zone)
     numbers, bad = wholes(texts)
+    offsets, own = np.zeros(len(texts), np.int64), np.zeros(len(texts), bool)
+    usual = texts.str.contains(_ISO)
+    if (bad & ~usual.to_numpy()).any():
+        parts = texts.str.extract_groups(f"^{STAMP.pattern}$").struct.unnest()
+        texts = parts.to_series(0) + "T" + parts.to_series(1) + parts.to_series(2).fill_null(":00")
+        own = parts.to_series(3).is_not_null().to_numpy()
+        offsets = zone_offsets(parts.to_series(3), zone)
+    else:
+        texts = texts.set(~usual, None)
+    clock = texts.str.to_datetime("%Y-%m-%dT%H:%M:%S", strict=False)
+    local = to_unix(clock, zone)
     read = clock.is_not_null().to_numpy()
+    exact = clock.dt.epoch("s").fill_null(MISSING).to_numpy() - offsets
     bad = bad & ~read | (read & (local.first < 0))
-    first, last = (np.where(read, times, numbers) for times in (local.first, local.last))
-    first[bad], last[bad] = MISSING, MISSING
-    return Local(np.where(first == 0, MISSING, first), np.where(last == 0, MISSING, last), local.skipped), bad, read
+    first, last = (np.where(own & read, exact, np.where(read, times, numbers)) for times in (local.first, local.last))
+    known = ~bad & (first > _NEVER)
+    return Local(np.where(known, first, MISSING), np.where(known, last, MISSING), local.skipped & ~own), bad, read & ~own
 
 
-def durations(texts: pl.Series) -> tuple[Array, Array]:
-    """Return durations such as 1-02:03:04 or 02:03, in s, -1 where blank, and a mask of the values that are neither."""
-    parts = texts.str.extract_groups(_DURATION).struct.unnest()
-    days, hours, minutes, seconds = (parts.to_series(k).cast(pl.Int64) for k in range(4))
-    total = days.fill_null(0) * 86_400 + hours.fill_null(0) * 3600 + minutes * 60 + seconds
-    values = total.fill_null(MISSING).to_numpy().copy()
-    return values, (values < 0) & ~blank(texts)
+def elapsed(texts: pl.Series) -> tuple[Array, Array]:
+    """Return durations such as 1-02:03:04, 02:03 or 95 (seconds), in s, -1 where blank, and a mask of the values that are neither."""
+    texts = texts.str.replace(r"^([0-9]+) days?,? \+?", "$1-")
+    values, bad = durations(texts)
+    bad &= ~blank(texts)
+    if not bad.any():
+        return values, bad
+    numbers, odd = wholes(texts)
+    return np.where(bad, numbers, values), bad & odd
 
 
-def limits(texts: pl.Series, minutes: bool) -> tuple[Array, Array]:
-    """Return time limits in s, -1 if unknown, or NO_LIMIT, and a mask of other values. `minutes`: they are numbers of minutes."""
-    words = texts.is_in(NO_LIMITS)
-    values, bad = wholes(texts) if minutes else durations(texts)
-    values = np.where(values > 0, values * (60 if minutes else 1), MISSING)
-    free = texts.is_in(("UNLIMITED", "INFINITE")).to_numpy()
-    return np.where(free, NO_LIMIT, values), bad & ~words.to_numpy()
+def limits(texts: pl.Series) -> tuple[Array, Array]:
+    """Return time limits in s, from durations or numbers of minutes, -1 if unknown, or NO_LIMIT, and a mask of other values."""
+    words = by_text(texts, _limit_word, pl.Int64).to_numpy()
+    minutes, odd = wholes(texts)
+    values, bad = elapsed(texts)
+    values = np.where(odd | (minutes < 0), values, np.where(minutes < _INFINITE, 60 * minutes, NO_LIMIT))
+    values = np.where((values > 0) | (values == NO_LIMIT), values, MISSING)
+    return np.where(words == 0, values, words), bad & (words == 0)
+
+
+def _limit_word(text: str) -> int:
+    """NO_LIMIT or MISSING for one of Slurm's words, perhaps cut, such as `Partition+`; 0 for other texts."""
+    begin = text[:-1] if text.endswith("+") and len(text) > 3 else ""
+    word = next((word for word in NO_LIMITS if word == text or (begin and word.startswith(begin))), "")
+    return 0 if not word else MISSING if word in ("Partition_Limit", "NOT_SET") else NO_LIMIT
+
+
+def named(texts: pl.Series) -> pl.Series:
+    """Return lists of resources with names where old records have numbers: `1=4,4=1` is `cpu=4,node=1`."""
+    if not texts.str.contains(r"^[0-9]+=").any():
+        return texts
+    return by_text(texts, _named, pl.String)
+
+
+def _named(text: str) -> str:
+    if not _NUMBERED.fullmatch(text):
+        return text
+    pairs = (one.partition("=") for one in text.split(","))
+    return ",".join(f"{_RESOURCES.get(number, number)}={count}" for number, _, count in pairs)
 
 
 def resource(texts: pl.Series, name: str) -> Array:
     """Return the amount of a resource in values such as `billing=2,cpu=2,gres/gpu=1,node=1`, int64; -1 if it is missing."""
-    numbers = texts.str.extract(rf"(?:^|,){re.escape(name)}=([0-9]{{1,12}})(?:,|$)")
+    numbers = texts.str.extract(rf"(?:^|,){re.escape(name)}=([0-9]{{1,12}})(?:[.][0-9]+)?(?:,|$)")
     return numbers.cast(pl.Int64).fill_null(MISSING).to_numpy()
 
 
-def memory(texts: pl.Series) -> Array:
-    """Return the memory in such values, MB, float64; -1 if it is missing."""
-    parts = texts.str.extract_groups(r"(?:^|,)mem=([0-9]{1,15}(?:\.[0-9]+)?)([KMGTP]?)(?:,|$)").struct.unnest()
-    values = parts.to_series(0).cast(pl.Float64)
-    factors = parts.to_series(1).fill_null("").replace_strict(list(_UNITS), list(_UNITS.values()), return_dtype=pl.Float64)
-    return (values * factors).fill_null(float(MISSING)).to_numpy()
+def memory(texts: pl.Series, name: str = "mem", plain: str = "M") -> Array:
+    """Return the memory in such values, MB, float64; -1 if it is missing. `plain`: the unit of numbers without one, bytes if empty."""
+    values = _amounts(texts, _SIZE.format(re.escape(name)), plain) / 1024**2
+    return values.fill_null(float(MISSING)).to_numpy()
+
+
+def sizes(texts: pl.Series, plain: str = "") -> tuple[Array, Array]:
+    """Return memory such as 2.20G or 1234K, MB, float64, -1 if blank, and a mask of other values. `plain`: as in `memory`."""
+    values = (_amounts(texts, r"^([0-9]{1,20}(?:\.[0-9]+)?)([KMGTP]?)$", plain) / 1024**2).to_numpy()
+    return np.where(np.isfinite(values), values, MISSING), ~np.isfinite(values) & ~texts.is_in((*BLANK, "?")).to_numpy()
+
+
+def requested_memory(texts: pl.Series, processors: Array, nodes: Array) -> tuple[Array, Array]:
+    """Return the memory requested for whole jobs, MB, float64, -1 if unknown, and a mask of other values.
+
+    `texts`: ReqMem, such as 16G (of the job), 4000Mc (of a processor), 4Gn (of a node), 0, or `?`.
+    """
+    per = texts.str.extract("([nc])$").fill_null("")
+    values, bad = sizes(texts.str.strip_chars_end("nc"), "M")
+    by_processor = (per == "c").to_numpy() | ((per == "n").to_numpy() & (values >= _PER_CPU))
+    values = np.where(by_processor & (values >= _PER_CPU), values - _PER_CPU, values)
+    number = np.where(by_processor, processors, np.where((per == "n").to_numpy(), nodes, 1))
+    return np.where((values > 0) & (number > 0), values * np.maximum(number, 1), MISSING), bad
+
+
+def energies(texts: pl.Series) -> tuple[Array, Array]:
+    """Return energies, J, float64, -1 if blank, 0 or without measurement, and a mask of other values."""
+    values = _amounts(texts, r"^([0-9]{1,20}(?:\.[0-9]+)?)([KMGTP]?)$", base=1000.0).to_numpy()
+    bad = ~np.isfinite(values) & ~blank(texts)
+    return np.where((values > 0) & (values < LIMIT), values, MISSING), bad
+
+
+def gpus(texts: pl.Series) -> tuple[Array, pl.Series]:
+    """Return the number of GPUs in lists of resources, -1 if they have none, and the types, such as `a100`, or `a100:1+v100:2`."""
+    parts = texts.str.extract_all(r"(?:gres[/:])?gpu(?:[:=][^,]*)?(?:,|$)").list.join("").fill_null("")
+    numbers = by_text(parts, lambda text: gpus_of(text) if text else MISSING, pl.Int64).to_numpy()
+    return numbers, by_text(parts, _gpu_types, pl.String)
+
+
+def _gpu_types(text: str) -> str:
+    counts: dict[str, int] = {}
+    for match in re.finditer(r"gpu:([^:=,()]+)[:=]([0-9]+)|gpu:([^:=,()]*[^0-9:=,()][^:=,()]*)", text):
+        name = match[1] or match[3]
+        counts[name] = counts.get(name, 0) + int(match[2] or 1)
+    return next(iter(counts), "") if len(counts) < 2 else "+".join(f"{name}:{count}" for name, count in sorted(counts.items()))
 
 
 def states(texts: pl.Series) -> tuple[Array, pl.Series, Array]:
     """Return the status of each state (see `STATES`), its word, and a mask of other values; -1 and an empty word if blank."""
-    distinct = texts.unique(maintain_order=True)
-    words = [state_word(text) for text in distinct.to_list()]
-    numbers = [MISSING if word is None else STATES.get(word, MISSING) for word in words]
-    bad = [word is None for word in words]
-    rows = texts.replace_strict(distinct, numbers, return_dtype=pl.Int64).to_numpy()
-    named = texts.replace_strict(distinct, [word or "" for word in words], return_dtype=pl.String)
-    return rows, named, texts.replace_strict(distinct, bad, return_dtype=pl.Boolean).to_numpy()
+    words = by_text(texts, state_word, pl.String)
+    rows = by_text(words.fill_null(""), lambda word: STATES.get(word, MISSING), pl.Int64).to_numpy()
+    return rows, words.fill_null(""), words.is_null().to_numpy()
 
 
 def state_word(text: str) -> str | None:
-    """Return the state in `CANCELLED by 1000` or a cut `OUT_OF_ME+`; empty if blank, None if it is not a state of Slurm."""
+    """Return the state in `CANCELLED by 1000`, `TO` or a cut `OUT_OF_ME+`; empty if blank, None if it is not a state of Slurm."""
     if text in BLANK:
         return ""
-    word = text.split(" ", 1)[0]
-    if word in STATES and (word == text or re.fullmatch(r"CANCELLED by \S+", text)):
+    word = SHORT.get(text, text.split(" ", 1)[0])
+    if word in STATES and (text in (word, *SHORT) or re.fullmatch(r"CANCELLED by \S+", text)):
         return word
     fits = [state for state in STATES if state.startswith(word[:-1])] if word.endswith("+") and len(word) > 3 else []
     return fits[0] if len(fits) == 1 and word == text else None

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from walltime.errors import LogError
+from walltime.lazy import LaterModule
 from walltime.logs.batch_systems import STILL_PENDING, STILL_RUNNING, Counts, make_log, nothing_left
 from walltime.logs.clock import AMBIGUOUS, SKIPPED, ZONE_UNKNOWN, Local, settle
 from walltime.logs.joblog import BadLines, JobLog, Rule
 from walltime.logs.slurm.fields import CANCELLED, COMPLETED, OTHER, PENDING, RUNNING
+from walltime.logs.slurm.steps import Steps
 from walltime.workload import MISSING
+
+if TYPE_CHECKING:
+    import polars as pl
+else:
+    pl = LaterModule("polars")
 
 Array = np.ndarray
 
@@ -28,6 +35,25 @@ SHRUNK_LIMIT = Rule(
 )
 REQUEUED = Rule("requeued", "notice", "The run ended because its job was put back into the queue; each run is a separate job.")
 HET_COMPONENT = Rule("het_component", "notice", "The job is a component of a heterogeneous job; each component is a separate job.")
+EARLIER_RUN = Rule(
+    "earlier_run",
+    "drop",
+    "The record is of an earlier run of a job that was put back into the queue (requeued, preempted, or after the failure of a node), and "
+    "runs are joined: the job has its first submission and its last run (`--join-runs`).",
+)
+JOINED_RUNS = Rule(
+    "joined_runs",
+    "change",
+    "The job was put back into the queue, and its runs are joined: it has its first submission and its last run; the column "
+    "`earlier_runtime` has the seconds of the earlier runs.",
+)
+REPEATED_RECORD = Rule(
+    "repeated_record", "drop", "The same run is recorded twice, as where two exports overlap: same number, times, state and processors."
+)
+SEVERAL_CLUSTERS = Rule(
+    "several_clusters", "notice", "The job is of another cluster than most: the log has several; keep one with `--remove`."
+)
+UNREADABLE = Rule("unreadable_value", "notice", "A value that is not needed for a simulation is unreadable; it is unknown.")
 ELAPSED_DIFFERS = Rule(
     "elapsed_differs",
     "notice",
@@ -35,6 +61,8 @@ ELAPSED_DIFFERS = Rule(
 )
 RULES = (
     STEP,
+    REPEATED_RECORD,
+    EARLIER_RUN,
     PART_OF_RESIZED,
     NEVER_STARTED,
     LOST_START,
@@ -43,7 +71,12 @@ RULES = (
     REQUEUED,
     HET_COMPONENT,
     ELAPSED_DIFFERS,
+    JOINED_RUNS,
+    SEVERAL_CLUSTERS,
+    UNREADABLE,
 )
+AGAIN = ("REQUEUED", "PREEMPTED", "NODE_FAIL", "BOOT_FAIL")
+"""The states of a run after which Slurm may put the job back into the queue."""
 TEXT_COLUMNS = {
     "user": "user",
     "account": "group",
@@ -54,6 +87,9 @@ TEXT_COLUMNS = {
     "reason": "reason",
     "reservation": "reservation",
     "cluster": "cluster",
+    "nodelist": "node_list",
+    "constraints": "constraints",
+    "licenses": "licences",
 }
 """Slurm's fields that become numbers with names, and their columns."""
 
@@ -66,17 +102,16 @@ class SlurmLog(JobLog):
 
 
 def slurm_log(
-    records: Mapping[str, Array], local: Sequence[Local], steps: Array, bad: BadLines, names: Mapping[str, Sequence[str]], counts: Counts
+    records: Mapping[str, Array], local: Sequence[Local], steps: Steps, bad: BadLines, names: Mapping[str, Sequence[str]], counts: Counts
 ) -> SlurmLog:
     """Return the log of the jobs that have ended.
 
-    `records`: columns of the log, int64, -1 if unknown. `requested`: s, NO_LIMIT for none. `status`: as in
-    `walltime.logs.slurm.fields.STATES`. More columns have names in capital letters: KEY, a number that a job and its steps share; ELAPSED,
-    s; LIMIT, s, in the command lines of jobs with `--time-min`; REQUEUED; and LOCAL, whether the times were local. `local`: submission,
-    eligible time, start and end. `steps`: shape (3, batch steps), int64: the key of the job, the Unix time of its start, the elapsed time
-    in s.
+    `records`: columns of the log, int64 or float64, -1 if unknown. `requested`: s, NO_LIMIT for none. `status`: as in
+    `walltime.logs.slurm.fields.STATES`. More columns have names in capital letters: KEY, a number that a job and its steps share;
+    IDENTIFIED, whether it belongs to one job only; ELAPSED, s; LIMIT, s, in the command lines of jobs with `--time-min`; AGAIN, whether the
+    state is one of `AGAIN`; REQUEUED; and LOCAL, whether the times were local. `local`: submission, eligible time, start and end.
     """
-    elapsed, status, requested = records["ELAPSED"], records["status"], records["requested"]
+    elapsed, status, requested, keys = records["ELAPSED"], records["status"], records["requested"], records["KEY"]
     times, is_open = settle(local, elapsed)
     submit, eligible, start, end = times.values()
     runtime = np.where(elapsed >= 0, elapsed, np.where((start >= 0) & (end >= start), end - start, MISSING))
@@ -86,12 +121,24 @@ def slurm_log(
         counts.add(rule, mask & kept)
         np.logical_and(kept, ~mask, out=kept)
 
+    same = (keys, records["cluster"], submit, start, end, elapsed, status, records["allocated_procs"])
+    drop(REPEATED_RECORD, records["IDENTIFIED"] & _repeated(*same))
+    earlier = np.zeros(len(submit), np.int64)
+    if bad.options.join_runs:
+        joined, before, earlier = _runs(kept, keys, records["cluster"], records["AGAIN"], submit, start, runtime)
+        drop(EARLIER_RUN, before)
+        submit, eligible = np.where(joined >= 0, joined, submit), np.where(joined >= 0, np.minimum(eligible, joined), eligible)
     drop(STILL_PENDING, status == PENDING)
     drop(STILL_RUNNING, status == RUNNING)
     drop(PART_OF_RESIZED, status == OTHER)
     cancelled = status == CANCELLED
     lost = kept & (start < 0) & ~cancelled & (status != MISSING)
-    start, runtime, of_steps = _from_steps(lost, records["KEY"], steps, submit, end, start, runtime)
+    of_steps = np.zeros(len(lost), bool)
+    rows, found = steps.starts(lost, keys, submit, end)
+    if rows:
+        start, runtime = start.copy(), runtime.copy()
+        of_steps[rows] = True
+        start[rows], runtime[rows] = np.array(found).T
     counts.add(START_FROM_STEP, of_steps)
     drop(NEVER_STARTED, lost & ~of_steps & (status != COMPLETED) & (runtime <= 0))
     drop(LOST_START, lost & ~of_steps & (runtime <= 0))
@@ -104,9 +151,12 @@ def slurm_log(
     counts.add(AMBIGUOUS, is_open & kept)
     counts.add(SKIPPED, kept & np.logical_or.reduce([times.skipped for times in local]))
     counts.add(SHRUNK_LIMIT, shrunk & kept)
+    counts.add(JOINED_RUNS, (earlier > 0) & kept)
     counts.add(REQUEUED, records["REQUEUED"] & kept)
     counts.add(HET_COMPONENT, (records["het_job"] >= 0) & kept)
     counts.add(ELAPSED_DIFFERS, kept & (start >= 0) & (end >= 0) & (elapsed >= 0) & ~of_steps & gap)
+    clusters = np.bincount(np.maximum(records["cluster"][kept], 0))
+    counts.add(SEVERAL_CLUSTERS, int(clusters[1:].sum() - clusters[1:].max(initial=0)))
     if bad.options.time_zone is None:
         counts.add(ZONE_UNKNOWN, records["LOCAL"] & kept)
     ran = (start >= 0) | (runtime > 0)
@@ -117,21 +167,41 @@ def slurm_log(
         "status": np.where(status >= 0, status, MISSING),
         "allocated_procs": np.where(ran & (allocated > 0), allocated, MISSING),
         "requested_procs": np.where(requested_procs > 0, requested_procs, MISSING),
+        **steps.used(keys, start),
     }
+    if earlier.any():
+        columns["earlier_runtime"] = earlier
+    total = columns.pop("GPU_TOTAL", None)
+    if total is not None:
+        gpus = records["gpus"]
+        columns["gpu_use"] = np.where((total >= 0) & (gpus > 0), total / np.maximum(gpus, 1), columns.get("gpu_use", MISSING))
     return make_log(SlurmLog, bad, counts, {name: values[kept] for name, values in columns.items()}, names)
 
 
-def _from_steps(
-    lost: Array, keys: Array, steps: Array, submit: Array, end: Array, start: Array, runtime: Array
+def _repeated(*columns: Array) -> Array:
+    """The records that have the same values in these columns as an earlier one."""
+    table = pl.DataFrame({str(k): values for k, values in enumerate(columns)})
+    first = table.with_row_index("row").unique([str(k) for k in range(len(columns))], keep="first")["row"].to_numpy()
+    repeated = np.ones(len(table), bool)
+    repeated[first] = False
+    return repeated
+
+
+def _runs(
+    kept: Array, keys: Array, clusters: Array, again: Array, submit: Array, start: Array, runtime: Array
 ) -> tuple[Array, Array, Array]:
-    """Starts and runtimes, with lost ones taken from batch steps, and a mask of the jobs whose start was found there."""
-    of_steps = np.zeros(len(lost), bool)
-    start, runtime = start.copy(), runtime.copy()
-    steps = steps[:, np.argsort(steps[0], kind="stable")]
-    for row in np.flatnonzero(lost):
-        low, high = np.searchsorted(steps[0], [keys[row], keys[row] + 1])
-        for begin, elapsed in steps[1:, low:high].T.tolist():
-            if begin >= submit[row] and elapsed >= 0 and (end[row] < 0 or begin + elapsed <= end[row] + 1):
-                start[row], runtime[row], of_steps[row] = begin, elapsed, True
-                break
-    return start, runtime, of_steps
+    """Join the runs of jobs that were put back into the queue, in the order of their submission.
+
+    Returns the first submission of each job at its last run (-1 for jobs of one run), a mask of the earlier runs, and the seconds of the
+    earlier runs at the last one.
+    """
+    first, before, earlier = np.full(len(keys), MISSING), np.zeros(len(keys), bool), np.zeros(len(keys), np.int64)
+    rows = np.flatnonzero(kept)
+    rows = rows[np.lexsort((start[rows], submit[rows], clusters[rows], keys[rows]))]
+    follows = (keys[rows][1:] == keys[rows][:-1]) & (clusters[rows][1:] == clusters[rows][:-1]) & again[rows][:-1]
+    for run, later in zip(rows[:-1][follows].tolist(), rows[1:][follows].tolist(), strict=True):
+        before[run] = True
+        first[later] = submit[run] if first[run] < 0 else first[run]
+        earlier[later] = earlier[run] + max(int(runtime[run]), 0)
+        earlier[run] = 0
+    return first, before, earlier

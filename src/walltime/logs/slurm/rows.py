@@ -1,18 +1,25 @@
-"""The lines of `sacct -P` as rows of fields; sacct escapes nothing, so job names and comments may contain its separator and line ends."""
+"""The lines of `sacct -P`, or of the same table as CSV, as rows of fields.
+
+sacct escapes nothing, so job names and comments may contain its separator and line ends; in CSV, fields may be in quotes.
+"""
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import pairwise, zip_longest
+from itertools import chain, pairwise, zip_longest
 
 from walltime.errors import LogError
 from walltime.logs.batch_systems import NEWLINE_IN_TEXT, Counts, text_lines
+from walltime.logs.cells import STAMP
+from walltime.logs.csv_rows import Records, fields_of
 from walltime.logs.input import LogFile
 from walltime.logs.joblog import BadLines, Rule
-from walltime.logs.slurm.fields import BLANK, NO_LIMITS, state_word
+from walltime.logs.slurm.fields import state_word
+from walltime.slurm_values import BLANK, NO_LIMITS
 
 FREE_TEXT = frozenset(
     {"jobname", "comment", "admincomment", "systemcomment", "submitline", "workdir", "extra", "constraints", "container", "stdin", "stdout"}
@@ -32,15 +39,33 @@ CUT_TEXT = Rule(
     "The log has columns of a fixed width, and a value is cut, as `user_with_a+`: names that begin alike are not distinguished, and "
     "long times lose their last seconds. Print the log with `sacct -P`.",
 )
-RULES = (DELIMITER_IN_TEXT, CUT_TEXT)
+OTHER_LINE = Rule("other_line", "notice", "The line is before the titles and not of the table, such as a message of sacct or a prompt.")
+RULES = (DELIMITER_IN_TEXT, CUT_TEXT, OTHER_LINE)
 ROWS_AT_ONCE = 50_000
-_HEADING = re.compile(r"(?i)(jobid|jobidraw|[a-z]+)([^a-z0-9]+)[a-z]")
+MOST_OTHER = 10
+"""Most lines before the titles."""
+LAYOUTS = (
+    "jobid jobidraw cluster partition qos account group gid user uid submit eligible start end elapsed exitcode state nnodes ncpus reqcpus"
+    " reqmem reqtres alloctres timelimit nodelist jobname",
+    "jobid jobidraw cluster partition account group gid user uid submit eligible start end elapsed exitcode state nnodes ncpus reqcpus"
+    " reqmem reqgres reqtres timelimit nodelist jobname",
+    "jobid jobidraw cluster partition account group gid user uid submit eligible start end elapsed exitcode state nnodes ncpus reqcpus"
+    " reqmem reqgres timelimit nodelist jobname",
+    "jobid jobidraw cluster partition qos account group gid user uid submit eligible start end elapsed exitcode state nnodes ncpus reqcpus"
+    " reqmem timelimit nodelist jobname",
+)
+"""The fields of archives without titles: those that OpenXDMoD's slurm helper writes, in its present and in earlier versions."""
+_HEADING = re.compile(r'(?i)("?)[a-z]*\1([^a-z0-9"]+)\1[a-z]')
+_COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_FRAME = re.compile(rf"^(?:{_COLOURS.pattern})+|(?:{_COLOURS.pattern})+$")
 _RECORD = re.compile(r"[0-9]{1,15}(?:[_+.][^\s]*)?")
-_TIME = re.compile(r"[0-9]{4}-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-9][0-9]:[0-9][0-9]|[0-9]{9,11}")
-_SPENT = re.compile(r"(?:[0-9]+-)?(?:[0-9]+:)?[0-9]+:[0-9][0-9](?:\.[0-9]+)?")
-_WHOLE = re.compile(r"[0-9]+")
+_TIME = re.compile(rf"{STAMP.pattern}|[0-9]{{9,11}}(?:\.[0-9]*)?")
+_SPENT = re.compile(r"(?:[0-9]+(?:-| days? ))?(?:[0-9]+:)?[0-9]+:[0-9][0-9](?:\.[0-9]+)?|[0-9]{1,9}(?:\.0*)?")
+_WHOLE = re.compile(r"[0-9]+(?:\.[0-9]*)?[KMGTP]?")
+_TRES = re.compile(r"(?:[a-z0-9/:._-]+=[^,|]*(?:,|$))*", re.IGNORECASE)
 _CUT_TIME = re.compile(r"([0-9]+-[0-9][0-9](?::[0-9][0-9])?):?[0-9]?\+")
-_CUT_TASKS = re.compile(r"([0-9]+_)\[.*\+")
+_QUOTED = r'(?:^|{0})"(?:[^"]|"")*(?:{0}|"")(?:[^"]|"")*"(?:{0}|$)'
+"""A field in quotes that contains the separator or doubled quotes."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +76,8 @@ class Heading:
     titles: tuple[str, ...]
     delimiter: str
     ends: bool
+    is_csv: bool = False
+    """Whether fields may be in quotes."""
 
     @property
     def free(self) -> list[int]:
@@ -77,125 +104,129 @@ class Rows:
 
 def heading_of(line: str) -> Heading | None:
     """Return the heading of `sacct -P` in a line; None for other lines."""
-    line = line.rstrip("\r")
+    line = _COLOURS.sub("", line.rstrip("\r"))
     match = _HEADING.match(line)
     if not match or not match[2].strip(" "):
         return None
-    delimiter = match[2]
+    delimiter, is_csv = match[2], bool(match[1])
+    if is_csv and len(delimiter) > 1:
+        return None
     ends = line.endswith(delimiter)
-    titles = line.removesuffix(delimiter).split(delimiter)
+    line = line.removesuffix(delimiter)
+    titles = next(csv.reader([line], delimiter=delimiter)) if is_csv else line.split(delimiter)
     fields = tuple(title.strip().lower().split("%")[0] for title in titles)
     known = {"submit", "start", "end", "state", "elapsed", "elapsedraw", "alloccpus", "reqcpus", "eligible", "timelimit", "timelimitraw"}
     if {"jobid", "jobidraw"} & set(fields) and len(known & set(fields)) >= 2:
-        return Heading(fields, tuple(titles), delimiter, ends)
+        return Heading(fields, tuple(titles), delimiter, ends, is_csv)
     return None
 
 
-def is_printed(heading: Heading, lines: Sequence[bytes]) -> bool:
+def first_lines(head: bytes) -> list[str]:
+    """Return the first lines of a file that are not blank; the last one may be cut."""
+    lines = head[: 1 << 17].removeprefix(b"\xef\xbb\xbf").decode(errors="replace").splitlines()[:200]
+    return [line for line in lines if line.strip()]
+
+
+def found_heading(lines: Sequence[str]) -> tuple[int, Heading] | None:
+    """Return the heading of a table with separators among the first lines of a file, and its place, -1 for a known layout without titles.
+
+    None if there is none.
+    """
+    for place, line in enumerate(lines[:MOST_OTHER]):
+        heading = heading_of(line) if len(line) < 10_000 else None
+        if heading is not None:
+            rows = lines[place + 1 :]
+            quoted = re.compile(_QUOTED.format(re.escape(heading.delimiter)))
+            is_csv = len(heading.delimiter) == 1 and (heading.is_csv or any(quoted.search(row) for row in rows))
+            return place, replace(heading, is_csv=is_csv)
+    for layout in LAYOUTS:
+        titles = tuple(layout.split())
+        heading = Heading(titles, titles, "|", False)
+        if any(line.count("|") >= len(titles) - 1 and _looks_right(line.split("|"), heading) for line in lines):
+            return -1, heading
+    return None
+
+
+def _looks_right(row: Sequence[str], heading: Heading) -> bool:
+    """Whether a row has values of sacct in the fields that other tables have, too."""
+    looks: Mapping[str, Callable[[str], bool]] = {
+        "jobid": partial(_is, _RECORD, BLANK),
+        **dict.fromkeys(("submit", "start", "end", "eligible"), _LOOKS["time"]),
+        **{name: _LOOKS[kind] for name, kind in (("elapsed", "spent"), ("state", "state"), ("nnodes", "whole"), ("alloctres", "tres"))},
+    }
+    return all(looks[name](row[k].strip()) for k, name in enumerate(heading.fields) if name in looks)
+
+
+def is_printed(heading: Heading, lines: Sequence[str]) -> bool:
     """Return whether any of these rows is output of sacct; other tables with its titles have times in another format."""
-    looks = {"jobid": _RECORD, "submit": _TIME, "start": _TIME, "end": _TIME, "elapsed": _SPENT}
-    checked = [(k, looks[name]) for k, name in enumerate(heading.fields) if name in looks]
-    split = [line.decode(errors="replace").rstrip("\r").split(heading.delimiter) for line in lines if line.strip()]
-    rows = [row for row in split if len(row) == len(heading.fields) + heading.ends]
-    return not rows or any(all(row[k] in BLANK or look.fullmatch(row[k]) for k, look in checked) for row in rows)
-
-
-def is_fixed(lines: Sequence[str]) -> bool:
-    """Return whether these lines start a table with columns of fixed width: a line of titles, and one of dashes."""
-    return (
-        len(lines) > 1
-        and re.match(r"(?i)jobid", lines[0]) is not None
-        and re.fullmatch(r"-{2,}(?: -+)+ *", lines[1].rstrip("\r")) is not None
-    )
-
-
-def _fixed_fields(
-    line: str, heading: Heading, spans: Sequence[tuple[int, int]], used: Mapping[str, str], counts: Counts
-) -> list[str] | None:
-    """The fields of a line, without the signs of cut values; None if the line does not have these columns."""
-    for raw in (line.encode(), line.encode("latin-1", "replace")):  # sacct counts bytes, other programs characters
-        if all(raw[last : last + 1] in (b"", b" ") for _, last in spans) and not raw[spans[-1][1] :].strip():
-            fields = [raw[first:last].decode(errors="replace").strip() for first, last in spans]
-            break
-    else:
-        return None
-    is_cut = False
-    for k, (name, (first, last)) in enumerate(zip(heading.fields, spans, strict=True)):
-        text = fields[k]
-        if name not in used or not text.endswith("+") or len(text) < last - first:
-            continue
-        is_cut = True
-        if used[name] in ("spent", "limit"):
-            match = _CUT_TIME.fullmatch(text)
-            fields[k] = text if match is None else f"{match[1]}:00" if ":" in match[1] else f"{match[1]}:00:00"
-        elif name in ("jobid", "jobidraw"):
-            tasks = _CUT_TASKS.fullmatch(text)
-            number, point, _ = text.partition(".")
-            fields[k] = f"{number}.0" if point else f"{tasks[1]}[]" if tasks else text.replace("+", "?")
-        elif used[name] == "text":
-            fields[k] = text[:-1]
-    counts.add(CUT_TEXT, int(is_cut and "." not in fields[0]))
-    return fields
-
-
-def _fixed_rows(
-    file: LogFile, first: str, lines: Iterator[tuple[int, str]], used: Mapping[str, str], bad: BadLines, counts: Counts
-) -> Iterator[tuple[Heading, Rows]]:
-    """Yield the heading and the rows of a file with columns of fixed width, in blocks."""
-    dashes = next(lines, (2, ""))[1]
-    spans = [match.span() for match in re.finditer("-+", dashes)]
-    titles = tuple(first.encode()[begin:end].decode(errors="replace").strip() for begin, end in spans)
-    heading = Heading(tuple(title.lower() for title in titles), titles, "|", False)
-    yield heading, Rows()
-    rows = Rows()
-    for number, line in lines:
-        if line in (first, dashes):
-            continue  # the heading is repeated where files were concatenated
-        fields = _fixed_fields(line, heading, spans, used, counts)
-        if fields is None:
-            bad.add(number, "the columns differ from the heading", line)
-            continue
-        rows.add(number, "", fields)
-        if len(rows.texts) >= ROWS_AT_ONCE:
-            yield heading, rows
-            rows = Rows()
-    yield heading, rows
+    split = [fields_of(line, heading.delimiter) if heading.is_csv else line.split(heading.delimiter) for line in lines]
+    rows = [row for row in split if row is not None and len(row) == len(heading.fields) + heading.ends]
+    return not rows or any(_looks_right(row, heading) for row in rows)
 
 
 def rows_of(file: LogFile, used: Mapping[str, str], bad: BadLines, counts: Counts) -> Iterator[tuple[Heading, Rows]]:
     """Yield the heading and the rows of a file, in blocks. `used`: the kinds of the fields that are read, as in `_LOOKS`."""
-    lines = text_lines(file, counts)
-    number, first = next(lines, (1, ""))
-    if is_fixed(file.head[:10_000].decode("utf-8-sig", "replace").lstrip().split("\n", 2)[:2]):
-        yield from _fixed_rows(file, first, lines, used, bad, counts)
-        return
-    heading = heading_of(first)
-    if heading is None:
-        raise LogError(f"{file.where}:{number}: the heading of sacct -P is missing; see walltime slurm sacct-command")
+    found = found_heading(first_lines(file.head))
+    if found is None:
+        raise LogError(f"{file.where}:1: the titles of sacct's columns are missing; print them, as walltime slurm sacct-command does")
+    place, heading = found
+    lines = ((number, _FRAME.sub("", line)) for number, line in text_lines(file, counts))
+    first = None
+    if place >= 0:
+        *others, (_, first) = (next(lines) for _ in range(place + 1))
+        first = first.removesuffix(heading.delimiter) if heading.ends else first
+        counts.add(OTHER_LINE, len(others))
     rows = Rows()
-    for number, line in _joined(lines, heading, counts):
+    for number, line, fields in _records(lines, heading, counts) if heading.is_csv else _lines(lines, heading, used, counts):
         if line == first:
             continue  # the heading is repeated where files were concatenated
-        text = line.removesuffix(heading.delimiter) if heading.ends else line
-        count, wanted = text.count(heading.delimiter) + 1, len(heading.fields)
-        fields = None
-        if count != wanted:
-            fields = _fields_around_texts(text.split(heading.delimiter), heading, used) if count > wanted else None
-            if fields is None:
-                reason = f"{count} {'field' if count == 1 else 'fields'} instead of {wanted}"
-                if count > wanted and heading.free:
-                    reason += (
-                        ", and a text that contains the separator has no certain end; print free texts last, as walltime slurm"
-                        " sacct-command does"
-                    )
-                bad.add(number, reason, line)
-                continue
-            counts.add(DELIMITER_IN_TEXT, 1)
-        rows.add(number, text if fields is None else "", fields)
+        if isinstance(fields, str):
+            bad.add(number, fields, line)
+            continue
+        rows.add(number, line if fields is None else "", fields)
         if len(rows.texts) >= ROWS_AT_ONCE:
             yield heading, rows
             rows = Rows()
     yield heading, rows
+
+
+def _records(lines: Iterator[tuple[int, str]], heading: Heading, counts: Counts) -> Iterator[tuple[int, str, list[str] | str | None]]:
+    """Yield the number, the text and the fields of each record in CSV, or the reason why they cannot be told."""
+    records, wanted = Records(heading.delimiter, counts), len(heading.fields)
+    for number, text, fields in chain(chain.from_iterable(records.add(number, line) for number, line in lines), records.rest()):
+        row = fields if fields is None or not heading.ends else fields[:-1]
+        yield number, text, "a closing quote is missing" if row is None else row if len(row) == wanted else _count(len(row), wanted)
+
+
+def _lines(
+    lines: Iterator[tuple[int, str]], heading: Heading, used: Mapping[str, str], counts: Counts
+) -> Iterator[tuple[int, str, list[str] | str | None]]:
+    """Yield the number and the text of each row of `sacct -P`, and its fields if it cannot be split at the separator.
+
+    Instead of fields there is a reason if they cannot be told.
+    """
+    wanted = len(heading.fields)
+    for number, line in _joined(lines, heading, counts):
+        text = line.removesuffix(heading.delimiter) if heading.ends else line
+        count = text.count(heading.delimiter) + 1
+        if count == wanted:
+            yield number, text, None
+            continue
+        fields = _fields_around_texts(text.split(heading.delimiter), heading, used) if count > wanted else None
+        if fields is not None:
+            counts.add(DELIMITER_IN_TEXT, 1)
+            yield number, text, fields
+            continue
+        reason = _count(count, wanted)
+        if count > wanted and heading.free:
+            reason += (
+                ", and a text that contains the separator has no certain end; print free texts last, as walltime slurm sacct-command does"
+            )
+        yield number, line, reason
+
+
+def _count(fields: int, wanted: int) -> str:
+    return f"{fields} {'field' if fields == 1 else 'fields'} instead of {wanted}"
 
 
 def _joined(lines: Iterator[tuple[int, str]], heading: Heading, counts: Counts) -> Iterator[tuple[int, str]]:
@@ -287,10 +318,10 @@ def _is(pattern: re.Pattern[str], words: Sequence[str], text: str) -> bool:
 _LOOKS: Mapping[str, Callable[[str], bool]] = {
     "time": partial(_is, _TIME, BLANK),
     "whole": partial(_is, _WHOLE, BLANK),
-    "minutes": partial(_is, _WHOLE, (*BLANK, *NO_LIMITS)),
     "spent": partial(_is, _SPENT, BLANK),
     "limit": partial(_is, _SPENT, (*BLANK, *NO_LIMITS)),
     "state": lambda text: state_word(text) is not None,
+    "tres": partial(_is, _TRES, BLANK),
     "text": lambda text: True,
 }
 """Tests of the values of each kind of field."""

@@ -1,8 +1,7 @@
 """gaussier15: runtimes learned on line, and which of 5,775 ways to use predictions backfills best (2015).
 
 triples.py      the grid of schedulers, corrections and predictors, and their simulation
-agreement.py    every triple, with the authors' metrics where their file is available; what the authors may have meant
+agreement.py    every triple, with the authors' metrics where their file is available
 best.py         which triples are best, and by how much
-shaken.py       beyond the paper: whether the best stay best on shaken logs
 printed.toml    the printed numbers
 """

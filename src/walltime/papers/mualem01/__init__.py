@@ -5,6 +5,5 @@ worked.py       Figs. 1 to 3: worked examples
 months.py       Table 1: results by month
 estimates.py    Table 2, Figs. 8 and 9, section 4.3: users' estimates
 models.py       Figs. 4 to 7: workload models over the load, and the paper's batch means
-readings.py     points that the paper leaves open, and the results of other readings
 printed.toml    the printed numbers
 """

@@ -11,7 +11,6 @@ import numpy as np
 from walltime.estimates import parse_estimates
 from walltime.papers.items import item
 from walltime.papers.results import Claims, Entry, Notes, Part, Rows, Table, Value
-from walltime.papers.shaken import SHAKE
 from walltime.papers.study import Study
 from walltime.papers.subjects import Subject
 from walltime.policy import Conservative, Easy
@@ -28,6 +27,8 @@ METRICS = {"response": "mean_response", "slowdown": "mean_bounded_slowdown_p1"}
 DIGITS = {"response": 0, "slowdown": 1}
 SEEDS, FEW_SEEDS = 10, 3
 SHAKES, FEW_SHAKES = 20, 5
+SHAKE = 30
+"""Largest shift of a submission, s, in either direction."""
 NOTICEABLE = 0.05
 """Printed differences above this must have the same sign here."""
 CHAOS_NOTE = (

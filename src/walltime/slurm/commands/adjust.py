@@ -255,9 +255,9 @@ def _report(path: Path, places: Places, predictor: Tang13, settings: SidecarSett
         world = simulate_gain(jobs, predictor, settings, machine, gain.policy, gain.replications, progress)
     review = None if events is None else with_delays(what_happened(events, jobs), jobs, world.machine, gain.policy)
     write_page(adjust_page(review, world, jobs, {"command": command_line()}), path)
-    for sentence in [*([] if review is None else review_sentences(review)), gain_sentence(world), calibration_sentence(world)]:
-        output.print_blocks([sentence])
-    typer.echo(f"report written to {path}")
+    output.report_on(world.today.workload)
+    sentences = [*([] if review is None else review_sentences(review)), gain_sentence(world), calibration_sentence(world)]
+    output.Output().show({}, sentences, report=path)
 
 
 def _tang13(text: str) -> Tang13:

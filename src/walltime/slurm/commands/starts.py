@@ -201,6 +201,7 @@ def start_times(
     from walltime.provenance import version
     from walltime.slurm import Draws, PredictionLedger, explain_wait, learn_from_history, read_snapshot
     from walltime.slurm import start_times as run
+    from walltime.slurm.never import never_starting
     from walltime.slurm.starts import page as pages
     from walltime.slurm.starts.start_times import missing_reason
 
@@ -211,6 +212,11 @@ def start_times(
             raise PolicyError(f"--try is for jobs that are not submitted yet; leave --{named[0]} out")
         log, _ = reading.load(history, queue.machine)
         _try(queue, log, asked.tries, (policy, drawn.predictor), draws, output)
+        return
+    never = [one for one in never_starting(queue.jobs) if asked.job in (None, one.job.label)]
+    if never and (asked.job is not None or not queue.waiting):
+        head = {"machine": queue.machine.name, "time": queue.time, "totals": queue.totals(), "jobs": []}
+        output.show(head | {"never": [one.as_dict() for one in never], "version": version()}, [str(one) for one in never])
         return
     if asked.job is not None and asked.job not in [one.label for one in queue.waiting]:
         raise PolicyError(missing_reason(queue, asked.job))
@@ -235,6 +241,7 @@ def start_times(
     blocks: list[Any] = [f"{result.snapshot.machine.name} at {clock(queue.time)}, {drawn.samples:,} simulations under {result.policy}"]
     blocks += [pages.answer(result)] if asked.job is None else []
     blocks += [pages.start_times_table(chosen[:MOST_ROWS], queue.time)]
+    blocks += [pages.never_table(never[:MOST_ROWS])] if never else []
     if len(chosen) > MOST_ROWS:
         blocks.append(f"and {len(chosen) - MOST_ROWS:,} more, which start later; --json and --report have all")
     blocks += [*(reasons.sentences if reasons is not None else ()), *caveats(result.caveats)]

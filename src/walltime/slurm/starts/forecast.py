@@ -12,6 +12,7 @@ from walltime.policy import Policy
 from walltime.predictors import Predictor
 from walltime.simulation.specification import Scheduler
 from walltime.simulation.threads import in_threads
+from walltime.slurm.never import never_starting
 from walltime.slurm.snapshot import Snapshot
 from walltime.slurm.starts.initial_state import InitialState, make_initial_state
 from walltime.slurm.starts.predicted import PredictedRuntimes, predict_snapshot_runtimes
@@ -105,7 +106,9 @@ class Forecast:
 
     def caveats(self) -> list[str]:
         """Return caveats of the simulations, in sentences."""
-        arrivals, lost, misfits, apart = self.arrivals, self.state.lost, self.misfits, len(self.snapshot.apart)
+        arrivals, lost, misfits = self.arrivals, self.state.lost, self.misfits
+        never = never_starting(self.snapshot.jobs)
+        apart = len(self.snapshot.apart) - len(never)
         unknown = int(((self.runtimes.level == len(LEVELS)) & ~self.runtimes.predicted).sum())
         days = 0 if arrivals is None else arrivals.reach // DAY
         short_history = (
@@ -119,6 +122,7 @@ class Forecast:
             short_history: arrivals and arrivals.period and arrivals.reach < 2 * WEEK,
             f"{len(lost):,} jobs do not fit the machine and are left out, such as {lost[0].label if lost else ''}.": lost,
             f"{no_room} {misfits[0] if misfits else ''}.": misfits,
+            f"{len(never):,} waiting jobs never start as they are, such as job {never[0].job.label if never else ''}.": never,
             f"{apart:,} jobs of the snapshot are not simulated: held, dependent on others, or of a kind that is not modelled.": apart,
         }
         remarks = () if self.predicted is None else self.predicted.remarks

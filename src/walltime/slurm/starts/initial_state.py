@@ -11,6 +11,7 @@ import numpy as np
 from walltime.errors import PolicyError
 from walltime.machine import NO_OVERHEAD, Machine, Placement, place
 from walltime.simulation.specification import Scheduler
+from walltime.slurm.never import never_starting
 from walltime.slurm.snapshot import Snapshot
 from walltime.slurm.snapshot_jobs import SnapshotJob
 from walltime.workload import MISSING, Origin, Workload
@@ -111,7 +112,8 @@ def _in_order(snapshot: Snapshot, without: Collection[str]) -> list[SnapshotJob]
     running = [job for job in snapshot.running if job.label not in without]
     running.sort(key=lambda job: (job.start or 0, job.job, job.task or 0))
     if not snapshot.waiting:
-        raise PolicyError("no job of the snapshot waits for resources, so there is nothing to predict", "no_waiting_jobs")
+        never = " ".join(map(str, never_starting(snapshot.jobs)))
+        raise PolicyError(f"no job of the snapshot waits for resources, so there is nothing to predict. {never}".strip(), "no_waiting_jobs")
     return running + sorted(snapshot.waiting, key=lambda job: (-(job.priority or 0), job.submit or 0, job.job, job.task or 0))
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from walltime.files import whole_file
 from walltime.provenance import provenance
 from walltime.report.page import Drawing, Page, Section
+from walltime.slurm.never import NeverStarts
 from walltime.slurm.starts.scores import Score
 from walltime.slurm.starts.start_times import StartTime, StartTimes
 from walltime.slurm.starts.trials import StartTrial
@@ -58,7 +59,14 @@ def start_times_table(jobs: Sequence[StartTime], now: int) -> Table:
 def trials_table(trials: Sequence[StartTrial], now: int) -> Table:
     """Return the table of trial jobs."""
     rows = [[sanitize(one.text), *(ahead(time, now) for time in (one.median, one.early, one.late, one.by_limits))] for one in trials]
-    return Table(["if submitted now", "starts in", "at the earliest", "at the latest", "by limits"], rows)
+    remark = " ".join(f"{sanitize(one.text)}: {one.never}" for one in trials if one.never)
+    return Table(["if submitted now", "starts in", "at the earliest", "at the latest", "by limits"], rows, note=remark)
+
+
+def never_table(never: Sequence[NeverStarts]) -> Table:
+    """Return the table of the waiting jobs that never start, with the reasons."""
+    rows = [[one.job.label, sanitize(one.job.user, 20), sanitize(one.job.partition, 20), one.reason] for one in never]
+    return Table(["job", "user", "partition", "reason"], rows, "never start as they are", texts=-1)
 
 
 def scores_table(scores: Sequence[Score], adjusted: Mapping[str, float]) -> Table:
@@ -82,6 +90,7 @@ def answer(times: StartTimes) -> str:
     now, jobs = times.snapshot.time, times.jobs
     soon = sum(one.median is not None and one.median - now < 3600 for one in jobs)
     sentence = f"{len(jobs):,} {'job waits' if len(jobs) == 1 else 'jobs wait'}; {soon:,} will probably start within an hour"
+    sentence = f"{len(times.never):,} waiting jobs never start as they are; {sentence}" if times.never else sentence
     with_end = [one for one in jobs if one.median is not None]
     if not with_end:
         return f"{sentence}."
@@ -121,6 +130,7 @@ def start_times_page(times: StartTimes, history: Workload, settings: Mapping[str
         [
             Section("The next jobs", [drawing]),
             Section("All waiting jobs", [Table([*heads, "Slurm says, in", "by limits, in"], rows, "Start times", texts=4)]),
+            *([Section("Jobs that never start", [never_table(times.never)])] if times.never else []),
         ],
         [
             ("taken at", f"{clock(now)} UTC"),

@@ -15,8 +15,9 @@ from walltime.machine import NO_OVERHEAD, reject_hindsight
 from walltime.policy import Policy
 from walltime.predictors import Predictor
 from walltime.simulation.specification import Scheduler
+from walltime.slurm.never import NeverStarts, never_starting
 from walltime.slurm.snapshot import Snapshot
-from walltime.slurm.snapshot_jobs import SNAPSHOT_RULES, SnapshotJob
+from walltime.slurm.snapshot_jobs import NEVER_RULES, SNAPSHOT_RULES, SnapshotJob
 from walltime.slurm.starts.forecast import USUAL, Draws, Forecast
 from walltime.slurm.starts.predicted import PredictedRuntimes
 from walltime.slurm.starts.projection import FIRST_NUMBER
@@ -78,6 +79,11 @@ class StartTimes:
     learned_from: int | None = None
     predicted: PredictedRuntimes | None = field(default=None, repr=False)
 
+    @property
+    def never(self) -> list[NeverStarts]:
+        """The waiting jobs that can never start as they are."""
+        return never_starting(self.snapshot.jobs)
+
     def of(self, label: str) -> StartTime:
         """Return the start time of a job, by its number in Slurm's form such as `27_3`; raises PolicyError."""
         for one in self.jobs:
@@ -96,6 +102,7 @@ class StartTimes:
             "predictor": None if self.predicted is None else self.predicted.predictor,
             "totals": self.snapshot.totals(),
             "jobs": [one.as_dict() for one in self.jobs],
+            "never": [one.as_dict() for one in self.never],
             "caveats": list(self.caveats),
         }
 
@@ -105,6 +112,8 @@ def missing_reason(snapshot: Snapshot, label: str) -> str:
     job = next((job for job in snapshot.jobs if job.label == label), None)
     if job is None:
         return f"no job {sanitize(label)!r} waits in the snapshot; tasks of arrays are written 27_3"
+    if job.left_out in NEVER_RULES:
+        return str(NeverStarts(job, job.left_out))
     if job.left_out:
         return f"job {sanitize(label)} is not predicted: {SNAPSHOT_RULES[job.left_out]}"
     return f"job {sanitize(label)} {'runs already' if job.start is not None else 'does not fit the machine'}"
@@ -131,6 +140,7 @@ def start_times(
     give equal results with any number of threads. Raises PolicyError and WorkloadError.
     """
     reject_hindsight(snapshot.machine, "a prediction of starts")
+    snapshot = snapshot.checked()
     forecast = Forecast(snapshot, history, policy, predictor)
     state, runtimes = forecast.state, forecast.runtimes
     waits = np.flatnonzero(~state.running)
@@ -196,6 +206,7 @@ def explain_wait(
     predictor: str | Predictor | PredictedRuntimes | None = None,
 ) -> Reasons:
     """Explain a waiting job's wait; `label`: its number in Slurm's form such as `27_3`. Raises PolicyError."""
+    snapshot = snapshot.checked()
     forecast = Forecast(snapshot, history, policy, predictor)
     state = forecast.state
     places = [k for k, job in enumerate(state.jobs) if job.label == label and job.start is None]

@@ -15,8 +15,9 @@ from walltime.errors import PolicyError
 from walltime.policy import Policy
 from walltime.predictors import Predictor
 from walltime.simulation.specification import Scheduler
+from walltime.slurm.never import never_rule
 from walltime.slurm.snapshot import Snapshot
-from walltime.slurm.snapshot_jobs import LARGEST_COUNT, WAITING, SnapshotJob
+from walltime.slurm.snapshot_jobs import LARGEST_COUNT, NEVER_RULES, WAITING, SnapshotJob
 from walltime.slurm.starts.forecast import USUAL, Draws, Forecast
 from walltime.slurm.starts.predicted import predict_snapshot_runtimes
 from walltime.slurm.starts.start_times import start_quantiles, to_unix
@@ -44,11 +45,13 @@ class StartTrial:
     median: int | None
     late: int | None
     by_limits: int | None
+    never: str = ""
+    """why the job never starts, a sentence; empty if it can"""
 
     def as_dict(self) -> dict[str, Any]:
         """Return all values for JSON."""
         times = {name: getattr(self, name) for name in ("early", "median", "late", "by_limits")}
-        return {"try": self.text, "job": self.job.as_dict(), **times}
+        return {"try": self.text, "job": self.job.as_dict(), **times} | ({"never": self.never} if self.never else {})
 
 
 @dataclass(frozen=True)
@@ -139,6 +142,8 @@ def parse_trial(text: str, snapshot: Snapshot) -> SnapshotJob:
         cpus=trial.procs,
         gpus=trial.gpus,
         memory_mb=trial.memory,
+        node_gpus=0 if trial.nodes is None else -(-trial.gpus // trial.nodes),
+        node_memory_mb=0 if trial.nodes is None else -(-trial.memory // trial.nodes),
     )
 
 
@@ -161,6 +166,16 @@ def try_jobs(
     """
     own = [parse_trial(text, snapshot) for text in texts]
     own = [replace(job, job=job.job + k) for k, job in enumerate(own)]
+    rules = [never_rule(job, snapshot.machine) for job in own]
+    never = {
+        text: StartTrial(text, job, None, None, None, None, NEVER_RULES[rule])
+        for text, job, rule in zip(texts, own, rules, strict=True)
+        if rule
+    }
+    if len(never) == len(texts):
+        return Trials("no policy, as no simulation is needed", list(never.values()), [])
+    snapshot, given = snapshot.checked(), texts
+    own, texts = [job for job, rule in zip(own, rules, strict=True) if not rule], [text for text in texts if text not in never]
     runtimes = None if predictor is None else predict_snapshot_runtimes(predictor, snapshot, history)
     forecast = Forecast(replace(snapshot, jobs=(*snapshot.jobs, *own)), history, policy, runtimes)
     projection = forecast.projection
@@ -175,5 +190,9 @@ def try_jobs(
 
     to_limits, starts = forecast.simulate(run, draws, workers, progress)
     times = np.vstack([start_quantiles(starts), to_limits]).T.tolist()
-    trials = [StartTrial(text, job, *(to_unix(t, snapshot.time) for t in row)) for text, job, row in zip(texts, own, times, strict=True)]
-    return Trials(forecast.scheduler.label, trials, forecast.caveats())
+    moments = [[to_unix(time, snapshot.time) for time in row] for row in times]
+    trials = {
+        text: StartTrial(text, job, early, median, late, by_limits)
+        for text, job, (early, median, late, by_limits) in zip(texts, own, moments, strict=True)
+    }
+    return Trials(forecast.scheduler.label, [(trials | never)[text] for text in given], forecast.caveats())

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from validation.paper_experiments.shaken import METRIC, SHAKE, band_entries, difference, draw_bands, seeds_by_column, shaken_runs
 from walltime.metrics import paired_difference
 from walltime.papers import drawing
 from walltime.papers.gaussier15.best import slowdowns
 from walltime.papers.gaussier15.triples import E_LOSS, EASY, EASY_PP, Triple, triples
 from walltime.papers.items import item
 from walltime.papers.results import Chart, Claims, Entry, Notes, Part, Rows, Table, Value
-from walltime.papers.shaken import METRIC, SHAKE, band_entries, difference, draw_bands, seeds_by_column, shaken_runs
 from walltime.papers.study import Study
 
 Array = np.ndarray

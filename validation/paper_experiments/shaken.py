@@ -10,14 +10,13 @@ from matplotlib.axes import Axes
 
 from walltime.metrics import mean_interval, paired_difference, percentile_band
 from walltime.papers import drawing
+from walltime.papers.mualem01.experiment import SHAKE
 from walltime.papers.results import Entry, Value, by_column
 from walltime.papers.study import Study
 from walltime.papers.subjects import Subject
 
 Array = np.ndarray
 T = TypeVar("T", bound=Hashable)
-SHAKE = 30
-"""Largest shift of a submission, s, in either direction."""
 METRIC = "mean_bounded_slowdown"
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from validation.paper_experiments.shaken import METRIC, SHAKE, band_entries, difference, draw_bands, seeds_by_column, shaken_runs
 from walltime.papers import drawing
 from walltime.papers.items import item
 from walltime.papers.results import Chart, Claims, Entry, Notes, Part, Rows, Table, Value
-from walltime.papers.shaken import METRIC, SHAKE, band_entries, difference, draw_bands, seeds_by_column, shaken_runs
 from walltime.papers.study import Study
 from walltime.papers.subjects import Subject
 from walltime.papers.tang13.schemes import keys_of

@@ -1,0 +1,82 @@
+"""Tables of `sacct` with columns of a fixed width, in which long values are cut and end with a plus sign."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from walltime.logs.batch_systems import Counts, text_lines
+from walltime.logs.input import LogFile
+from walltime.logs.joblog import BadLines
+from walltime.logs.slurm.rows import CUT_TEXT, MOST_OTHER, OTHER_LINE, ROWS_AT_ONCE, Heading, Rows
+
+_CUT_TIME = re.compile(r"([0-9]+-[0-9][0-9](?::[0-9][0-9])?):?[0-9]?\+")
+_CUT_TASKS = re.compile(r"([0-9]+_)(?:\[.*|[0-9]*)\+")
+
+
+def is_fixed(lines: Sequence[str]) -> bool:
+    """Return whether these lines start a table with columns of fixed width: a line of titles, and one of dashes."""
+    return (
+        len(lines) > 1
+        and re.match(r"(?i)\s*jobid", lines[0]) is not None
+        and re.fullmatch(r"-{2,}(?: -+)+ *", lines[1].rstrip("\r")) is not None
+    )
+
+
+def _fixed_fields(
+    line: str, heading: Heading, spans: Sequence[tuple[int, int]], used: Mapping[str, str], counts: Counts
+) -> list[str] | None:
+    """The fields of a line, without the signs of cut values; None if the line does not have these columns."""
+    for raw in (line.encode(), line.encode("latin-1", "replace")):  # sacct counts bytes, other programs characters
+        if all(raw[last : last + 1] in (b"", b" ") for _, last in spans) and not raw[spans[-1][1] :].strip():
+            fields = [raw[first:last].decode(errors="replace").strip() for first, last in spans]
+            break
+    else:
+        return None
+    is_cut = False
+    for k, (name, (first, last)) in enumerate(zip(heading.fields, spans, strict=True)):
+        text = fields[k]
+        is_id = name in ("jobid", "jobidraw")
+        if name not in used or not text.endswith("+") or (len(text) < last - first and not (is_id and "[" in text)):
+            continue
+        is_cut = True
+        if used[name] in ("spent", "limit"):
+            match = _CUT_TIME.fullmatch(text)
+            fields[k] = text if match is None else f"{match[1]}:00" if ":" in match[1] else f"{match[1]}:00:00"
+        elif is_id:
+            tasks = _CUT_TASKS.fullmatch(text)
+            number, point, _ = text.partition(".")
+            fields[k] = f"{number}.0" if point else f"{tasks[1]}[]" if tasks else text.replace("+", "?")
+        elif used[name] == "text":
+            fields[k] = text[:-1]
+    counts.add(CUT_TEXT, int(is_cut and "." not in fields[0]))
+    return fields
+
+
+def found_titles(lines: Sequence[str]) -> int | None:
+    """Return the place of the titles among the first lines of a file; None if there is no such table."""
+    return next((place for place in range(min(len(lines), MOST_OTHER)) if is_fixed(lines[place : place + 2])), None)
+
+
+def fixed_rows(file: LogFile, place: int, used: Mapping[str, str], bad: BadLines, counts: Counts) -> Iterator[tuple[Heading, Rows]]:
+    """Yield the heading and the rows of a file, in blocks. `place`: of its titles. `used`: the kinds of the fields that are read."""
+    lines = text_lines(file, counts)
+    *others, (_, first), (_, dashes) = (next(lines) for _ in range(place + 2))
+    counts.add(OTHER_LINE, len(others))
+    spans = [match.span() for match in re.finditer("-+", dashes)]
+    titles = tuple(first.encode()[begin:end].decode(errors="replace").strip() for begin, end in spans)
+    heading = Heading(tuple(title.lower() for title in titles), titles, "|", False)
+    yield heading, Rows()
+    rows = Rows()
+    for number, line in lines:
+        if line in (first, dashes):
+            continue  # the heading is repeated where files were concatenated
+        fields = _fixed_fields(line, heading, spans, used, counts)
+        if fields is None:
+            bad.add(number, "the columns differ from the heading", line)
+            continue
+        rows.add(number, "", fields)
+        if len(rows.texts) >= ROWS_AT_ONCE:
+            yield heading, rows
+            rows = Rows()
+    yield heading, rows

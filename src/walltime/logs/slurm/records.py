@@ -1,0 +1,307 @@
+"""Records with sacct's fields, from any container, as columns of a log: the one place that interprets the fields."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from walltime.errors import LogError
+from walltime.lazy import LaterModule
+from walltime.logs.batch_systems import Counts, Names, nothing_left, unknown
+from walltime.logs.clock import Local
+from walltime.logs.joblog import BadLines, ReadOptions
+from walltime.logs.slurm import fields
+from walltime.logs.slurm.jobs import AGAIN, STEP, TEXT_COLUMNS, UNREADABLE, SlurmLog, slurm_log
+from walltime.logs.slurm.steps import Steps
+from walltime.slurm_values import BLANK
+from walltime.wording import quoted
+from walltime.workload import MISSING
+
+if TYPE_CHECKING:
+    import polars as pl
+else:
+    pl = LaterModule("polars")
+
+Array = np.ndarray
+Report = Callable[[int, str, str], None]
+"""A function that is called with the place of a bad record, its field and the reason."""
+
+TIMES = ("submit", "eligible", "start", "end")
+RESOURCES = ("alloctres", "reqtres", "allocgres", "reqgres")
+USAGE = ("tresusageintot", "tresusageinave")
+KINDS = {
+    **dict.fromkeys(TIMES, "time"),
+    **dict.fromkeys(("alloccpus", "ncpus", "reqcpus", "nnodes", "elapsedraw", "priority", "restarts"), "whole"),
+    **dict.fromkeys(("timelimitraw", "timelimit"), "limit"),
+    **dict.fromkeys(("elapsed", "totalcpu", "usercpu"), "spent"),
+    "state": "state",
+    **dict.fromkeys(("jobid", "jobidraw", "user", "uid", "account", "qos", "partition", "reason", "reservation", "cluster"), "text"),
+    **dict.fromkeys(("flags", "exitcode", "nodelist", "reqmem", "maxrss", "averss", *RESOURCES, *USAGE), "text"),
+    **dict.fromkeys(("consumedenergy", "consumedenergyraw"), "text"),
+}
+"""The fields of sacct that are read, and their kinds."""
+TEXTS = ("jobname", "submitline", "constraints", "licenses")
+"""The free texts that are read."""
+_ID = (
+    r"^([0-9]{1,10})(?:_(?:([0-9]{1,7})|(\[[^\]]*(?:\](?:%[0-9]+)?)?)))?(?:\+([0-9]{1,6}))?"
+    r"(?:\.(batch|extern|interactive|TBD|[0-9]{1,10}(?:\+[0-9]{1,6})?))?$"
+)
+_ALLOWED = {
+    "time": "it must be a time such as 2026-11-20T21:33:45",
+    "whole": "it must be a whole number",
+    "spent": "it must be a time such as 1-02:03:04",
+    "limit": "it must be a time such as 1-02:03:04, or a number of minutes",
+    "state": "it must be a state of Slurm",
+}
+_NOT_NAMES = ("reason", "reservation", "nodelist", "constraints", "licenses")
+"""Fields in which Slurm writes a word for no value."""
+
+
+def suffice(names: set[str]) -> bool:
+    """Return whether these fields, in lower case, are enough for a log."""
+    runs = {"elapsed", "elapsedraw"} & names or {"start", "end"} <= names
+    return bool(runs and {"jobid", "jobidraw"} & names and "submit" in names and {"alloccpus", "ncpus", "reqcpus", *RESOURCES[:2]} & names)
+
+
+class RecordTable:
+    """A block of records: the texts of their fields by sacct's names in lower case; `bad`: fields with masks of invalid texts."""
+
+    def __init__(self, columns: Mapping[str, pl.Series]) -> None:
+        self._columns = columns
+        self.rows = len(next(iter(columns.values())))
+        self.bad: list[tuple[str, Array]] = []
+        self.odd = np.zeros(self.rows, bool)
+        """Records with an unreadable value that is not needed."""
+
+    def has(self, name: str) -> bool:
+        """Return whether the records have this field."""
+        return name in self._columns
+
+    def first(self, *names: str) -> str:
+        """Return the first of these fields that the records have, else the last."""
+        return next((name for name in names if name in self._columns), names[-1])
+
+    def texts(self, name: str) -> pl.Series:
+        """Return the texts of a field, all empty if it is missing."""
+        if name in self._columns:
+            return self._columns[name]
+        return pl.repeat("", self.rows, dtype=pl.String, eager=True)
+
+    def read(self, name: str, parse: Callable[[pl.Series], tuple[Array, Array]] = fields.wholes, needed: bool = True) -> Array:
+        """Return the values of a field, all unknown if it is missing; a bad value that is not `needed` is unknown and counted."""
+        if name not in self._columns:
+            return unknown(self.rows)
+        values, bad = parse(self._columns[name])
+        if bad.any() and needed:
+            self.bad.append((name, bad))
+        elif bad.any():
+            self.odd |= bad
+            values = np.where(bad, MISSING, values)
+        return values
+
+    def times(self, name: str, zone: str | None) -> tuple[Local, Array]:
+        """Return Unix times, and a mask of the times that were local."""
+        if name not in self._columns:
+            return Local.exact(unknown(self.rows)), np.zeros(self.rows, bool)
+        local, bad, was_local = fields.times(self._columns[name], zone)
+        if bad.any():
+            self.bad.append((name, bad))
+        return local, was_local
+
+
+class RecordReader:
+    """Reads blocks of records, and joins them."""
+
+    def __init__(self, options: ReadOptions, counts: Counts) -> None:
+        self.options, self.counts = options, counts
+        self.names = {column: Names() for column in (*TEXT_COLUMNS.values(), "gpu_type", "requested_gpu_type")}
+        self.blocks: list[dict[str, Array]] = []
+        self.steps = Steps()
+
+    def add(self, table: RecordTable, report: Report, count_steps: bool = True) -> None:
+        """Add a block of records. `count_steps`: whether steps are records of their own, rather than parts of a job's."""
+        main = table.texts(table.first("jobidraw", "jobid")).str.extract_groups(_ID).struct.unnest()
+        shown = table.texts(table.first("jobid", "jobidraw")).str.extract_groups(_ID).struct.unnest()
+        job, base, task, offset = (_numbers(part) for part in (main.to_series(0), *(shown.to_series(k) for k in (0, 1, 3))))
+        bracket = shown.to_series(2).is_not_null().to_numpy()
+        status, words, bad_state = fields.states(table.texts("state"))
+        if bad_state.any():
+            table.bad.append(("state", bad_state))
+        waits = status == fields.PENDING
+        bad_id = (job < 0) & ~waits  # whatever the number of a waiting job
+        is_step = main.to_series(4).is_not_null().to_numpy() & ~bad_id
+        self.counts.add(STEP, is_step if count_steps else 0)
+        raw = table.has("jobidraw")
+        key = job if raw else (job << 29) + ((np.clip(offset, MISSING, 126) + 1) << 22) + task + 1
+        zone = self.options.time_zone
+        times, local = {}, np.zeros(table.rows, bool)
+        for name in TIMES:
+            times[name], was_local = table.times(name, zone)
+            local |= was_local
+        elapsed = table.read(table.first("elapsedraw", "elapsed"), fields.elapsed)
+        lines = table.texts("submitline")
+        values = {
+            "KEY": key,
+            "IDENTIFIED": ~bracket,
+            "ELAPSED": elapsed,
+            "requested": table.read(table.first("timelimitraw", "timelimit"), fields.limits),
+            "LIMIT": _limits_with_time_min(lines),
+            "time_min": _limits_with_time_min(lines, "--time-min"),
+            "exclusive": _exclusive(lines),
+            "LOCAL": local,
+            "job_id": job if raw else np.where((task >= 0) | bracket | (offset > 0), MISSING, job),
+            "array_job": np.where((task >= 0) | bracket, base, MISSING),
+            "array_task": task,
+            "het_job": np.where(offset >= 0, base, MISSING),
+            "priority": table.read("priority", needed=False),
+            "restarts": table.read("restarts", needed=False),
+            "status": status,
+            "REQUEUED": (words == "REQUEUED").to_numpy(),
+            "AGAIN": words.is_in(AGAIN).to_numpy(),
+            **_codes(table),
+        }
+        texts = {column: table.texts(name) for name, column in TEXT_COLUMNS.items()} | {"state": words}
+        if not table.has("user"):
+            texts["user"] = table.texts("uid")
+        for name in _NOT_NAMES:
+            column = texts[TEXT_COLUMNS[name]]
+            texts[TEXT_COLUMNS[name]] = column.set(column.is_in((*BLANK, "None assigned")), None)
+        amounts, texts["gpu_type"], texts["requested_gpu_type"] = _resources(table)
+        values |= amounts
+        for name, one in times.items():
+            values |= {f"{name}:first": one.first, f"{name}:last": one.last, f"{name}:skipped": one.skipped}
+        usage = _usage(table, is_step)
+        self.counts.add(UNREADABLE, table.odd & ~is_step & ~bad_id)
+        good = ~_report_bad(table, bad_id, is_step, report) & ~is_step
+        values |= {name: self.names[name].numbers(column, good) for name, column in texts.items()}
+        self.blocks.append({name: array[good] for name, array in values.items()})
+        steps = {
+            "KEY": key,
+            "START": times["start"].first,
+            "ELAPSED": elapsed,
+            "BATCH": (main.to_series(4) == "batch").fill_null(False).to_numpy(),
+        }
+        self.steps.add({name: array[is_step] for name, array in (steps | usage).items()})
+
+    def log(self, bad: BadLines) -> SlurmLog:
+        """Return the log of all blocks; raises LogError if they have no job."""
+        if not self.blocks:
+            raise LogError(nothing_left(bad, self.counts))
+        whole = {name: np.concatenate([block[name] for block in self.blocks]) for name in self.blocks[0]}
+        self.blocks = []
+        local = [Local(*(whole.pop(f"{name}:{part}") for part in ("first", "last", "skipped"))) for name in TIMES]
+        return slurm_log(whole, local, self.steps, bad, {column: names.texts for column, names in self.names.items()}, self.counts)
+
+
+def _report_bad(table: RecordTable, bad_id: Array, is_step: Array, report: Report) -> Array:
+    """Report the bad records in the order of the file, and return a mask of them."""
+    bad: Array = np.logical_or.reduce([bad_id, *(mask & ~is_step for _, mask in table.bad)])
+    for row in np.flatnonzero(bad).tolist():
+        if bad_id[row]:
+            name, allowed = table.first("jobidraw", "jobid"), "it must be a job number"
+        else:
+            name = next(name for name, mask in table.bad if mask[row])
+            allowed = _ALLOWED[KINDS[name]]
+        report(row, name, f"{quoted(str(table.texts(name)[row]))}; {allowed}")
+    return bad
+
+
+def _numbers(texts: pl.Series) -> Array:
+    return texts.cast(pl.Int64, strict=False).fill_null(MISSING).to_numpy()
+
+
+def _limits_with_time_min(lines: pl.Series, *options: str) -> Array:
+    """The limits in command lines with `--time-min`, s; -1 for all others. `options`: as in `command_limit`."""
+    limits = unknown(len(lines))
+    for row in lines.str.contains("--time-min", literal=True).fill_null(False).arg_true().to_list():
+        limits[row] = fields.command_limit(lines[row], *options) or MISSING
+    return limits
+
+
+def _exclusive(lines: pl.Series) -> Array:
+    """1 for command lines that request whole nodes; -1 for all others."""
+    exclusive = unknown(len(lines))
+    for row in lines.str.contains("--exclusive", literal=True).fill_null(False).arg_true().to_list():
+        exclusive[row] = 1 if fields.option_value(lines[row], "--exclusive") == "" else MISSING
+    return exclusive
+
+
+def _codes(table: RecordTable) -> dict[str, Array]:
+    """The exit code, and the scheduler that started the job."""
+    codes = table.texts("exitcode").str.extract_groups(r"^([0-9]{0,6})(?::([0-9]{0,6}))?$").struct.unnest()
+    flags = table.texts("flags")
+    main = flags.str.contains("SchedMain|SchedSubmit").to_numpy()
+    return {
+        "exit_code": _numbers(codes.to_series(0)),
+        "exit_signal": _numbers(codes.to_series(1)),
+        "sched_backfill": np.where(flags.str.contains("SchedBackfill").to_numpy(), 1, np.where(main, 0, MISSING)),
+    }
+
+
+def _known(*columns: Array) -> Array:
+    """The first value of each record that is known and positive; -1 if none is."""
+    return np.select([column > 0 for column in columns], columns, MISSING)
+
+
+def _exact(table: RecordTable, name: str, counted: Array, needed: bool = False) -> Array:
+    """The numbers in a field, and where they are unknown or abbreviated (1.25K) those of a list of resources, if it has them."""
+    values = table.read(name, needed=needed)
+    short = table.texts(name).str.contains("[KMGTP]$").to_numpy()
+    return np.where((counted > 0) & (short | (values <= 0)), counted, values)
+
+
+def _resources(table: RecordTable) -> tuple[dict[str, Array], pl.Series, pl.Series]:
+    """Processors, nodes, memory, GPUs, energy and processor time; and the types of the GPUs, allocated and requested."""
+    allocated, requested = (fields.named(table.texts(name)) for name in ("alloctres", "reqtres"))
+    procs = [
+        _exact(table, table.first("alloccpus", "ncpus"), fields.resource(allocated, "cpu"), needed=True),
+        _exact(table, "reqcpus", fields.resource(requested, "cpu"), needed=True),
+    ]
+    nodes = _known(_exact(table, "nnodes", fields.resource(allocated, "node")), fields.resource(requested, "node"))
+    by_text = table.read("reqmem", lambda texts: fields.requested_memory(texts, _known(procs[1], procs[0]), nodes), needed=False)
+    memory = [fields.memory(allocated), _known(fields.memory(requested), by_text)]
+    gpus, kinds = zip(*(fields.gpus(texts) for texts in (allocated, requested)), strict=True)
+    gpus, kinds = list(gpus), list(kinds)
+    for place, (name, number) in enumerate(
+        (("allocgres", 1), ("reqgres", np.maximum(nodes, 1)))
+    ):  # before Slurm 20.11; ReqGRES is of a node
+        if table.has(name):
+            found, types = fields.gpus(table.texts(name))
+            kinds[place] = kinds[place].zip_with(pl.Series(gpus[place] >= 0), types)
+            gpus[place] = np.where((gpus[place] < 0) & (found >= 0), found * number, gpus[place])
+    processor_time = table.read("totalcpu", fields.elapsed, needed=False)
+    energy = table.read(table.first("consumedenergyraw", "consumedenergy"), fields.energies, needed=False)
+    width = _known(procs[0], procs[1])
+    values = {
+        "allocated_procs": procs[0],
+        "requested_procs": procs[1],
+        "nodes": nodes,
+        "requested_nodes": fields.resource(requested, "node"),
+        "requested_memory": np.where((memory[1] > 0) & (procs[1] > 0), memory[1] * 1024 / np.maximum(procs[1], 1), float(MISSING)),
+        "requested_mem_mb": memory[1],
+        "mem_mb": _known(*memory),
+        "gpus": np.where(gpus[0] >= 0, gpus[0], gpus[1]),
+        "requested_gpus": gpus[1],
+        "billing": fields.resource(allocated, "billing"),
+        "energy": _known(energy, fields.resource(allocated, "energy")),
+        "cpu_time": np.where((processor_time > 0) & (width > 0), processor_time / np.maximum(width, 1), float(MISSING)),
+        "user_cpu_time": _known(table.read("usercpu", fields.elapsed, needed=False)),
+    }
+    return values, kinds[0], kinds[1]
+
+
+def _usage(table: RecordTable, is_step: Array) -> dict[str, Array]:
+    """The memory and GPUs that steps used, as the columns of `walltime.logs.slurm.steps.USED`."""
+    total, average = (table.texts(name) for name in USAGE)
+    largest, mean = (table.read(name, fields.sizes, needed=False) for name in ("maxrss", "averss"))
+    table.odd &= ~is_step
+    return {
+        "used_mem_mb": _known(fields.memory(total, plain=""), largest),
+        "max_rss_mb": largest,
+        "ave_rss_mb": _known(mean, fields.memory(average, plain="")),
+        "gpu_mem_mb": fields.memory(total, "gres/gpumem", plain=""),
+        "gpu_use": fields.resource(average, "gres/gpuutil"),
+        "GPU_TOTAL": fields.resource(total, "gres/gpuutil"),
+    }

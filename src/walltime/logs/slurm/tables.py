@@ -1,0 +1,95 @@
+"""Slurm's records in tables with titles: Parquet, JSON, the output of `scontrol show job`, and Slurm's files of completed jobs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from walltime.lazy import LaterModule
+from walltime.logs.batch_systems import Counts
+from walltime.logs.cells import BLANK, plain_texts
+from walltime.logs.input import LogFile
+from walltime.logs.joblog import BadLines, LogFormat, ReadOptions
+from walltime.logs.objects import frame_of
+from walltime.logs.sample import Sample
+from walltime.logs.slurm.jobs import SlurmLog
+from walltime.logs.slurm.records import KINDS, TEXTS, RecordReader, RecordTable, suffice
+from walltime.logs.slurm.rows import Heading, is_printed
+
+if TYPE_CHECKING:
+    import polars as pl
+else:
+    pl = LaterModule("polars")
+
+SHOWN: Mapping[str, str] = {
+    "jobid": "jobidraw", "arrayjobid": "array", "arraytaskid": "task", "userid": "user", "jobname": "jobname", "name": "jobname",
+    "jobstate": "state", "submittime": "submit", "eligibletime": "eligible", "starttime": "start", "endtime": "end", "runtime": "elapsed",
+    "timelimit": "timelimit", "numcpus": "alloccpus", "proccnt": "alloccpus", "numnodes": "nnodes", "nodecnt": "nnodes",
+    "tres": "alloctres",
+    "alloctres": "alloctres", "reqtres": "reqtres", "features": "constraints", "licenses": "licenses", "reservation": "reservation",
+    "reservationname": "reservation", "nodelist": "nodelist", "exitcode": "exitcode", "restarts": "restarts", "priority": "priority",
+    "account": "account", "qos": "qos", "partition": "partition", "reason": "reason", "cluster": "cluster",
+}  # fmt: skip
+"""The keys of `scontrol show job` and of jobcomp/filetxt, in lower case, with sacct's fields."""
+_TESTED_ROWS = 50
+_ROWS_AT_ONCE = 200_000
+
+
+def _names(titles: Iterable[str]) -> dict[str, str]:
+    """The fields of sacct that these titles name, with their titles."""
+    plain = {title.strip().lower().split("%")[0]: title for title in reversed(list(titles))}
+    if {"jobid", "jobstate", "submittime"} <= plain.keys():
+        return {SHOWN[name]: title for name, title in plain.items() if name in SHOWN}
+    return {name: title for name, title in plain.items() if name in KINDS or name in TEXTS}
+
+
+def is_slurm(sample: Sample) -> bool:
+    """Return whether a table, by its titles and its first rows, has the fields of sacct with values as sacct prints them."""
+    names = _names(sample.columns)
+    if not suffice(set(names)):
+        return False
+    columns = [[_plain(text, name) for text in sample.columns[title][:_TESTED_ROWS]] for name, title in names.items()]
+    heading = Heading(tuple(names), tuple(names), "\0", False)
+    return is_printed(heading, ["\0".join(row) for row in zip(*columns, strict=True)])
+
+
+def _plain(text: str, name: str) -> str:
+    """A value without the user's number, and a whole number without a point."""
+    return "" if text in BLANK else text.split("(")[0] if name == "user" else re.sub(r"^([0-9]+)\.0+$", r"\1", text)
+
+
+def _texts(column: pl.Series) -> pl.Series:
+    """The values as texts, empty where unknown."""
+    if column.dtype.is_float():
+        column = column.fill_nan(None)
+        column = column.cast(pl.Int64) if (column.drop_nulls() == column.drop_nulls().floor()).all() else column
+    elif isinstance(column.dtype, pl.Duration):
+        seconds = column.dt.total_seconds()
+        column = (seconds // 60).cast(pl.String) + ":" + (seconds % 60).cast(pl.String)
+    texts = plain_texts(column)
+    return texts.set(texts.is_in(BLANK), "")
+
+
+def _read(file: LogFile, options: ReadOptions) -> SlurmLog:
+    bad = BadLines(file, options, "record")
+    reader = RecordReader(options, Counts())
+    frame = frame_of(file)
+    names = _names(frame.columns)
+    for first in range(0, len(frame), _ROWS_AT_ONCE):
+        columns = {name: _texts(frame[title].slice(first, _ROWS_AT_ONCE)) for name, title in names.items()}
+        if {"array", "task"} <= columns.keys():
+            task = columns["array"] + "_" + columns["task"]
+            columns["jobid"] = columns["jobidraw"].zip_with(columns["array"].is_in(("", "0")) | (columns["task"] == ""), task)
+        if "user" in columns:
+            columns["user"] = columns["user"].str.replace(r"\([0-9]+\)$", "")
+
+        def report(row: int, name: str, what: str, first: int = first) -> None:
+            bad.add(first + row + 1, f"{names.get(name, name)} is {what}", "")
+
+        reader.add(RecordTable({name: column for name, column in columns.items() if name in KINDS or name in TEXTS}), report)
+    return reader.log(bad)
+
+
+SLURM_TABLE = LogFormat("slurm-table", "a table with the fields of Slurm's sacct", (), re.compile(b"(?!)"), _read)
+"""A table with sacct's fields, by `is_slurm`; its rules are those of `walltime.logs.slurm.text.SLURM`."""

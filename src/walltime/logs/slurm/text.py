@@ -1,0 +1,72 @@
+"""Logs printed by Slurm's sacct as text: any columns in any order, of any version, with separators, as CSV, or of a fixed width."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from walltime.errors import LogError
+from walltime.lazy import LaterModule
+from walltime.logs.batch_systems import Counts
+from walltime.logs.input import LogFile
+from walltime.logs.joblog import BadLines, LogFormat, ReadOptions
+from walltime.logs.slurm.fixed import fixed_rows, found_titles
+from walltime.logs.slurm.jobs import RULES, SlurmLog
+from walltime.logs.slurm.records import KINDS, TEXTS, RecordReader, RecordTable, suffice
+from walltime.logs.slurm.rows import NEEDED, Heading, Rows, first_lines, found_heading, is_printed, rows_of
+from walltime.logs.slurm.rows import RULES as LINE_RULES
+
+if TYPE_CHECKING:
+    import polars as pl
+else:
+    pl = LaterModule("polars")
+
+_TESTED_ROWS = 50
+"""Number of rows by which output of sacct is recognised."""
+
+
+def _table(heading: Heading, rows: Rows) -> RecordTable:
+    """The fields that are read, from the rows of a text."""
+    split = pl.Series("", rows.texts, pl.String).str.split(heading.delimiter)
+    columns: dict[str, pl.Series] = {}
+    for place, name in enumerate(heading.fields):
+        if (name in KINDS or name in TEXTS) and name not in columns:
+            column = split.list.get(place, null_on_oob=True)
+            if rows.fields:
+                column = column.scatter([row for row, _ in rows.fields], [values[place] for _, values in rows.fields])
+            columns[name] = column.str.strip_chars() if heading.is_csv else column
+    return RecordTable(columns)
+
+
+def _is_text(head: bytes) -> bool:
+    lines = first_lines(head)
+    if found_titles(lines) is not None:
+        return True
+    found = found_heading(lines)
+    if found is None:
+        return False
+    place, heading = found
+    if not suffice(set(heading.fields)):
+        return heading.delimiter == "|"
+    return place < 0 or is_printed(heading, lines[place + 1 : place + 1 + _TESTED_ROWS])
+
+
+def _read(file: LogFile, options: ReadOptions) -> SlurmLog:
+    counts, bad = Counts(), BadLines(file, options)
+    reader = RecordReader(options, counts)
+    place = found_titles(first_lines(file.head))
+    blocks = rows_of(file, KINDS, bad, counts) if place is None else fixed_rows(file, place, KINDS, bad, counts)
+    for heading, rows in blocks:
+        if not suffice(set(heading.fields)):
+            raise LogError(f"{file.where}:1: a job log needs the columns {NEEDED}; see walltime slurm sacct-command")
+
+        def report(row: int, name: str, what: str, heading: Heading = heading, rows: Rows = rows) -> None:
+            bad.add(rows.lines[row], f"{heading.titles[heading.fields.index(name)]} is {what}", rows.texts[row])
+
+        if rows.texts:
+            reader.add(_table(heading, rows), report)
+    return reader.log(bad)
+
+
+SLURM = LogFormat("slurm", "Slurm's sacct -P", (".sacct",), re.compile(b""), _read, (*RULES, *LINE_RULES), _is_text)
+"""The output of `sacct`, as text."""

@@ -1,0 +1,117 @@
+"""Jobs that are left out before a simulation, by rule: their number, and their share of the jobs and of the work."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from walltime.wording import human_percent, sanitize
+
+Array = np.ndarray
+MUCH = 0.05
+"""A larger share of the work left out, or of the jobs where their work is unknown, is part of every answer."""
+TOO_WIDE = {"too_wide": "The job needs more processors than the machine has."}
+"""The rule for jobs wider than their machine, and its meaning."""
+
+
+@dataclass(frozen=True)
+class Drop:
+    """Jobs or records that a rule leaves out at one stage: reading, a filter, or placing on a machine.
+
+    `reason`: a sentence on one of them. `work`: their processor-seconds, nan if unknown. `of_jobs`, `of_work`: of all before this stage.
+    """
+
+    rule: str
+    reason: str
+    jobs: int
+    work: float
+    of_jobs: int
+    of_work: float
+
+    @property
+    def share_of_jobs(self) -> float:
+        """Their share of the jobs, from 0 to 1."""
+        return self.jobs / max(self.of_jobs, 1)
+
+    @property
+    def share_of_work(self) -> float:
+        """Their share of the work, from 0 to 1; nan if unknown."""
+        return self.work / self.of_work if self.of_work > 0 else 0.0 if self.work == 0 else math.nan
+
+    def __str__(self) -> str:
+        work = "an unknown share" if math.isnan(self.share_of_work) else human_percent(100 * self.share_of_work)
+        jobs = f"{self.jobs:,} of {self.of_jobs:,} jobs ({human_percent(100 * self.share_of_jobs)}, {work} of the work)"
+        return f"left out: {jobs}: {sanitize(self.reason, 200)} ({sanitize(self.rule)})"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the counts and shares ready for JSON; None for unknown ones."""
+        work, share = (None if math.isnan(value) else value for value in (self.work, self.share_of_work))
+        counts = {"jobs": self.jobs, "of_jobs": self.of_jobs, "share_of_jobs": self.share_of_jobs}
+        return {"rule": self.rule, "reason": self.reason, **counts, "core_seconds": work, "share_of_work": share}
+
+
+def drop_jobs(masks: Mapping[str, Array], reasons: Mapping[str, str], work: Array, count: int | None = None) -> tuple[Array, list[Drop]]:
+    """Return which jobs stay (bool), and the drops; a job counts under the first rule whose mask has it.
+
+    `work`: processor-seconds of each job, float64, nan if unknown. `count`: all jobs or records at this stage, by default those of `work`.
+    """
+    kept, drops = np.ones(len(work), bool), []
+    total = len(work) if count is None else count, float(np.nansum(work))
+    for rule, mask in masks.items():
+        mine = mask & kept
+        if jobs := int(np.count_nonzero(mine)):
+            drops.append(Drop(rule, reasons[rule], jobs, float(work[mine].sum()), *total))
+            kept &= ~mine
+    return kept, drops
+
+
+def counts_of(drops: Iterable[Drop]) -> dict[str, int]:
+    """Return how many jobs each rule left out."""
+    counts: dict[str, int] = {}
+    for drop in drops:
+        counts[drop.rule] = counts.get(drop.rule, 0) + drop.jobs
+    return counts
+
+
+def shares_of(drops: Iterable[Drop]) -> tuple[float, float]:
+    """Return the shares of the jobs and of the known work that all drops together leave out, from 0 to 1.
+
+    >>> shares_of([Drop("a", "", 1, 5.0, 2, 10.0), Drop("b", "", 1, 5.0, 2, 10.0), Drop("c", "", 1, math.nan, 2, 10.0)])
+    (1.0, 1.0)
+    """
+    stages: dict[tuple[int, float], list[Drop]] = {}
+    for drop in drops:
+        stages.setdefault((drop.of_jobs, drop.of_work), []).append(drop)
+    left = np.ones(2)
+    for stage in stages.values():
+        known = (0.0 if math.isnan(drop.share_of_work) else drop.share_of_work for drop in stage)
+        left *= 1 - np.minimum([sum(drop.share_of_jobs for drop in stage), sum(known)], 1)
+    jobs, work = (1 - left).tolist()
+    return jobs, work
+
+
+def warning_of(drops: Iterable[Drop]) -> list[str]:
+    """Return a sentence on the jobs left out if they are over 5 % of the work, or those of unknown work over 5 % of the jobs.
+
+    >>> warning_of([Drop("too_wide", "The job needs more processors than the machine has.", 1, 50.0, 10, 100.0)])
+    ['10 % of the jobs with 50 % of the work are left out, so the results are of the others: too_wide.']
+    """
+    listed = [drop for drop in drops if drop.share_of_work != 0]
+    jobs, work = shares_of(listed)
+    unknown = shares_of(drop for drop in listed if math.isnan(drop.share_of_work))[0]
+    if max(work, unknown) <= MUCH + 1e-9:  # sums of shares are rounded
+        return []
+    known = f"{'at least ' if unknown else ''}{human_percent(100 * work)}" if work else "an unknown share"
+    rules = ", ".join(map(sanitize, counts_of(listed)))
+    return [f"{human_percent(100 * jobs)} of the jobs with {known} of the work are left out, so the results are of the others: {rules}."]
+
+
+def left_out(drops: Iterable[Drop]) -> dict[str, Any]:
+    """Return the shares and the rules ready for JSON."""
+    listed = list(drops)
+    jobs, work = shares_of(listed)
+    return {"share_of_jobs": jobs, "share_of_work": work, "rules": [drop.as_dict() for drop in listed]}
