@@ -108,7 +108,7 @@ def unlimited_depth(workload: wt.Workload, simulate: Simulate) -> Finding:
 class Backfills:
     """Why EASY was allowed to backfill jobs, reconstructed from a schedule alone.
 
-    `extra`: they fit the extra nodes. `length`: they did not, but were to end by the shadow time. `same_instant`: those of
+    `extra`: they fit the extra processors. `length`: they did not, but were to end by the shadow time. `same_instant`: those of
     `length` for which the shadow time hangs on a job that started at that very instant. `forbidden`: neither.
     """
 
@@ -159,7 +159,7 @@ def classify(schedule: wt.Schedule) -> Backfills:
 
 
 def one_estimate(workload: wt.Workload, simulate: Simulate) -> Finding:
-    """With one estimate for all, jobs are backfilled through extra nodes only.
+    """With one estimate for all, jobs are backfilled through extra processors only.
 
     A candidate would end at now + E, a running job ends at its start + E, which is earlier; so no candidate ends by the
     shadow time, unless that hangs on a job that started at this very instant. Those are counted apart, and allowed.
@@ -181,7 +181,7 @@ def lift(workload: wt.Workload) -> wt.Workload:
 
 
 def allowed(workload: wt.Workload, simulate: Simulate) -> Finding:
-    """Every job that EASY backfills ends by the shadow time, as believed, or fits the extra nodes."""
+    """Every job that EASY backfills ends by the shadow time, as believed, or fits the extra processors."""
     found = classify(simulate(lift(workload), wt.Easy(), dynamics=True))
     return Finding(found.extra + found.length + found.forbidden, found.forbidden)
 
@@ -282,7 +282,7 @@ IDENTITIES: dict[str, Identity] = {
     "both variants": Identity(both_variants, "perfect estimates: conservative from scratch is conservative with compression"),
     "depth 1": Identity(depth_one, "a reservation for the first blocked job, in a profile made afresh, is EASY"),
     "unlimited depth": Identity(unlimited_depth, "a hybrid deeper than the queue is conservative from scratch"),
-    "one estimate": Identity(one_estimate, "one estimate for all: EASY backfills through extra nodes only"),
+    "one estimate": Identity(one_estimate, "one estimate for all: EASY backfills through extra processors only"),
     "allowed": Identity(allowed, "every job that EASY backfills is expected to end by the shadow time, or fits the extra processors"),
     "no wild backfills": Identity(no_wild_backfills, "perfect estimates: no backfill delays the head's real shadow"),
     "FCFS": Identity(fcfs_is_indifferent, "FCFS does not depend on estimates"),

@@ -207,7 +207,8 @@ def second_against(kept: dict[str, Any]) -> str:
 def third_against(kept: dict[str, Any]) -> str:
     """The order of the third judgement against EASY and the best others, and its longest wait."""
     one = kept["third"]["longest"]
-    return f"{against(kept, 'third')}\n\nIts longest wait differs from EASY's by {one['mean']:+.0f} % ({one['low']:+.0f} to {one['high']:+.0f} %)."
+    by = f"{one['mean']:+.0f} % ({one['low']:+.0f} to {one['high']:+.0f} %)"
+    return f"{against(kept, 'third')}\n\nIts longest wait differs from EASY's by {by}."
 
 
 def third_logs(kept: dict[str, Any]) -> str:

@@ -162,7 +162,7 @@ def effects(result: Numbers) -> str:
 
 def reasons(result: Numbers) -> str:
     """The conditions under which jobs were backfilled, and the number of wild backfills."""
-    head = ("log", "user estimates: extra nodes", "only by their length", "one estimate: extra nodes", "only by their length")
+    head = ("log", "user estimates: extra processors", "only by their length", "one estimate: extra processors", "only by their length")
     rows = []
     for name, found in result["effects"].items():
         cells = [

@@ -230,6 +230,20 @@ def test_story__says_what_explain_says(tabs, page, schedules):
         assert overtaken[1] == 0, "FCFS lets nobody overtake"
 
 
+def test_frame__of_the_schedules_shows_nothing_else(browser, page, tmp_path):
+    (tmp_path / "frame.html").write_text(f'<iframe src="{page.as_uri()}#live-gantts" width="1000" height="600"></iframe>')
+    tab = browser.new_page(viewport={"width": 1100, "height": 700})
+    tab.goto((tmp_path / "frame.html").as_uri())
+    frame = tab.frame_locator("iframe")
+    frame.locator("html[data-live=ready].alone").wait_for(timeout=60_000, state="attached")
+    assert frame.locator("h1").is_hidden()
+    assert frame.locator("h2").evaluate_all("(heads) => heads.filter((head) => head.checkVisibility()).map((head) => head.id)") == [
+        "live-title"
+    ]
+    assert frame.locator(".gantt canvas").first.is_visible()
+    tab.close()
+
+
 def test_find__unknown_jobs_and_addresses(tabs, page, schedules):
     tab = tabs().open(page, address="#job=1501")
     assert tab.locator("#live-explanation h3").inner_text().startswith("Job 1501 of user")

@@ -42,7 +42,7 @@ def audit(
 
     `schedule`: int64 columns, at least `job_id, start, end`, one row per job in any order. Without a `policy`, only the rules for all
     schedules are checked. `overrun, dialect, coincident, prediction`: as in `simulate`; the predictor learns from the given schedule.
-    Believed runtimes follow from the workload and the prediction. With `own_beliefs`, the schedule's column `believed` is used instead,
+    Planned runtimes follow from the workload and the prediction. With `own_beliefs`, the schedule's column `believed` is used instead,
     compared with the right values, and the report notes it. `placement`: what the jobs need on a machine with several pools, from
     `walltime.machine.place`, whose workload is then passed; a column `given` of the schedule, as in `Schedule.given`, has the processors
     that jobs had in each pool. `slots`: the jobs' nodes, as in `Schedule`. `progress` is called from time to time with the number of jobs
@@ -58,7 +58,7 @@ def audit(
     chosen = Prediction.of(prediction)
     if own_beliefs and placement is not None:
         raise PolicyError(
-            "a schedule's own believed runtimes can be used on a machine with a single pool only; leave the option out",
+            "a schedule's own planned runtimes can be used on a machine with a single pool only; leave the option out",
             "unsupported_machine",
         )
     rules = Dialect.of(dialect, coincident)
@@ -190,6 +190,6 @@ class _Audit:
         rows = self.rows
         if not self.own_beliefs:
             return rows.estimate
-        self.assumed.append("judged by the schedule's own believed runtimes")
+        self.assumed.append("judged by the schedule's own planned runtimes")
         believed = self.file["believed"][rows.row]
         return np.maximum(believed, rows.ran) if self.overrun == "extend" else believed

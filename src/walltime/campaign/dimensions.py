@@ -105,7 +105,7 @@ DIMENSIONS: dict[str, Dimension] = {
         Dimension("machine", str, None, "a machine of several pools: a file like machine.toml, relative to the plan's folder"),
         Dimension("overrun", str, "kill", "treatment of jobs that run longer than requested", _one_of(*OVERRUN)),
         Dimension("coincident", str, "batch", "order and passes of simultaneous events", _one_of("batch", "sequential")),
-        Dimension("dialect", str, "papers", "readings of rules: a dialect", Dialect.of),
+        Dimension("dialect", str, "papers", "interpretations of open points: a dialect", Dialect.of),
     )
 }
 """The parameters of a plan's tables `fixed`, `grid` and `zip`, in their order."""

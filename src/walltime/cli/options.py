@@ -156,7 +156,7 @@ SkipBadLinesOption = Annotated[bool, option("Skip lines that cannot be read, cou
 JoinRunsOption = Annotated[
     bool,
     option(
-        "Make one job of the runs of a job that Slurm put back into the queue: with its first submission and its last run.",
+        "Join the runs of a requeued job into one job, with its first submission and its last run.",
         "--join-runs/--no-join-runs",
         group=INPUT,
         advanced=True,

@@ -1,4 +1,4 @@
-"""Comparison of the readings of rules that papers leave open, on one log."""
+"""Comparison of interpretations of points that papers leave open, on one log."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""`walltime dialects`: the readings of published simulators, and what they change on a log."""
+"""`walltime dialects`: interpretations of published simulators, and their effect on a log."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def dialects(
     schedulers = tried.policy or list(SCHEDULERS)
     count = dialect_runs(schedulers, tried.dialect, copies=tried.copies)
     workload = stretch.alone(reading.load(trace)[0])
-    note(f"{count} simulations of {len(workload):,} jobs; some of the readings run on the reference engine, which takes seconds for each")
-    with progress_bar(count, "readings", "simulations") as progress:
+    note(f"{count} simulations of {len(workload):,} jobs; some interpretations run on the reference engine, some seconds each")
+    with progress_bar(count, "interpretations", "simulations") as progress:
         comparison = compare_dialects(
             workload,
             schedulers,
@@ -82,7 +82,7 @@ def dialects(
 
 
 def _known() -> dict[str, Any]:
-    """The dialects with their readings, and the readings."""
+    """The dialects with their interpretations, and the interpretations."""
     from walltime.declared import meaning_of
     from walltime.policy.dialect import DIALECTS, READINGS, VALIDATION, Dialect
 
@@ -100,7 +100,7 @@ def _list() -> Iterator[str]:
     known = _known()
     for name, one in known["dialects"].items():
         changed = [f"{reading}={value}" for reading, value in one["readings"].items()]
-        yield f"{name}: {', '.join(changed) or 'the default of every reading'}"
+        yield f"{name}: {', '.join(changed) or 'the default of every interpretation'}"
         yield f"  read in {one['source']}" + (f"; checked: {one['checked']}" if one["checked"] else "")
     yield ""
     for name, reading in known["readings"].items():
@@ -119,13 +119,13 @@ def _blocks(comparison: DialectTable) -> Iterator[Table | str]:
         of = {row.scheduler: row for row in comparison.rows if (row.dialect, row.alone) == (label, alone)}
         rows.append([label, *(cell for name in schedulers for cell in _cells(of.get(name)))])
     columns = ["dialect", *(f"{name} {what}" for name in schedulers for what in ("slowdown", "wait, s", "jobs moved"))]
-    yield Table(columns, rows, f"{comparison.workload.origin.name}: mean bounded slowdown and mean wait by reading")
+    yield Table(columns, rows, f"{comparison.workload.origin.name}: mean bounded slowdown and mean wait by interpretation")
     for name in schedulers:
         row = comparison.find("papers", name)
         if row is not None and row.has_band:
             meaning = range_meaning(comparison.copies).replace("runs", "shaken copies of the log")
             yield f"{name}, papers: slowdown {row.low:,.1f} to {row.high:,.1f}, {meaning}"
-    yield "Jobs moved: start at another time than under papers. An empty cell: this reading makes no difference there."
+    yield "Jobs moved: start at another time than under papers. An empty cell: this interpretation makes no difference there."
 
 
 def _cells(row: DialectRow | None) -> list[str]:

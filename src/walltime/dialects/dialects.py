@@ -1,4 +1,4 @@
-"""The changes that each reading of the rules, and each dialect, makes on a log."""
+"""The changes that each interpretation, and each dialect, makes on a log."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ SCHEDULERS = ("easy", "easy:backfill-order=sjf", "easy++")
 COPIES, SECONDS = 20, 30
 """Number of shaken copies of the log, and the largest shift of their submissions, s, as in tsafrir06."""
 WINDOW = 32
-"""The value tried for the reading `window`, as in sc17."""
+"""The value tried for the interpretation `window`, as in sc17."""
 
 
 @dataclass(frozen=True)
 class DialectRow:
     """One scheduler in one dialect.
 
-    `alone`: whether the dialect is `papers` with one reading changed. `differs`: the share of jobs that start at other times than under
+    `alone`: whether the dialect is `papers` with one interpretation changed. `differs`: the share of jobs with other start times than under
     `papers`. `low`, `high`: for `papers` only, the range of the mean bounded slowdown of one further shaken copy of the log; nan for
     others. Times in seconds.
     """
@@ -55,7 +55,7 @@ class DialectRow:
 
 @dataclass(frozen=True)
 class DialectTable:
-    """The rows by dialect and scheduler, `papers` first, without schedulers for which a reading makes no difference."""
+    """The rows by dialect and scheduler, `papers` first, without schedulers for which an interpretation makes no difference."""
 
     workload: Workload
     rows: Sequence[DialectRow]
@@ -82,7 +82,7 @@ class DialectTable:
 
 
 def readings_alone() -> list[Dialect]:
-    """Return `papers` with one reading changed, for each value of each reading, without named dialects."""
+    """Return `papers` with one interpretation changed, for each value of each interpretation, without named dialects."""
     values = [(name, value) for name, one in READINGS.items() for value in one.key.known or (WINDOW,) if value != one.default]
     alone = [PAPERS.but(**{name: value}) for name, value in values]
     return [dialect for dialect in alone if dialect.label not in DIALECTS]
@@ -110,7 +110,7 @@ def compare_dialects(
     workers: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> DialectTable:
-    """Simulate the schedulers under `papers`, under each reading alone, and under each dialect.
+    """Simulate the schedulers under `papers`, under each interpretation alone, and under each dialect.
 
     `dialects`: only these, besides `papers`. `copies`: number of shaken copies of the log, simulated under `papers` to show how much of a
     difference is chance; 0 for none. Readings that the compiled engine lacks run on the reference engine, some seconds for 30,000 jobs.
@@ -147,7 +147,7 @@ def dialect_runs(schedulers: Sequence[str] = SCHEDULERS, dialects: Sequence[Dial
 
 
 def _tasks(schedulers: Sequence[str], dialects: Sequence[Dialect | str] | None) -> list[tuple[Dialect, bool, str]]:
-    """Return each simulation: its dialect, whether that is a single reading, and the scheduler's text."""
+    """Return each simulation: its dialect, whether that is a single interpretation, and the scheduler's text."""
     parsed = {text: Scheduler.of(text) for text in schedulers}
     if dialects is None:
         named = [dialect for dialect in DIALECTS.values() if dialect != PAPERS]

@@ -199,7 +199,7 @@ class Problem:
     `submit, runtime, believed, procs`: int64, one entry per job, in order of arrival; times in s. `runtime` is the real runtime, `believed`
     the one that the scheduler plans with. `machine`: a number of processors, pools or nodes, with the `demands` of the jobs on them.
     `known`: the columns and the calendar that custom orders read; missing columns are -1 everywhere, and without it requests equal the
-    believed runtimes. With feedback, `after` and `think` (int64) give for each job the index of an earlier job (-1 for none) and the
+    planned runtimes. With feedback, `after` and `think` (int64) give for each job the index of an earlier job (-1 for none) and the
     seconds after its end at which this job is submitted. `coincident`, `expiry`: how simultaneous events and expired predictions are
     handled (`walltime.policy.Dialect`).
 
@@ -240,7 +240,7 @@ class Problem:
         return int((self.machine.capacity[:, 0] if isinstance(self.machine, Pools) else self.machine.procs).sum())
 
     def rows(self) -> list[tuple[int, int, int, int, int, int]]:
-        """Return submit time, runtime, believed runtime, processors, `after` and `think` of each job, as Python integers."""
+        """Return submit time, runtime, planned runtime, processors, `after` and `think` of each job, as Python integers."""
         none = np.full(len(self), -1), np.zeros(len(self), np.int64)
         links = none if self.after is None or self.think is None else (self.after, self.think)
         columns = (self.submit, self.runtime, self.believed, self.procs, *links)

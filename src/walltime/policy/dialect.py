@@ -1,4 +1,4 @@
-"""Dialects: named sets of readings, one for each published simulator that differs from our reading of the papers.
+"""Dialects: named sets of readings, one for each published simulator that differs from our interpretation of the papers.
 
 A reading is a program's choice where the papers leave a point open, or its deviation from them. `coincident` and `expiry` concern the
 whole run; the others are options of policies, which a dialect sets for all policies that have them.
@@ -22,7 +22,7 @@ P = TypeVar("P", bound=Policy)
 
 @dataclass(frozen=True)
 class Dialect(Specification):
-    """A set of readings; the defaults are our reading of the papers.
+    """A set of readings; the defaults are our interpretation of the papers.
 
     >>> Dialect.of("predictsim").expiry, Dialect.of("papers:coincident=sequential").label
     ('silent', 'pyss')

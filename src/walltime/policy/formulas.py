@@ -111,10 +111,10 @@ def _f4(believed, procs, elapsed, weight=5.30e5):
 
 _BY_FORMULA: dict[str, tuple[ScoreFunction, str]] = {
     "lcfs": (lambda submit: submit, "the latest arrival"),
-    "ljf": (lambda believed: believed, "the longest believed runtime"),
+    "ljf": (lambda believed: believed, "the longest planned runtime"),
     "sqf": (lambda procs: -procs, "the fewest processors"),
     "lqf": (lambda procs: procs, "the most processors"),
-    "saf": (lambda believed, procs: -believed * procs, "the smallest area: believed runtime x processors"),
+    "saf": (lambda believed, procs: -believed * procs, "the smallest area: planned runtime x processors"),
     "laf": (lambda believed, procs: believed * procs, "the largest area"),
     "lxf": (lambda wait, believed: (wait + believed) / believed, "the largest expansion factor: (wait + believed) / believed"),
     "unicef": (

@@ -50,7 +50,7 @@ class Hybrid(Backfilling):
     """which job is backfilled: the first in backfill order; or the one with the most of `metric`, as with the backfill orders lqf, ljf and
     laf. Up to depth 1, it may also be the set with the highest total among the first 50 candidates"""
     metric: Literal["procs", "seconds", "procseconds"] = "procs"
-    """processors, believed runtime, or their product"""
+    """processors, planned runtime, or their product"""
 
     def __post_init__(self) -> None:
         super().__post_init__()

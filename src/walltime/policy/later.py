@@ -46,7 +46,7 @@ class Lookahead(Backfilling):
     ties: Literal["head", "slowdown"] = "head"
     """the preferred one of equally good sets: jobs closest to the head of the queue, or the highest sum of expected slowdowns"""
     objective: Literal["procs", "procseconds"] = "procs"
-    """what a set maximises: processors, or the sum of processors x believed runtimes"""
+    """what a set maximises: processors, or the sum of processors x planned runtimes"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -138,7 +138,7 @@ MAX_BOUNDS = 60
 class MultiQueue(Backfilling):
     """Backfilling with several queues: the first job of each has a reservation, and a job starts if it delays none of these.
 
-    A job's believed runtime decides its queue: below the first of the `bounds` (s), below the second, ..., or the rest; on the command
+    A job's planned runtime decides its queue: below the first of the `bounds` (s), below the second, ..., or the rest; on the command
     line `bounds=100/1000/10000`. Every pass makes reservations for the first jobs, in queue order; if such a job starts, the next of its
     queue gets one. Processors are not divided among the queues.
 
@@ -148,7 +148,7 @@ class MultiQueue(Backfilling):
     display_name: ClassVar[str] = "Multiple queues"
     on_pools = PLAIN_ON_POOLS
     bounds: Annotated[tuple[int, ...], Key(least=1)] = (100, 1000, 10_000)
-    """rising bounds of the queues' believed runtimes, s"""
+    """rising bounds of the queues' planned runtimes, s"""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -180,7 +180,7 @@ class ScoredOrder(Order):
     def score(self, wait: int, believed: int, procs: int, submit: int, **others: int) -> float:
         """Return the function's result, with rounding and division by zero as in compiled code.
 
-        A missing column counts as unknown, -1, and a missing request as the believed runtime. Raises PolicyError for a missing calendar.
+        A missing column counts as unknown, -1, and a missing request as the planned runtime. Raises PolicyError for a missing calendar.
         """
         values: dict[str, Any] = dict.fromkeys(COLUMNS, -1)
         values |= {"wait": wait, "believed": believed, "requested": believed, "procs": procs, "submit": submit}

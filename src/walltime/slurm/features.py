@@ -67,7 +67,7 @@ FEATURES = (
         "nodes",
         Treatment.NOTED,
         ("memory", "RealMemory", "the second resource where no node has GPUs; else not modelled"),
-        ("GPU types", "Gres", "one pool of GPUs, whatever their type"),
+        ("GPU types", "Gres", "one pool for GPUs of all types"),
         ("MIG", "Gres", "a slice counts as a GPU"),
         ("cores bound to GPUs", "Gres", "any processor of the node"),
         ("other generic resources", "Gres", "not limited"),

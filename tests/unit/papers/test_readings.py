@@ -34,7 +34,7 @@ def starts(workload, policy, **options) -> list[int]:
     return wt.simulate(workload, policy, **options).start.tolist()
 
 
-# ------------------------------------------------------------------ EASY: shadow time and extra nodes
+# ------------------------------------------------------------------ EASY: shadow time and extra processors
 
 
 def test_extra_nodes__literal_counting_stops_at_the_first_sufficient_job():

@@ -233,7 +233,7 @@ def test_identities__random_workloads_have_queues_ties_and_killed_jobs():
 
 
 def test_classify__the_shadow_may_hang_on_a_job_of_the_same_instant():
-    # At 0 the first two start; the third needs all processors, at 50; the fourth ends at 50 as well, but has no extra nodes.
+    # At 0 the first two start; the third needs all processors, at 50; the fourth ends at 50 as well, but has no extra processors.
     workload = wt.Workload.from_arrays(
         submit=[0, 0, 0, 0, 0], runtime=[5, 5, 5, 5, 5], requested=[50] * 5, procs=[2, 1, 4, 1, 1], machine_procs=4
     )

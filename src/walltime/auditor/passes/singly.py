@@ -52,7 +52,7 @@ def near_enough(state, rules, jobs, job, head):
 
 @called_kernel
 def find_shadow(state, rules, jobs, lists, head):
-    """Return the shadow time and the extra nodes of the head (mualem01, section 2.2)."""
+    """Return the shadow time and the extra processors of the head (mualem01, section 2.2)."""
     available, shadow, place = state.free, state.now, 0
     needed = jobs[head].procs
     if rules.extra != LITERAL:
@@ -93,7 +93,7 @@ def note_head(state, jobs, head, shadow):
 
 @called_kernel
 def find_candidate(state, rules, jobs, lists, head, last, latest, extra):
-    """Return the first job in backfill order that may start: it ends by `latest` or fits in the extra nodes; -1 for none."""
+    """Return the first job in backfill order that may start: it ends by `latest` or fits in the extra processors; -1 for none."""
     for k in range(state.waiting):
         job = lists.back[k]
         if job == head or jobs[job].arrival > last or jobs[job].procs > state.free:

@@ -19,7 +19,7 @@ NEVER = np.iinfo(np.int64).max // 4
 AFRESH, UNTIL_END, ONCE = range(3)
 """When EASY's shadow time is computed."""
 ALL, LITERAL, NONE = range(3)
-"""Which extra nodes EASY counts."""
+"""Which extra processors EASY counts."""
 BATCH, SEQUENTIAL, ARRIVALS_FIRST, ONE_BY_ONE = range(4)
 """How simultaneous events are handled."""
 NOT_CORRECTED, BY_PREDICTION, BY_ELAPSED, TO_ESTIMATE, DOUBLED, HALVED, EXTENDED = range(7)

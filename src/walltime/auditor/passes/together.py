@@ -44,7 +44,7 @@ def fill(tables, table, in_time, count, most):
 
 @kernel
 def best(tables, first, free, extra):
-    """Return the value of the best combination of the jobs from this one on; jobs that do not end in time share the extra nodes."""
+    """Return the value of the best combination of the jobs from this one on; jobs that do not end in time share the extra processors."""
     most = np.int64(0)
     for room in range(min(free, extra) + 1):
         most = max(most, tables.long[first, room] + tables.short[first, free - room])

@@ -38,7 +38,7 @@ class Reference(Engine):
         self.running: list[Job] = []  # in the order in which they started
         self.terminating: list[Job] = []  # counted as gone, their termination not yet handled (not in a batch)
         self.terminated = False  # since the shadow time was found
-        self._kept: tuple[Job | None, int, int] = (None, 0, 0)  # a head, its shadow time and the extra nodes
+        self._kept: tuple[Job | None, int, int] = (None, 0, 0)  # a head, its shadow time and the extra processors
         self._committed: Job | None = None  # the head that was chosen
         self.earliest_shadow: tuple[Job | None, int] = (None, 0)  # of the head, since it has been the head
         self.expected_wait: dict[int, int] = {}  # of jobs until the first reservation that they had as the head

@@ -38,8 +38,8 @@ HET_COMPONENT = Rule("het_component", "notice", "The job is a component of a het
 EARLIER_RUN = Rule(
     "earlier_run",
     "drop",
-    "The record is of an earlier run of a job that was put back into the queue (requeued, preempted, or after the failure of a node), and "
-    "runs are joined: the job has its first submission and its last run (`--join-runs`).",
+    "The record is of an earlier run of a job that was put back into the queue (requeued, preempted, or after the failure of a node). "
+    "Runs are joined: the job has its first submission and its last run (`--join-runs`).",
 )
 JOINED_RUNS = Rule(
     "joined_runs",
@@ -108,8 +108,8 @@ def slurm_log(
 
     `records`: columns of the log, int64 or float64, -1 if unknown. `requested`: s, NO_LIMIT for none. `status`: as in
     `walltime.logs.slurm.fields.STATES`. More columns have names in capital letters: KEY, a number that a job and its steps share;
-    IDENTIFIED, whether it belongs to one job only; ELAPSED, s; LIMIT, s, in the command lines of jobs with `--time-min`; AGAIN, whether the
-    state is one of `AGAIN`; REQUEUED; and LOCAL, whether the times were local. `local`: submission, eligible time, start and end.
+    IDENTIFIED, whether it belongs to one job only; and REQUEUED. ELAPSED, s; LIMIT, s, in the command lines of jobs with `--time-min`;
+    AGAIN, whether the state is one of `AGAIN`; and LOCAL, whether the times were local. `local`: submission, eligible time, start and end.
     """
     elapsed, status, requested, keys = records["ELAPSED"], records["status"], records["requested"], records["KEY"]
     times, is_open = settle(local, elapsed)

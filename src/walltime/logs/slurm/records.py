@@ -130,7 +130,7 @@ class RecordReader:
         if bad_state.any():
             table.bad.append(("state", bad_state))
         waits = status == fields.PENDING
-        bad_id = (job < 0) & ~waits  # whatever the number of a waiting job
+        bad_id = (job < 0) & ~waits  # a waiting job may have any number
         is_step = main.to_series(4).is_not_null().to_numpy() & ~bad_id
         self.counts.add(STEP, is_step if count_steps else 0)
         raw = table.has("jobidraw")

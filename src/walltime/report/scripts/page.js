@@ -190,7 +190,7 @@ class Page {
     const { jobs, clock } = this;
     return [
       `Job ${jobs.id[job]}${this.ofUser(job)}`,
-      `${plural(jobs.procs[job], "processor")}, asked ${human(jobs.requested[job])}, ran ${human(runtime[job])}`,
+      `${plural(jobs.procs[job], "processor")}, requested ${human(jobs.requested[job])}, ran ${human(runtime[job])}`,
       `submitted ${clock.text(submit[job])}`,
       wait[job] ? `waited ${human(wait[job])}, started ${clock.text(start[job])}` : "did not wait",
       MEANINGS[KINDS[kind[job]]],
@@ -211,7 +211,9 @@ class Page {
     this.show(job);
   }
 
+  // The job of the address; in a frame of another page, the address of the schedules shows them alone.
   fromAddress() {
+    document.documentElement.classList.toggle("alone", location.hash === "#live-gantts" && window.parent !== window);
     const found = location.hash.match(/^#job=(\d+)$/);
     if (found && Number(found[1]) !== this.jobs.id[this.selected]) this.find(found[1]);
   }
@@ -257,7 +259,7 @@ class Page {
     const focus = found.has(this.focus) ? this.focus : shown[0];
     const policy = this.policies[focus];
     const heading = make("h3", {}, `Job ${jobs.id[job]}${this.ofUser(job)}`);
-    const asked = `It asked for ${jobs.procs[job].toLocaleString("en-US")} of ${plural(meta.machine, "processor")} for ${human(jobs.requested[job])}, and ran for ${human(policy.runtime[job])}. It was submitted at ${clock.text(policy.submit[job])}.`;
+    const asked = `It requested ${jobs.procs[job].toLocaleString("en-US")} of ${plural(meta.machine, "processor")} for ${human(jobs.requested[job])}, and ran for ${human(policy.runtime[job])}. It was submitted at ${clock.text(policy.submit[job])}.`;
     const sentences = tell(job, found.get(focus), jobs, clock).join(" ");
     const explanation = [heading, make("p", {}, asked), make("p", {}, make("strong", {}, `Under ${meta.policies[focus].name}: `), sentences)];
     const overtook = found.get(focus).overtook;
