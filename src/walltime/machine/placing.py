@@ -11,6 +11,7 @@ from walltime.declared import LARGEST_INTEGER
 from walltime.errors import WorkloadError
 from walltime.machine.held import apply_eligible_times
 from walltime.machine.machine import Limit, Machine, Outage, Partition
+from walltime.machine.omissions import omissions
 from walltime.machine.windows import ShutHours, hours_of, seconds_of
 from walltime.ragged import Ragged
 from walltime.wording import human_percent
@@ -113,8 +114,9 @@ def place(workload: Workload, machine: Machine, extends: bool = False) -> tuple[
         origin=origin,
     )
     limits_of, limits = _limits(placed, machine, partition[kept])
-    limits_of, over = possible(limits_of, limits, placed.procs, second[kept])
-    placed = replace(placed, origin=replace(origin, changed=_added(origin.changed, {"over_limit": over}, over)))
+    limits_of, over = possible(placed, limits_of, limits, placed.procs, second[kept])
+    changes = _added(origin.changed, {"over_limit": over}, over)
+    placed = replace(placed, origin=replace(origin, changed=changes, omissions=omissions(placed, machine, partition[kept])))
     since = np.full(len(placed), NEVER, np.int64)
     running_since = placed.columns.get("running_since", np.full(len(placed), MISSING))
     since[running_since != MISSING] = running_since[running_since != MISSING]
@@ -136,6 +138,14 @@ def place(workload: Workload, machine: Machine, extends: bool = False) -> tuple[
         windows_of=windows_of,
     )
     return placed, placement
+
+
+def with_omissions(workload: Workload, machine: Machine | None) -> Workload:
+    """Return the jobs with what the machine does not model for them in `origin.omissions`, without placing them."""
+    if machine is None:
+        return workload
+    found = omissions(workload, machine, _partitions(workload, machine)[0])
+    return replace(workload, origin=replace(workload.origin, omissions=found))
 
 
 def _partitions(workload: Workload, machine: Machine) -> tuple[Array, Array]:
@@ -270,11 +280,18 @@ def _limits(workload: Workload, machine: Machine, partition: Array) -> tuple[Rag
     return Ragged.of_pairs(len(workload), np.concatenate(jobs), np.concatenate(own_limits)), limits
 
 
-def possible(limits_of: Ragged, limits: Sequence[tuple[int, int, int]], procs: Array, second: Array) -> tuple[Ragged, Array]:
-    """Return the limits of each job without those that it exceeds by itself, and whether it exceeds one; bool."""
+def possible(
+    workload: Workload, limits_of: Ragged, limits: Sequence[tuple[int, int, int]], procs: Array, second: Array
+) -> tuple[Ragged, Array]:
+    """Return the limits of each job without those that it exceeds by itself, and whether it exceeds one; bool.
+
+    They stay for the waiting jobs of a snapshot, which have not run in spite of them.
+    """
     job, alone = limits_of.places, np.zeros(len(procs), bool)
+    waiting = workload.columns.get("running_since", np.zeros(len(procs))) == MISSING
+    waiting &= workload.columns.get("wait", np.full(len(procs), MISSING)) < 0
     needs = np.stack([np.ones(len(procs), np.int64), procs, second], axis=1)[job]
-    exceeded = (needs > np.array(limits, np.int64).reshape(-1, 3)[limits_of.items]).any(axis=1)
+    exceeded = (needs > np.array(limits, np.int64).reshape(-1, 3)[limits_of.items]).any(axis=1) & ~waiting[job]
     alone[job[exceeded]] = True
     return Ragged.of_pairs(len(procs), job[~exceeded], limits_of.items[~exceeded]), alone
 
