@@ -13,11 +13,10 @@ from walltime.workload import Workload
 Array = np.ndarray
 REQUESTS = {
     "memory": "mem_mb",
-    "GPU types": "gpu_type",
+    "GPU types": "requested_gpu_type",
     "node features": "constraints",
-    "licences": "licenses",
+    "licences": "licences",
     "reservations": "reservation",
-    "lists of nodes": "node_list",
     "heterogeneous jobs": "het_job",
     "whole nodes of several sizes": "exclusive",
 }

@@ -228,10 +228,11 @@ class _ClusterBuilder:
             self.note(f"{down} down or drained: missing from the beginning of the log; remove the outages if they were up then.")
         yield from self._missing(gone, 0, None, None)
         seen: list[tuple[datetime, datetime, set[str]]] = []
-        for name, record in self.records.reservations.items():
+        ordinary: list[str] = []
+        for name, record in self._reservations():
             flags = record.get("Flags", "").upper().replace("+", ",").split(",")
             if "MAINT" not in flags:
-                self.note(sanitize(name), "reservations")
+                ordinary.append(name)
                 continue
             begin, end = _moment(record, "StartTime"), _moment(record, "EndTime")
             if any(flag in ("DAILY", "WEEKLY", "HOURLY", "WEEKDAY", "WEEKEND") for flag in flags):
@@ -244,6 +245,19 @@ class _ClusterBuilder:
                     nodes -= others
             seen.append((begin, end, nodes))
             yield from self._missing(nodes, begin, end, 0)
+        if ordinary:
+            self.note(_listed(list(dict.fromkeys(ordinary))), "reservations")
+
+    def _reservations(self) -> Iterator[tuple[str, Record]]:
+        """Return the reservations of scontrol, and then those of sacctmgr that it does not have, with the keys of scontrol."""
+        known = {(name, record.get("StartTime")) for name, record in self.records.reservations.items()}
+        yield from self.records.reservations.items()
+        for row in self.records.past_reservations:
+            name, begin = row["Name"], row["TimeStart"]
+            if (name, begin) not in known:
+                known.add((name, begin))
+                nodes = row.get("NodeNames", row.get("Nodes", ""))
+                yield name, {"StartTime": begin, "EndTime": row["TimeEnd"], "Flags": row.get("Flags", ""), "Nodes": nodes}
 
     def _missing(self, nodes: set[str], begin: int | datetime, end: datetime | None, announced: int | None) -> Iterator[Outage]:
         for pool, count in Counter(self.pool_of[name] for name in sorted(nodes)).items():
