@@ -201,7 +201,7 @@ class Note:
     feature: str = ""
     """a feature of the site's scheduler that is not modelled; answers name it, with the share of the work that requests it"""
     above: Mapping[str, int] = field(default_factory=dict, hash=False)
-    """only jobs with more per processor than this in their partition request the feature: MB of memory"""
+    """only jobs of these partitions that request more per processor (MB of memory, or 0) request the feature; without it, all jobs"""
 
     def __str__(self) -> str:
         """Return the note as a sentence."""

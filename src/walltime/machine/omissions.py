@@ -14,6 +14,7 @@ Array = np.ndarray
 REQUESTS = {
     "memory": "mem_mb",
     "GPU types": "requested_gpu_type",
+    "cores bound to GPUs": "gpus",
     "node features": "constraints",
     "licences": "licences",
     "reservations": "reservation",
@@ -21,8 +22,8 @@ REQUESTS = {
     "whole nodes of several sizes": "exclusive",
 }
 """The columns in which jobs request a feature, by values above 0."""
-BY_MACHINE = ("memory", "GPU types", "whole nodes of several sizes")
-"""Features that are missing only if the machine's notes name them."""
+BY_MACHINE = ("memory", "GPU types", "cores bound to GPUs", "whole nodes of several sizes")
+"""Features that are missing only if the machine's notes name them; so are node features on machines of Slurm."""
 LONGEST = 500
 """The most characters that list features with unknown shares."""
 COUNTED = ("user", "group", "queue")
@@ -41,13 +42,13 @@ def omissions(workload: Workload, machine: Machine, partition: Array) -> dict[st
         column = workload.columns.get(REQUESTS.get(feature, ""))
         if column is None:
             found |= {feature: None} if feature in noted else {}
-        elif feature in noted or feature not in BY_MACHINE:
+        elif feature in noted or not (feature in BY_MACHINE or (machine.slurm and feature == "node features")):
             least = np.zeros(len(workload))
             if feature in noted and noted[feature].above:
-                above = [noted[feature].above.get(one.name, 0) for one in machine.partitions]
+                above = [noted[feature].above.get(one.name, np.inf) for one in machine.partitions]
                 least = np.array(above)[partition] * workload.procs
             share = float(work[column > least].sum() / max(work.sum(), 1.0))
-            name = f"{feature} beyond the processors' share" if least.any() else feature
+            name = f"{feature} beyond the processors' share" if feature == "memory" else feature
             found |= {name: share} if share else {}
     counted = {name for limit in machine.limits for name in (*limit.by, *limit.among)}
     return found | {f"limits by {name}, which the log lacks": None for name in COUNTED if name in counted - workload.columns.keys()}

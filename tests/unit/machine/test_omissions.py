@@ -15,7 +15,7 @@ from walltime.slurm.features import NAMES
 
 NOTES = (
     Note("SelectTypeParameters=CR_CORE_MEMORY", "memory", {"a": 100, "b": 500}),
-    Note("intel, amd", "node features"),
+    Note("intel, amd", "node features", {"a": 0}),
     Note("PreemptType=preempt/qos", "preemption"),
     Note("1 node is FUTURE, and left out."),
 )
@@ -37,7 +37,7 @@ def jobs(**columns):
             {"mem_mb": [100, 101, 500, 501]},
             {"memory beyond the processors' share": 0.8, "node features": None, "preemption": None},
         ),
-        ({"mem_mb": [1, 1, 1, 1], "constraints": [-1, 1, -1, -1]}, {"node features": 0.1, "preemption": None}),
+        ({"mem_mb": [1, 1, 1, 1], "constraints": [-1, 1, 1, -1]}, {"node features": 0.1, "preemption": None}),
         ({"mem_mb": [1] * 4, "constraints": [-1] * 4, "reservation": [-1, -1, -1, 1]}, {"preemption": None, "reservations": 0.7}),
         ({"mem_mb": [1] * 4, "constraints": [-1] * 4, "exclusive": [1] * 4}, {"preemption": None}),
     ],

@@ -341,7 +341,9 @@ def test_every_silent_feature_is_noted(tmp_path):
     )
     config = CONFIG.replace("CR_CORE", "CR_CORE_MEMORY,CR_PACK_NODES,CR_ONE_TASK_PER_CORE") + settings
     partitions = PARTITIONS.replace("PreemptMode=OFF", "PreemptMode=OFF LLN=YES Unheard=1")
-    nodes = NODES.replace("AvailableFeatures=(null)", "AvailableFeatures=intel,fast") + node("m1", gres="gpu:1g.10gb:7,mps:100")
+    nodes = NODES.replace("AvailableFeatures=(null)", "AvailableFeatures=intel,fast") + node(
+        "m1", gres="gpu:1g.10gb:7,mps:100", partitions="main"
+    )
     found = read(tmp_path, config, partitions, nodes, RESERVATIONS)
     expected = {"memory", "GPU types", "MIG", "other generic resources", "cores bound to GPUs", "node features", "licences", "topology"}
     expected |= {"least loaded nodes", "Unheard", "packing of tasks", "one task per core", "power saving", "overrun of reservations"}
@@ -350,6 +352,12 @@ def test_every_silent_feature_is_noted(tmp_path):
     assert expected - {"Unheard"} <= NAMES
     [memory] = [note for note in found.machine.notes if note.feature == "memory"]
     assert memory.above == {"main": 1024, "debug": 1024}
+    [features] = [note for note in found.machine.notes if note.feature == "node features"]
+    assert features.above == {"main": 0}, "all nodes of debug have the same"
+    apart = read(
+        tmp_path, node("a", gres="gpu:a100:2", partitions="x") + node("b", gres="gpu:t4:2", partitions="y") + node("c", partitions="x")
+    )
+    assert [note.feature for note in apart.machine.notes if note.feature] == [], "a partition has one type"
 
 
 # ------------------------------------------------------------------------------------------------------------------------ JSON
