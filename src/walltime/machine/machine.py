@@ -194,7 +194,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class Note:
-    """What this description of a machine leaves out or approximates."""
+    """A feature that this description of a machine leaves out, or an approximation."""
 
     text: Name
     """a sentence, or what shows the feature"""

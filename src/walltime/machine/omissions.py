@@ -14,7 +14,6 @@ Array = np.ndarray
 REQUESTS = {
     "memory": "mem_mb",
     "GPU types": "requested_gpu_type",
-    "cores bound to GPUs": "gpus",
     "node features": "constraints",
     "licences": "licences",
     "reservations": "reservation",
@@ -22,7 +21,7 @@ REQUESTS = {
     "whole nodes of several sizes": "exclusive",
 }
 """The columns in which jobs request a feature, by values above 0."""
-BY_MACHINE = ("memory", "GPU types", "cores bound to GPUs", "whole nodes of several sizes")
+BY_MACHINE = ("memory", "GPU types", "whole nodes of several sizes")
 """Features that are missing only if the machine's notes name them; so are node features on machines of Slurm."""
 LONGEST = 500
 """The most characters that list features with unknown shares."""

@@ -157,7 +157,7 @@ class _ClusterBuilder:
             self.note(f"Applied before jobs entered the log: {'; '.join(before)}.")
 
     def _mixed(self, of_node: Mapping[str, frozenset[str]], most: int | None = None) -> dict[str, int]:
-        """Return 0 for each partition whose nodes differ in these values, or of which one has more than `most`."""
+        """Return 0 for each partition whose nodes differ in these values, or have more than `most` of them."""
         values: dict[str, set[frozenset[str]]] = {}
         for name, partitions in _partitions_of_nodes(self.records).items():
             for partition in sorted(partitions) if name in of_node and name in self.pool_of else ():

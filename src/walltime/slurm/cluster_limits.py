@@ -1,7 +1,7 @@
 """Limits of QOS and associations as limits of a machine, with Slurm's precedence.
 
-For each kind of limit, such as the processors of each user, only one counts (manual of sacctmgr, acct_policy.c of Slurm 24.11): the
-partition's QOS before the job's QOS, or the other way round if that has OverPartQOS, and both before the associations.
+Only one limit of each kind, such as the processors of each user, holds for a job: that of the partition's QOS, else of the job's QOS, else
+of its associations. With OverPartQOS, the job's QOS comes first. Source: manual of sacctmgr, and acct_policy.c of Slurm 24.11.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LIMIT_FIELDS = ("MaxJobs", *(field for pair in QOS_LIMITS.values() for field in 
 
 
 class Kind(NamedTuple):
-    """What a limit counts, `jobs`, `procs` or `second`, separately for each value of these columns."""
+    """A kind of limit: on `jobs`, `procs` or `second`, separately for each value of these columns."""
 
     by: tuple[str, ...]
     key: str

@@ -58,7 +58,7 @@ FEATURES = (
     Feature("nodes down or drained", "nodes", "State", MODELLED, "outages from the beginning of the log"),
     Feature("GPUs", "nodes", "Gres", MODELLED, "the second resource; several types are one"),
     Feature("memory", "nodes", "RealMemory", NOTED, "the second resource where no node has GPUs; else not modelled"),
-    Feature("GPU types", "nodes", "Gres", NOTED, "one pool of GPUs, whatever their type"),
+    Feature("GPU types", "nodes", "Gres", NOTED, "all GPUs of a partition are equal"),
     Feature("MIG", "nodes", "Gres", NOTED, "a slice counts as a GPU"),
     Feature("cores bound to GPUs", "nodes", "Gres", NOTED, "any processor of the node"),
     Feature("other generic resources", "nodes", "Gres", NOTED, "not limited"),
