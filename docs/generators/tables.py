@@ -51,6 +51,7 @@ from walltime.policy.slurm import PARAMETERS, Slurm
 from walltime.predictors.registry import PREDICTORS
 from walltime.schedule.groups import GROUPINGS
 from walltime.simulation import replicate, simulate
+from walltime.slurm.features import FEATURES, Treatment
 from walltime.specification import options_of
 from walltime.toml_file import key_tables
 from walltime.workload import BATCH_COLUMNS, SCHEDULE_COLUMNS, SWF_COLUMNS, Column, Workload
@@ -141,6 +142,18 @@ def promises() -> str:
             rows = [(f"`{rule}`", what) for rule, what in policy.promises.items()]
             parts.append(f"### `{policy.label}`\n\n{table(('rule', 'what it means here'), rows)}")
     return "\n\n".join(parts)
+
+
+def slurm_features() -> str:
+    """Return every feature of Slurm with its treatment by `walltime slurm cluster`."""
+    kinds = {"settings": "show config", "partitions": "show partition", "nodes": "show node", "reservations": "show reservation"}
+    sources = {kind: f"`scontrol {words}`" for kind, words in kinds.items()} | {"jobs": "`sacct`"}
+    rows = []
+    for feature in sorted(FEATURES, key=lambda one: list(Treatment).index(one.treatment)):
+        keys = ", ".join(f"`{key}`" for key in feature.keys) + (f" with `{feature.word}`" if feature.word.isidentifier() else "")
+        source = sources.get(feature.kind, f"`sacctmgr show {feature.kind}`")
+        rows.append((feature.name, f"{source}: {keys}", feature.treatment, feature.meaning))
+    return table(("feature", "shown by", "treatment", "in the simulation"), rows)
 
 
 def slurm() -> str:
@@ -307,6 +320,7 @@ GENERATORS = {
     "supported": supported,
     "errors": errors,
     "slurm": slurm,
+    "slurm-features": slurm_features,
     "shipped-mappings": shipped_mappings,
     "catalogue": catalogue,
     "published": published,

@@ -237,17 +237,29 @@ def forget_logs() -> None:
 
 
 def _left_out_records() -> dict[str, Any]:
-    """Return the jobs left out of the logs as a key of a record; by log, if there are several."""
+    """Return the jobs left out of the logs, by log if there are several, and what is not modelled, as keys of a record."""
     from walltime.workload.drops import left_out
 
     found = {name: left_out(one.origin.drops) for name, one in _logs.items()}
-    return {"left_out": found if len(found) > 1 else next(iter(found.values()))} if found else {}
+    omitted = {name: share for one in _logs.values() for name, share in one.origin.omissions.items()}
+    return ({"left_out": found if len(found) > 1 else next(iter(found.values()))} if found else {}) | (
+        {"not_modelled": omitted} if omitted else {}
+    )
 
 
 def _left_out_sentences(first: str) -> tuple[list[str], list[str]]:
     """Return sentences on the jobs left out: those that begin the answer, if `first` does not have them, and each rule."""
     warnings = [sentence for one in _logs.values() for sentence in one.warnings if sentence not in first]
     return warnings, [f"{f'{name}: ' if len(_logs) > 1 else ''}{drop}" for name, one in _logs.items() for drop in one.origin.drops]
+
+
+def _omission_sentences() -> list[str]:
+    """Return the line on what is not modelled for the reported logs."""
+    if not any(one.origin.omissions for one in _logs.values()):
+        return []
+    from walltime.machine import omission_sentences
+
+    return omission_sentences(_logs.values())
 
 
 @dataclass(frozen=True)
@@ -281,6 +293,7 @@ class Output:
 
         text = self.form == "text"
         warnings, rules = _left_out_sentences(" ".join(block for block in blocks[:1] if isinstance(block, str)))
+        rules += [sentence for sentence in _omission_sentences() if not any(sentence in str(block) for block in blocks)]
         if text:
             print_blocks([*warnings, *blocks, *rules])
         else:

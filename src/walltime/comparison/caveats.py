@@ -10,7 +10,7 @@ import numpy as np
 from walltime import metrics
 from walltime.comparison.answers import CLOSE, distinct
 from walltime.estimates import EstimateModel, FModel, UserEstimates, parse_estimates
-from walltime.machine import HINDSIGHT, hindsight_note, placing_notes
+from walltime.machine import HINDSIGHT, hindsight_note, omission_sentences, placing_notes
 from walltime.metrics import Summary
 from walltime.metrics.intervals import SHOWN_LEVEL
 from walltime.predictors import PlainPredictor, below_remark
@@ -105,8 +105,9 @@ def caveats_of(schedules: Sequence[Schedule], trim: str, estimates: object = Non
 
 
 def _left_out(schedules: Sequence[Schedule]) -> list[str]:
-    """Return sentences on jobs left out, if they are much of the work, and on rules that do not concern jobs on their machine."""
+    """Return sentences on jobs left out, if they are much of the work, and on what their machine does not model."""
     notes = [note for s in schedules if s.placement is not None for note in placing_notes(s.workload, s.placement.machine)]
+    notes += omission_sentences(s.workload for s in schedules)
     return list(dict.fromkeys([*(sentence for s in schedules for sentence in s.workload.warnings), *notes]))
 
 

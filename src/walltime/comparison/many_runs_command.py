@@ -65,9 +65,9 @@ def run_many(
         from walltime.simulation.run import placed_under
         from walltime.workload.drops import shares_of
 
-        drops = max((placed_under(shown, machine, one.policy)[0].origin.drops for one in schedulers), key=shares_of)
-        shown = replace(shown, origin=replace(shown.origin, drops=drops))
-        report_on(shown)
+        report_on(*(placed_under(shown, machine, one.policy)[0] for one in schedulers))
+        placed = reported(shown).origin
+        shown = replace(shown, origin=replace(shown.origin, drops=placed.drops, omissions=placed.omissions))
     pairs = list(_simulate(schedulers, run, variations, bases, (output.report is not None or bool(files.figure)) and not several, machine))
     results, combinations = [result for _, result in pairs], [combination for combination, _ in pairs] if several else None
     loads = {"load": list(bases), "offered_load_of_log": [base.offered_load for base in bases.values()]} if len(bases) > 1 else {}

@@ -16,7 +16,8 @@ from walltime.machine.machine import (
     read_machine,
     write_machine,
 )
-from walltime.machine.placing import PLACING_RULES, Placement, place, placing_notes
+from walltime.machine.omissions import omission_sentences
+from walltime.machine.placing import PLACING_RULES, Placement, place, placing_notes, with_omissions
 
 __all__ = [
     "HINDSIGHT",
@@ -34,11 +35,13 @@ __all__ = [
     "Share",
     "Window",
     "hindsight_note",
+    "omission_sentences",
     "place",
     "placing_notes",
     "read_machine",
     "reject_hindsight",
     "with_hindsight",
+    "with_omissions",
     "write_held",
     "write_machine",
 ]

@@ -194,14 +194,14 @@ class Limit:
 
 @dataclass(frozen=True)
 class Note:
-    """Sentences on what this description of a machine leaves out or approximates."""
+    """A feature that this description of a machine leaves out, or an approximation."""
 
     text: Name
     """a sentence, or what shows the feature"""
     feature: str = ""
     """a feature of the site's scheduler that is not modelled; answers name it, with the share of the work that requests it"""
     above: Mapping[str, int] = field(default_factory=dict, hash=False)
-    """only jobs with more per processor than this in their partition request the feature: MB of memory"""
+    """only jobs of these partitions that request more per processor (MB of memory, or 0) request the feature; without it, all jobs"""
 
     def __str__(self) -> str:
         """Return the note as a sentence."""

@@ -11,6 +11,7 @@ from walltime.declared import LARGEST_INTEGER
 from walltime.errors import WorkloadError
 from walltime.machine.held import apply_eligible_times
 from walltime.machine.machine import Limit, Machine, Outage, Partition
+from walltime.machine.omissions import omissions
 from walltime.machine.windows import ShutHours, hours_of, seconds_of
 from walltime.ragged import Ragged
 from walltime.wording import human_percent
@@ -26,6 +27,7 @@ PLACING_RULES = {
     "first_partition": ("change", "The log has no partition of the job: it goes to the first partition that accepts such jobs."),
     "whole_nodes": ("change", "The partition allocates whole nodes: the job's processors are rounded up."),
     "not_limited": ("change", "The machine does not describe the second resource, which the job needs: it is not limited."),
+    "got_whole_nodes": ("change", "The job got all processors of its nodes, more than it requested: it gets whole nodes."),
     "outside_windows": ("change", "The site's windows would never let the job start: those for which it is too long are ignored."),
     "over_limit": ("change", "The job exceeds a limit on running jobs by itself, but ran: that limit does not apply to it."),
     "over_partition_limit": ("change", "The job requested more time than its partition allows: its request is cut."),
@@ -112,9 +114,15 @@ def place(workload: Workload, machine: Machine, extends: bool = False) -> tuple[
         machine_procs=machine.procs,
         origin=origin,
     )
+    whole_nodes = _got_whole_nodes(placed, machine, partition[kept])
+    if whole_nodes.any():
+        placed = replace(
+            placed, columns={**placed.columns, "exclusive": np.where(whole_nodes, 1, placed.columns.get("exclusive", MISSING))}
+        )
     limits_of, limits = _limits(placed, machine, partition[kept])
-    limits_of, over = possible(limits_of, limits, placed.procs, second[kept])
-    placed = replace(placed, origin=replace(origin, changed=_added(origin.changed, {"over_limit": over}, over)))
+    limits_of, over = possible(placed, limits_of, limits, placed.procs, second[kept])
+    changes = _added(origin.changed, {"over_limit": over, "got_whole_nodes": whole_nodes}, over | whole_nodes)
+    placed = replace(placed, origin=replace(origin, changed=changes, omissions=omissions(placed, machine, partition[kept])))
     since = np.full(len(placed), NEVER, np.int64)
     running_since = placed.columns.get("running_since", np.full(len(placed), MISSING))
     since[running_since != MISSING] = running_since[running_since != MISSING]
@@ -136,6 +144,14 @@ def place(workload: Workload, machine: Machine, extends: bool = False) -> tuple[
         windows_of=windows_of,
     )
     return placed, placement
+
+
+def with_omissions(workload: Workload, machine: Machine | None) -> Workload:
+    """Return the jobs with what the machine does not model for them in `origin.omissions`, without placing them."""
+    if machine is None:
+        return workload
+    found = omissions(workload, machine, _partitions(workload, machine)[0])
+    return replace(workload, origin=replace(workload.origin, omissions=found))
 
 
 def _partitions(workload: Workload, machine: Machine) -> tuple[Array, Array]:
@@ -270,13 +286,34 @@ def _limits(workload: Workload, machine: Machine, partition: Array) -> tuple[Rag
     return Ragged.of_pairs(len(workload), np.concatenate(jobs), np.concatenate(own_limits)), limits
 
 
-def possible(limits_of: Ragged, limits: Sequence[tuple[int, int, int]], procs: Array, second: Array) -> tuple[Ragged, Array]:
-    """Return the limits of each job without those that it exceeds by itself, and whether it exceeds one; bool."""
+def possible(
+    workload: Workload, limits_of: Ragged, limits: Sequence[tuple[int, int, int]], procs: Array, second: Array
+) -> tuple[Ragged, Array]:
+    """Return the limits of each job without those that it exceeds by itself, and whether it exceeds one; bool.
+
+    They stay for the waiting jobs of a snapshot, which have not run in spite of them.
+    """
     job, alone = limits_of.places, np.zeros(len(procs), bool)
+    waiting = workload.columns.get("running_since", np.zeros(len(procs))) == MISSING
+    waiting &= workload.columns.get("wait", np.full(len(procs), MISSING)) < 0
     needs = np.stack([np.ones(len(procs), np.int64), procs, second], axis=1)[job]
-    exceeded = (needs > np.array(limits, np.int64).reshape(-1, 3)[limits_of.items]).any(axis=1)
+    exceeded = (needs > np.array(limits, np.int64).reshape(-1, 3)[limits_of.items]).any(axis=1) & ~waiting[job]
     alone[job[exceeded]] = True
     return Ragged.of_pairs(len(procs), job[~exceeded], limits_of.items[~exceeded]), alone
+
+
+def _got_whole_nodes(workload: Workload, machine: Machine, partition: Array) -> Array:
+    """Return which jobs got all processors of their nodes and more than they requested, though no `exclusive` is recorded; bool."""
+    needed = [workload.columns.get(name) for name in ("allocated_procs", "requested_procs", "nodes")]
+    if any(values is None for values in needed):
+        return np.zeros(len(workload), bool)
+    got, requested, nodes = needed
+    sizes = [[machine.pools[machine.place_of(name)].procs for name in one.pools] for one in machine.partitions]
+    each, rest = np.divmod(got, np.maximum(nodes, 1))
+    whole = (got > requested) & (requested > 0) & (nodes > 0) & (rest == 0) & (workload.columns.get("exclusive", np.zeros(len(got))) != 1)
+    for k in np.unique(partition[whole]).tolist():
+        whole &= (partition != k) | np.isin(each, sizes[k])
+    return whole
 
 
 def _numbers_of(workload: Workload, machine: Machine, column: str, values: Sequence[str]) -> list[int]:

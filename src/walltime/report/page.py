@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from walltime.machine import omission_sentences
 from walltime.tables import Facts, Table
 from walltime.wording import human_percent, human_time
 from walltime.workload import Workload
@@ -132,9 +133,10 @@ class Page:
 
     def __post_init__(self) -> None:
         if self.workload is not None:
-            for name in ("answer", "caveats"):
+            warnings = self.workload.warnings
+            for name, sentences in (("answer", warnings), ("caveats", [*warnings, *omission_sentences([self.workload])])):
                 told = getattr(self, name)
-                new = [sentence for sentence in self.workload.warnings if not any(sentence in one for one in told)]
+                new = [sentence for sentence in sentences if not any(sentence in one for one in told)]
                 object.__setattr__(self, name, [*new, *told])
 
     @property

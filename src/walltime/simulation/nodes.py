@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +11,7 @@ from walltime.engine.interface.choice import check_features
 from walltime.engine.problem import NodeDemands, Nodes, OarSettings, Shares
 from walltime.errors import WorkloadError
 from walltime.machine import Machine, Placement, place
+from walltime.machine.omissions import with_settings
 from walltime.machine.placing import PLACING_REASONS, possible, qos_factors
 from walltime.policy import Policy
 from walltime.policy.oar import STREAM
@@ -26,7 +25,7 @@ Array = np.ndarray
 def placed_on_nodes(workload: Workload, policy: Policy, machine: Machine) -> tuple[Workload, Placement, dict[str, Any]]:
     """Return the jobs that fit on the nodes, their placement, and the fields of a problem for a policy that plans single nodes.
 
-    Warns of Slurm settings that are not modelled. Raises PolicyError if the policy does not support the machine.
+    Settings of Slurm that are not modelled are in `origin.omissions`. Raises PolicyError if the policy does not support the machine.
     """
     placed, placement, demands = placed_for(workload, policy, machine)
     nodes, settings = nodes_of(placement.machine, placement), policy.settings(machine.slurm)
@@ -35,8 +34,8 @@ def placed_on_nodes(workload: Workload, policy: Policy, machine: Machine) -> tup
         oar: Any = policy
         moments = whole_numbers(oar.seed, placed.job_id, STREAM, oar.durations.noticed, oar.durations.phase)
         return placed, placement, fields | {"settings": OarSettings(oar.security_time, oar.slots == "2016", oar.durations, *moments)}
-    if settings.notes:
-        _warn(settings.notes)
+    origin = placed.origin
+    placed = replace(placed, origin=replace(origin, omissions=with_settings(origin.omissions, machine, settings.notes)))
     demands, shares = with_priorities(placed, placement.machine, settings, demands, nodes)
     return placed, placement, fields | {"demands": demands, "shares": shares}
 
@@ -53,11 +52,6 @@ def placed_for(workload: Workload, policy: Policy, machine: Machine) -> tuple[Wo
     }
     check_features(policy, "nodes", [name for name, is_used in used.items() if is_used])
     return placed, placement, demands
-
-
-@functools.cache
-def _warn(notes: tuple[str, ...]) -> None:
-    warnings.warn(f"not modelled: {', '.join(notes)}; see the guide on Slurm's scheduling", stacklevel=5)
 
 
 def nodes_of(machine: Machine, placement: Placement) -> Nodes:
@@ -118,7 +112,7 @@ def place_on_nodes(workload: Workload, machine: Machine, linear: bool = False) -
     if (procs != placed.procs).any():
         origin = placed.origin
         changed = {**origin.changed, "whole_nodes": origin.changed.get("whole_nodes", 0) + int((procs != placed.procs).sum())}
-        limits_of, over = possible(placement.limits_of, placement.limits, procs, second)
+        limits_of, over = possible(placed, placement.limits_of, placement.limits, procs, second)
         changed |= {"over_limit": changed.get("over_limit", 0) + int(over.sum())} if over.any() else {}
         placed, placement = replace(placed, procs=procs, origin=replace(origin, changed=changed)), replace(placement, limits_of=limits_of)
     _, user = np.unique(placed.columns.get("user", np.zeros(count, np.int64)), return_inverse=True)

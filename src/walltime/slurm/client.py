@@ -34,6 +34,12 @@ CLUSTER = {
     ),
 }
 """The commands that describe a cluster, by the kind of records that they print; all of them only read."""
+PAST_RESERVATIONS = (
+    *("sacctmgr", "--parsable2", "show", "reservation"),
+    "start=now-365days",
+    "format=Cluster,Name,Start,End,Flags,NodeNames",
+)
+"""The command that lists the reservations of a year; scontrol has only those that have not ended."""
 _OUTPUT_VARIABLES = ("SQUEUE_", "SBATCH_", "SLURM_TIME_FORMAT", "SLURM_CLUSTERS", "SCONTROL_", "SLURM_JSON", "SLURM_YAML")
 """Prefixes of environment variables that would change the output of commands."""
 DENIED = ("access/permission denied", "invalid user id", "user not authorized", "operation not permitted")

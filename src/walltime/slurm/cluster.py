@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
@@ -72,7 +72,7 @@ class _ClusterBuilder:
         self.notes: list[Note] = []
         self.pool_of: dict[str, str] = {}
         """The pool of each node."""
-        self.gpus = _gpus_by_type(records)
+        self.gpus = _gpus_by_type(records.nodes.values())
         if records.repeated:
             self.note(f"{_count(records.repeated, 'record')} listed twice; the first was used.")
         if records.other_lines:
@@ -132,18 +132,20 @@ class _ClusterBuilder:
             of_pool = {pool: _whole(nodes[name], "RealMemory") // max(_procs(nodes[name]), 1) for name, pool in self.pool_of.items()}
             each = {one.name: max(of_pool[pool] for pool in one.pools) for one in partitions}
             self.note(f"SelectTypeParameters={sanitize(self.records.settings['SelectTypeParameters'])}", "memory", each)
-        if len(self.gpus) > 1:
-            self.note(", ".join(f"{sanitize(name)} ({count:,})" for name, count in self.gpus.items()), "GPU types")
-        words = {word for one in nodes.values() for word in _names(one.get("ActiveFeatures") or one.get("AvailableFeatures", ""))}
-        resources = {name: count for one in nodes.values() for name, count in gres_of(one.get("Gres", "")).items()}
-        for feature, shown in (
-            ("MIG", [name for name in resources if _SLICE.fullmatch(name)]),
-            ("other generic resources", [name for name in resources if name.split(":")[0] != "gpu"]),
-            ("cores bound to GPUs", ["Gres=…(S:…)"] if any("(S:" in one.get("Gres", "") for one in nodes.values()) else []),
-            ("node features", sorted(words)),
+        types = {name: frozenset(_gpus_by_type([one])) for name, one in nodes.items()}
+        gpus = [f"{sanitize(name)} ({count:,})" for name, count in self.gpus.items()]
+        words = {name: frozenset(_names(one.get("ActiveFeatures") or one.get("AvailableFeatures", ""))) for name, one in nodes.items()}
+        resources = dict.fromkeys(name for one in nodes.values() for name in gres_of(one.get("Gres", "")))
+        bound = any("(S:" in one.get("Gres", "") for one in nodes.values())
+        for feature, shown, mixed in (
+            ("GPU types", gpus, self._mixed({name: own for name, own in types.items() if own}, most=1)),
+            ("MIG", [name for name in resources if _SLICE.fullmatch(name)], None),
+            ("other generic resources", [name for name in resources if name.split(":")[0] != "gpu"], None),
+            ("cores bound to GPUs", ["Gres=…(S:…)"] * bound, None),
+            ("node features", sorted({word for own in words.values() for word in own}), self._mixed(words)),
         ):
-            if shown:
-                self.note(_listed(shown), feature)
+            if shown and mixed != {}:
+                self.note(_listed(shown), feature, mixed or {})
         for found in find_features(self.records, limited):
             if found.feature.name in ("reservations", "maintenance"):
                 continue
@@ -153,6 +155,14 @@ class _ClusterBuilder:
                 before.append(found.text)
         if before:
             self.note(f"Applied before jobs entered the log: {'; '.join(before)}.")
+
+    def _mixed(self, of_node: Mapping[str, frozenset[str]], most: int | None = None) -> dict[str, int]:
+        """Return 0 for each partition whose nodes differ in these values, or have more than `most` of them."""
+        values: dict[str, set[frozenset[str]]] = {}
+        for name, partitions in _partitions_of_nodes(self.records).items():
+            for partition in sorted(partitions) if name in of_node and name in self.pool_of else ():
+                values.setdefault(partition, set()).add(of_node[name])
+        return {one: 0 for one, found in values.items() if len(found) > 1 or (most is not None and max(map(len, found)) > most)}
 
     def _pools(self, second: str) -> tuple[list[Pool], dict[str, list[str]]]:
         """Return pools of equal nodes with the same partitions, and the names of each partition's pools, the least weight first."""
@@ -228,10 +238,11 @@ class _ClusterBuilder:
             self.note(f"{down} down or drained: missing from the beginning of the log; remove the outages if they were up then.")
         yield from self._missing(gone, 0, None, None)
         seen: list[tuple[datetime, datetime, set[str]]] = []
-        for name, record in self.records.reservations.items():
+        ordinary: list[str] = []
+        for name, record in self._reservations():
             flags = record.get("Flags", "").upper().replace("+", ",").split(",")
             if "MAINT" not in flags:
-                self.note(sanitize(name), "reservations")
+                ordinary.append(name)
                 continue
             begin, end = _moment(record, "StartTime"), _moment(record, "EndTime")
             if any(flag in ("DAILY", "WEEKLY", "HOURLY", "WEEKDAY", "WEEKEND") for flag in flags):
@@ -244,6 +255,19 @@ class _ClusterBuilder:
                     nodes -= others
             seen.append((begin, end, nodes))
             yield from self._missing(nodes, begin, end, 0)
+        if ordinary:
+            self.note(_listed(list(dict.fromkeys(ordinary))), "reservations")
+
+    def _reservations(self) -> Iterator[tuple[str, Record]]:
+        """Return the reservations of scontrol, and then those of sacctmgr that it does not have, with the keys of scontrol."""
+        known = {(name, record.get("StartTime")) for name, record in self.records.reservations.items()}
+        yield from self.records.reservations.items()
+        for row in self.records.past_reservations:
+            name, begin = row["Name"], row["TimeStart"]
+            if (name, begin) not in known:
+                known.add((name, begin))
+                nodes = row.get("NodeNames", row.get("Nodes", ""))
+                yield name, {"StartTime": begin, "EndTime": row["TimeEnd"], "Flags": row.get("Flags", ""), "Nodes": nodes}
 
     def _missing(self, nodes: set[str], begin: int | datetime, end: datetime | None, announced: int | None) -> Iterator[Outage]:
         for pool, count in Counter(self.pool_of[name] for name in sorted(nodes)).items():
@@ -306,9 +330,9 @@ def gres_of(text: str) -> Counter[str]:
     return found
 
 
-def _gpus_by_type(records: ClusterRecords) -> Counter[str]:
+def _gpus_by_type(nodes: Iterable[Record]) -> Counter[str]:
     """Return the number of GPUs of each type, `gpu` for those without one."""
-    totals = sum((gres_of(node.get("Gres", "")) for node in records.nodes.values()), Counter[str]())
+    totals = sum((gres_of(node.get("Gres", "")) for node in nodes), Counter[str]())
     return Counter({name.partition(":")[2] or "gpu": count for name, count in totals.items() if name.split(":")[0] == "gpu"})
 
 

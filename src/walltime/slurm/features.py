@@ -24,186 +24,132 @@ class Treatment(StrEnum):
 
 
 class Feature(NamedTuple):
-    """A feature: the `keys` that show it in Slurm's output of a kind, and its treatment.
+    """A feature: the keys that show it in Slurm's output of a kind, and its treatment.
 
-    `kind`: as in `client.CLUSTER`, or jobs for the log. `usual`: values without effect besides NOTHING; `word`: a pattern of the values
-    that show it, if others do not.
+    `kind`: as in `client.CLUSTER`, or jobs for the log. `usual`: values without effect besides NOTHING, separated by |; `word`: a pattern
+    of the values that show it, if others do not.
     """
 
     name: str
     kind: str
-    keys: tuple[str, ...]
+    shown: str
     treatment: Treatment
     meaning: str = ""
-    usual: tuple[str, ...] = ()
+    usual: str = ""
     word: str = ""
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys."""
+        return self.shown.split()
 
     def shown_by(self, value: str) -> str:
         """Return the part of a value that shows the feature; empty if it does not."""
         if self.word:
             found = re.search(self.word, value, re.IGNORECASE)
             return found[0] if found else ""
-        return "" if value in NOTHING or value in self.usual else value
+        return "" if value in NOTHING or value in self.usual.split("|") else value
 
 
-def _features(kind: str, treatment: Treatment, *rows: tuple[str, ...]) -> tuple[Feature, ...]:
-    """Return features of one kind, each given as name, keys, meaning, usual values and pattern, the keys and values between blanks."""
-    return tuple(
-        Feature(name, kind, tuple(keys.split()), treatment, meaning, tuple(usual.split("|")) if usual else (), word)
-        for name, keys, meaning, usual, word in ((*row, *[""] * (5 - len(row))) for row in rows)
-    )
-
-
+MODELLED, NOTED, BEFORE, IGNORED = Treatment
 FEATURES = (
-    *_features(
-        "nodes",
-        Treatment.MODELLED,
-        ("nodes", "CPUEfctv CPUTot Partitions", "pools of equal nodes with the same partitions"),
-        ("node weights", "Weight", "a partition's pools in order of weight"),
-        ("nodes down or drained", "State", "outages from the beginning of the log"),
-        ("GPUs", "Gres", "the second resource; several types are one"),
+    Feature("nodes", "nodes", "CPUEfctv CPUTot Partitions", MODELLED, "pools of equal nodes with the same partitions"),
+    Feature("node weights", "nodes", "Weight", MODELLED, "a partition's pools in order of weight"),
+    Feature("nodes down or drained", "nodes", "State", MODELLED, "outages from the beginning of the log"),
+    Feature("GPUs", "nodes", "Gres", MODELLED, "the second resource; several types are one"),
+    Feature("memory", "nodes", "RealMemory", NOTED, "the second resource where no node has GPUs; else not modelled"),
+    Feature("GPU types", "nodes", "Gres", NOTED, "all GPUs of a partition are equal"),
+    Feature("MIG", "nodes", "Gres", NOTED, "a slice counts as a GPU"),
+    Feature("cores bound to GPUs", "nodes", "Gres", NOTED, "any processor of the node"),
+    Feature("other generic resources", "nodes", "Gres", NOTED, "not limited"),
+    Feature("node features", "nodes", "ActiveFeatures AvailableFeatures", NOTED, "all nodes of a partition are equal"),
+    Feature("partitions", "partitions", "Nodes Default MaxTime PriorityTier PriorityJobFactor", MODELLED, "partitions"),
+    Feature("whole nodes", "partitions", "OverSubscribe Exclusive", MODELLED, "`exclusive`, if its nodes have one size"),
+    Feature("QOS of a partition", "partitions", "QoS", MODELLED, "limits on the jobs of the partition"),
+    Feature("least loaded nodes", "partitions", "LLN", NOTED, "nodes are chosen as in other partitions"),
+    Feature("processors per node and partition", "partitions", "MaxCPUsPerNode MaxCPUsPerSocket", NOTED, "not limited"),
+    Feature("processors shared by jobs", "partitions", "OverSubscribe", NOTED, "each processor has one job", word="(?:YES|FORCE)(?!:1$).*"),
+    Feature("nodes of one user", "partitions", "Exclusive", NOTED, "nodes are shared by all users", usual="NO|NODE"),
+    Feature("billing weights", "partitions", "TRESBillingWeights", NOTED, "past use counts processors"),
+    Feature("power saving", "partitions", "SuspendTime PowerDownOnIdle", NOTED, "idle nodes are ready"),
+    Feature("access to partitions", "partitions", "AllowGroups AllowAccounts AllowQos AllocNodes DenyAccounts DenyQos RootOnly", BEFORE),
+    Feature("sizes of requests", "partitions", "MinNodes MaxNodes DefaultTime JobDefaults ReqResv", BEFORE),
+    Feature(
+        "totals and visibility", "partitions", "PartitionName State TotalCPUs TotalNodes TRES NodeSets Hidden DisableRootJobs", IGNORED
     ),
-    *_features(
-        "nodes",
-        Treatment.NOTED,
-        ("memory", "RealMemory", "the second resource where no node has GPUs; else not modelled"),
-        ("GPU types", "Gres", "one pool for GPUs of all types"),
-        ("MIG", "Gres", "a slice counts as a GPU"),
-        ("cores bound to GPUs", "Gres", "any processor of the node"),
-        ("other generic resources", "Gres", "not limited"),
-        ("node features", "ActiveFeatures AvailableFeatures", "all nodes of a partition are equal"),
+    Feature("memory of requests", "partitions", "DefMemPerCPU DefMemPerNode MaxMemPerCPU MaxMemPerNode", BEFORE),
+    Feature("binding and topology of partitions", "partitions", "CpuBind Topology", IGNORED),
+    Feature("preemption by partition", "partitions", "PreemptMode GraceTime", IGNORED, "noted once, by PreemptType"),
+    Feature("time over the limit", "partitions", "OverTimeLimit", IGNORED, "see `--overrun`"),
+    Feature("time to wake nodes", "partitions", "ResumeTimeout SuspendTimeout", IGNORED, "noted once, by SuspendTime"),
+    Feature("maintenance", "reservations", "Flags", MODELLED, "outages that are known in advance", word="MAINT"),
+    Feature("reservations", "reservations", "Flags", NOTED, "their nodes are free for all, their jobs are ordinary ones"),
+    Feature("priority of QOS", "qos", "Priority", MODELLED, "`[[qos]]`"),
+    Feature("limits of QOS", "qos", "GrpJobs GrpTRES MaxJobsPU MaxTRESPU MaxJobsPA MaxTRESPA", MODELLED, "`[[limit]]`"),
+    Feature("precedence of QOS", "qos", "Flags", MODELLED, "limits of the job's QOS before those of the partition's", word="OverPartQOS"),
+    Feature("limits on used minutes", "qos", "GrpTRESMins GrpWall", NOTED),
+    Feature("limits on minutes of running jobs", "qos", "GrpTRESRunMins MaxTRESRunMinsPA MaxTRESRunMinsPU", NOTED),
+    Feature("limits on other resources", "qos", "GrpTRES MaxTRESPU MaxTRESPA", NOTED, "nodes, memory, licences, GPU types", word="(?!)"),
+    Feature("use factors of QOS", "qos", "UsageFactor", NOTED, "past use counts alike", usual="1|1.000000"),
+    Feature("QOS without reservations", "qos", "Flags", NOTED, "all jobs get reservations", word="NoReserve"),
+    Feature("QOS without decay of use", "qos", "Flags", NOTED, "past use decays", word="NoDecay"),
+    Feature("thresholds of use", "qos", "Flags", NOTED, "not limited", word="EnforceUsageThreshold"),
+    Feature("relative limits", "qos", "Flags", NOTED, "numbers, not percentages", word="Relative"),
+    Feature("limits of a job in a QOS", "qos", "MaxWall MaxTRES MaxTRESMins", BEFORE),
+    Feature("access to QOS", "qos", "Flags", BEFORE, word="DenyOnLimit|RequiresReservation|Partition(?:MinNodes|MaxNodes|TimeLimit)"),
+    Feature("shares", "associations", "Share ParentName", MODELLED, "`[[share]]`"),
+    Feature("limits of associations", "associations", "GrpJobs GrpTRES MaxJobs", MODELLED, "`[[limit]]`, where no QOS has such a limit"),
+    Feature("limits on used minutes", "associations", "GrpTRESMins GrpWall", NOTED),
+    Feature("limits on minutes of running jobs", "associations", "GrpTRESRunMins", NOTED),
+    Feature("limits of a job in an association", "associations", "MaxWall MaxTRES MaxTRESMins", BEFORE),
+    Feature(
+        "scheduler", "settings", "SchedulerType SchedulerParameters SelectType", MODELLED, "see [Parameters](slurm-policy.md#parameters)"
     ),
-    *_features(
-        "partitions",
-        Treatment.MODELLED,
-        ("partitions", "Nodes Default MaxTime PriorityTier PriorityJobFactor", "partitions"),
-        ("whole nodes", "OverSubscribe Exclusive", "`exclusive`, where all nodes of the partition have one size"),
-        ("QOS of a partition", "QoS", "limits on the jobs of the partition"),
-    ),
-    *_features(
-        "partitions",
-        Treatment.NOTED,
-        ("least loaded nodes", "LLN", "nodes are chosen as in other partitions"),
-        ("processors per node and partition", "MaxCPUsPerNode MaxCPUsPerSocket", "not limited"),
-        ("processors shared by jobs", "OverSubscribe", "each processor has one job", "NO|NO:1|EXCLUSIVE|YES:1|FORCE:1"),
-        ("nodes of one user", "Exclusive", "nodes are shared by all users", "NO|NODE"),
-        ("billing weights", "TRESBillingWeights", "past use counts processors"),
-        ("power saving", "SuspendTime PowerDownOnIdle", "idle nodes are ready"),
-    ),
-    *_features(
-        "partitions",
-        Treatment.BEFORE,
-        ("access to partitions", "AllowGroups AllowAccounts AllowQos AllocNodes DenyAccounts DenyQos RootOnly ReqResv"),
-        (
-            "defaults and sizes of requests",
-            "MinNodes MaxNodes DefaultTime JobDefaults DefMemPerCPU DefMemPerNode MaxMemPerCPU MaxMemPerNode",
-        ),
-    ),
-    *_features(
-        "partitions",
-        Treatment.IGNORED,
-        ("totals and visibility", "PartitionName State TotalCPUs TotalNodes TRES NodeSets Hidden DisableRootJobs Topology CpuBind"),
-        ("preemption by partition", "PreemptMode GraceTime", "noted once, by PreemptType"),
-        ("time over the limit", "OverTimeLimit", "see `--overrun`"),
-        ("time to wake nodes", "ResumeTimeout SuspendTimeout", "noted once, by SuspendTime"),
-    ),
-    *_features("reservations", Treatment.MODELLED, ("maintenance", "Flags", "outages that are known in advance", "", "MAINT")),
-    *_features("reservations", Treatment.NOTED, ("reservations", "Flags", "their nodes are free for all, their jobs are ordinary ones")),
-    *_features(
-        "qos",
-        Treatment.MODELLED,
-        ("priority of QOS", "Priority", "`[[qos]]`"),
-        ("limits of QOS", "GrpJobs GrpTRES MaxJobsPU MaxTRESPU MaxJobsPA MaxTRESPA", "`[[limit]]` on jobs, processors, second resource"),
-        ("precedence of QOS", "Flags", "limits of the job's QOS before those of the partition's", "", "OverPartQOS"),
-    ),
-    *_features(
-        "qos",
-        Treatment.NOTED,
-        ("limits on used minutes", "GrpTRESMins GrpWall"),
-        ("limits on minutes of running jobs", "GrpTRESRunMins MaxTRESRunMinsPA MaxTRESRunMinsPU"),
-        ("limits on other resources", "GrpTRES MaxTRESPU MaxTRESPA", "nodes, memory, licences, types of GPUs", "", "(?!)"),
-        ("use factors of QOS", "UsageFactor", "past use counts alike", "1|1.000000"),
-        ("QOS without reservations", "Flags", "all jobs get reservations", "", "NoReserve"),
-        ("QOS without decay of use", "Flags", "past use decays", "", "NoDecay"),
-        ("thresholds of use", "Flags", "not limited", "", "EnforceUsageThreshold"),
-        ("relative limits", "Flags", "numbers, not percentages", "", "Relative"),
-    ),
-    *_features(
-        "qos",
-        Treatment.BEFORE,
-        ("limits of a job in a QOS", "MaxWall MaxTRES MaxTRESMins"),
-        ("access to QOS", "Flags", "", "", "DenyOnLimit|RequiresReservation|Partition(?:MinNodes|MaxNodes|TimeLimit)"),
-    ),
-    *_features(
-        "associations",
-        Treatment.MODELLED,
-        ("shares", "Share ParentName", "`[[share]]`"),
-        ("limits of associations", "GrpJobs GrpTRES MaxJobs", "`[[limit]]`, where no QOS has such a limit"),
-    ),
-    *_features(
-        "associations",
-        Treatment.NOTED,
-        ("limits on used minutes", "GrpTRESMins GrpWall"),
-        ("limits on minutes of running jobs", "GrpTRESRunMins"),
-    ),
-    *_features("associations", Treatment.BEFORE, ("limits of a job in an association", "MaxWall MaxTRES MaxTRESMins")),
-    *_features(
+    Feature(
+        "priorities",
         "settings",
-        Treatment.MODELLED,
-        ("scheduler", "SchedulerType SchedulerParameters SelectType", "see [Slurm's scheduling](slurm-policy.md#parameters)"),
-        ("priorities", "PriorityType PriorityWeight… PriorityMaxAge PriorityFlags", "see [Slurm's scheduling](slurm-policy.md#priorities)"),
-        ("enforced limits", "AccountingStorageEnforce", "without `limits`, no limits"),
+        "PriorityType PriorityWeight… PriorityMaxAge PriorityFlags",
+        MODELLED,
+        "see [Priorities](slurm-policy.md#priorities)",
     ),
-    *_features(
-        "settings",
-        Treatment.NOTED,
-        ("preemption", "PreemptType", "jobs run to their end", "preempt/none"),
-        ("gang scheduling", "PreemptMode", "jobs run without breaks", "", "GANG|SUSPEND"),
-        ("licences", "Licenses", "not limited"),
-        ("topology", "TopologyPlugin", "any nodes of the partition", "topology/none|topology/default|topology/flat"),
-        ("burst buffers", "BurstBufferType", "not limited"),
-        ("least loaded nodes", "SelectTypeParameters", "nodes are chosen as usual", "", "(?:CR_)?LLN"),
-        ("packing of tasks", "SelectTypeParameters", "tasks are not placed", "", "CR_PACK_NODES"),
-        ("one task per core", "SelectTypeParameters", "processors as in the log", "", "CR_ONE_TASK_PER_CORE"),
-        ("power saving", "SuspendTime", "idle nodes are ready", "-1|NONE"),
-        ("overrun of reservations", "ResvOverRun", "they end on time", "0 min"),
-        ("fair-share dampening", "FairShareDampeningFactor", "a factor of 1", "1"),
-        ("priority of associations", "PriorityWeightAssoc"),
-        ("priority of resources", "PriorityWeightTRES"),
-        ("site factor", "PrioritySiteFactorPlugin"),
-        ("reset of past use", "PriorityUsageResetPeriod", "past use only decays"),
-        ("delay after completing jobs", "CompleteWait", "no delay", "0 sec"),
-        ("security labels of nodes", "MCSPlugin", "nodes are shared by all users", "mcs/none"),
+    Feature("enforced limits", "settings", "AccountingStorageEnforce", MODELLED, "without `limits`, no limits"),
+    Feature("preemption", "settings", "PreemptType", NOTED, "jobs run to their end", usual="preempt/none"),
+    Feature("gang scheduling", "settings", "PreemptMode", NOTED, "jobs run without breaks", word="GANG|SUSPEND"),
+    Feature("licences", "settings", "Licenses", NOTED, "not limited"),
+    Feature("topology", "settings", "TopologyPlugin", NOTED, "any nodes of the partition", word="topology/(?!none|default|flat).+"),
+    Feature("burst buffers", "settings", "BurstBufferType", NOTED, "not limited"),
+    Feature("least loaded nodes", "settings", "SelectTypeParameters", NOTED, "nodes are chosen as usual", word="(?:CR_)?LLN"),
+    Feature("packing of tasks", "settings", "SelectTypeParameters", NOTED, "tasks are not placed", word="CR_PACK_NODES"),
+    Feature("one task per core", "settings", "SelectTypeParameters", NOTED, "processors as in the log", word="CR_ONE_TASK_PER_CORE"),
+    Feature("power saving", "settings", "SuspendTime", NOTED, "idle nodes are ready", usual="-1|NONE"),
+    Feature("overrun of reservations", "settings", "ResvOverRun", NOTED, "they end on time", usual="0 min"),
+    Feature("fair-share dampening", "settings", "FairShareDampeningFactor", NOTED, "a factor of 1", usual="1"),
+    Feature("priority of associations", "settings", "PriorityWeightAssoc", NOTED),
+    Feature("priority of resources", "settings", "PriorityWeightTRES", NOTED),
+    Feature("site factor", "settings", "PrioritySiteFactorPlugin", NOTED),
+    Feature("reset of past use", "settings", "PriorityUsageResetPeriod", NOTED, "past use only decays"),
+    Feature("delay after completing jobs", "settings", "CompleteWait", NOTED, "no delay", usual="0 sec"),
+    Feature("security labels of nodes", "settings", "MCSPlugin", NOTED, "nodes are shared by all users", usual="mcs/none"),
+    Feature("changes at submission", "settings", "JobSubmitPlugins", BEFORE),
+    Feature("checks at submission", "settings", "EnforcePartLimits", BEFORE),
+    Feature("time over the limit", "settings", "OverTimeLimit KillWait", IGNORED, "see `--overrun`"),
+    Feature("prologs and epilogs", "settings", "Prolog Epilog PrologSlurmctld EpilogSlurmctld", IGNORED, "take no time"),
+    Feature("numbers of jobs", "settings", "MaxJobCount MaxArraySize MaxSubmitJobs", IGNORED),
+    Feature(
+        "processors, nodes and limits of jobs", "jobs", "AllocCPUS NNodes TimelimitRaw", MODELLED, "see [Cluster logs](cluster-logs.md)"
     ),
-    *_features("settings", Treatment.BEFORE, ("changes at submission", "JobSubmitPlugins"), ("checks at submission", "EnforcePartLimits")),
-    *_features(
-        "settings",
-        Treatment.IGNORED,
-        ("time over the limit", "OverTimeLimit KillWait", "see `--overrun`"),
-        ("prologs and epilogs", "Prolog Epilog PrologSlurmctld EpilogSlurmctld", "take no time"),
-        ("numbers of jobs", "MaxJobCount MaxArraySize MaxSubmitJobs"),
-    ),
-    *_features(
-        "jobs",
-        Treatment.MODELLED,
-        ("processors, nodes and limits of jobs", "AllocCPUS NNodes TimelimitRaw", "see [Reading a cluster's log](cluster-logs.md)"),
-        ("holds and dependencies", "Eligible", "jobs arrive when they become eligible"),
-        ("minimum runtimes", "--time-min", "column `time_min`"),
-    ),
-    *_features(
-        "jobs",
-        Treatment.NOTED,
-        ("memory", "ReqTRES", "as for nodes"),
-        ("node features", "Constraints", "as for nodes"),
-        ("licences", "Licenses", "as for settings"),
-        ("reservations", "Reservation", "as for reservations"),
-        ("heterogeneous jobs", "JobID", "each component is a job"),
-        ("whole nodes of several sizes", "--exclusive", "the processors in the log"),
-        ("lists of nodes", "ReqNodes", "any nodes of the partition"),
-        ("nice values", "--nice", "priorities without them"),
-        ("deadlines", "--deadline", "jobs start late"),
-        ("spread jobs and switches", "--spread-job --switches", "nodes are chosen as usual"),
-    ),
+    Feature("holds and dependencies", "jobs", "Eligible", MODELLED, "jobs arrive when they become eligible"),
+    Feature("minimum runtimes", "jobs", "--time-min", MODELLED, "column `time_min`"),
+    Feature("memory", "jobs", "ReqTRES", NOTED, "as for nodes"),
+    Feature("node features", "jobs", "Constraints", NOTED, "as for nodes"),
+    Feature("licences", "jobs", "Licenses", NOTED, "as for settings"),
+    Feature("reservations", "jobs", "Reservation", NOTED, "as for reservations"),
+    Feature("heterogeneous jobs", "jobs", "JobID", NOTED, "each component is a job"),
+    Feature("whole nodes of several sizes", "jobs", "--exclusive", NOTED, "the processors in the log"),
+    Feature("lists of nodes", "jobs", "ReqNodes", NOTED, "any nodes of the partition"),
+    Feature("nice values", "jobs", "--nice", NOTED, "priorities without them"),
+    Feature("deadlines", "jobs", "--deadline", NOTED, "jobs start late"),
+    Feature("spread jobs and switches", "jobs", "--spread-job --switches", NOTED, "nodes are chosen as usual"),
 )
 """Every feature. The notes of `walltime slurm cluster`, the page, and the answers of simulations use these names."""
 NAMES = frozenset(feature.name for feature in FEATURES)
@@ -225,7 +171,7 @@ def find_features(records: ClusterRecords, limits: bool) -> Iterator[Found]:
     partitions: list[tuple[str, Mapping[str, str]]] = list(records.partitions.items())
     known = {key for feature in FEATURES if feature.kind == "partitions" for key in feature.keys}
     unknown = dict.fromkeys(key for _, record in partitions for key in record if key not in known)
-    rows = (*FEATURES, *(Feature(sanitize(key), "partitions", (key,), Treatment.NOTED) for key in unknown))
+    rows = (*FEATURES, *(Feature(sanitize(key), "partitions", key, NOTED) for key in unknown))
     named: dict[str, list[tuple[str, Mapping[str, str]]]] = {
         "settings": [("", records.settings)],
         "partitions": partitions,
@@ -233,7 +179,7 @@ def find_features(records: ClusterRecords, limits: bool) -> Iterator[Found]:
         "associations": [(row.get("User") or row.get("Account", ""), row) for row in records.associations] if limits else [],
     }
     for feature in rows:
-        if feature.treatment not in (Treatment.NOTED, Treatment.BEFORE):
+        if feature.treatment not in (NOTED, BEFORE):
             continue
         found: dict[str, list[str]] = {}
         for name, record in named.get(feature.kind, ()):

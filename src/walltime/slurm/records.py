@@ -27,6 +27,8 @@ _KEY = re.compile(r"(?:^|\s)([A-Za-z][\w:/]*)=")
 _HEADINGS = re.compile(
     r"No (reservations|partitions|nodes) in the system|Configuration data as of .*|\S*Slurmctld\(.*|.* (Plugins )?Configuration:"
 )
+_TABLES = {"associations": ("Account", "User", "Share"), "qos": ("Name", "Priority"), "past_reservations": ("Name", "TimeStart", "TimeEnd")}
+"""Columns by which the tables of sacctmgr are recognised."""
 _RANGE = re.compile(r"\[([0-9,-]*)\]")
 
 
@@ -44,6 +46,7 @@ class ClusterRecords:
     reservations: dict[str, Record] = field(default_factory=dict)
     associations: list[Record] = field(default_factory=list)
     qos: list[Record] = field(default_factory=list)
+    past_reservations: list[Record] = field(default_factory=list)
     known: set[str] = field(default_factory=set)
     other_lines: int = 0
     repeated: int = 0
@@ -79,6 +82,7 @@ def read_text(text: str, records: ClusterRecords) -> bool:
     kind = ""  # of the record that the lines belong to
     lines: list[str] = []
     heading: list[str] = []
+    rows: list[Record] = []
     for line in [*text.splitlines(), ""]:
         if lines and not line.startswith((" ", "\t")):  # a line of blanks alone may stand within a record
             _add_record(records, kind, " ".join(lines))
@@ -94,11 +98,11 @@ def read_text(text: str, records: ClusterRecords) -> bool:
         elif setting := _SETTING.fullmatch(line):
             records.settings.setdefault(setting[1], setting[2].strip())
             records.known.add("settings")
-        elif _is_heading(line):
-            heading = [name.strip() for name in line.split("|")]
-            records.known.add("associations" if "Account" in heading else "qos")
+        elif (table := _table(line)) is not None:
+            heading, rows = [name.strip() for name in line.split("|")], getattr(records, table)
+            records.known.add(table)
         elif heading and line.count("|") + 1 == len(heading):
-            (records.associations if "Account" in heading else records.qos).append(dict(zip(heading, line.split("|"), strict=True)))
+            rows.append(dict(zip(heading, line.split("|"), strict=True)))
         elif nothing := _HEADINGS.fullmatch(line.strip()):
             records.known.update([nothing[1]] if nothing[1] else [])
         else:
@@ -108,9 +112,10 @@ def read_text(text: str, records: ClusterRecords) -> bool:
     return understood
 
 
-def _is_heading(line: str) -> bool:
+def _table(line: str) -> str | None:
+    """Return the kind of the table of sacctmgr that has this heading; None for other lines."""
     names = line.split("|")
-    return ("Account" in names and "User" in names and "Share" in names) or ("Name" in names and "Priority" in names)
+    return next((kind for kind, needed in _TABLES.items() if all(name in names for name in needed)), None)
 
 
 def _add_record(records: ClusterRecords, kind: str, text: str) -> None:

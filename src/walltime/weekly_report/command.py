@@ -73,6 +73,7 @@ def report(
 
 def read_period(trace: Path | None, reading: LogOptions, machine_file: Path | None, span: Span) -> tuple[Workload, Period]:
     """Return the log, and the period of the options with earlier periods, which are kept in the store; raises PolicyError."""
+    from walltime.machine import with_omissions
     from walltime.weekly_report.period import last_week, period, read_trend, write_trend
     from walltime.workload.filters import span_of
 
@@ -80,7 +81,8 @@ def read_period(trace: Path | None, reading: LogOptions, machine_file: Path | No
         raise PolicyError("there is no log to report on; name one, such as jobs.txt.gz that walltime slurm sacct-command gets")
     if span.week and span.window is not None:
         raise PolicyError("--week is the last whole week, and --window another span; take one of them")
-    workload, _ = reading.load(trace, machine_in(machine_file))
+    machine = machine_in(machine_file)
+    workload = with_omissions(reading.load(trace, machine)[0], machine)
     between = last_week(workload) if span.window is None else span_of(workload, span.window)
     if span.window is None and between[1] > workload.submit[-1] and workload.origin.unix_start_time is not None:
         note("the log has no whole week, Monday to Sunday; the report covers the whole log")

@@ -11,6 +11,7 @@ import numpy as np
 from walltime.accuracy.accuracy import dates
 from walltime.accuracy.adjusted import has_column
 from walltime.accuracy.page import hours, hours_cell, time_cell
+from walltime.machine import omission_sentences
 from walltime.metrics.machine import busy_processors, levels_at, queue_length
 from walltime.provenance import plain, provenance
 from walltime.report.page import Block, Drawing, Page, Paragraph, Section, note
@@ -270,7 +271,7 @@ def _chance(numbers: Period) -> str:
 
 
 def _caveats(numbers: Period) -> list[str]:
-    sentences = [*numbers.workload.warnings]
+    sentences = [*numbers.workload.warnings, *omission_sentences([numbers.workload])]
     if numbers.unknown:
         sentences.append(f"{numbers.unknown:,} jobs are left out, because the log does not record their starts.")
     if numbers.missing:

@@ -17,7 +17,7 @@ import numpy as np
 from walltime import metrics
 from walltime.errors import LogError, WorkloadError
 from walltime.files import whole_file
-from walltime.machine import Machine, hindsight_note, placing_notes, with_hindsight, write_machine
+from walltime.machine import Machine, hindsight_note, omission_sentences, placing_notes, with_hindsight, write_machine
 from walltime.machine.warm_start import carried_over
 from walltime.metrics.recorded import NEAR, Agreement, agreement
 from walltime.metrics.summary import Averages
@@ -28,7 +28,7 @@ from walltime.schedule.groups import UNKNOWN, Groups, group_jobs, recorded_group
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.specification import Scheduler
 from walltime.whatif.pool_groups import PoolGroup, pool_groups
-from walltime.whatif.setting import Setting, machine_of, without_warnings
+from walltime.whatif.setting import Setting, machine_of
 from walltime.whatif.wait_causes import Evidence, WaitCause, find_evidence
 from walltime.wording import human_time, printable, sanitize
 from walltime.workload import Workload, check_workload
@@ -201,8 +201,7 @@ def calibrate(
     machine = machine_of(workload, machine)
     setting = Setting.of(machine, policy)
     if schedule is None:
-        with without_warnings():
-            schedule = setting.run(workload, overrun=overrun, progress=progress)
+        schedule = setting.run(workload, overrun=overrun, progress=progress)
     assert schedule.placement is not None, "it ran on a machine of pools"
     jobs = schedule.workload
     recorded = jobs.recorded_wait
@@ -232,7 +231,7 @@ def calibrate(
         rows=rows,
         months=months,
         utilization=_utilization(schedule, start, groups),
-        evidence=replace(evidence, hints=[*notes, *evidence.hints, *_killed(schedule), *left_out(setting)]),
+        evidence=replace(evidence, hints=[*notes, *evidence.hints, *_killed(schedule), *omission_sentences([jobs])]),
         version=version(),
         by_hindsight=bool(hindsight_note(jobs)),
         drops=jobs.without(unknown, UNKNOWN_WAIT).origin.drops,
@@ -271,12 +270,6 @@ def _killed(schedule: Schedule) -> list[str]:
     return [
         f"{count:,} of {len(jobs):,} jobs ran longer in the log than requested, and are killed at their limit here; --overrun changes that."
     ]
-
-
-def left_out(setting: Setting) -> list[str]:
-    """Return a remark on settings of Slurm that are not modelled."""
-    notes = setting.not_modelled
-    return [f"Settings of Slurm that are not modelled: {', '.join(map(sanitize, notes))}."] if notes else []
 
 
 def _rows(schedule: Schedule, recorded: Array, mask: Array) -> tuple[list[Agreement], list[Agreement]]:

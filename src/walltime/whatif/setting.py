@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -57,12 +55,6 @@ class Setting:
         scheduler.policy.settings(self.machine.slurm)
         return scheduler if self.adjustment is None else planned_by_time_min(scheduler, self.machine)
 
-    @property
-    def not_modelled(self) -> tuple[str, ...]:
-        """Settings of Slurm that the policy does not model."""
-        settings = self.scheduler().policy.settings(self.machine.slurm)
-        return () if settings is None else tuple(settings.notes)
-
     def jobs(self, workload: Workload, seed: int = 0, shaken: int = 0) -> Workload:
         """Return the jobs as submitted under this setting; `shaken`: largest random shift of a submission, s."""
         if self.adjustment is not None:  # before the times are changed, because it learns from the log
@@ -94,11 +86,3 @@ class Setting:
 def machine_of(workload: Workload, machine: Machine | None) -> Machine:
     """Return the machine; by default one pool of the log's processors under EASY."""
     return Machine.one_pool(workload.machine_procs, workload.origin.name, "easy") if machine is None else machine
-
-
-@contextmanager
-def without_warnings() -> Iterator[None]:
-    """Suppress warnings about settings that are not modelled, because the caveats list them once."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="not modelled: ")
-        yield

@@ -10,18 +10,18 @@ import numpy as np
 
 from walltime import metrics
 from walltime.errors import PolicyError
-from walltime.machine import Machine, hindsight_note, placing_notes, with_hindsight
+from walltime.machine import Machine, hindsight_note, omission_sentences, placing_notes, with_hindsight
 from walltime.metrics.intervals import KINDS, LEVEL
 from walltime.policy import Policy
 from walltime.provenance import plain, version
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.specification import Scheduler
 from walltime.whatif.answer import answer_of
-from walltime.whatif.calibration import Calibration, calibrate, left_out
+from walltime.whatif.calibration import Calibration, calibrate
 from walltime.whatif.changes import Change, parse_change
 from walltime.whatif.cost import Cost, cost
 from walltime.whatif.effects import MEASURES, Effect, OtherUsers, differences, doubts, gains_of, group_effects, measures_of, pairs, signed
-from walltime.whatif.setting import SHAKE, machine_of, without_warnings
+from walltime.whatif.setting import SHAKE, machine_of
 from walltime.whatif.simulations import TODAY, NamedSetting, settings_of, simulate_all
 from walltime.wording import sanitize, seed_fault, shown
 from walltime.workload import Workload, check_workload
@@ -239,8 +239,7 @@ def what_if(
         calibration.check(workload, machine, settings[0].setting.scheduler().label)
 
     options: dict[str, Any] = {"overrun": overrun, "seed": seed, "replications": replications, "trim": trim, "progress": progress}
-    with without_warnings():
-        simulated = simulate_all(settings, workload, react=submissions == REACT, **options)
+    simulated = simulate_all(settings, workload, react=submissions == REACT, **options)
     today, measured = simulated.schedules[0], simulated.measured
     if calibration is None and workload.recorded_wait is not None:
         calibration = calibrate(workload, machine, policy, trim=trim, overrun=overrun, schedule=simulated.recorded)
@@ -253,7 +252,7 @@ def what_if(
     return WhatIf(
         machine=machine,
         changes=listed,
-        not_modelled=list(dict.fromkeys(line for one in settings for line in left_out(one.setting))),
+        not_modelled=omission_sentences(one.workload for one in simulated.schedules),
         today=today,
         measured=measured,
         measures=measures_of(today, np.flatnonzero(measured)),

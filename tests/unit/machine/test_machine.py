@@ -209,6 +209,15 @@ def test_limit__counts_jobs_rounded_up_to_whole_nodes():
     assert schedule.audit().ok
 
 
+def test_place__jobs_that_got_whole_nodes_get_them_again():
+    machine = Machine((Pool("a", 4, 4), Pool("b", 1, 8)), (Partition("1", ("a",)), Partition("2", ("a", "b"))))
+    got, requested, nodes = [8, 4, 4, 6, 8, 4], [2, 4, 3, 2, 1, -1], [2, 1, 1, 2, 1, 1]
+    columns = {"allocated_procs": got, "requested_procs": requested, "nodes": nodes, "exclusive": [-1] * 6}
+    placed, _ = place(jobs(procs=got, partition=[1, 1, 1, 1, 2, 1], **columns), machine)
+    assert placed.columns["exclusive"].tolist() == [1, -1, 1, -1, 1, -1]
+    assert placed.origin.changed["got_whole_nodes"] == 3
+
+
 def test_limit__holds_for_jobs_with_values_of_several_columns():
     partitions = tuple(Partition(name, ("a",)) for name in ("x", "y", "z"))
     among = {"queue": ("2", "3"), "partition": ("x", "z")}

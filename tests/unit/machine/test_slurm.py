@@ -168,6 +168,22 @@ def test_nodes_down_during_maintenance_are_missing_once(golden, tmp_path):
     golden("slurm-cluster", twice.notes)
 
 
+def test_past_reservations_of_sacctmgr_are_outages_once(tmp_path):
+    past = (
+        "Cluster|Name|TimeStart|TimeEnd|Flags|NodeNames\n"
+        "lab|upgrade|2026-03-10T08:00:00|2026-03-11T18:00:00|MAINT,SPEC_NODES|n[3-4],g1\n"
+        "lab|repair|2026-01-10T08:00:00|2026-01-10T12:00:00|MAINT|n[1-2]\n"
+        "lab|course|2026-01-12T08:00:00|2026-01-12T12:00:00||n1\n"
+    )
+    found = read(tmp_path, NODES, RESERVATIONS, past)
+    assert found.machine.outages[2:] == (Outage("n", datetime(2026, 1, 10, 8), datetime(2026, 1, 10, 12), 2, 0),)
+    assert [note.text for note in found.machine.notes if note.feature == "reservations"] == ["course"]
+    unknown = read(
+        tmp_path, NODES, "Cluster|Name|TRES|TimeStart|TimeEnd|UnusedWall\nlab|old|cpu=16|2026-01-02T03:04:05|2026-01-02T04:04:05|0\n"
+    )
+    assert [note.text for note in unknown.machine.notes if note.feature == "reservations"] == ["old"]
+
+
 def test_nodes_that_are_not_there(golden, tmp_path):
     found = read(tmp_path, node("n1") + node("n2", state="FUTURE") + node("n3", partitions="") + node("n4", 0))
     assert found.machine.pools == (Pool("n", 1, 4),)
@@ -325,7 +341,9 @@ def test_every_silent_feature_is_noted(tmp_path):
     )
     config = CONFIG.replace("CR_CORE", "CR_CORE_MEMORY,CR_PACK_NODES,CR_ONE_TASK_PER_CORE") + settings
     partitions = PARTITIONS.replace("PreemptMode=OFF", "PreemptMode=OFF LLN=YES Unheard=1")
-    nodes = NODES.replace("AvailableFeatures=(null)", "AvailableFeatures=intel,fast") + node("m1", gres="gpu:1g.10gb:7,mps:100")
+    nodes = NODES.replace("AvailableFeatures=(null)", "AvailableFeatures=intel,fast") + node(
+        "m1", gres="gpu:1g.10gb:7,mps:100", partitions="main"
+    )
     found = read(tmp_path, config, partitions, nodes, RESERVATIONS)
     expected = {"memory", "GPU types", "MIG", "other generic resources", "cores bound to GPUs", "node features", "licences", "topology"}
     expected |= {"least loaded nodes", "Unheard", "packing of tasks", "one task per core", "power saving", "overrun of reservations"}
@@ -334,6 +352,12 @@ def test_every_silent_feature_is_noted(tmp_path):
     assert expected - {"Unheard"} <= NAMES
     [memory] = [note for note in found.machine.notes if note.feature == "memory"]
     assert memory.above == {"main": 1024, "debug": 1024}
+    [features] = [note for note in found.machine.notes if note.feature == "node features"]
+    assert features.above == {"main": 0}, "all nodes of debug have the same"
+    apart = read(
+        tmp_path, node("a", gres="gpu:a100:2", partitions="x") + node("b", gres="gpu:t4:2", partitions="y") + node("c", partitions="x")
+    )
+    assert [note.feature for note in apart.machine.notes if note.feature] == [], "a partition has one type"
 
 
 # ------------------------------------------------------------------------------------------------------------------------ JSON

@@ -353,7 +353,7 @@ def test_on_the_command_line(golden, tmp_path, capsys):
     status, told, errors = call(capsys, "simulate", log, "--machine", cluster, "--out", out)
     assert status == 0, errors
     assert "Slurm on log" in told
-    assert errors.count("not modelled: bf_hurry") == 1
+    assert told.count("Not modelled: bf_hurry.") == 1
     status, told, errors = call(capsys, "audit", log, out, "--machine", cluster, "--policy", "slurm")
     assert status == 0, told + errors
     status, told, errors = call(capsys, "compare", log, "--machine", cluster)

@@ -90,9 +90,9 @@ def cluster_command(
     Any user can run the printed command on the cluster. It only reads: settings, partitions, nodes and reservations by scontrol, shares and
     limits by sacctmgr, which some sites allow to operators only and which can be left out.
     """
-    from walltime.slurm.client import CLUSTER
+    from walltime.slurm.client import CLUSTER, PAST_RESERVATIONS
 
-    _print(f"{{ {'; '.join(map(shlex.join, CLUSTER.values()))}; }} > {shlex.quote(out)}", as_json)
+    _print(f"{{ {'; '.join(map(shlex.join, (*CLUSTER.values(), PAST_RESERVATIONS)))}; }} > {shlex.quote(out)}", as_json)
 
 
 @manual(

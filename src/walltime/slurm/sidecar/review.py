@@ -19,7 +19,7 @@ from walltime.slurm.sidecar.ledger import Event
 from walltime.slurm.sidecar.settings import SidecarSettings
 from walltime.whatif import WhatIf, what_if
 from walltime.whatif.adjustment import planned_by_time_min
-from walltime.whatif.setting import Setting, without_warnings
+from walltime.whatif.setting import Setting
 from walltime.whatif.whatif import REPLICATIONS
 from walltime.workload import Workload
 
@@ -237,8 +237,7 @@ def with_delays(review: Review, jobs: Workload, machine: Machine, policy: str | 
     as_planned = jobs.runtime.copy()
     as_planned[broken] = np.minimum(as_planned[broken], least[broken])
     scheduler: Scheduler = planned_by_time_min(Setting.of(machine, policy).scheduler(), machine)
-    with without_warnings():
-        real, kept = (simulate(one, scheduler, machine=machine) for one in (adjusted, replace(adjusted, runtime=as_planned)))
+    real, kept = (simulate(one, scheduler, machine=machine) for one in (adjusted, replace(adjusted, runtime=as_planned)))
     _, mine, theirs = np.intersect1d(real.workload.job_id, kept.workload.job_id, assume_unique=True, return_indices=True)
     later = real.start[mine] - kept.start[theirs]
     number = {int(job): place for place, job in enumerate(jobs.job_id.tolist())}

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from walltime.errors import PolicyError
+from walltime.machine import omission_sentences
 from walltime.policy import Policy
 from walltime.predictors import Predictor
 from walltime.simulation.specification import Scheduler
@@ -125,7 +126,7 @@ class Forecast:
             f"{apart:,} jobs of the snapshot are not simulated: held, dependent on others, or of a kind that is not modelled.": apart,
         }
         remarks = () if self.predicted is None else self.predicted.remarks
-        return [*remarks, *(sentence for sentence, holds in sentences.items() if holds)]
+        return [*omission_sentences([self.state.workload]), *remarks, *(sentence for sentence, holds in sentences.items() if holds)]
 
 
 def _jobs_to_draw(state: InitialState) -> JobsToDraw:

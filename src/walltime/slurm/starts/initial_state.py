@@ -10,6 +10,7 @@ import numpy as np
 
 from walltime.errors import PolicyError
 from walltime.machine import NO_OVERHEAD, Machine, Placement, place
+from walltime.machine.omissions import with_settings
 from walltime.simulation.specification import Scheduler
 from walltime.slurm.snapshot import Snapshot
 from walltime.slurm.snapshot_jobs import SnapshotJob
@@ -84,6 +85,8 @@ def make_initial_state(snapshot: Snapshot, history: Workload, scheduler: Schedul
         from walltime.simulation.nodes import place_on_nodes
 
         placed, placement, demands = place_on_nodes(joined, machine, settings["select_type"] == "linear")
+        found = with_settings(placed.origin.omissions, machine, settings.notes)
+        placed = replace(placed, origin=replace(placed.origin, omissions=found))
     else:
         placed, placement = place(joined, machine)
     known = placed.job_id <= len(jobs)

@@ -157,9 +157,6 @@ def start_times(
         alike = ("prediction",) if runtimes.predicted[waits[k]] else LEVELS[level] if level < len(LEVELS) else None
         jobs.append(StartTime(job, early, median, late, job.expected, by_limits, alike))
     scheduler, caveats = forecast.scheduler, forecast.caveats()
-    settings = scheduler.policy.settings(snapshot.machine.slurm)
-    if settings is not None and settings.notes:
-        caveats.append(f"Settings of the scheduler that are not modelled: {sanitize(', '.join(settings.notes), 500)}.")
     factors = dict(factors or {})
     if snapshot.machine.overhead != NO_OVERHEAD:
         caveats.append(OVERHEAD_NOTE)

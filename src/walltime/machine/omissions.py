@@ -1,0 +1,70 @@
+"""The share of the work that requests what a simulation on a machine does not model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from walltime.machine.machine import Machine
+from walltime.wording import human_percent, sanitize
+from walltime.workload import Workload
+
+Array = np.ndarray
+REQUESTS = {
+    "memory": "mem_mb",
+    "GPU types": "requested_gpu_type",
+    "node features": "constraints",
+    "licences": "licences",
+    "reservations": "reservation",
+    "heterogeneous jobs": "het_job",
+    "whole nodes of several sizes": "exclusive",
+}
+"""The columns in which jobs request a feature, by values above 0."""
+BY_MACHINE = ("memory", "GPU types", "whole nodes of several sizes")
+"""Features that are missing only if the machine's notes name them; so are node features on machines of Slurm."""
+LONGEST = 500
+"""The most characters that list features with unknown shares."""
+COUNTED = ("user", "group", "queue")
+"""Columns by which limits count jobs, and which a log may lack."""
+
+
+def omissions(workload: Workload, machine: Machine, partition: Array) -> dict[str, float | None]:
+    """Return what is not modelled, with the share of the work that requests it, 0 to 1; None if the log does not show that.
+
+    `partition`: the number of each job's partition.
+    """
+    work = workload.procs * workload.runtime.astype(np.float64)
+    noted = {note.feature: note for note in machine.notes if note.feature}
+    found: dict[str, float | None] = {}
+    for feature in dict.fromkeys((*noted, *REQUESTS)):
+        column = workload.columns.get(REQUESTS.get(feature, ""))
+        if column is None:
+            found |= {feature: None} if feature in noted else {}
+        elif feature in noted or not (feature in BY_MACHINE or (machine.slurm and feature == "node features")):
+            least = np.zeros(len(workload))
+            if feature in noted and noted[feature].above:
+                above = [noted[feature].above.get(one.name, np.inf) for one in machine.partitions]
+                least = np.array(above)[partition] * workload.procs
+            share = float(work[column > least].sum() / max(work.sum(), 1.0))
+            name = f"{feature} beyond the processors' share" if feature == "memory" else feature
+            found |= {name: share} if share else {}
+    counted = {name for limit in machine.limits for name in (*limit.by, *limit.among)}
+    return found | {f"limits by {name}, which the log lacks": None for name in COUNTED if name in counted - workload.columns.keys()}
+
+
+def with_settings(found: Mapping[str, float | None], machine: Machine, settings: Sequence[str]) -> dict[str, float | None]:
+    """Add settings of the scheduler that its policy does not model, unless the machine's notes have them."""
+    known = {note.text for note in machine.notes}
+    return {**found, **dict.fromkeys(text for text in settings if text not in known)}
+
+
+def omission_sentences(workloads: Iterable[Workload]) -> list[str]:
+    """Return one line on what a machine does not model for these jobs, the largest share of the work first; nothing if it models all."""
+    found = {name: share for workload in workloads for name, share in workload.origin.omissions.items()}
+    known = sorted((-share, feature) for feature, share in found.items() if share is not None)
+    shares = ", ".join(f"{sanitize(feature)} {human_percent(-100 * share)}" for share, feature in known)
+    unknown = sanitize(", ".join(feature for feature, share in found.items() if share is None), LONGEST)
+    if not shares:
+        return [f"Not modelled: {unknown}."] if unknown else []
+    return [f"Not modelled, with the share of the work that requests it: {shares}{f'; with unknown shares: {unknown}' if unknown else ''}."]
