@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from walltime.cli.option_groups import note_feedback
-from walltime.cli.output import PageOutput, caveats, command_line, drawn_in, progress_bar, report_on, write_rows
+from walltime.cli.output import PageOutput, caveats, command_line, drawn_in, progress_bar, report_on, reported, write_rows
 from walltime.cli.table import part_of
 from walltime.errors import PolicyError
 
@@ -63,7 +63,6 @@ def run_many(
     note_feedback(shown)
     if machine is not None:
         from walltime.simulation.run import placed_under
-        from walltime.workload.drops import shares_of
 
         report_on(*(placed_under(shown, machine, one.policy)[0] for one in schedulers))
         placed = reported(shown).origin

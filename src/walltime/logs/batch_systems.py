@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -41,6 +43,11 @@ OTHER_EVENT = Rule(
 )
 NEWLINE_IN_TEXT = Rule("newline_in_text", "notice", "A text of the job contains line ends, so the record has several lines.")
 FLOORED = Rule("floored_time", "change", "A time of day has a fraction of a second: it is rounded down.")
+SUBMITTED_AGAIN = Rule(
+    "submitted_again",
+    "change",
+    "The job ran before, and was put back into the queue: each run is a separate job; this one is submitted when the earlier one ends.",
+)
 UNREADABLE = Rule("unreadable_duration", "change", "A request, or another duration that is not essential, cannot be read: it is unknown.")
 STILL_PENDING = Rule("still_pending", "drop", "The job had not started when the log was written; waiting tasks of an array are one record.")
 STILL_RUNNING = Rule("still_running", "drop", "The job had not ended when the log was written.")
@@ -56,6 +63,7 @@ RULES = (
     NEWLINE_IN_TEXT,
     FLOORED,
     UNREADABLE,
+    SUBMITTED_AGAIN,
     *clock.RULES,
 )
 """Rules of all formats of batch systems."""
@@ -231,26 +239,45 @@ class JobRows:
     def __init__(self) -> None:
         self._columns: dict[str, list[float]] = {}
         self._texts: dict[str, list[str]] = {}
+        self._runs: dict[object, list[int]] = {}
         self._rows = 0
 
-    def add(self, numbers: Mapping[str, float], texts: Mapping[str, str]) -> None:
-        """Add a job with the same columns as the others; its Unix times are `submit, eligible, start`, and -1 is unknown."""
+    def add(self, numbers: Mapping[str, float], texts: Mapping[str, str], job: object = None) -> None:
+        """Add a run with the same columns as the others; its Unix times are `submit, eligible, start`, and -1 is unknown.
+
+        `job`: the same for all runs of a job; None if a job has one run.
+        """
         for name, number in numbers.items():
             self._columns.setdefault(name, []).append(number)
         for name, text in texts.items():
             self._texts.setdefault(name, []).append(text)
+        if job is not None:
+            self._runs.setdefault(job, []).append(self._rows)
         self._rows += 1
 
-    def log(self, kind: type[Log], bad: BadLines, counts: Counts) -> Log:
-        """Return the log of these jobs. Raises LogError if there are none."""
+    def log(self, kind: type[Log], bad: BadLines, counts: Counts, header: Mapping[str, Any] | None = None, absolute: bool = True) -> Log:
+        """Return the log of these jobs, with `header` and `absolute` as for `make_log`. Raises LogError if there are none."""
         if not self._rows:
             raise LogError(nothing_left(bad, counts))
+        counts.add(SUBMITTED_AGAIN, self._submit_again())
         columns = {name: np.array(values) for name, values in self._columns.items()}
         names = {}
         for name, texts in self._texts.items():
             numbers = Names()
             columns[name], names[name] = numbers.numbers(texts), numbers.texts
-        return make_log(kind, bad, counts, columns, names)
+        return make_log(kind, bad, counts, columns, names, header, absolute)
+
+    def _submit_again(self) -> int:
+        """Move the submissions of later runs to the ends of the earlier ones; return how many were moved."""
+        submit, start, runtime = (self._columns[name] for name in ("submit", "start", "runtime"))
+        moved = 0
+        for rows in self._runs.values():
+            for earlier, later in pairwise(sorted(rows, key=start.__getitem__)):
+                end = start[earlier] + runtime[earlier]
+                if start[earlier] >= 0 and submit[later] < end <= start[later]:
+                    submit[later] = end
+                    moved += 1
+        return moved
 
 
 def whole(text: str | None, name: str) -> int:
@@ -260,3 +287,14 @@ def whole(text: str | None, name: str) -> int:
     if not (text.isascii() and text.isdecimal()) or len(text) > 15:
         raise RecordError(f"{name} is {text[:30]!r}; it must be a whole number")
     return int(text)
+
+
+def count_of(text: str | None) -> int:
+    """Return a whole number, perhaps written with a fraction of zeros; -1 if it is missing or anything else."""
+    match = re.fullmatch(r"([0-9]{1,15})(?:\.0*)?", text or "", re.ASCII)
+    return MISSING if match is None else int(match[1])
+
+
+def first_known(items: Mapping[str, str], readers: Iterable[tuple[str, Callable[[str], int]]]) -> int:
+    """Return the first positive amount among items, each read by its function, in this order; -1 if there is none."""
+    return next((amount for key, read in readers if key in items and (amount := read(items[key])) > 0), MISSING)

@@ -11,10 +11,12 @@ from walltime.errors import LogError
 from walltime.logs import batch_systems
 from walltime.logs.anonymous import anonymise as replace_names
 from walltime.logs.anonymous import read_key
+from walltime.logs.batsim import BATSIM
 from walltime.logs.catalogue import find_log, known_by_lines, known_by_titles, shipped
 from walltime.logs.clock import parse_zone
 from walltime.logs.cobalt import COBALT
 from walltime.logs.guess import Guess, Guessing, fitted
+from walltime.logs.htcondor import HTCONDOR
 from walltime.logs.input import LogFile, Progress, unpacked_name
 from walltime.logs.joblog import RULES, JobLog, LogFormat, Partial, ReadOptions, Rule, TooWide
 from walltime.logs.joined import joined_tables
@@ -33,7 +35,7 @@ from walltime.logs.untitled import GuessingByValues
 from walltime.wording import printable
 from walltime.workload import Workload
 
-FORMATS: list[LogFormat] = [SWF, SLURM, SLURM_JSON, PBS, LSF, SGE, COBALT, TABLE]
+FORMATS: list[LogFormat] = [SWF, BATSIM, HTCONDOR, SLURM, SLURM_JSON, PBS, LSF, SGE, COBALT, TABLE]
 """All formats, in the order of detection."""
 _SHOWN = 40
 _FOREIGN: tuple[tuple[bytes, str], ...] = (

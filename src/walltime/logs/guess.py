@@ -15,7 +15,7 @@ from walltime.lazy import LaterModule
 from walltime.logs.cells import BLANK, CLOCKS, JOB_NUMBER, NO_LIMITS, NUMBER, ONE_COLON, STAMP, ZONE_IN_TEXT, spans, without_limit
 from walltime.logs.mapping import SPANS, TEXTS, TIMES, UNITS, Source, Status, TableMapping, plain_title
 from walltime.logs.sample import Sample
-from walltime.logs.titles import SYNONYMS, candidates, is_of_utc, times_by_words
+from walltime.logs.titles import SYNONYMS, candidates, is_of_utc, is_telling, times_by_words
 from walltime.wording import printable
 
 if TYPE_CHECKING:
@@ -61,6 +61,8 @@ WORDS = {"ns": "nanoseconds", "us": "microseconds", "ms": "milliseconds", "s": "
 _MOSTLY = 0.95
 _CLEARLY = 0.9
 _SHOWN = 5
+_UNUSED = 12
+_RESOURCES = re.compile(r"[a-z][\w/:.-]*=[^,=]*(?:,[a-z][\w/:.-]*=[^,=]*)*")
 _FAILURES = r"fail|error|incomplete|unfinished|timeout|memory|preempt|evict|revoked|deadline"
 _FIRST_YEAR = 1970
 _FIRST = 50
@@ -125,13 +127,31 @@ class Guessing:
     def guess(self) -> Guess | None:
         """Return the meaning of the table; None if nothing is recognised. Raises LogError if it lacks an essential column."""
         for name, words in SYNONYMS.items():
-            for unit, title in candidates(words.split(), self.known) + times_by_words(name, self.known):
+            likely = candidates(words.split(), self.known) + times_by_words(name, self.known)
+            for unit, title in sorted(likely, key=lambda one: self._is_constant(name, one[1])):
                 if self._fits(name, unit, title, self.known[title]):
                     break
         self._second_meanings()
         self._number_rows()
         self._check_units()
+        self._take_gpus()
+        told = " ".join(self.reading)
+        unused = [title for title in self.known if self.known[title] and repr(printable(title)) not in told and is_telling(title)]
+        self.reading += [f"not used: {', '.join(map(printable, unused[:_UNUSED]))}"] if unused else []
         return self.described()
+
+    def _is_constant(self, name: str, title: str) -> bool:
+        """Whether all rows have the same value, so that another column is more likely to be the times or sizes of jobs."""
+        return name in (*TIMES, *COUNTS, "job_id") and len(set(self.sample.columns[title])) == 1
+
+    def _take_gpus(self) -> None:
+        """Take the GPUs from a list of resources, such as `cpu=8,gres/gpu=2`, if there is no column of them."""
+        for title in () if "gpus" in self.sources else self.known:
+            texts = self.known[title]
+            if texts and share(texts, _RESOURCES) >= _MOSTLY and any("gres/gpu" in text for text in texts):
+                self.sources["gpus"] = Source(title, pattern=r"gres/gpu(?::[^,=]*)?[=:](\d+)", text=False)
+                self.reading.append(f"gpus is {printable(title)!r} (gres/gpu in it)")
+                return
 
     def described(self) -> Guess | None:
         """Return what was recognised; None if that is not a log. Raises LogError if an essential column is missing."""
@@ -182,6 +202,8 @@ class Guessing:
         """Take a column if its values agree with its title, and return whether they do."""
         if not texts or any(source.column == title for source in self.sources.values()):
             return False
+        if len(texts) > 1 and self._is_constant(name, title) and (name == "job_id" or (name in COUNTS and float_of(texts[0]) == 0)):
+            return False  # such a number is that of a cluster, and such a size is unknown
         if name in TIMES:
             waits = plain_title(title) in MAY_BE_WAITS and share(texts, NUMBER) >= _MOSTLY and middle_of(texts) < EARLIEST
             source = None if waits else self.time(title, texts)
@@ -472,6 +494,11 @@ def _unit_note(name: str, source: Source) -> str:
 def middle_of(texts: Sequence[str]) -> float:
     """Return the median of the numbers among texts."""
     return median(float(text) for text in texts if NUMBER.fullmatch(text))
+
+
+def float_of(text: str) -> float:
+    """Return the number that a text is, NaN for others."""
+    return float(text) if NUMBER.fullmatch(text) else float("nan")
 
 
 def share(texts: Sequence[str], pattern: re.Pattern[str]) -> float:

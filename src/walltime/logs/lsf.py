@@ -1,6 +1,7 @@
 """LSF's `lsb.acct`: a line for each finished job, with fields in a fixed order.
 
-Source: IBM Spectrum LSF, reference of `lsb.acct`, the record JOB_FINISH. Fields that only some versions have are not read.
+Source: IBM Spectrum LSF, reference of `lsb.acct`, the record JOB_FINISH. Fields that only some
+versions have are read where they are certain.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ _DONE, _EXIT = 64, 32
 _KILLED = (8, 9, 14, 15)
 """exitInfo: killed by the owner or an administrator."""
 _USAGE_FIELDS = 19
+_GPUS, _LIMITS = 1042, 1086
+"""Keys of submission extensions: the requested GPUs, such as `num=2:mode=shared`, and the limits; the run limit has the index `_RUN`."""
+_RUN = 9
 
 
 class LsfLog(JobLog):
@@ -101,6 +105,8 @@ def _job(f: _Fields) -> tuple[dict[str, float], dict[str, str]]:
     if not (0 < submit <= end) or (start and start > end):
         raise RecordError(f"submission, start and end must be in this order; they are {submit}, {start} and {end}")
     index, info, estimate = _optional_fields(f)
+    limit, per_host, per_task = _later_fields(f)
+    names = {re.sub(r"^[0-9]+\*", "", host) for host in hosts}
     slots = sum(int(match[1]) if (match := re.match(r"([0-9]{1,9})\*", host)) else 1 for host in hosts)
     used = usage[0] + usage[1] if min(usage[:2]) >= 0 else float(MISSING)
     ran = start > 0
@@ -111,7 +117,7 @@ def _job(f: _Fields) -> tuple[dict[str, float], dict[str, str]]:
         "eligible": max(begin, MISSING) or MISSING,
         "start": start if ran else MISSING,
         "runtime": end - start if ran else 0,
-        "requested": estimate if estimate > 0 else MISSING,
+        "requested": limit if limit > 0 else estimate if estimate > 0 else MISSING,
         "allocated_procs": slots if ran and slots else MISSING,
         "requested_procs": processors or MISSING,
         "cpu_time": used / max(slots, 1) if used >= 0 and ran else MISSING,
@@ -120,7 +126,8 @@ def _job(f: _Fields) -> tuple[dict[str, float], dict[str, str]]:
         "array_task": index if index > 0 else MISSING,
         "exit_code": code >> 8 if ran and code >= 0 else MISSING,  # exitStatus is the value from wait()
         "exit_signal": code & 0x7F if ran and code >= 0 else MISSING,
-        "nodes": len({re.sub(r"^[0-9]+\*", "", host) for host in hosts}) if ran and hosts else MISSING,
+        "nodes": len(names) if ran and hosts else MISSING,
+        "gpus": per_host * max(len(names), 1) + per_task * max(slots, processors) or MISSING,
     }
     return numbers, {"user": user, "group": project, "queue": queue, "executable": jobname}
 
@@ -146,6 +153,33 @@ def _optional_fields(f: _Fields) -> tuple[int, int, int]:
         if f.more():  # a damaged record, not a shorter one of an older version
             raise
     return index, info, estimate
+
+
+def _later_fields(f: _Fields) -> tuple[int, int, int]:
+    """The run limit, s, and the GPUs of a host and of a task, of LSF 10.1; -1, 0 and 0 where they are not logged or not certain."""
+    try:
+        f.skip("jobGroupName", "requeueEvalues")
+        f.number("options2")
+        f.skip("resizeNotifyCmd")
+        f.number("lastResizeTime")
+        f.skip("rsvId", "jobDescription")
+        extensions = {f.whole("submitEXT key"): f.text("submitEXT value") for _ in range(f.whole("submitEXT Num"))}
+        for _ in range(f.whole("numHostRusage")):
+            f.skip("hostname")
+            for name in ("mem", "swap", "utime", "stime"):
+                f.number(name)
+        limit = f.whole("runLimit")
+        f.number("maxMem")
+        f.number("avgMem")
+        requirement = f.text("effectiveResReq")
+    except RecordError:
+        return MISSING, 0, 0
+    limits = extensions.get(_LIMITS, "").split()
+    limit = int(limits[_RUN]) if len(limits) > _RUN and limits[_RUN].isdecimal() else limit if limit % 60 == 0 else MISSING
+    asked = re.search(r"\bnum=([0-9]{1,4})(/task)?", extensions.get(_GPUS, ""))
+    used = re.search(r"\bngpus(?:_physical|_excl_p|_excl_t|_shared)?=([0-9]{1,4})", requirement)
+    gpus = int(asked[1] if asked else used[1] if used else 0)
+    return limit, *((0, gpus) if asked and asked[2] else (gpus, 0))
 
 
 def _read(file: LogFile, options: ReadOptions) -> LsfLog:

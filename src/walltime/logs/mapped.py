@@ -177,7 +177,7 @@ class _TablePart:
             texts = texts.str.extract(source.pattern).fill_null("")
         elif not source.text:
             texts = plain_numbers(texts, self.mapping.delimiter)
-        return texts.set(texts.is_in(BLANK), "")
+        return texts.set(texts.is_in((*BLANK, str(MISSING)) if source.text else BLANK), "")
 
     def _numbers(self, name: str, source: Source) -> Array:
         """Numbers with unit and factor, float64; -1 if unknown."""

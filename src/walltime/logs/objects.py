@@ -120,14 +120,7 @@ def _jobs_in(whole: Any) -> list[dict[str, Any]]:
             lists.append(value)
         elif isinstance(value, dict) and value and all(isinstance(one, dict) and len(one) >= _JOB_FIELDS for one in value.values()):
             lists.append([{"job_id": name, **one} for name, one in value.items()])
-    if len(lists) != 1:
-        return []
-    profiles = whole.get("profiles")
-    if isinstance(profiles, dict):  # Batsim's workloads: profiles of a fixed duration
-        for job in lists[0]:
-            profile = profiles.get(str(job.get("profile")))
-            job["runtime"] = profile.get("delay") if isinstance(profile, dict) else None
-    return lists[0]
+    return lists[0] if len(lists) == 1 else []
 
 
 def _of_rows(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
@@ -190,7 +183,7 @@ def _table_in_object(table: pl.DataFrame, content: bytes) -> pl.DataFrame:
     kinds = table.schema
     lists = [name for name, kind in kinds.items() if isinstance(kind, pl.List) and isinstance(kind.inner, pl.Struct)]
     if len(lists) == 1 and sum(not kind.is_nested() for kind in kinds.values()) < _JOB_FIELDS:
-        return table.select(pl.col(lists[0]).explode()).unnest(lists[0]) if "profiles" not in kinds else _of_rows(_document(content))
+        return table.select(pl.col(lists[0]).explode()).unnest(lists[0])
     if all(isinstance(kind, pl.List) for kind in kinds.values()) and len({len(one[0]) for one in table}) == 1:
         return table.explode(table.columns)
     rows = _jobs_in(json.loads(content))

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import ClassVar
 
-from walltime.logs.batch_systems import FIRST_LINES, OTHER_EVENT, Counts, JobRows, RecordError, text_lines, whole
+from walltime.logs.batch_systems import FIRST_LINES, OTHER_EVENT, Counts, JobRows, RecordError, count_of, first_known, text_lines, whole
 from walltime.logs.input import LogFile
 from walltime.logs.joblog import BadLines, JobLog, LogFormat, ReadOptions, Rule
 from walltime.workload import MISSING
@@ -19,6 +20,7 @@ ARRAY_SUMMARY = Rule("array_summary", "drop", "The record is of a job array as a
 USED_DIFFERS = Rule(
     "walltime_differs", "notice", "The charged wall-clock time differs by over a minute from the runtime, the time from start to end."
 )
+LOST_RUN = Rule("lost_run", "notice", "The job started twice, and the log has no end of the first run, which is left out.")
 _LINE = re.compile(r"((?:[0-9]{2}/){2}[0-9]{4} (?:[0-9]{2}:){2}[0-9]{2}(?:\.[0-9]+)?);([A-Za-z]{1,2});([^;]*);(.*)", re.DOTALL)
 _HEAD = re.compile(rb"\A" + FIRST_LINES + rb"(?:[0-9]{2}/){2}[0-9]{4} (?:[0-9]{2}:){2}[0-9]{2}(?:\.[0-9]+)?;[A-Za-z]{1,2};[^;\n]*;")
 _ITEM = re.compile(r"""(?:^|\s)([A-Za-z_][\w.]*)=("[^"]*"(?=\s|$)|'[^']*'(?=\s|$)|.*?)(?=\s+[A-Za-z_][\w.]*=|\s*$)""", re.DOTALL)
@@ -74,59 +76,78 @@ def _kilobytes(text: str | None) -> float:
     return float(MISSING) if match is None else int(match[1]) * _UNITS[match[2].lower()]
 
 
-def chunks(text: str, resource: str) -> int:
+def chunks(text: str, *names: str) -> int:
     """Return the amount of a resource in a selection such as `2:ncpus=4+1:ncpus=1`, or in Torque's nodes, `2:ppn=4+n7`; -1 if none.
+
+    A chunk has one processor (ncpus, ppn) by default. `names`: other names of the same resource.
 
     >>> chunks("2:ncpus=4+1:ncpus=1:mem=1gb", "ncpus"), chunks("2:ppn=4+n7", "ppn"), chunks("3", "ppn"), chunks("3", "ngpus")
     (9, 9, 3, -1)
     """
-    total, named = 0, False
+    by_default = 1 if names[0] in ("ncpus", "ppn") else 0
+    total = 0
     for chunk in text.split("+"):
         first, *rest = chunk.split(":")
-        count = int(first) if first.isascii() and first.isdecimal() and len(first) < 10 else 1
-        values = dict(part.partition("=")[::2] for part in [first, *rest])
-        value = values.get(resource, "")
-        if value.isascii() and value.isdecimal() and len(value) < 10:
-            total, named = total + count * int(value), True
-        elif resource in ("ncpus", "ppn"):
-            total += count  # one each by default
-    return total if named or (total and resource in ("ncpus", "ppn")) else MISSING
-
-
-def _allocated(items: Mapping[str, str]) -> int:
-    """Allocated processors: from exec_vnode, else from resources_used.ncpus, else the slots in exec_host."""
-    vnodes = re.findall(r"ncpus=([0-9]{1,9})", items.get("exec_vnode", ""))
-    if vnodes:
-        return sum(map(int, vnodes))
-    used = whole(items.get("resources_used.ncpus"), "resources_used.ncpus")
-    if used > 0:
-        return used
-    total = 0
-    for place in items.get("exec_host", "").split("+"):
-        _, slash, slots = place.partition("/")
-        if not slash:
-            continue
-        if match := re.fullmatch(r"[0-9]+\*([0-9]{1,9})", slots):
-            total += int(match[1])
-            continue
-        for span in slots.split(","):
-            low, _, high = span.partition("-")
-            both = low.isdecimal() and high.isdecimal() and len(low) < 10 > len(high)
-            total += max(int(high) - int(low) + 1, 1) if both else 1
+        values = dict(part.split("=", 1) for part in [first, *rest] if "=" in part)
+        amounts = [amount for name in names if (amount := count_of(values.get(name))) >= 0]
+        total += max(count_of(first), 1) * (amounts[0] if amounts else by_default)
     return total or MISSING
 
 
-def _requested(items: Mapping[str, str]) -> int:
-    if "Resource_List.ncpus" in items:
-        return whole(items["Resource_List.ncpus"], "Resource_List.ncpus")
-    for key, resource in (("Resource_List.select", "ncpus"), ("Resource_List.nodes", "ppn")):
-        if key in items:
-            return chunks(items[key], resource)
-    return MISSING
+def _sum(text: str, *names: str) -> int:
+    """The sum of a resource in a text such as exec_vnode; 0 if it has none."""
+    return sum(map(int, re.findall(rf"\b(?:{'|'.join(names)})=([0-9]{{1,9}})", text)))
 
 
-def _job(identity: str, items: Mapping[str, str], cancelled: bool) -> tuple[dict[str, float], dict[str, str], bool]:
-    """The numbers and texts of a job that has ended, and whether its charged time differs from its runtime."""
+def _slots(text: str) -> int:
+    """The number of slots in exec_host or exec_gpus, such as `n1/0*4+n2/0-3+n3/1,2`."""
+    total = 0
+    for place in text.split("+"):
+        _, slash, slots = place.partition("/")
+        if match := re.fullmatch(r"[0-9]+\*([0-9]{1,9})", slots):
+            total += int(match[1])
+            continue
+        for span in slots.split(",") if slash else ():
+            low, _, high = span.partition("-")
+            total += max(count_of(high) - count_of(low) + 1, 1) if high else 1
+    return total
+
+
+_GPUS = ("ngpus", "gpus", "gpu", "naccelerators")
+_CHUNKS = ("Resource_List.select", "Resource_List.nodes", "Resource_List.nodect", "Resource_List.neednodes")
+ALLOCATED = (("exec_vnode", lambda text: _sum(text, "ncpus")), ("resources_used.ncpus", count_of), ("exec_host", _slots))
+REQUESTED = (
+    ("Resource_List.ncpus", count_of),
+    ("Resource_List.select", lambda text: chunks(text, "ncpus")),
+    ("Resource_List.nodes", lambda text: chunks(text, "ppn", "ncpus")),
+    ("Resource_List.nodect", lambda text: chunks(text, "ppn", "ncpus") if ":" in text else MISSING),
+)
+WIDTHS = (("Resource_List.mppwidth", count_of), ("Resource_List.size", count_of), ("Resource_List.procs", count_of))
+"""Processors on machines whose jobs start from a login node, on which alone they are recorded (Cray), or anywhere (procs)."""
+GPUS = (
+    ("exec_gpus", _slots),
+    ("exec_vnode", lambda text: _sum(text, *_GPUS)),
+    *((f"Resource_List.{name}", count_of) for name in _GPUS),
+    *((key, lambda text: chunks(text, *_GPUS)) for key in _CHUNKS),
+)
+"""The items that give an amount, and how each is read, the most reliable first."""
+
+
+def _sizes(items: Mapping[str, str]) -> dict[str, int]:
+    """The processors, nodes and GPUs of a job."""
+    allocated, requested, wide = (first_known(items, readers) for readers in (ALLOCATED, REQUESTED, WIDTHS))
+    nodes = count_of(items.get("Resource_List.nodect", "").partition(":")[0])
+    if wide > 0:
+        per_node = count_of(items.get("Resource_List.mppnppn"))
+        if "Resource_List.mppwidth" in items:
+            nodes = -(-wide // per_node) if per_node > 0 else MISSING
+            wide *= max(count_of(items.get("Resource_List.mppdepth")), 1)
+        requested, allocated = wide, allocated if allocated >= wide else MISSING
+    return {"allocated_procs": allocated, "requested_procs": requested, "nodes": nodes, "gpus": first_known(items, GPUS)}
+
+
+def _job(identity: str, items: Mapping[str, str], event: str, cancelled: bool) -> tuple[dict[str, float], dict[str, str], bool]:
+    """The numbers and texts of a run that has ended, and whether its charged time differs from its runtime."""
     match = _ID.fullmatch(identity)
     if match is None:
         raise RecordError(f"{identity[:30]!r} is not a job number")
@@ -137,7 +158,8 @@ def _job(identity: str, items: Mapping[str, str], cancelled: bool) -> tuple[dict
         raise RecordError(f"{'start' if start < 0 else 'end'} is missing")
     if end < start:
         raise RecordError(f"end is {end}; it must not be before the start, {start}")
-    allocated, requested = _allocated(items), _requested(items)
+    sizes = _sizes(items)
+    allocated, requested = sizes["allocated_procs"], sizes["requested_procs"]
     processors = max(allocated if allocated > 0 else requested, 1)
     used = _spent(items.get("resources_used.walltime"), "resources_used.walltime")
     cpu = _spent(items.get("resources_used.cput"), "resources_used.cput")
@@ -153,16 +175,11 @@ def _job(identity: str, items: Mapping[str, str], cancelled: bool) -> tuple[dict
         "start": start,
         "runtime": end - start,
         "requested": _spent(items.get("Resource_List.walltime"), "Resource_List.walltime") or MISSING,
-        "allocated_procs": allocated,
-        "requested_procs": requested,
+        **sizes,
         "cpu_time": cpu / processors if cpu >= 0 else MISSING,
         "memory": memory / processors if memory >= 0 else MISSING,
         "requested_memory": requested_memory / max(requested, 1) if requested_memory >= 0 else MISSING,
-        "status": MISSING if not known else 1 if int(code) == 0 else 5 if cancelled else 0,
-        "nodes": whole(items.get("Resource_List.nodect"), "Resource_List.nodect"),
-        "gpus": whole(items["Resource_List.ngpus"], "Resource_List.ngpus")
-        if "Resource_List.ngpus" in items
-        else chunks(items.get("Resource_List.select", ""), "ngpus"),
+        "status": 0 if event == "R" else MISSING if not known else 1 if int(code) == 0 else 5 if cancelled else 0,
         "array_job": base if index is not None else MISSING,
         "array_task": int(index) if index else MISSING,
         "exit_code": int(code) if known and int(code) >= 0 else MISSING,
@@ -181,29 +198,48 @@ def _job(identity: str, items: Mapping[str, str], cancelled: bool) -> tuple[dict
 def _read(file: LogFile, options: ReadOptions) -> PbsLog:
     counts, bad, rows = Counts(), BadLines(file, options), JobRows()
     deleted: set[str] = set()
+    started: dict[str, tuple[str, str]] = {}
     for number, line in text_lines(file, counts):
         text = line.strip()
         match = _LINE.fullmatch(text)
         if match is None:
             bad.add(number, "not a record such as 03/02/2026 10:00:00;E;12.server;user=...", text)
             continue
-        event, identity = match[2].upper(), match[3]
-        if event != "E":
+        stamp, event, identity, items = match[1], match[2].upper(), match[3], match[4]
+        if event not in ("E", "R"):
             counts.add(OTHER_EVENT, 1)
             deleted |= {identity} if event == "D" else set()
+            counts.add(LOST_RUN, int(event == "S" and identity in started))
+            started |= {identity: (stamp, items)} if event == "S" else {}
             continue
+        begun = started.pop(identity, None)
         if "[]" in identity:
             counts.add(ARRAY_SUMMARY, 1)
             continue
         try:
-            numbers, texts, differs = _job(identity, _items(match[4]), identity in deleted)
+            values = _items(items)
+            if event == "R" and "end" not in values:  # Torque's record of a requeued run has only its time
+                if begun is None:
+                    counts.add(LOST_RUN, 1)
+                    continue
+                values = _items(begun[1]) | values
+                values["end"] = str(whole(values.get("start"), "start") + _time_of(stamp) - _time_of(begun[0]))
+            numbers, texts, differs = _job(identity, values, event, identity in deleted)
         except RecordError as error:
             bad.add(number, str(error), text)
             continue
-        rows.add(numbers, texts)
+        rows.add(numbers, texts, (identity, numbers["submit"]))
         counts.add(USED_DIFFERS, int(differs))
     return rows.log(PbsLog, bad, counts)
 
 
-PBS = LogFormat("pbs", "PBS or Torque accounting", (".acct",), _HEAD, _read, (ARRAY_SUMMARY, USED_DIFFERS))
+def _time_of(stamp: str) -> int:
+    """The time of a record, in s since an unknown beginning."""
+    try:
+        return int(datetime.strptime(stamp[:19], "%m/%d/%Y %H:%M:%S").replace(tzinfo=UTC).timestamp())
+    except ValueError:
+        raise RecordError(f"{stamp} is not a time") from None
+
+
+PBS = LogFormat("pbs", "PBS or Torque accounting", (".acct",), _HEAD, _read, (ARRAY_SUMMARY, USED_DIFFERS, LOST_RUN))
 """Accounting files of PBS and Torque."""

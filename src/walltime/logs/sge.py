@@ -1,6 +1,6 @@
-"""The accounting file of Grid Engine: Sun's, Son of, Univa's, Altair's.
+"""The accounting file of Grid Engine: Sun's, Son of, Univa's, Altair's; and their reporting file, which contains the same records.
 
-Source: manual page accounting(5), such as https://gridscheduler.sourceforge.net/htmlman/htmlman5/accounting.html
+Sources: manual pages accounting(5), such as https://gridscheduler.sourceforge.net/htmlman/htmlman5/accounting.html, and reporting(5)
 """
 
 from __future__ import annotations
@@ -8,22 +8,48 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
+from walltime.logs.batch_systems import NO_LIMIT, OTHER_EVENT, UNREADABLE, Counts, JobRows, RecordError, count_of, text_lines
+from walltime.logs.cells import NO_LIMITS
 from walltime.logs.input import LogFile
-from walltime.logs.joblog import JobLog, LogFormat, ReadOptions
-from walltime.logs.mapped import read_table
-from walltime.logs.mapping import Source, Status, TableMapping
+from walltime.logs.joblog import BadLines, JobLog, LogFormat, ReadOptions
+from walltime.logs.slurm.jobs import NEVER_STARTED, STEP
+from walltime.workload import MISSING
 
-FIELDS = (
-    "qname hostname group owner job_name job_number account priority submission_time start_time end_time failed exit_status ru_wallclock"
-    " ru_utime ru_stime ru_maxrss ru_ixrss ru_ismrss ru_idrss ru_isrss ru_minflt ru_majflt ru_nswap ru_inblock ru_oublock ru_msgsnd"
-    " ru_msgrcv ru_nsignals ru_nvcsw ru_nivcsw project department granted_pe slots task_number cpu mem io category iow pe_taskid maxvmem"
-    " arid ar_submission_time"
+_ANY, _NUMBER = "[^:]*", r"-?[0-9][0-9.eE+-]*"
+_FIELDS: tuple[tuple[str, str], ...] = (
+    *((name, _ANY) for name in ("qname", "hostname", "group", "owner")),
+    ("job_name", ".*?"),
+    ("job_number", "[0-9]{1,15}"),
+    ("account", _ANY),
+    ("priority", "-?[0-9]{1,6}"),
+    *((name, "[0-9]{1,13}") for name in ("submission_time", "start_time", "end_time")),
+    ("failed", "[0-9]{1,4}"),
+    ("exit_status", "[0-9]{1,4}"),
+    ("ru_wallclock", _NUMBER),
+    ("ru_utime", _NUMBER),
+    ("ru_stime", _NUMBER),
+    *((f"usage{number}", _NUMBER) for number in range(15)),
+    *((name, _ANY) for name in ("project", "department", "granted_pe")),
+    ("slots", "[0-9]{1,9}"),
+    ("task_number", "[0-9]{1,12}"),
+    *((name, _NUMBER) for name in ("cpu", "mem", "io")),
 )
-"""The fields according to the manual page; later versions append fields, earlier ones have fewer."""
-_RECORD = re.compile(
-    rb"^[\w.@-]+:[^:\n]*(?::[^:\n]*){3}:[0-9]{1,10}:[^:\n]*:-?[0-9]{1,6}(?::[0-9]{1,13}){3}(?::[0-9]{1,4}){2}(?::[^:\n]*){26,}\r?$",
+"""The fields with their patterns, up to the category, according to the manual page; job names may contain colons."""
+_LATER = rf"(?::(?P<category>.*?)(?::{_NUMBER}:(?P<pe_taskid>NONE|[0-9]*\.[A-Za-z][^:]*)?:{_NUMBER}[KMGT]?(?::.*)?)?)?"
+"""Category, whose requests may contain colons, iow, pe_taskid, maxvmem, and the fields that later versions append."""
+_EVENT = r"(?:[0-9]{9,13}:(?P<event>[a-z_]+):)?"
+"""Time and kind of a record of the reporting file."""
+_RECORD = re.compile(_EVENT + ":".join(f"(?P<{name}>{pattern})" for name, pattern in _FIELDS) + _LATER)
+_HEAD = re.compile(
+    rb"^(?:[0-9]{9,13}:acct:)?[\w.@-]+:[^:\n]*(?::[^:\n]*){2}:[^\n]*?:[0-9]{1,10}:[^\n]*?:-?[0-9]{1,6}(?::[0-9]{1,13}){3}(?::[0-9]{1,4}){2}"
+    rb"(?::[^:\n]*){26,}\r?$",
     re.MULTILINE,
 )
+_RAN = ("0", "25", "30", "37", "100")
+"""Values of `failed` with which a job ran: no failure, rescheduled, failed afterwards, over a limit, killed."""
+
+
+_UNREADABLE = -3
 
 
 class SgeLog(JobLog):
@@ -33,29 +59,76 @@ class SgeLog(JobLog):
     endings: ClassVar[tuple[str, ...]] = ()
 
 
-def _read(file: LogFile, options: ReadOptions) -> JobLog:
-    record = _RECORD.search(file.head)
-    fields = [] if record is None else record[0].decode("utf-8", "replace").split(":")
-    names = FIELDS.split()
-    titles = (*names[: len(fields)], *(f"field{number}" for number in range(len(names) + 1, len(fields) + 1)))
-    unit = "ms" if any(len(text) > 11 for text in fields[8:11]) else "s"
-    columns = {
-        "job_id": Source("job_number", text=False),
-        "array": Source("task_number", text=False),
-        "submit": Source("submission_time", unit=unit, text=False),
-        "start": Source("start_time", unit=unit, text=False),
-        "end": Source("end_time", unit=unit, text=False),
-        "requested": Source("category", pattern=r"\bh_rt=([0-9:]+)", text=False),
-        "allocated_procs": Source("slots", text=False),
-        "user": Source("owner", text=True),
-        "group": Source("project", text=True),
-        "executable": Source("job_name", text=True),
-        "queue": Source("qname", text=True),
-        "parallel_environment": Source("granted_pe", text=True),
+def _limit(category: str, name: str) -> int:
+    """A limit in the category, such as `-l h_rt=24:00:00`, s; NO_LIMIT for none, -1 if it is not given, _UNREADABLE if it is not a time."""
+    match = re.search(rf"(?:-l |,)\s*{name}=([^,\s]+)", category)
+    if match is None:
+        return MISSING
+    if match[1].lower() in NO_LIMITS:
+        return NO_LIMIT
+    parts = [count_of(part or "0") for part in match[1].rstrip("s").split(":")]
+    if len(parts) > 3 or MISSING in parts:
+        return _UNREADABLE
+    return sum(part * 60**place for place, part in enumerate(reversed(parts))) or MISSING
+
+
+def _job(record: re.Match[str]) -> tuple[dict[str, float], dict[str, str]]:
+    """The numbers and texts of a run."""
+    submit, start, end = (int(record[name]) for name in ("submission_time", "start_time", "end_time"))
+    if max(submit, start, end) >= 10**11:  # Univa's versions write milliseconds
+        submit, start, end = submit // 1000, start // 1000, end // 1000
+    category, slots = record["category"] or "", int(record["slots"])
+    done = record["failed"] == "0" and record["exit_status"] == "0"
+    started = start > 0
+    numbers = {
+        "job_id": int(record["job_number"]) if record["task_number"] == "0" else MISSING,
+        "submit": submit or MISSING,
+        "start": start if started else MISSING,
+        "runtime": end - start if started and end >= start else MISSING,
+        "requested": _limit(category, "h_rt"),
+        "soft_walltime": max(_limit(category, "s_rt"), MISSING),
+        "allocated_procs": slots or MISSING,
+        "cpu_time": float(record["cpu"]) / max(slots, 1),
+        "status": int(done),
+        "array_job": int(record["job_number"]) if record["task_number"] != "0" else MISSING,
+        "array_task": int(record["task_number"]) or MISSING,
+        "exit_code": int(record["exit_status"]),
+        "gpus": count_of((re.search(r"(?:-l |,)\s*n?gpus?=([0-9]{1,6})(?=[,\s]|$)", category) or ["", ""])[1]),
     }
-    mapping = TableMapping(columns, Status("exit_status", completed=("0",), other="failed"), delimiter=":", titles=titles, comment="#")
-    return read_table(SgeLog, file, options, mapping, "the accounting file of Grid Engine")
+    names = {"user": "owner", "group": "project", "executable": "job_name", "queue": "qname", "parallel_environment": "granted_pe"}
+    texts = {name: record[field] for name, field in names.items()}
+    return numbers, {name: "" if text == "NONE" else text for name, text in texts.items()}
 
 
-SGE = LogFormat("sge", "Grid Engine's accounting", (), _RECORD, _read)
+def _read(file: LogFile, options: ReadOptions) -> SgeLog:
+    counts, bad, rows = Counts(), BadLines(file, options), JobRows()
+    for number, line in text_lines(file, counts):
+        text = line.strip()
+        if text.startswith("#"):
+            continue
+        event = re.match(_EVENT, text)
+        if event is not None and event["event"] not in (None, "acct"):
+            counts.add(OTHER_EVENT, 1)
+            continue
+        record = _RECORD.fullmatch(text)
+        try:
+            if record is None:
+                raise RecordError(f"{text.count(':') + 1} fields that are not those of Grid Engine's accounting")
+            numbers, texts = _job(record)
+        except RecordError as error:
+            bad.add(number, str(error), text)
+            continue
+        counts.add(UNREADABLE, int(numbers["requested"] == _UNREADABLE))
+        numbers["requested"] = MISSING if numbers["requested"] == _UNREADABLE else numbers["requested"]
+        never = numbers["start"] < 0 or (record["failed"] not in _RAN and numbers["runtime"] <= 0)
+        counts.add(STEP, int(record["pe_taskid"] not in (None, "NONE")))
+        if record["pe_taskid"] not in (None, "NONE"):
+            continue
+        counts.add(NEVER_STARTED, int(never))
+        if not never:
+            rows.add(numbers, texts, (record["job_number"], record["task_number"], numbers["submit"]))
+    return rows.log(SgeLog, bad, counts)
+
+
+SGE = LogFormat("sge", "Grid Engine's accounting", (), _HEAD, _read)
 """The accounting file of Grid Engine."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from walltime.logs.mapping import TIMES, plain_title
 
 SYNONYMS: Mapping[str, str] = {
-    "job_id": "jobid jid id idjob jobnumber jobidraw jobno job clusterid localjobid",
+    "job_id": "jobid jid id idjob jobnumber jobidraw jobno job clusterid localjobid uniqueid jobuniqueid",
     "submit": "submit submittime submittimestamp submitts submissiontime submission submitted submittedtime submittedat timesubmit"
     " timesubmission qsubtime queued queuedtimestamp queuetimestamp queuedat arrival arrivaltime adt created createdat creationtime"
     " createtime jobsubmittime qdate qtime ctime queuetime tsubmit subtime",
@@ -40,12 +40,12 @@ SYNONYMS: Mapping[str, str] = {
     "requested_nodes": "requestednodes noderequested nodesreq reqnodes numnodesreq nodesrequested resourcelistnodect",
     "gpus": "gpus ngpus gpunum numgpus gpucount gpusreq reqgpus numgpusalloc numgpusreq gpusrequested usedgpunum numgpu",
     "user": "user userid username uid owner usr iduser usernamegenid userhash jobowner jobuser uname",
-    "group": "account group project projectname groupid accounthash vc idgroup projectnamegenid",
+    "group": "account accountid group project projectname groupid accounthash vc idgroup projectnamegenid",
     "queue": "queue queuename qname qos",
-    "partition": "partition partitionname",
+    "partition": "partition partitionname partitionid",
     "executable": "jobname name executable application",
-    "memory": "memory mem memreq memoryreq reqmem memrequested",
-    "status": "state status jobstate jobstatus exitstate finalstate stat exitstatus exitcode",
+    "memory": "memory mem memreq memoryreq reqmem memrequested reqmemtotal",
+    "status": "state status jobstate jobstatus exitstate finalstate stat newstatus newstate jobresult podphase exitstatus exitcode",
 }
 """Titles for columns of a log, in lower case, letters and digits only, the most likely first."""
 ENDINGS: Mapping[str, str] = {
@@ -86,7 +86,7 @@ def candidates(words: Iterable[str], titles: Iterable[str]) -> list[tuple[str, s
     rank_of = {word: rank for rank, word in enumerate(dict.fromkeys(words))}
     ranked = []
     for title in titles:
-        plain = plain_title(title)
+        plain = plain_title(title.removesuffix("_x"))  # as pandas marks a column of the first of two joined tables
         if plain in rank_of:
             ranked.append((rank_of[plain], "", title))
         for end, unit in ENDINGS.items():
@@ -109,6 +109,19 @@ def times_by_words(name: str, titles: Iterable[str]) -> list[tuple[str, str]]:
         if len(events) == 1 and events[0] in EVENT_WORDS[name].split():
             suitable.append(("", title))
     return suitable
+
+
+_TELLING = "req request requested limit timelimit walltime mem memory rss maxrss state status exit exitcode gpu gpus gres cpus cores nodes"
+"""Words in titles of requests, limits, memory, states and sizes."""
+
+
+def is_telling(title: str) -> bool:
+    """Return whether a title is that of a request, a limit, memory, a state or a size.
+
+    >>> is_telling("RequestWalltime"), is_telling("submit_host")
+    (True, False)
+    """
+    return bool(set(_TELLING.split()) & {word.lower() for word in _WORD.findall(title)})
 
 
 def is_of_utc(title: str) -> bool:

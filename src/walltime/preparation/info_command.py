@@ -30,11 +30,11 @@ _END = re.compile(r"[:;.](?=\s|$)")
     ("Check whether a cluster's accounting records are read as expected.", "info jobs.txt.gz --report log.html"),
 )
 def info(trace: o.TraceArgument, *, reading: LogOptions, part: RecordedWindow, report: o.ReportOption = None, output: Output) -> None:
-    """Show what is in a log: machine, period, load, jobs, and data quality."""
+    """Show what is in a log: machine, period, load, jobs, and data quality. Lines that cannot be read are counted and listed."""
     from walltime.provenance import version
 
     begin = time.perf_counter()
-    log = read_shown(trace, **reading.of_file)
+    log = read_shown(trace, **reading.of_file | {"skip_bad_lines": True})
     estimate = None
     if reading.procs is None and log.header.machine_procs is None:
         from walltime.logs.joblog import estimated_size
@@ -164,7 +164,7 @@ def _blocks(facts: dict[str, Any], w: Workload) -> Iterator[Facts | Table | str]
     yield _quality(facts)
     if facts["bad_lines"]:
         bad = [[str(b["line"]), b["reason"]] for b in facts["bad_lines"][:LISTED]]
-        yield Table(["line", "reason"], bad, f"{len(facts['bad_lines']):,} bad lines skipped")
+        yield Table(["line", "reason"], bad, f"{len(facts["bad_lines"]):,} bad lines skipped")
 
 
 def _quality(facts: dict[str, Any]) -> Facts | str:

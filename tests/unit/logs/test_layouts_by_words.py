@@ -140,7 +140,7 @@ def test_sacct__of_a_fixed_width_is_read_as_far_as_it_goes(golden, tmp_path, cap
     assert log.column("requested").tolist() == [job[5] + 11 * 86_400 if job[0] % 10 == 0 else job[5] for job in jobs()]
     assert {log.names["user"][number - 1] for number in log.column("user")} == {f"{job[1]}_name"[:8] for job in jobs()}
     path.write_text(fixed(lambda line: line[1:] if line.startswith("20 ") else line))
-    golden("info", one_line(*call(capsys, "info", path)))
+    golden("info", one_line(*call(capsys, "convert", path, "--out", tmp_path / "o.csv")))
     assert len(read_log(path, skip_bad_lines=True).bad_lines) == 1
     path.write_text(fixed(lambda line: line.replace(" Start", " Began")))
     golden("info", one_line(*call(capsys, "info", path)))

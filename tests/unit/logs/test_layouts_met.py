@@ -222,7 +222,7 @@ def test_lassen__without_the_other_files_and_with_one_that_cannot_be_joined(gold
 
 ROUND = {
     **{name: lambda name=name: text(SIX[name][0]()) for name in ("eagle.csv", "thetagpu.csv", "softwall.swf")},
-    **{name: PLAIN[name] for name in ("history", "oarstat.json", "untitled.csv", "t.csv", "t.csv.xz", "t.jsonl", "t.json")},
+    **{name: PLAIN[name] for name in ("oarstat.json", "untitled.csv", "t.csv", "t.csv.xz", "t.jsonl", "t.json")},
 }
 
 

@@ -67,8 +67,15 @@ def row_of(name, number, user, submit, wait, runtime, request, nodes):
         | {"state": 3 if number % 4 else 5, "tres_alloc": f"1={nodes},2=170000,4=1,1002=2"},
         "philly": {"status": "Pass", "vc": "ee9e8c", "jobid": f"application_1506638472019_{number}", "user": user}
         | {"submitted_time": los_angeles(submit), "attempts": attempts(start, end, nodes)},
+        "openb": {"name": f"openb-pod-{number:04d}", "cpu_milli": nodes, "memory_mib": 2048, "num_gpu": number % 3, "gpu_milli": 460}
+        | {"gpu_spec": "", "qos": "LS", "pod_phase": "Succeeded" if number % 4 else "Failed", "creation_time": submit}
+        | {"deletion_time": end, "scheduled_time": start},
+        "gwf": dict(enumerate([number, submit, wait, runtime, nodes, runtime - 1, 5000.0, nodes, request, -1, number % 4 and 1, user]))
+        | dict(enumerate(["g", "x", "q", -1, "s", "s/c", "UNITARY", *[-1] * 10], 12)),
+        "slurm-simulator": dict(enumerate([number, submit, wait, runtime, nodes, -1, -1, -1, request, 4000, -1, user, "a", -1, "q", "p"]))
+        | {16: "", 17: -1, 18: ""},
     }
-    return rows[name]
+    return {str(title): value for title, value in rows[name].items()}
 
 
 def los_angeles(seconds):
@@ -80,6 +87,10 @@ def attempts(start, end, gpus):
     detail = [{"ip": f"m{k}", "gpus": ["gpu0"]} for k in range(gpus)]
     first = {"start_time": los_angeles(start), "end_time": los_angeles(start + 1), "detail": detail[:1]}
     return [first, {"start_time": los_angeles(start + 2), "end_time": los_angeles(end), "detail": detail}]
+
+
+UNTITLED = {"alibaba-gpu-2020": ",", "gwf": "\t", "slurm-simulator": ";"}
+"""Layouts without titles, and their separators."""
 
 
 def columns_of(log):
@@ -104,7 +115,7 @@ def file_of(name, folder):
     if name in ("f-data", "pm100", "adastra"):
         table.write_parquet(folder / "t.parquet")
         return folder / "t.parquet"
-    table.write_csv(folder / "t.csv", include_header=name != "alibaba-gpu-2020")
+    table.write_csv(folder / "t.csv", include_header=name not in UNTITLED, separator=UNTITLED.get(name, ","))
     return folder / "t.csv"
 
 
@@ -123,7 +134,7 @@ def test_shipped__reads_its_layout_by_recognition_and_by_name(name, tmp_path):
     assert found.procs.tolist() == sizes
     assert found.submit.tolist() == [submit - submits[0] for submit in submits]
     assert found.columns["wait"].tolist() == waits
-    if name not in ("helios", "acme", "philly"):
+    if name not in ("helios", "acme", "philly", "openb"):
         assert found.requested.tolist() == requests
     assert found.job_id.tolist() == numbers
     again = read_log(path, mapping=name)
@@ -319,7 +330,7 @@ SHORT = ("capitals", "utf-16", "comments", "epoch ms", "us")
 
 @pytest.mark.parametrize("how", [pytest.param(how, marks=[] if how in SHORT else pytest.mark.slow) for how in HOW])
 def test_shipped__is_recognised_however_it_is_written(how, tmp_path):
-    names = sorted(set(shipped()) - {"cerit-soft-walltimes", "philly", "alibaba-gpu-2020"})
+    names = sorted(set(shipped()) - {"cerit-soft-walltimes", "philly", *UNTITLED})
     for name in names if how in ("order", "semicolon") else names[HOW.index(how) % 3 :: 3]:
         path = tmp_path / f"{name}.csv"
         path.write_bytes(written_otherwise(name, how))

@@ -1,0 +1,83 @@
+"""Batsim's workloads: a JSON object with jobs, and the profiles that give their runtimes.
+
+Source: https://batsim.readthedocs.io/en/latest/input-workload.html
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from walltime.errors import LogError
+from walltime.logs.batch_systems import Counts, JobRows, RecordError
+from walltime.logs.input import LogFile
+from walltime.logs.joblog import BadLines, JobLog, LogFormat, ReadOptions
+from walltime.workload import MISSING
+
+_HEAD = re.compile(rb'\A(?:\xef\xbb\xbf)?\s*+\{(?=.*"subtime"\s*:)(?=.*"(?:res|profile)"\s*:)(?!.*"JobState")', re.DOTALL)
+_ID = re.compile(r"(?:.*[!_:])?([0-9]{1,15})")
+"""A job's number, perhaps after the name of its workload, as in w0!12."""
+_DEEPEST = 20
+
+
+class BatsimLog(JobLog):
+    """A log from a workload of Batsim; its jobs have no recorded waits, and its times count from 0."""
+
+    format: ClassVar[str] = "batsim"
+    endings: ClassVar[tuple[str, ...]] = (".json",)
+
+
+def _number(job: Mapping[str, Any], key: str) -> float:
+    """A number from 0 up; -1 if it is missing or negative, which means none. Raises RecordError."""
+    value = job.get(key, MISSING)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value < 2**53:
+        raise RecordError(f"{key} is {str(value)[:30]!r}; it must be a number")
+    return float(value) if value >= 0 else float(MISSING)
+
+
+def _duration(profiles: Mapping[str, Any], name: object, depth: int = 0) -> float:
+    """The runtime, s, of a profile of a fixed duration, or of a sequence of such profiles; -1 if a simulated machine decides it."""
+    profile = profiles.get(str(name))
+    if not isinstance(profile, Mapping) or depth > _DEEPEST:
+        return float(MISSING)
+    parts = profile.get("seq")
+    if isinstance(parts, list):
+        lengths = [_duration(profiles, part, depth + 1) for part in parts]
+        return max(_number(profile, "repeat"), 1) * sum(lengths) if min(lengths, default=MISSING) >= 0 else float(MISSING)
+    return _number(profile, "delay")
+
+
+def _read(file: LogFile, options: ReadOptions) -> BatsimLog:
+    counts, bad, rows = Counts(), BadLines(file, options, "record"), JobRows()
+    try:
+        document = json.loads(b"".join(file.chunks()))
+    except (ValueError, RecursionError) as error:
+        raise LogError(f"{file.where}: not valid JSON ({type(error).__name__}); give another file", "not_json") from error
+    jobs, profiles = document.get("jobs"), document.get("profiles") or {}
+    if not isinstance(jobs, list) or not isinstance(profiles, Mapping):
+        raise LogError(f"{file.where}: a workload of Batsim needs a list of jobs, and an object of profiles; give another file", "no_jobs")
+    for number, job in enumerate(jobs, 1):
+        try:
+            if not isinstance(job, Mapping):
+                raise RecordError("the job is not an object")
+            match = _ID.fullmatch(str(job.get("id")))
+            numbers = {
+                "job_id": MISSING if match is None else int(match[1]),
+                "submit": _number(job, "subtime"),
+                "start": MISSING,
+                "runtime": _duration(profiles, job.get("profile")),
+                "requested": _number(job, "walltime"),
+                "requested_procs": _number(job, "res"),
+            }
+        except RecordError as error:
+            bad.add(number, str(error), str(job)[:200])
+            continue
+        rows.add(numbers, {"executable": str(job.get("profile", ""))})
+    size = document.get("nb_res")
+    return rows.log(BatsimLog, bad, counts, {"MaxProcs": size} if isinstance(size, int) and size > 0 else {}, absolute=False)
+
+
+BATSIM = LogFormat("batsim", "a workload of Batsim", (), _HEAD, _read)
+"""Workloads of Batsim."""

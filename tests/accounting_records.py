@@ -1,0 +1,157 @@
+"""The same fifty jobs as the accounting records of many batch systems."""
+
+import json
+import random
+from datetime import UTC, datetime
+
+BEGIN = 1_772_445_600
+
+
+def fifty_jobs():
+    """Jobs as (number, submit, start, end, nodes, processors of a node, GPUs of a node, limit, completed), in order of arrival."""
+    rng, submit, jobs = random.Random(11), BEGIN, []
+    for number in range(101, 151):
+        submit += rng.randrange(1, 900)
+        limit = 60 * rng.choice((30, 60, 90, 1440))
+        start = submit + rng.randrange(5000)
+        jobs.append(
+            (number, submit, start, start + rng.randrange(61, limit), rng.randint(1, 3), 4, rng.randrange(3), limit, rng.random() < 0.8)
+        )
+    return jobs
+
+
+def clock(seconds):
+    return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+
+
+def pbs_record(job, resources, event="E"):
+    number, submit, start, end, *_, limit, done = job
+    stamp = f"{datetime.fromtimestamp(end, UTC):%m/%d/%Y %H:%M:%S}"
+    return (
+        f"{stamp};{event};{number}.srv;user=ann group=bio jobname=x queue=q ctime={submit} qtime={submit} etime={submit} start={start} "
+        f"{resources} Resource_List.walltime={clock(limit)} session=1 end={end} Exit_status={int(not done)} "
+        f"resources_used.walltime={clock(end - start)}\n"
+    )
+
+
+def pbs(job):
+    nodes, each, gpus = job[4:7]
+    vnodes = "+".join(f"(n{k}:ncpus={each}{f':ngpus={gpus}' if gpus else ''}:mem=2gb)" for k in range(nodes))
+    return pbs_record(job, f"exec_vnode={vnodes} Resource_List.ncpus={nodes * each} Resource_List.select={nodes}:ncpus={each}:ngpus={gpus}")
+
+
+def torque(job):
+    nodes, each, gpus = job[4:7]
+    hosts = "+".join(f"n{k}/0-{each - 1}" for k in range(nodes))
+    return pbs_record(job, f"exec_host={hosts} Resource_List.nodect={nodes} Resource_List.nodes={nodes}:ppn={each}:gpus={gpus}:default")
+
+
+def cray(job):
+    nodes, each, gpus = job[4:7]
+    sizes = f"Resource_List.mppwidth={nodes * each} Resource_List.mppnppn={each} Resource_List.naccelerators={nodes * gpus}"
+    return pbs_record(job, f"exec_host=login2/0 Resource_List.ncpus=1 {sizes}")
+
+
+def lsf(job):
+    number, submit, start, end, nodes, each, gpus, limit, done = job
+    hosts = " ".join(f'"{each}*g{k}"' for k in range(nodes))
+    usage = " ".join(["1.5", "0.5", *["-1"] * 17])
+    extra = f'1 1042 "num={gpus}:mode=shared"' if gpus else "0"
+    return (
+        f'"JOB_FINISH" "10.1" {end} {number} 1 0 {nodes * each} {submit} 0 0 {start} "ann" "q" "" "" "" "h" "/home" "" "" "" "1" 0 '
+        f'{nodes} {hosts} {64 if done else 32} 10.0 "x" "./go" {usage} "" "p" {0 if done else 256} 4 "" "" 0 5000 0 "" "" "" "" 0 "" 0 "" '
+        f'-1 "/a" "" "" "" 0 "" "" 5136 "" {start} "" "" {extra} 0 {limit} 0 0 "select[type==any] rusage[mem=100]" "" -1 "" -1\n'
+    )
+
+
+def grid_engine(job, unit=1, name="x", later="", before=""):
+    number, submit, start, end, nodes, each, gpus, limit, done = job
+    gpu = f",gpu={nodes * gpus}" if gpus else ""
+    return (
+        f"{before}all.q:n1:g:ann:{name}:{number}:sge:0:{unit * submit}:{unit * start}:{unit * end}:0:{int(not done)}:{end - start}:1.0:"
+        f"0.5:9.0:0:0:0:0:10:0:0:0.0:8:0:0:0:11:3:NONE:dep:mpi:{nodes * each}:0:1.5:0.0:0.0:-l h_rt={clock(limit)}{gpu} -pe mpi 4:"
+        f"0.0:NONE:1.2G:0:0{later}\n"
+    )
+
+
+def reported(job):
+    return f"{job[1]}:new_job:{job[1]}:{job[0]}:-1:NONE:x:ann:g::dep:sge:1\n" + grid_engine(job, before=f"{job[3]}:acct:")
+
+
+def condor(job):
+    number, submit, start, end, nodes, each, gpus, limit, done = job
+    return {
+        **{"ClusterId": number, "ProcId": 0, "Owner": "ann", "JobStatus": 4, "QDate": submit, "JobStartDate": start, "NumJobStarts": 1},
+        **{"JobCurrentStartDate": start, "CompletionDate": end, "RemoteWallClockTime": float(end - start), "RequestCpus": nodes * each},
+        **{"CpusProvisioned": nodes * each, "RequestGpus": nodes * gpus, "ExitCode": int(not done), "MaxWallTimeMins": limit // 60},
+    }
+
+
+def class_ads(jobs):
+    ads = (condor(job) for job in jobs)
+    return "".join("".join(f"{key} = {json.dumps(value)}\n" for key, value in ad.items()) + "\n" for ad in ads)
+
+
+def oar(job):
+    number, submit, start, end, nodes, each, _, limit, _ = job
+    times = {"submissionTime": submit, "startTime": start, "stopTime": end, "walltime": limit}
+    return {"Job_Id": number, "owner": "ann", "queue": "q", "state": "Terminated", **times, "assigned_resources": list(range(nodes * each))}
+
+
+def openb(job):
+    number, submit, start, end, nodes, each, gpus, _, done = job
+    phase = "Succeeded" if done else "Failed"
+    return f"openb-pod-{number},{nodes * each},2048,{nodes},{gpus},,LS,{phase},{submit},{end},{start}\n"
+
+
+def gwf(job):
+    number, submit, start, end, nodes, each, _, limit, done = job
+    procs = nodes * each
+    first = [
+        number,
+        submit,
+        start - submit,
+        end - start,
+        procs,
+        -1,
+        -1,
+        procs,
+        limit,
+        -1,
+        int(done),
+        "ann",
+        "bio",
+        "x",
+        "q",
+        -1,
+        "s",
+        "s/c",
+    ]
+    return "\t".join(map(str, [*first, "UNITARY", *[-1] * 10])) + "\n"
+
+
+FORMS = {
+    "OpenPBS, PBS Professional": lambda jobs: "".join(map(pbs, jobs)),
+    "Torque": lambda jobs: "".join(map(torque, jobs)),
+    "PBS on Cray": lambda jobs: "".join(map(cray, jobs)),
+    "LSF": lambda jobs: "".join(map(lsf, jobs)),
+    "Sun, Son of Grid Engine": lambda jobs: "".join(grid_engine(job, name=("x", "run:3", "a:b:c")[job[0] % 3]) for job in jobs),
+    "Univa Grid Engine": lambda jobs: "".join(
+        grid_engine(job, 1000, later=":NONE:NONE:12:34:host:/home/a:qsub -l m=1:2 x:9.5") for job in jobs
+    ),
+    "Grid Engine, reporting file": lambda jobs: (
+        "# Version: 8.1.9\n"
+        + "".join(
+            f"{job[1]}:new_job:{job[1]}:{job[0]}:-1:NONE:x:ann:g::dep:sge:1\n" + grid_engine(job, before=f"{job[3]}:acct:") for job in jobs
+        )
+    ),
+    "HTCondor, class ads": class_ads,
+    "HTCondor, JSON": lambda jobs: json.dumps([condor(job) for job in jobs], indent=1),
+    "OAR": lambda jobs: json.dumps({str(job[0]): oar(job) for job in jobs}),
+    "OpenB": lambda jobs: (
+        "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n"
+        + "".join(map(openb, jobs))
+    ),
+    "Grid Workloads Format": lambda jobs: "# made up\n" + "".join(map(gwf, jobs)),
+}
+"""The text of a file with these jobs, by container."""

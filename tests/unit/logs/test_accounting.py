@@ -1,0 +1,224 @@
+"""Accounting records of batch systems: the same jobs in every form, and the odd records of each system with their right values."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.accounting_records import BEGIN, FORMS, class_ads, condor, fifty_jobs, grid_engine, lsf, pbs_record, torque
+from tests.cli import call
+from walltime.logs import read_log
+
+TABLE = json.loads((Path(__file__).parents[3] / "docs/generators/records.json").read_text())
+ONE = (7, BEGIN, BEGIN + 60, BEGIN + 960, 1, 4, 0, 3600, True)
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read(text, name="log", **options):
+        (tmp_path / name).write_text(text)
+        return read_log(tmp_path / name, **options)
+
+    return read
+
+
+def rows(log, *names):
+    unknown = [-1] * log.records
+    return list(zip(*(log.column(name).tolist() if name in log.columns else unknown for name in names), strict=True))
+
+
+@pytest.mark.parametrize("container", TABLE["containers"])
+def test_fifty_jobs__are_the_same_in_every_form(container, read):
+    jobs, contents = fifty_jobs(), TABLE["containers"][container]
+    log = read(FORMS[container](jobs))
+    numbers, submit, start, end, nodes, each, gpus, limit, done = (np.array(values) for values in zip(*jobs, strict=True))
+    assert log.column("job_id").tolist() == numbers.tolist()
+    assert rows(log, "submit", "wait", "runtime") == list(zip(submit - submit[0], start - submit, end - start, strict=True))
+    assert log.to_workload(procs=100).procs.tolist() == (nodes * each).tolist()
+    values = {"gpus": nodes * gpus, "requested": limit, "status": done.astype(int)}
+    known = {name for name in values if name in log.columns and log.column(name).max() > 0} - ({"status"} if container == "OAR" else set())
+    assert {name for name in values if name in contents} == known
+    for name in values.keys() & contents.keys():
+        assert np.maximum(log.column(name), 0).tolist() == values[name].tolist(), name
+    assert not log.changed
+
+
+def test_pbs__runs_that_were_put_back_are_jobs_of_their_own(read):
+    again = (7, BEGIN, BEGIN + 1160, BEGIN + 1760, 1, 4, 0, 3600, True)
+    resources = "exec_host=n1/0*4 Resource_List.ncpus=4"
+    log = read(pbs_record(ONE, resources, "R") + pbs_record(again, resources))
+    assert rows(log, "submit", "wait", "runtime", "status") == [(0, 60, 900, 0), (960, 200, 600, 1)]
+    assert log.changed["submitted_again"] == 1
+
+
+def test_torque__requeued_runs_have_only_a_time(read):
+    again = (7, BEGIN, BEGIN + 1160, BEGIN + 1760, 1, 4, 0, 3600, True)
+    started = torque(ONE).partition(" session=")[0].replace(";E;", ";S;").replace("10:16:00", "10:01:00") + "\n"
+    log = read(started + "03/02/2026 10:16:00;R;7.srv;\n" + torque(again))
+    assert rows(log, "submit", "wait", "runtime", "allocated_procs", "status") == [(0, 60, 900, 4, 0), (960, 200, 600, 4, 1)]
+    log = read(started + started.replace("10:01:00", "10:19:20") + torque(again))
+    assert (log.records, log.noticed["lost_run"]) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("resources", "procs", "nodes", "gpus"),
+    [
+        ("exec_host=login2/0 Resource_List.mppdepth=2 Resource_List.mppnppn=12 Resource_List.mppwidth=240", 480, 20, -1),
+        ("exec_host=nid30/0 Resource_List.size=2048", 2048, -1, -1),
+        ("exec_host=login1/0 Resource_List.procs=64 Resource_List.neednodes=64", 64, -1, -1),
+        (
+            "exec_vnode=(login:ncpus=1) Resource_List.mppnppn=2 Resource_List.mppwidth=64 Resource_List.ncpus=1 Resource_List.nodect=1",
+            64,
+            32,
+            -1,
+        ),
+        ("Resource_List.nodes=1:ppn=28:gpus=2:default Resource_List.nodect=1", 28, 1, 2),
+        ("exec_host=n7/0-27 Resource_List.nodes=1:ppn=28 Resource_List.gpu=2", 28, -1, 2),
+        ("exec_host=n7/0-27 Resource_List.nodect=1:ppn=24:gpu=4:gpu", 28, 1, 4),
+        ("exec_host=n7/0-3+n8/0-3 exec_gpus=n7-gpu/0+n7-gpu/1+n8-gpu/0+n8-gpu/1 Resource_List.nodes=2:ppn=4:gpus=2", 8, -1, 4),
+        ("exec_vnode=(n1:ncpus=4:ngpus=4)+(n2:ncpus=4:ngpus=4) Resource_List.select=2:ncpus=4:ngpus=4:gpu_type=a", 8, -1, 8),
+    ],
+)
+def test_pbs__sizes_of_every_kind(resources, procs, nodes, gpus, read):
+    log = read(pbs_record(ONE, resources) + pbs_record(ONE[:4] + ONE[4:], resources))
+    assert log.to_workload(procs=4096).procs.tolist() == [procs, procs]
+    assert rows(log, "nodes", "gpus")[0] == (nodes, gpus)
+
+
+def test_lsf__limits_and_gpus_are_read_and_a_start_before_the_submission_is_moved(read):
+    early = (8, BEGIN + 100, BEGIN + 70, BEGIN + 700, 2, 2, 2, 7200, True)
+    log = read(lsf(ONE) + lsf(early))
+    assert rows(log, "submit", "wait", "requested", "gpus") == [(0, 60, 3600, -1), (70, 0, 7200, 4)]
+    assert log.changed == {"start_before_submit": 1}
+    log = read(lsf(early).replace(" 0 7200 0 0 ", " 0 7201 0 0 ").replace("num=2:mode", "num=1/task:mode"))
+    assert rows(log, "requested", "gpus") == [(-1, 4)]
+    assert read(lsf(early).replace("1 1042", '2 1086 "-1 -1 -1 -1 -1 -1 -1 -1 -1 1800 -1 -1 " 1042')).column("requested").tolist() == [1800]
+
+
+def failed(code, **values):
+    start, end = values.get("start", ONE[2]), values.get("end", ONE[3])
+    return grid_engine((*ONE[:2], start, end, *ONE[4:])).replace(f":{end}:0:0:", f":{end}:{code}:{values.get('status', 0)}:")
+
+
+@pytest.mark.parametrize(
+    ("record", "expected"),
+    [
+        (failed(0), [(60, 900, 1)]),
+        (failed(26, start=0, end=0), []),
+        (failed(21, end=ONE[2]), []),
+        (failed(100, status=137), [(60, 900, 0)]),
+        (failed(37, status=137), [(60, 900, 0)]),
+        (failed(25), [(60, 900, 0)]),
+        (failed(0, status=1), [(60, 900, 0)]),
+    ],
+)
+def test_grid_engine__failed_says_whether_a_job_ran(record, expected, read):
+    other = grid_engine((9, BEGIN, BEGIN, BEGIN + 5, 1, 1, 0, 60, True))
+    log = read(record + other)
+    assert rows(log, "wait", "runtime", "status") == [*expected, (0, 5, 1)]
+    assert log.dropped == ({} if expected else {"never_started": 1})
+
+
+def test_grid_engine__rescheduled_runs_tasks_and_parts_of_parallel_jobs(read):
+    again = grid_engine((7, BEGIN, BEGIN + 1160, BEGIN + 1760, 1, 4, 0, 3600, True))
+    task = grid_engine(ONE).replace(":4:0:1.5:", ":4:3:1.5:")
+    part = grid_engine(ONE).replace(":0.0:NONE:1.2G", ":0.0:1.n2:1.2G")
+    log = read(failed(25) + again + task + part)
+    assert rows(log, "job_id", "array_job", "array_task", "submit", "wait") == [
+        (7, -1, -1, 0, 60),
+        (7, -1, -1, 960, 200),
+        (-1, 7, 3, 0, 60),
+    ]
+    assert (log.dropped, log.changed) == ({"step": 1}, {"submitted_again": 1})
+
+
+@pytest.mark.parametrize(
+    ("request_", "limit", "soft"),
+    [("h_rt=24:0:0", 86_400, -1), ("h_rt=3600", 3600, -1), ("cpu=24:00:00", -1, -1), ("s_rt=3000,h_rt=1:30:00", 5400, 3000)],
+)
+def test_grid_engine__requests_may_contain_colons(request_, limit, soft, read):
+    log = read(grid_engine(ONE).replace("h_rt=01:00:00", request_))
+    assert rows(log, "requested", "soft_walltime") == [(limit, soft)]
+    assert not log.bad_lines
+    unlimited = read(grid_engine(ONE).replace("h_rt=01:00:00", "h_rt=INFINITY") + grid_engine(ONE).replace("h_rt=01:00:00", "h_rt=soon"))
+    assert (unlimited.changed["unlimited"], unlimited.changed["unreadable_duration"]) == (1, 1)
+
+
+def test_htcondor__evicted_removed_and_waiting_jobs(read):
+    ads = [condor((number, *ONE[1:])) for number in range(1, 8)]
+    ads[0] |= {"JobCurrentStartDate": BEGIN + 5000, "CompletionDate": BEGIN + 6000, "RemoteWallClockTime": 1800.0}
+    ads[0] |= {"LastRemoteWallClockTime": 1000.0, "NumJobStarts": 2}
+    ads[1] |= {"JobStatus": 3, "CompletionDate": 0, "EnteredCurrentStatus": BEGIN + 500, "RemoteWallClockTime": 440.0, "ExitCode": None}
+    ads[2] |= {"JobStatus": 3, "JobStartDate": None, "JobCurrentStartDate": None, "NumJobStarts": 0, "RemoteWallClockTime": 0.0}
+    ads[3] |= {"JobStatus": 1}
+    ads[4] |= {"JobStatus": 2}
+    ads[5] |= {"CompletionDate": BEGIN + 2000}
+    ads[6] |= {"ProcId": 4, "ExitCode": None}
+    log = read(json.dumps([{key: value for key, value in ad.items() if value is not None} for ad in ads]))
+    assert rows(log, "job_id", "array_task", "submit", "wait", "runtime", "status") == [
+        (1, -1, 0, 60, 800, 0),
+        (1, -1, 860, 4140, 1000, 1),
+        (2, -1, 0, 60, 440, 5),
+        (6, -1, 0, 60, 900, 1),
+        (-1, 4, 0, 60, 900, 1),
+    ]
+    assert log.dropped == {"never_started": 1, "still_pending": 1, "still_running": 1}
+    assert (log.changed, log.noticed) == ({"submitted_again": 1}, {"elapsed_differs": 1})
+
+
+def test_htcondor__history_file_has_marks_between_jobs(read):
+    text = class_ads(fifty_jobs()).replace("\n\n", '\n*** Offset = 0 ClusterId = 1 Owner = "ann" CompletionDate = 5\n')
+    assert (read(text).format, read(text).records) == ("htcondor", 50)
+
+
+def test_batsim__workload_with_other_keys_names_before_numbers_and_a_size(read):
+    profiles = {"d": {"type": "delay", "delay": 50}, "c": {"type": "parallel", "cpu": 1e9, "com": 0}}
+    profiles["s"] = {"type": "composed", "repeat": 2, "seq": ["d", "d"]}
+    jobs = [("w0!1", 10.5, 4, "d", 100), ("w0!2", 12, 16, "d", -1), ("w0!3", 13, 2, "s", 300), ("4", 14, 1, "c", 60)]
+    listed = [dict(zip(("id", "subtime", "res", "profile", "walltime"), job, strict=True)) for job in jobs]
+    log = read(json.dumps({"description": "slurm and others", "date": "x", "nb_res": 8, "jobs": listed, "profiles": profiles}, indent=1))
+    assert rows(log, "job_id", "submit", "requested", "runtime") == [
+        (1, 0.5, 100, 50),
+        (2, 2, -1, 50),
+        (3, 3, 300, 200),
+        (4, 4, 60, -1),
+    ]
+    found = log.to_workload()
+    assert (found.machine_procs, found.job_id.tolist(), found.submit.tolist()) == (8, [1, 3], [1, 3])
+    assert found.origin.dropped == {"too_wide": 1, "unknown_runtime": 1}
+    assert found.origin.changed["rounded_time"] == 1
+
+
+@pytest.mark.parametrize(("value", "procs"), [("1,024", 1024), ("128.0", 128), ("1e3", 1000), ("  64 nodes", 64)])
+def test_swf__sizes_in_the_header_in_other_forms(value, procs, read):
+    assert read(f"; MaxProcs: {value}\n1 0 5 100 4 -1 -1 4 200 -1 1 1 1 1 1 1 -1 -1\n", "l.swf").header.machine_procs == procs
+
+
+def test_guess__constant_columns_are_no_sizes_and_unused_requests_are_named(read):
+    titles = "cluster_id,uid,job_unique_id,user,node_num,gpu_num,cpu_num,submit_time,start_time,end_time,new_status,cores_hint,mem_hint"
+    lines = [
+        f"3,{k},{70 + k},u{k},{1 + k % 2},{8 + 8 * (k % 2)},0,{1000 + k},{2000 + k},{3000 + k},{'Pass' if k else 'Failed'},1,2"
+        for k in range(9)
+    ]
+    log = read("\n".join([titles, *lines]), "t.csv")
+    assert log.column("job_id").tolist() == list(range(70, 79))
+    assert rows(log, "allocated_procs", "nodes", "gpus")[:2] == [(1, 1, 8), (2, 2, 16)]
+    assert log.column("status").tolist() == [0] + [1] * 8
+    assert any(line.startswith("not used: ") and "cores_hint" in line and "mem_hint" in line for line in log.reading)
+
+
+def test_guess__gpus_in_lists_of_resources(read):
+    lines = [f'{k},{1000 + k},{2000 + k},{3000 + k},{4 + k},"cpu=4,gres/gpu={k},mem=4G"' for k in range(1, 6)]
+    log = read("\n".join(["id,submit,start,end,ncpus,req_tres", *lines]), "t.csv")
+    assert log.column("gpus").tolist() == [1, 2, 3, 4, 5]
+
+
+def test_info__shows_a_log_with_a_bad_line_that_other_commands_reject(tmp_path, capsys):
+    path = tmp_path / "l.swf"
+    good = [f"{k} {k} 5 100 4 -1 -1 4 200 -1 1 1 1 1 1 1 -1 -1" for k in range(1, 9)]
+    path.write_text("; MaxProcs: 8\n" + "\n".join([*good, "9 9 5 -1359980917 4 -1 -1 4 200 -1 1 1 1 1 1 1 -1 -1"]) + "\n")
+    status, out, _ = call(capsys, "info", path, "--json")
+    found = json.loads(out)
+    assert (status, found["jobs"], found["dropped"], found["bad_lines"][0]["line"]) == (0, 8, {"bad_line": 1}, 10)
+    assert call(capsys, "convert", path, "--out", tmp_path / "o.csv")[0] == 1
