@@ -156,7 +156,7 @@ def test_commands__print_the_caveats_of_the_page(capsys, log, tmp_path):
     for line in printed:
         assert line.split(":")[0] in page.read_text().replace("&nbsp;", " ")
     status, out, _ = call(capsys, "simulate", log)
-    assert "caveats:" in out
+    assert "Notes:" in out
     assert any(line.startswith("Only 400 jobs") for line in json.loads(call(capsys, "simulate", log, "--json")[1])["caveats"])
 
 
