@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, SingleRunOptions, machine_in
-from walltime.cli.output import PageOutput, command_line, progress_bar
+from walltime.cli.output import PageOutput, caveats, command_line, progress_bar
 from walltime.wording import lower_first
+
+if TYPE_CHECKING:
+    from walltime.auditor.report import AuditReport
+    from walltime.report.page import Block
+    from walltime.tables import Facts
+    from walltime.workload import Workload
 
 
 @manual(
@@ -66,11 +73,27 @@ def audit(
 
         title = None if chosen is None else lower_first(chosen.title)
         output.write(audit_page(workload, columns, report, schedule.name, title, command_line()))
-    if report.ok:
-        lines = [f"ok: {report}", *(f"not checked: {rule}: {why}" for rule, why in report.skipped.items())]
-    else:
-        counts = ", ".join(f"{rule} {count:,} times" for rule, count in sorted(report.counts.items()))
-        lines = [f"{schedule}: {report}", f"broken: {counts}"]
-    output.show({"trace": str(trace), "schedule": str(schedule), "policy": spelled, **report.as_dict()}, lines)
+    record = {"trace": str(trace), "schedule": str(schedule), "policy": spelled, **report.as_dict()}
+    output.show(record, list(_blocks(report, schedule.name, workload)))
     if not report.ok:
         raise typer.Exit(1)
+
+
+def _blocks(report: AuditReport, name: str, workload: Workload) -> Iterator[Block | Facts | str]:
+    """Yield the result, each broken rule with its first violation, and what was not checked or is assumed."""
+    from walltime.tables import Facts
+
+    unchecked = [f"Not checked: {rule}: {why}." for rule, why in report.skipped.items()]
+    if report.first is None:
+        yield f"ok: {report}"
+    else:
+        times = f"{len(report.violations):,} time{'' if len(report.violations) == 1 else 's'}"
+        first = f"first at {workload.origin.when(report.first.time)}"
+        yield f"{name} breaks {len(report.counts)} of {len(report.checked)} rules, {times} in all, {first}: {report.first.message}."
+        firsts = {one.rule: one for one in reversed(report.violations)}
+        rows = [
+            (rule, f"{report.counts[rule]:,}", f"{workload.origin.when(one.time)}: {one.message}")
+            for rule, one in sorted(firsts.items(), key=lambda item: item[1].time)
+        ]
+        yield Facts("broken rules, how often, and the first violation (times in s of the log)", rows)
+    yield from caveats([*unchecked, *(f"Assumed: {text}." for text in report.assumed if not report.ok)])
