@@ -175,7 +175,7 @@ def estimates(
         "seed": None if estimated.model == "user" else estimated.seed,
     }
     tail = {"hours": hours, "accuracy": None if accuracy is None else as_record(accuracy), "figure": drawn, "report": output.report}
-    blocks = [*_hours(workload.origin.name, hours, estimated.model), *_blocks(record, estimated.model)]
+    blocks: list[Block | Facts | str] = [*_hours(workload.origin.name, hours, estimated.model), *_blocks(record, estimated.model)]
     if shown.paper_table and record["table"] is not None:
         blocks += _table_2(workload.origin.name, record, estimated.model)
     blocks += [*_group_tables(record["by"]), *_simulated(accuracy)]

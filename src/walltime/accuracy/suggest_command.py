@@ -17,7 +17,7 @@ from walltime.wording import shown
 if TYPE_CHECKING:
     from walltime.estimates.suggestion import Advice
     from walltime.report.page import Block
-    from walltime.tables import Table
+    from walltime.tables import Facts
     from walltime.workload import Workload
 
 
@@ -106,7 +106,7 @@ def _number(workload: Workload, column: str, text: str) -> int:
     return number
 
 
-def _blocks(log: str, user: str, kind: dict[str, int], advice: Advice) -> Iterator[Table | Block | str]:
+def _blocks(log: str, user: str, kind: dict[str, int], advice: Advice) -> Iterator[Block | Facts | str]:
     from walltime.accuracy.letters import clock
     from walltime.tables import Cell, Table
     from walltime.wording import human_percent, human_time

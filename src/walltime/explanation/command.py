@@ -65,8 +65,9 @@ def explain(
             from walltime.explanation.page import waits_page
 
             output.write(waits_page(schedule, waits, command_line()))
-        blocks = [waits_table(schedule, waits), "walltime explain LOG --job N explains one of them."] if waits else ["no job waited"]
-        output.show(record | {"longest_waits": [wait.as_dict() for wait in waits]}, blocks)
+        table = [waits_table(schedule, waits)] if waits else []
+        words = "walltime explain LOG --job N explains one of them." if waits else "no job waited"
+        output.show(record | {"longest_waits": [wait.as_dict() for wait in waits]}, [*table, words])
         return
     assert asked.job is not None, "or the longest waits were asked for"
     with progress_bar(None, "what would have helped", "runs") as progress:

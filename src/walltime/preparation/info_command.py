@@ -167,8 +167,7 @@ def _quality(facts: dict[str, Any]) -> Facts | str:
     meaning = {rule.name: _END.split(rule.meaning, maxsplit=1)[0] for rule in all_rules()}
     rows = [
         (what, f"{count:,}", f"{meaning[rule]} ({rule})" if rule in meaning else rule)
-        for what in ("dropped", "changed", "noticed")
-        for rule, count in facts[what].items()
+        for what, counts in (("dropped", facts["dropped"]), ("changed", facts["changed"]), ("kept", facts["noticed"]))
+        for rule, count in counts.items()
     ]
-    rows = [("kept" if what == "noticed" else what, *rest) for what, *rest in rows]
     return Facts("data quality, in records", rows) if rows else "data quality: no record dropped or changed, nothing unusual"

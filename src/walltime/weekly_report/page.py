@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from walltime.accuracy.accuracy import dates
-from walltime.accuracy.page import hours, hours_cell, time_cell
+from walltime.accuracy.page import hours, hours_cell
 from walltime.metrics.machine import busy_processors, levels_at, queue_length
 from walltime.provenance import provenance
 from walltime.report.page import Block, Drawing, Page, Paragraph, Section, note
 from walltime.schedule.groups import TITLES as GROUP_TITLES
-from walltime.tables import Cell, Row, Table
+from walltime.tables import Cell, Row, Table, time_cell
 from walltime.weekly_report.period import USUAL, Period, PeriodNumbers, unusual
 from walltime.wording import UNDEFINED, human_percent, human_time, time_form
 
@@ -178,12 +178,12 @@ def changes_table(numbers: Period) -> Table:
     for name, label, show, least in MEASURES:
         now, earlier = getattr(numbers.numbers, name), [getattr(one, name) for one in numbers.before[-1:]]
         change, large = _change(numbers, name)
-        show = time_form([now, *earlier], short=True) if show is human_time else show
-        shown = _points if show is _share else show
+        form = time_form([now, *earlier], short=True) if show is human_time else show
+        shown = _points if show is _share else form
         sign = "" if not math.isfinite(change) else "±0" if abs(change) < least else f"{'+' if change > 0 else '-'}{shown(abs(change))}"
         verdict = Cell({True: "yes", False: "no", None: "unknown"}[large], look="best" if large else "")
-        before = Cell(show(earlier[0])) if earlier else Cell(UNDEFINED)
-        rows.append([label, Cell(show(now), value=now), before, Cell(sign or UNDEFINED), verdict])
+        before = Cell(form(earlier[0])) if earlier else Cell(UNDEFINED)
+        rows.append([label, Cell(form(now), value=now), before, Cell(sign or UNDEFINED), verdict])
     unit = _length(numbers.numbers)
     return Table(["", f"this {unit}", "before", "change", "unusual?"], rows, "what changed", look="overview")
 
