@@ -443,7 +443,7 @@ def _hours(name: str, record: dict[str, Any] | None, model: str) -> Iterator[Tab
     for row in record["ends"]:
         hours = (hours_cell(row[f"{what}_hours"]) for what in ("asked", "unused"))
         rows.append([row["group"], f"{row['jobs']:,}", human_percent(100 * row["jobs"] / t["jobs"]), *hours])
-    yield Table(["", "jobs", "of all", "requested", "not used"], rows, "processor-hours, by how jobs ended")
+    yield Table(["", "jobs", "of all jobs", "requested", "not used"], rows, "processor-hours, by how jobs ended")
 
 
 def _simulated(simulated: WalltimeAccuracy | None) -> Iterator[Block | Facts | str]:

@@ -124,7 +124,7 @@ def predict(
     ]
     remarks += [line for one in given for line in one.remarks(workload, workload.requested, workload.runtime)]
     record["caveats"] = remarks
-    learned = f"Predictors know only jobs that ended before, by {_source(replays[0].ends, replaying.ends, rules.label)}."
+    learned = f"Learned only from jobs that have ended, with the ends of {_source(replays[0].ends, replaying.ends, rules.label)}."
     answer, table = _answer(workload, rows, int(judged.sum())), _table(workload, rows, None if given else MOST_PREDICTORS[verbose])
     blocks = [table, *caveats([*remarks, *NOTES, learned])]
     if output.report is not None:
