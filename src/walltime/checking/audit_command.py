@@ -68,32 +68,45 @@ def audit(
     with progress_bar(len(workload), "audit") as progress:
         report = check(workload, columns, chosen, placement=placement, progress=progress, **rules)
     spelled = None if scheduler is None else scheduler.label
+    promises = None if chosen is None else lower_first(chosen.title)
+    answer = audit_answer(report, schedule.name, workload, promises)
     if output.report is not None:
         from walltime.checking.audit_page import audit_page
 
-        title = None if chosen is None else lower_first(chosen.title)
-        output.write(audit_page(workload, columns, report, schedule.name, title, command_line()))
+        output.write(audit_page(workload, columns, report, schedule.name, promises, command_line()))
     record = {"trace": str(trace), "schedule": str(schedule), "policy": spelled, **report.as_dict()}
-    output.show(record, list(_blocks(report, schedule.name, workload)))
+    output.show(record, [f"ok: {answer}" if report.ok else answer, *_blocks(report, workload)])
     if not report.ok:
         raise typer.Exit(1)
 
 
-def _blocks(report: AuditReport, name: str, workload: Workload) -> Iterator[Block | Facts | str]:
-    """Yield the result, each broken rule with its first violation, and what was not checked or is assumed."""
+def audit_answer(report: AuditReport, name: str, workload: Workload, policy: str | None) -> str:
+    """Return the result in a sentence; `name`: of the schedule's file; `policy`: with the promises, if any."""
+    promised = f"the promises of {policy}" if policy else "the rules for all schedules (no policy was named, so no promise was checked)"
+    first, broken = report.first, len(report.violations)
+    if first is None:
+        unchecked = f"; {len(report.skipped)} could not be checked" if report.skipped else ""
+        return f"{name} keeps {promised}: none of {len(report.checked)} rules is broken by any of its {report.jobs:,} jobs{unchecked}."
+    times = f"{broken:,} time{'' if broken == 1 else 's'}"
+    return (
+        f"{name} breaks {promised}: {len(report.counts)} of {len(report.checked)} rules, {times} in all, first at "
+        f"{workload.origin.when(first.time)}: {first.message}."
+    )
+
+
+def _blocks(report: AuditReport, workload: Workload) -> Iterator[Block | Facts | str]:
+    """Yield each broken rule with its first violation, and what was not checked or is assumed."""
     from walltime.tables import Facts
 
-    unchecked = [f"Not checked: {rule}: {why}." for rule, why in report.skipped.items()]
-    if report.first is None:
-        yield f"ok: {report}"
-    else:
-        times = f"{len(report.violations):,} time{'' if len(report.violations) == 1 else 's'}"
-        first = f"first at {workload.origin.when(report.first.time)}"
-        yield f"{name} breaks {len(report.counts)} of {len(report.checked)} rules, {times} in all, {first}: {report.first.message}."
-        firsts = {one.rule: one for one in reversed(report.violations)}
-        rows = [
-            (rule, f"{report.counts[rule]:,}", f"{workload.origin.when(one.time)}: {one.message}")
-            for rule, one in sorted(firsts.items(), key=lambda item: item[1].time)
-        ]
+    firsts = {one.rule: one for one in reversed(report.violations)}
+    rows = [
+        (rule, f"{report.counts[rule]:,}", f"{workload.origin.when(one.time)}: {one.message}")
+        for rule, one in sorted(firsts.items(), key=lambda item: item[1].time)
+    ]
+    if rows:
         yield Facts("broken rules, how often, and the first violation (times in s of the log)", rows)
-    yield from caveats([*unchecked, *(f"Assumed: {text}." for text in report.assumed if not report.ok)])
+    reasons: dict[str, list[str]] = {}
+    for rule, why in report.skipped.items():
+        reasons.setdefault(why, []).append(rule)
+    unchecked = [f"Not checked, as {why}: {', '.join(rules)}." for why, rules in reasons.items()]
+    yield from caveats([*unchecked, *(f"Assumed: {text}." for text in report.assumed)])
