@@ -69,7 +69,7 @@ def audit(
         report = check(workload, columns, chosen, placement=placement, progress=progress, **rules)
     spelled = None if scheduler is None else scheduler.label
     promises = None if chosen is None else lower_first(chosen.title)
-    answer = audit_answer(report, schedule.name, workload, promises)
+    answer = report.answer(schedule.name, workload, promises)
     if output.report is not None:
         from walltime.checking.audit_page import audit_page
 
@@ -78,20 +78,6 @@ def audit(
     output.show(record, [f"ok: {answer}" if report.ok else answer, *_blocks(report, workload)])
     if not report.ok:
         raise typer.Exit(1)
-
-
-def audit_answer(report: AuditReport, name: str, workload: Workload, policy: str | None) -> str:
-    """Return the result in a sentence; `name`: of the schedule's file; `policy`: with the promises, if any."""
-    promised = f"the promises of {policy}" if policy else "the rules for all schedules (no policy was named, so no promise was checked)"
-    first, broken = report.first, len(report.violations)
-    if first is None:
-        unchecked = f"; {len(report.skipped)} could not be checked" if report.skipped else ""
-        return f"{name} keeps {promised}: none of {len(report.checked)} rules is broken by any of its {report.jobs:,} jobs{unchecked}."
-    times = f"{broken:,} time{'' if broken == 1 else 's'}"
-    return (
-        f"{name} breaks {promised}: {len(report.counts)} of {len(report.checked)} rules, {times} in all, first at "
-        f"{workload.origin.when(first.time)}: {first.message}."
-    )
 
 
 def _blocks(report: AuditReport, workload: Workload) -> Iterator[Block | Facts | str]:

@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 
 from walltime import metrics
 from walltime.auditor.report import CHECKS, AuditReport
-from walltime.checking.audit_command import audit_answer
 from walltime.provenance import provenance
 from walltime.report.figures import BLUE, COLOURS, percent_ticks, style, unit_of
 from walltime.report.page import Drawing, Items, Page, Section, note, workload_facts
@@ -40,7 +39,7 @@ def audit_page(
     return Page(
         "audit",
         f"{name} against {w.origin.name}",
-        [audit_answer(report, name, w, policy)],
+        [report.answer(name, w, policy)],
         sections,
         facts=workload_facts(w, w.origin.name),
         numbers=[
