@@ -190,9 +190,10 @@ class Facts:
         return _notebook(self.title, [_element("th", row[0], "left") + _element("td", row[1], "right") for row in self.rows], self.note)
 
 
-def time_cell(seconds: float) -> Cell:
-    """Return a cell with a time; a table shows all times of a column in one form."""
-    return Cell(human_time(seconds), value=seconds)
+def time_cell(seconds: float | None) -> Cell:
+    """Return a cell with a time, undefined for None; a table shows all times of a column in one form."""
+    value = math.nan if seconds is None else seconds
+    return Cell(human_time(value), value=value)
 
 
 def _seconds(cell: Cell) -> float | None:

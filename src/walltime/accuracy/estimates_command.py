@@ -54,9 +54,15 @@ class EstimateOptions:
 
 @dataclass(frozen=True)
 class TableOptions:
-    """The tables by groups, and the figure."""
+    """The tables by groups, the table of the paper, and the figure."""
 
     groupings: o.BreakdownOption = None
+    paper_table: bool = o.field(
+        False,
+        "Print Table 2 of Mu'alem and Feitelson 2001 as well, next to its printed values if the log is in that paper.",
+        "--paper-table",
+        advanced=True,
+    )
     figure: o.OneFigureOption = None
     size: o.SizeOption = ""
 
@@ -121,6 +127,7 @@ def estimates(
     """Show the quality of runtime estimates: accuracy, popular values, unused hours, and users with the largest potential."""
     from walltime.accuracy.accuracy import estimate_accuracy
     from walltime.accuracy.page import accuracy_page, as_record
+    from walltime.accuracy.page import answer as accuracy_answer
     from walltime.estimates import parse_estimates
     from walltime.provenance import version
     from walltime.schedule.groups import parse_grouping
@@ -168,7 +175,12 @@ def estimates(
         "seed": None if estimated.model == "user" else estimated.seed,
     }
     tail = {"hours": hours, "accuracy": None if accuracy is None else as_record(accuracy), "figure": drawn, "report": output.report}
-    blocks = [*_blocks(workload, record, estimated.model), *_group_tables(record["by"]), *_hours(hours), *_simulated(accuracy)]
+    blocks: list[Block | Facts | str] = [*_hours(workload.origin.name, hours, estimated.model), *_blocks(record, estimated.model)]
+    if shown.paper_table and record["table"] is not None:
+        blocks += _table_2(workload.origin.name, record, estimated.model)
+    blocks += [*_group_tables(record["by"]), *_simulated(accuracy)]
+    if accuracy is not None:
+        blocks.insert(0, accuracy_answer(accuracy))
     output.show({**head, **record, **tail, "seconds": {"read": seconds}, "version": version()}, blocks, figure=drawn)
 
 
@@ -347,27 +359,29 @@ def _draw(path: Path, workload: Workload, seen: EstimateData | None, record: dic
         write_figure(figure, path, size)
 
 
-def _blocks(workload: Workload, record: dict[str, Any], model: str) -> Iterator[Table | Facts | str]:
-    from walltime.tables import Facts, Table
+def _blocks(record: dict[str, Any], model: str) -> Iterator[Table | Facts | str]:
+    """Yield the most used estimates, and facts on all."""
+    from walltime.tables import Cell, Facts, Table, time_cell
     from walltime.wording import human_time
 
-    if record["table"] is not None:
-        yield from _table_2(workload.origin.name, record, model)
-        share = record["top20_percent"]
-        rows = [[human_time(t["seconds"]), f"{t['seconds']:,}", f"{t['jobs']:,}", f"{t['percent']:.1f} %"] for t in record["top"][:LISTED]]
-        yield Table(["estimate", "(s)", "jobs", "% of total"], rows, f"the {len(rows)} most used of {record['distinct']:,} values")
-        rank = f"rank {record['emax_rank']:,}, {record['emax_percent']:.1f} % of the jobs" if record["emax_rank"] else "used by no job"
-        if record["largest"] > record["emax"]:
-            rank += f"; outliers up to {human_time(record['largest'])} left out"
-        facts = [
-            ("the 20 most used values", f"{share:.1f} %", "of the jobs"),
-            ("largest estimate, E_max", human_time(record["emax"]), rank),
-            ("mean accuracy", f"{record['mean_accuracy']:.2f}", "1 is perfect"),
-            ("ran longer than estimated", f"{record['over_estimate']:,}", "jobs"),
-        ]
-        if model != "user":
-            facts[-1] = ("killed at the estimate", f"{record['cut_short']:,}", "jobs that the model gives less than they run")
-        yield Facts("", facts)
+    if record["table"] is None:
+        return
+    top = record["top"][:LISTED]
+    rows = [[time_cell(t["seconds"]), f"{t['jobs']:,}", Cell(f"{t['percent']:.1f} %", value=t["percent"])] for t in top]
+    yield Table(["estimate", "jobs", "of all jobs"], rows, f"the {len(rows)} most used of {record['distinct']:,} values")
+    rank = f"rank {record['emax_rank']:,}, {record['emax_percent']:.1f} % of the jobs" if record["emax_rank"] else "used by no job"
+    if record["largest"] > record["emax"]:
+        rank += f"; outliers up to {human_time(record['largest'])} left out"
+    longer = ("ran longer than estimated", f"{record['over_estimate']:,}", "jobs")
+    if model != "user":
+        longer = ("killed at the estimate", f"{record['cut_short']:,}", "jobs that the model gives less than they run")
+    facts = [
+        ("the 20 most used values", f"{record['top20_percent']:.1f} %", "of the jobs"),
+        ("largest estimate", human_time(record["emax"]), rank),
+        ("mean accuracy", f"{record['mean_accuracy']:.2f}", "1 is perfect"),
+        longer,
+    ]
+    yield Facts("", facts)
 
 
 def _table_2(name: str, record: dict[str, Any], model: str) -> Iterator[Table | str]:
@@ -383,16 +397,15 @@ def _table_2(name: str, record: dict[str, Any], model: str) -> Iterator[Table | 
             row += [f"{printed[key]:,}", f"{100 * printed[key] / base:.1f}"]
         rows.append(row)
     columns = ["", "jobs", "%", "of"]
-    title = f"{name}: {'users' if model == 'user' else model}"
+    title = f"Table 2 of mualem01: {name}, {'users' if model == 'user' else model}"
     if printed:
         columns += [f"mualem01, {printed['log']}", "%"]
         rows.append(["zero jobs", "n/a", "", "total", *_zero_jobs(printed["log"], printed["total"])])
     yield Table(columns, rows, title)
     killed = "status 0 (failed)" if model == "user" else "given less than they run"
-    yield f"rows as in Table 2 of mualem01; killed: {killed}; 100 % peak: 99 % or 100 % used; 0 % peak: less than 1 % used"
+    yield f"Killed: {killed}; 100 % peak: 99 % or 100 % used; 0 % peak: less than 1 % used."
     if printed:
-        yield f"mualem01, {printed['log']}: the user estimates as printed; zero jobs need data that no log in this format has"
-    yield ""
+        yield f"mualem01, {printed['log']}: the user estimates as printed; zero jobs need data that no log in this format has."
 
 
 # ---------------------------------------------------------------------- hours, and adjusted walltimes
@@ -414,20 +427,23 @@ def hours_of(runtime: np.ndarray, requested: np.ndarray, procs: np.ndarray, kill
     return {"total": requested_time(*three).as_dict(), "ends": jobs_by_use(*three, None if killed is None else killed[limited])}
 
 
-def _hours(record: dict[str, Any] | None) -> Iterator[Facts]:
-    from walltime.accuracy.page import hours
-    from walltime.tables import Facts
-    from walltime.wording import percent
+def _hours(name: str, record: dict[str, Any] | None, model: str) -> Iterator[Table | str]:
+    """Yield the use of the requested hours in a sentence, and the unused ones by how jobs ended."""
+    from walltime.accuracy.page import hours_cell
+    from walltime.tables import Table
+    from walltime.wording import human_percent, percent
 
     if record is None:
         return
     t = record["total"]
-    rows = [
-        ("processor-hours asked for", hours(t["asked_hours"]), f"{percent(t['used_share'])} of them used"),
-        ("asked for and not used", hours(t["unused_hours"]), ""),
-    ]
-    rows += [(row["group"], f"{row['jobs']:,}", f"jobs; {hours(row['unused_hours'])} hours not used") for row in record["ends"]]
-    yield Facts("hours, and how jobs end", rows)
+    asked, unused = (hours_cell(t[f"{what}_hours"]).text for what in ("asked", "unused"))
+    whose = "Users" if is_users(model) else f"Estimates by {model}"
+    yield f"{whose} of {name} request {asked} processor-hours: {percent(t['used_share'])} are used, {unused} are not."
+    rows = []
+    for row in record["ends"]:
+        hours = (hours_cell(row[f"{what}_hours"]) for what in ("asked", "unused"))
+        rows.append([row["group"], f"{row['jobs']:,}", human_percent(100 * row["jobs"] / t["jobs"]), *hours])
+    yield Table(["", "jobs", "of all jobs", "requested", "not used"], rows, "processor-hours, by how jobs ended")
 
 
 def _simulated(simulated: WalltimeAccuracy | None) -> Iterator[Block | Facts | str]:
@@ -449,5 +465,4 @@ def _simulated(simulated: WalltimeAccuracy | None) -> Iterator[Block | Facts | s
     if simulated.advice:
         yield accuracy.advice_table(simulated)
         yield "More of each: walltime suggest LOG --user NAME [--job-name NAME] [--job-procs N]."
-    yield accuracy.answer(simulated)
     yield from caveats(accuracy.caveats(simulated))

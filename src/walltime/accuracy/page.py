@@ -17,7 +17,7 @@ from walltime.metrics.intervals import SHOWN_LEVEL
 from walltime.provenance import provenance
 from walltime.report.page import Block, Code, Drawing, Fold, Group, Heading, Page, Paragraph, Section, note
 from walltime.schedule.groups import UNKNOWN
-from walltime.tables import Cell, Row, Table
+from walltime.tables import Cell, Row, Table, time_cell
 from walltime.wording import UNDEFINED, human_difference, human_number, human_percent, human_time
 
 Rows = Sequence[Mapping[str, Any]]
@@ -350,11 +350,6 @@ def hours(value: float) -> str:
 def hours_cell(value: float) -> Cell:
     """Return a cell with processor-hours."""
     return Cell(hours(value), value=None if math.isnan(value) else value)
-
-
-def time_cell(seconds: float) -> Cell:
-    """Return a cell with a time."""
-    return Cell(human_time(seconds), value=seconds)
 
 
 def _share(share: float | None) -> Cell:

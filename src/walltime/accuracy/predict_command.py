@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,8 +19,18 @@ if TYPE_CHECKING:
     from walltime.tables import Table
     from walltime.workload import Workload
 
-COLUMNS = ("mean_accuracy", "median_accuracy", "na_percent", "oe_percent", "ue_percent", "be_percent")
-"""The printed fields of each predictor's summary."""
+COLUMNS = {
+    "mean_accuracy": "accuracy",
+    "na_percent": "none",
+    "oe_percent": "long",
+    "ue_percent": "short",
+    "be_percent": "30 min short",
+}
+"""The printed fields of each predictor's summary, and their heads."""
+NOTES = (
+    "Accuracy: the smaller of runtime and prediction / the larger (tang13, eq. 3).",
+    "None, long, short: jobs without a prediction, or with a wrong one.",
+)
 
 
 @dataclass(frozen=True)
@@ -70,6 +80,7 @@ def predict(
     replaying: ReplayOptions,
     stretch: RecordedWindow,
     reading: LogOptions,
+    verbose: o.VerboseOption = False,
     out: Annotated[Path | None, o.out("the table, or with a single --predictor the prediction of each job,", *o.TABLE)] = None,
     output: PageOutput,
 ) -> None:
@@ -113,12 +124,14 @@ def predict(
     ]
     remarks += [line for one in given for line in one.remarks(workload, workload.requested, workload.runtime)]
     record["caveats"] = remarks
-    blocks = [*_blocks(workload, rows, bool(given), _source(replays[0].ends, replaying.ends, rules.label)), *caveats(remarks)]
+    learned = f"Learned only from jobs that have ended, with the ends of {_source(replays[0].ends, replaying.ends, rules.label)}."
+    answer, table = _answer(workload, rows, int(judged.sum())), _table(workload, rows, None if given else MOST_PREDICTORS[verbose])
+    blocks = [table, *caveats([*remarks, *NOTES, learned])]
     if output.report is not None:
         from walltime.accuracy.prediction_pages import replays_page
 
-        output.write(replays_page(workload, rows, blocks, command_line(), int(judged.sum())))
-    output.show(record, blocks, **{"predictions" if len(replays) == 1 else "table": out})
+        output.write(replays_page(workload, rows, answer, blocks, command_line()))
+    output.show(record, [answer, *blocks], **{"predictions" if len(replays) == 1 else "table": out})
 
 
 def row(replay: Replay, judged: np.ndarray | None = None) -> dict[str, Any]:
@@ -150,37 +163,40 @@ def _source(source: str, asked: str, dialect: str) -> str:
     return f"a simulation under EASY{'' if dialect == 'papers' else f', dialect {dialect}'}{why}"
 
 
-def _blocks(w: Workload, rows: list[dict[str, Any]], named: bool, source: str) -> Iterator[Table | str]:
+def _answer(w: Workload, rows: Sequence[dict[str, Any]], judged: int) -> str:
+    """Return the accuracy of the best predictor, against the users' requests."""
+    log = f"On {w.origin.name}"
+    if judged < len(w):
+        log = f"On the last {judged:,} of the {len(w):,} jobs of {w.origin.name}, learned from all jobs before them"
+    known = [row for row in rows if row["mean_accuracy"] is not None]
+    if not known:
+        return "No job could be predicted."
+    best = max(known, key=lambda row: row["mean_accuracy"])
+    against = "" if best["predictor"] == "user" else f"; the requests' is {rows[0]['mean_accuracy_of_requests']:.2f}"
+    first = f"{best['predictor']} is the best of {len(rows)} predictors: its mean accuracy"
+    first = first if len(rows) > 1 else f"the mean accuracy of {best['predictor']}"
+    return f"{log}, {first} is {best['mean_accuracy']:.2f} (1 is exact){against}."
+
+
+def _table(w: Workload, rows: list[dict[str, Any]], most: int | None) -> Table:
+    """Return the users' requests, then the predictors as given, or at most `most` of them by accuracy, those with equal numbers once."""
     from walltime.tables import Cell, Table
 
-    alike: dict[Any, list[dict[str, Any]]] = {}
-    for k, r in enumerate(rows if named else sorted(rows, key=lambda r: -(r["mean_accuracy"] or 0))):
-        alike.setdefault(k if named else tuple(_number(r[name]) for name in COLUMNS), []).append(r)
-    shown = list(alike.values())[:MOST_PREDICTORS] if not named else list(alike.values())
-    lines = []
-    for first, *others in shown:
-        label = Cell(first["predictor"], [f"and {len(others)} more with the same numbers"] if others else [])
-        lines.append([label, *(Cell(_number(first[name]), value=first[name]) for name in COLUMNS)])
-    head = ["predictor", "accuracy", "median", "no adjustment", "over", "under", "30 min under"]
-    yield Table(
-        head,
-        lines,
-        f"{w.origin.name}: {_jobs(len(w), rows[0]['jobs'])}"
-        + ("" if named else f", the {sum(map(len, shown))} most accurate of {len(rows)} schemes"),
-    )
-    yield f"mean accuracy of the users' requests: {rows[0]['mean_accuracy_of_requests']:.3f}"
-    yield "accuracy: the smaller of runtime and prediction over the larger (tang13, eq. 3)."
-    yield "over, under, 30 min under: percent of the jobs whose adjusted walltime is too long, too short, or that much too short."
-    yield f"Each prediction knows only the jobs that had ended when the job was submitted; ends are those of {source}."
+    shown = rows
+    if most is not None:
+        ranked = sorted(rows, key=lambda row: -(row["mean_accuracy"] or 0))
+        shown = list({tuple(_number(row[name]) for name in COLUMNS): row for row in reversed(ranked)}.values())[::-1][:most]
+    first = Cell(_number(rows[0]["mean_accuracy_of_requests"]), value=rows[0]["mean_accuracy_of_requests"])
+    lines = [["(users' requests)", first, *[""] * (len(COLUMNS) - 1)]]
+    lines += [[row["predictor"], *(Cell(_number(row[name], name), value=row[name]) for name in COLUMNS)] for row in shown]
+    jobs = f"{len(w):,} jobs" if rows[0]["jobs"] == len(w) else f"the last {rows[0]['jobs']:,} of {len(w):,} jobs"
+    chosen = "" if most is None else f", the {len(shown)} most accurate of {len(rows)} schemes"
+    return Table(["predictor", *COLUMNS.values()], lines, f"{w.origin.name}: {jobs}{chosen}")
 
 
-def _jobs(jobs: int, judged: int) -> str:
-    return f"{jobs:,} jobs" if judged == jobs else f"the last {judged:,} of {jobs:,} jobs"
+MOST_PREDICTORS = {False: 3, True: 12}
+"""Rows of the default table, without and with --verbose; `--json` and `--out` have all."""
 
 
-MOST_PREDICTORS = 12
-"""Rows of the default table; `--json` and `--out` have all."""
-
-
-def _number(value: float | None) -> str:
-    return "n/a" if value is None else f"{value:.3f}" if value <= 1 else f"{value:.1f}"
+def _number(value: float | None, name: str = "") -> str:
+    return "n/a" if value is None else f"{value:.1f} %" if name.endswith("percent") else f"{value:.3f}"

@@ -17,22 +17,14 @@ from walltime.workload import Workload
 
 
 def replays_page(
-    w: Workload, rows: Sequence[dict[str, Any]], blocks: Iterable[Block | Facts | str], command: Sequence[str], judged: int
+    w: Workload, rows: Sequence[dict[str, Any]], answer: str, blocks: Iterable[Block | Facts | str], command: Sequence[str]
 ) -> Page:
-    """Return the page of `walltime predict`; `rows`: a mapping for each predictor; `judged`: the number of judged jobs, the last ones."""
-    log = f"On {w.origin.name}"
-    if judged < len(w):
-        log = f"On the last {judged:,} of the {len(w):,} jobs of {w.origin.name}, learned from all jobs before them"
+    """Return the page of `walltime predict`; `rows`: a mapping for each predictor."""
     known = sorted((row for row in rows if row["mean_accuracy"] is not None), key=lambda row: -row["mean_accuracy"])
     requests = rows[0]["mean_accuracy_of_requests"]
-    numbers = [("mean accuracy of the requests", f"{requests:.2f}")]
-    answer, picture = "No job could be predicted.", None
+    numbers, picture = [("mean accuracy of the requests", f"{requests:.2f}")], None
     if known:
         best = known[0]
-        against = "" if best["predictor"] == "user" else f"; the requests' is {requests:.2f}"
-        first = f"{best['predictor']} is the best of {len(rows)} predictors: its mean accuracy"
-        first = first if len(rows) > 1 else f"the mean accuracy of {best['predictor']}"
-        answer = f"{log}, {first} is {best['mean_accuracy']:.2f} (1 is exact){against}."
         numbers = [
             ("mean accuracy, best", f"{best['mean_accuracy']:.2f}"),
             *numbers,

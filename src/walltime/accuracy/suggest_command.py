@@ -10,14 +10,19 @@ from typing import TYPE_CHECKING, Annotated
 from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow
-from walltime.cli.output import PageOutput, command_line
+from walltime.cli.output import PageOutput, caveats, command_line
 from walltime.errors import WorkloadError
 from walltime.wording import shown
 
 if TYPE_CHECKING:
     from walltime.estimates.suggestion import Advice
-    from walltime.tables import Table
+    from walltime.report.page import Block
+    from walltime.tables import Facts
     from walltime.workload import Workload
+
+
+VARIED = 10
+"""Jobs vary too much for one walltime if the suggestion for the lowest risk is this many times as long as for the highest."""
 
 
 @dataclass(frozen=True)
@@ -101,34 +106,33 @@ def _number(workload: Workload, column: str, text: str) -> int:
     return number
 
 
-def _blocks(log: str, user: str, kind: dict[str, int], advice: Advice) -> Iterator[Table | str]:
+def _blocks(log: str, user: str, kind: dict[str, int], advice: Advice) -> Iterator[Block | Facts | str]:
+    from walltime.accuracy.letters import clock
     from walltime.tables import Cell, Table
-    from walltime.wording import human_time
+    from walltime.wording import human_percent, human_time
 
     rows = []
     for s in advice.suggestions:
-        tested = "n/a" if math.isnan(s.backtest) else f"{s.backtest:.1f} %"
-        used = f"{100 * s.slack:.0f} %"
-        rows.append(
-            [
-                f"{s.risk:g} %",
-                Cell(human_time(s.walltime), value=s.walltime),
-                f"{s.walltime:,}",
-                f"{s.killed_before:,}",
-                f"{s.upper:.1f} %",
-                tested,
-                used,
-            ]
-        )
-    head = ["risk", "walltime", "(s)", "earlier jobs killed by it", "risk at most", "killed in hindsight", "of it used"]
-    yield Table(head, rows, f"{log}, user {user}: the next job like {advice.jobs:,} earlier ones")
-    medians = f"they ran {human_time(advice.median_runtime)} and asked for {human_time(advice.median_request)} (medians)"
-    yield f"alike in: {', '.join(advice.like)}; {medians}"
+        shares = (s.upper, math.nan if math.isnan(s.backtest) else s.backtest, 100 * s.slack)
+        upper, tested, used = (Cell(human_percent(value), value=value) for value in shares)
+        killed = Cell(f"{s.killed_before:,} of {advice.jobs:,}", value=s.killed_before)
+        rows.append([Cell(clock(s.walltime), value=s.walltime), Cell(f"{s.risk:g} %", value=s.risk), killed, upper, tested, used])
+    medians = f"median runtime {human_time(advice.median_runtime)}, median request {human_time(advice.median_request)}"
+    title = f"suggested walltimes for user {user} on {log} ({advice.jobs:,} earlier jobs; {medians})"
+    yield Table(["ask for", "target risk", "killed so far", "risk at most", "backtest", "used"], rows, title)
+    notes = [
+        "Killed so far: earlier jobs that ran longer. Risk at most: its 95 % bound.",
+        "Backtest: killed if each job had got the suggestion from its predecessors.",
+        "Used: median share of the walltime. A killed job loses its whole run.",
+    ]
+    if advice.like != ["user"]:
+        notes.insert(0, f"The earlier jobs agree in: {', '.join(advice.like)}.")
     dropped = [name for name in kind if name not in advice.like]
     if dropped:
-        yield f"ignored, as too few earlier jobs agree in it: {', '.join(dropped)}"
+        notes.insert(0, f"Ignored, as too few earlier jobs agree in it: {', '.join(dropped)}.")
     if advice.killed:
-        yield f"{advice.killed:,} of the earlier jobs used all of their request; they count as longer than that"
-    yield "risk at most: upper 95 % bound, if the next job is like the earlier ones."
-    yield "killed in hindsight: had each earlier job been given what its predecessors suggest."
-    yield "The request is the scheduler's kill limit; too short a walltime costs the whole run."
+        notes.append(f"{advice.killed:,} of the earlier jobs used all of their request; they count as longer than that.")
+    walltimes = [s.walltime for s in advice.suggestions]
+    if max(walltimes) > VARIED * min(walltimes):
+        yield "These jobs vary too much for one walltime; narrow them with --job-name or --job-procs."
+    yield from caveats(notes)

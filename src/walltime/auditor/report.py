@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from walltime.tables import Facts, Table
+
+if TYPE_CHECKING:
+    from walltime.workload import Workload
 
 ALWAYS = {
     "unknown_job": "every row is a job of the workload",
@@ -75,6 +78,18 @@ class AuditReport:
     def counts(self) -> dict[str, int]:
         """Return the number of violations of each rule."""
         return dict(Counter(v.rule for v in self.violations))
+
+    def answer(self, name: str, workload: Workload, policy: str | None) -> str:
+        """Return the result in a sentence; `name`: of the schedule's file; `policy`: with the promises, if any."""
+        promised = f"the promises of {policy}" if policy else "the rules for all schedules (without a policy, no promise is checked)"
+        first, broken = self.first, len(self.violations)
+        if first is None:
+            unchecked = f"; {len(self.skipped)} could not be checked" if self.skipped else ""
+            return f"{name} keeps {promised}: none of {len(self.checked)} rules is broken by any of its {self.jobs:,} jobs{unchecked}."
+        return (
+            f"{name} breaks {promised}: {len(self.counts)} of {len(self.checked)} rules, {broken:,} time{'' if broken == 1 else 's'} "
+            f"in all, first at {workload.origin.when(first.time)}: {first.message}."
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report, ready for JSON."""

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, SingleRunOptions, machine_in
-from walltime.cli.output import PageOutput, command_line, progress_bar, report_on
+from walltime.cli.output import PageOutput, caveats, command_line, progress_bar, report_on
 from walltime.wording import lower_first
+
+if TYPE_CHECKING:
+    from walltime.auditor.report import AuditReport
+    from walltime.report.page import Block
+    from walltime.tables import Facts
+    from walltime.workload import Workload
 
 
 @manual(
@@ -62,16 +69,31 @@ def audit(
     with progress_bar(len(workload), "audit") as progress:
         report = check(workload, columns, chosen, placement=placement, progress=progress, **rules)
     spelled = None if scheduler is None else scheduler.label
+    promises = None if chosen is None else lower_first(chosen.title)
+    answer = report.answer(schedule.name, workload, promises)
     if output.report is not None:
         from walltime.checking.audit_page import audit_page
 
-        title = None if chosen is None else lower_first(chosen.title)
-        output.write(audit_page(workload, columns, report, schedule.name, title, command_line()))
-    if report.ok:
-        lines = [f"ok: {report}", *(f"not checked: {rule}: {why}" for rule, why in report.skipped.items())]
-    else:
-        counts = ", ".join(f"{rule} {count:,} times" for rule, count in sorted(report.counts.items()))
-        lines = [f"{schedule}: {report}", f"broken: {counts}"]
-    output.show({"trace": str(trace), "schedule": str(schedule), "policy": spelled, **report.as_dict()}, lines)
+        output.write(audit_page(workload, columns, report, schedule.name, promises, command_line()))
+    record = {"trace": str(trace), "schedule": str(schedule), "policy": spelled, **report.as_dict()}
+    output.show(record, [f"ok: {answer}" if report.ok else answer, *_blocks(report, workload)])
     if not report.ok:
         raise typer.Exit(1)
+
+
+def _blocks(report: AuditReport, workload: Workload) -> Iterator[Block | Facts | str]:
+    """Yield each broken rule with its first violation, and what was not checked or is assumed."""
+    from walltime.tables import Facts
+
+    firsts = {one.rule: one for one in reversed(report.violations)}
+    rows = [
+        (rule, f"{report.counts[rule]:,}", f"{workload.origin.when(one.time)}: {one.message}")
+        for rule, one in sorted(firsts.items(), key=lambda item: item[1].time)
+    ]
+    if rows:
+        yield Facts("broken rules, how often, and the first violation (times in s of the log)", rows)
+    reasons: dict[str, list[str]] = {}
+    for rule, why in report.skipped.items():
+        reasons.setdefault(why, []).append(rule)
+    unchecked = [f"Not checked, as {why}: {', '.join(rules)}." for why, rules in reasons.items()]
+    yield from caveats([*unchecked, *(f"Assumed: {text}." for text in report.assumed)])

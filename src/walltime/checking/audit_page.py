@@ -25,17 +25,7 @@ def audit_page(
     w: Workload, schedule: Mapping[str, Array], report: AuditReport, name: str, policy: str | None, command: Sequence[Any]
 ) -> Page:
     """Return the page of `walltime audit`; `schedule`: its columns, `name`: its file, `policy`: the policy with the promises, if any."""
-    promised = f"the promises of {policy}" if policy else "the rules for all schedules (no policy was named, so no promise was checked)"
     first = report.first
-    if first is None:
-        unchecked = f"; {len(report.skipped)} could not be checked" if report.skipped else ""
-        answer = f"{name} keeps {promised}: none of {len(report.checked)} rules is broken by any of its {report.jobs:,} jobs{unchecked}."
-    else:
-        broken = len(report.violations)
-        answer = (
-            f"{name} breaks {promised}: {len(report.counts)} of {len(report.checked)} rules, {broken:,} time{'' if broken == 1 else 's'} "
-            f"in all, first at {first.time:,} s: {first.message}."
-        )
     sections = []
     if first is not None:
         messages = {v.rule: v.message for v in reversed(report.violations)}
@@ -49,7 +39,7 @@ def audit_page(
     return Page(
         "audit",
         f"{name} against {w.origin.name}",
-        [answer],
+        [report.answer(name, w, policy)],
         sections,
         facts=workload_facts(w, w.origin.name),
         numbers=[

@@ -53,6 +53,7 @@ def diff(
     """Find the first difference between two schedules, show machine and queue at that time, and name the rule behind it."""
     from walltime.checking import diff as find
     from walltime.schedule import read_schedule
+    from walltime.tables import Facts
 
     workload, _ = reading.load(log)
     one, other = read_schedule(a), read_schedule(b)
@@ -72,4 +73,5 @@ def diff(
 
         output.write(difference_page(difference, command_line()))
     record = {"log": str(log), "sha256": workload.origin.sha256, "overrun": overrun} | difference.as_dict()
-    output.show(record, difference.sentences(), figure=drawn.figure)
+    headline, *rows = difference.texts()
+    output.show(record, [Facts(headline[1], rows)], figure=drawn.figure)

@@ -18,6 +18,7 @@ from walltime.estimates import effective_times
 from walltime.policy import Dialect
 from walltime.policy.easy import find_shadow
 from walltime.tables import Facts
+from walltime.wording import human_time
 from walltime.workload import Workload, check_workload
 from walltime.workload.scaling import with_submits
 
@@ -81,30 +82,39 @@ class Difference:
         """Return whether both have the same jobs, starts and ends."""
         return self.first is None and self.only == (0, 0)
 
-    def sentences(self) -> list[str]:
-        """Return the result in words."""
+    def texts(self) -> list[tuple[str, str]]:
+        """Return the result in words: a headline without a label, then texts with labels."""
         a, b = self.names
-        words = [
-            f"{count:,} jobs are in {name} only, or not in the log" for name, count in zip(self.names, self.only, strict=True) if count
-        ]
+        rows = [("only in one", f"{count:,} jobs in {name}, or not in the log") for name, count in zip(self.names, self.only, strict=True)]
+        rows = [row for row, count in zip(rows, self.only, strict=True) if count]
         p = self.first
         if p is None:
-            return [f"{a} and {b} are the same schedule: {self.jobs:,} jobs with equal starts and ends", *words]
+            return [("", f"{a} and {b} are the same schedule: {self.jobs:,} jobs with equal starts and ends"), *rows]
         ended = f", {self.ended:,} start at the same time and end at another" if self.ended else ""
-        words.insert(0, f"{self.moved:,} of {self.jobs:,} jobs start at another time{ended}")
-        size = f"{p.procs:,} {'processor' if p.procs == 1 else 'processors'}, {p.requested:,} s requested, submitted at {p.submit:,} s"
+        rows.insert(0, ("", f"{self.moved:,} of {self.jobs:,} jobs start at another time{ended}"))
+        size = f"{p.procs:,} {'processor' if p.procs == 1 else 'processors'}, {human_time(p.requested)} requested"
+        rows.append(("first difference", f"job {p.job} ({size}), submitted at {self._at(p.submit)}"))
         times = p.ends if p.what == "end" else p.starts
-        words.append(f"first at {p.time:,} s: job {p.job} ({size}) {p.what}s at {times[0]:,} s in {a}, at {times[1]:,} s in {b}")
+        rows += [(f"{p.what} in {name}", self._at(time)) for name, time in zip(self.names, times, strict=True)]
         if p.what == "end":
-            return [*words, self.rule]
-        busy = f"{p.free:,} of {self.workload.machine_procs:,} processors are free, {len(p.running):,} jobs run, {len(p.waiting):,} wait"
-        words.append(f"just before in both: {busy}" + (f" ({_jobs(p.waiting)}, in order of arrival)" if p.waiting else ""))
-        starts = [f"{_jobs(own) or 'no job'} in {name} only" for name, own in zip(self.names, p.started, strict=True)]
-        words.append(f"started then: {', '.join(starts)}" + (f"; {_jobs(p.both)} in both" if p.both else ""))
+            return [*rows, ("explanation", self.rule)]
+        busy = f"{p.free:,} of {self.workload.machine_procs:,} processors free, {len(p.running):,} jobs run, {len(p.waiting):,} wait"
+        rows.append(("just before", busy + (f" ({_jobs(p.waiting)}, in order of arrival)" if p.waiting else "")))
+        starts = [f"{_jobs(own) or 'no job'} only in {name}" for name, own in zip(self.names, p.started, strict=True)]
+        rows.append(("started then", ", ".join(starts) + (f"; {_jobs(p.both)} in both" if p.both else "")))
         if p.head >= 0:
-            latest = f"by requests it starts at {p.shadow:,} s at the latest, and leaves {p.extra:,} extra processors"
-            words.append(f"first job still waiting in both schedules: job {p.head}; {latest}")
-        return [*words, self.rule]
+            latest = f"by requests it starts at {self._at(p.shadow)} at the latest, and leaves {p.extra:,} extra processors"
+            rows.append(("still waiting", f"job {p.head} is the first in both; {latest}"))
+        return [*rows, ("explanation", self.rule)]
+
+    def sentences(self) -> list[str]:
+        """Return the result in words, a line each."""
+        return [f"{label}: {text}" if label else text for label, text in self.texts()]
+
+    def _at(self, seconds: int) -> str:
+        """Return a time of the log, with its date if the log has dates."""
+        origin = self.workload.origin
+        return origin.when(seconds) + (f" ({seconds:,} s)" if origin.moment(seconds) else "")
 
     def as_dict(self) -> dict[str, Any]:
         """Return the result, ready for JSON."""

@@ -430,7 +430,7 @@ BreakdownOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, option("Print one JSON object instead of text.", "--json")]
-VerboseOption = Annotated[bool, option("Print all tables and caveats.", "--verbose")]
+VerboseOption = Annotated[bool, option("Print all tables and notes.", "--verbose")]
 FormatOption = Annotated[
     Literal["text", "csv", "markdown", "latex", "json"],
     option("Print text, or only the tables in a format for spreadsheets and papers.", "--format", advanced=True),

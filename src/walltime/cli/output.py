@@ -231,6 +231,11 @@ def report_on(*logs: Workload) -> None:
             _logs[log.origin.name] = log
 
 
+def reported(log: Workload) -> Workload:
+    """Return the stage of this log at which the most is left out, of those reported."""
+    return _logs.get(log.origin.name, log)
+
+
 def forget_logs() -> None:
     """Forget the logs of an earlier command."""
     _logs.clear()

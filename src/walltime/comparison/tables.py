@@ -177,7 +177,7 @@ def groups_table(rows: Rows, by: str) -> Table:
             str(row["group"]),
             f"{row['jobs']:,}",
             _percent(row["share_of_use"]),
-            *(_time(row[field]) for field in ("mean_wait", "median_wait", "p90_wait", "max_wait", "mean_response")),
+            *(time_cell(row[field]) for field in ("mean_wait", "median_wait", "p90_wait", "max_wait", "mean_response")),
             Cell(human_number(row["mean_bounded_slowdown"]), value=row["mean_bounded_slowdown"]),
         ]
         for row in rows
@@ -269,7 +269,7 @@ def recorded_tables(names: Sequence[str], schedules: Sequence[Schedule], trim: s
     rows: list[Row] = []
     for what, field in (("mean", "mean"), ("median", "median"), ("90 %", "p90"), ("longest", "max")):
         values = [getattr(first, f"{field}_recorded"), *(getattr(record, f"{field}_simulated") for record in records)]
-        rows.append([f"{what} wait", *map(_time, values)])
+        rows.append([f"{what} wait", *map(time_cell, values)])
     for what, field in (("correlation with the recorded waits", "correlation"), ("rank correlation", "rank_correlation")):
         values = [getattr(record, field) for record in records]
         rows.append([what, "", *(Cell(f"{value:.2f}" if math.isfinite(value) else UNDEFINED, value=value) for value in values)])
@@ -280,8 +280,8 @@ def recorded_tables(names: Sequence[str], schedules: Sequence[Schedule], trim: s
             [
                 str(group["group"]),
                 f"{group['jobs']:,}",
-                _time(group["mean_recorded"]),
-                *(_time(mine[k]["mean_simulated"]) for mine in groups),
+                time_cell(group["mean_recorded"]),
+                *(time_cell(mine[k]["mean_simulated"]) for mine in groups),
             ]
             for k, group in enumerate(groups[0])
         ]
@@ -292,11 +292,6 @@ def recorded_tables(names: Sequence[str], schedules: Sequence[Schedule], trim: s
 
 def _policies(names: Sequence[str], before: str = "") -> list[Column]:
     return [Column(f"{before}{lower_first(name) if before else name}", k) for k, name in enumerate(names)]
-
-
-def _time(seconds: float | None) -> Cell:
-    seconds = math.nan if seconds is None else seconds
-    return Cell(human_time(seconds), value=seconds)
 
 
 def _percent(share: float) -> str:

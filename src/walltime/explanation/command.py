@@ -20,7 +20,7 @@ from walltime.cli.output import PageOutput, caveats, command_line, progress_bar
 from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
-    from walltime.tables import Table
+    pass
 
 
 @dataclass(frozen=True)
@@ -71,10 +71,9 @@ def explain(
             from walltime.explanation.page import waits_page
 
             output.write(waits_page(schedule, waits, command_line()))
-        blocks: list[Table | str] = ["no job waited"]
-        if waits:
-            blocks = [waits_table(schedule, waits), "walltime explain LOG --job N explains one of them."]
-        output.show(record | {"longest_waits": [wait.as_dict() for wait in waits]}, blocks)
+        table = [waits_table(schedule, waits)] if waits else []
+        words = "walltime explain LOG --job N explains one of them." if waits else "no job waited"
+        output.show(record | {"longest_waits": [wait.as_dict() for wait in waits]}, [*table, words])
         return
     assert asked.job is not None, "or the longest waits were asked for"
     with progress_bar(None, "what would have helped", "runs") as progress:

@@ -14,7 +14,7 @@ from matplotlib.patches import Patch, PathPatch
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
 from walltime.explanation.pools import MachineExplanation
-from walltime.explanation.records import HELD_BACK, HOW, Alternative, SinglePoolExplanation
+from walltime.explanation.records import HOW, Alternative, SinglePoolExplanation
 from walltime.explanation.sentences import count, owner, waits_table
 from walltime.explanation.waits import index_of
 from walltime.metrics import levels_at, steps
@@ -34,7 +34,7 @@ from walltime.report.figures import (
 )
 from walltime.report.page import Block, Drawing, Items, Page, Section, note, workload_facts
 from walltime.schedule.schedule import LongWait, Schedule
-from walltime.tables import Cell, Table
+from walltime.tables import Cell, Table, time_cell
 from walltime.wording import human_time, lower_first
 
 Array = np.ndarray
@@ -189,15 +189,6 @@ ANSWERED = ("request", "partition", "policy")
 """Changes in the answer; fewer processors are only in the table, as the runtime seldom stays the same."""
 LISTED = 40
 """Maximum number of overtaking jobs in the table."""
-OBSTACLES = {
-    "window": "such jobs do not start at these hours",
-    "limit": "one of the site's limits held it",
-    "outage": "an outage left too little free",
-    "too_few": "fewer processors were free than it needs",
-    "others": "enough were free, but reserved for other jobs, held by the order of the queue, or on other nodes than it needs",
-    "overhead": "the scheduler had to run and to launch it",
-}
-"""The fields of `Obstacles` in words."""
 
 
 def explanation_page(explanation: AnyExplanation, command: Sequence[Any]) -> Page:
@@ -206,8 +197,7 @@ def explanation_page(explanation: AnyExplanation, command: Sequence[Any]) -> Pag
     w, name, under = schedule.workload, f"Job {explanation.job}{owner(explanation)}", lower_first(schedule.title)
     best = max((one for one in explanation.sooner if one.what in ANSWERED), key=lambda one: one.gain, default=None)
     if explanation.wait:
-        overtook = f"{count(overtakers, 'job')} that arrived later started before it"
-        answer = f"{name} waited {wait} under {under}: {_reason(explanation)}, and {overtook}."
+        answer = f"{name} waited {wait} under {under}: {dict(explanation.texts)['reason']}."
         if helped := "; ".join(_helped(explanation)):
             answer += f" It would have started {helped}."
         elif explanation.alternatives:
@@ -216,7 +206,7 @@ def explanation_page(explanation: AnyExplanation, command: Sequence[Any]) -> Pag
         answer = f"{name} started at once under {under}."
     sections = [Section("In words", [Items(explanation.sentences)])]
     if explanation.alternatives:
-        rows = [[_changed(explanation, one), _seconds(one.gain)] for one in explanation.alternatives]
+        rows = [[_changed(explanation, one), time_cell(one.gain)] for one in explanation.alternatives]
         remark = "Each row is a simulation of all jobs with this one change, which moves other jobs too; negative: it starts later."
         sections.append(Section("Changes that would have let it start sooner", [Table(["with", "starts sooner by"], rows), note(remark)]))
     if overtakers:
@@ -280,17 +270,6 @@ def waits_page(schedule: Schedule, waits: Sequence[LongWait], command: Sequence[
     )
 
 
-def _reason(explanation: AnyExplanation) -> str:
-    """Describe the main obstacle in a clause."""
-    if isinstance(explanation, SinglePoolExplanation):
-        state = explanation.submission
-        free = f"{count(state.free, 'processor')} of {explanation.schedule.workload.machine_procs:,} free"
-        return f"when it came, with {free} and {count(state.ahead, 'job')} waiting, {HELD_BACK[state.held_back]} ({explanation.procs:,})"
-    held = vars(explanation.held_back)
-    most = max(held, key=lambda name: held[name])
-    return f"for {human_time(held[most])} of it, {OBSTACLES[most]} ({explanation.procs:,})"
-
-
 def _helped(explanation: AnyExplanation) -> Iterator[str]:
     """Describe the best change of each kind with which it starts sooner, in a clause."""
     for what in ANSWERED:
@@ -317,12 +296,8 @@ def _overtook(explanation: AnyExplanation) -> Iterator[Block]:
     columns += ["how", "delayed the head of the queue by"] if single_pool else []
     rows = []
     for one in explanation.overtaken_by[:LISTED]:
-        row: list[Any] = [str(one.job), f"{one.procs:,}", _seconds(one.start - explanation.submit), _seconds(one.runtime)]
-        rows.append([*row, Cell(HOW.get(one.how, one.how), look="wrap"), _seconds(max(one.delay, 0))] if single_pool else row)
+        row: list[Any] = [str(one.job), f"{one.procs:,}", time_cell(one.start - explanation.submit), time_cell(one.runtime)]
+        rows.append([*row, Cell(HOW.get(one.how, one.how), look="wrap"), time_cell(max(one.delay, 0))] if single_pool else row)
     yield Table(columns, rows, f"jobs that arrived after job {explanation.job} and started before it")
     if len(explanation.overtaken_by) > LISTED:
         yield note(f"The first {LISTED} of {len(explanation.overtaken_by):,}.")
-
-
-def _seconds(value: int) -> Cell:
-    return Cell(human_time(value) if value >= 0 else f"-{human_time(-value)}", value=value)

@@ -183,7 +183,7 @@ def _texts(why: MachineExplanation) -> Texts:
     also = f" and {why.second:,} {second}" if why.second else ""
     yield "", headline(why, f"{count(why.procs, 'processor')}{also} of the partition {why.partition}")
     if why.wait:
-        yield "reason", _obstacles(why)
+        yield "reason", f"{_obstacles(why)}; {count(len(why.overtaken_by), 'later job')} overtook it"
     if why.depended:
         when = why.schedule.workload.origin.when(why.submit)
         yield "held", f"able to run from {when}, after the jobs on which it depends; the wait counts from then"

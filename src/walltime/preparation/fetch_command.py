@@ -12,7 +12,7 @@ import typer
 
 from walltime.cli import options as o
 from walltime.cli.help import manual
-from walltime.cli.output import Output
+from walltime.cli.output import Output, caveats
 from walltime.errors import PolicyError
 from walltime.wording import printable
 
@@ -32,6 +32,7 @@ def fetch(
         o.argument("The files of a data set to download, with * for any text; without them, list its files.", "FILE"),
     ] = None,
     *,
+    verbose: o.VerboseOption = False,
     output: Output,
 ) -> None:
     """Download a log of the Parallel Workloads Archive, or files of another data set, and check them.
@@ -43,7 +44,7 @@ def fetch(
     from walltime.logs.fetch import fetch as download
 
     if name is None:
-        _list(output)
+        _list(output, verbose)
         return
     if name in (known := _data_sets()):
         _data_set(name, known[name], files or [], output)
@@ -112,25 +113,29 @@ def _data_sets() -> dict[str, About]:
     return {name: mapping.about for name, mapping in shipped().items() if mapping.about is not None}
 
 
-def _list(output: Output) -> None:
+def _list(output: Output, verbose: bool) -> None:
+    """Print the logs and the data sets; `verbose`: with the papers that use them, sizes, licences and addresses."""
     from walltime.logs.catalogue import CATALOGUE, log_folder
     from walltime.logs.fetch import archive_address
-    from walltime.tables import Table
+    from walltime.tables import Facts, Table
 
     here = {entry.name: (log_folder() / entry.file).is_file() for entry in CATALOGUE}
     logs = [
         {**{name: getattr(e, name) for name in ("name", "file", "procs")}, "address": e.address(archive_address()), "used": e.used}
         for e in CATALOGUE
     ]
-    rows = [[e.name, e.file, f"{e.procs:,}", e.used, "yes" if here[e.name] else ""] for e in CATALOGUE]
-    table = Table(["name", "file", "processors", "used by", "here"], rows, "logs of the Parallel Workloads Archive", texts=-1)
+    rows = [[e.name, f"{e.procs:,}", e.file, "yes" if here[e.name] else "no", e.used if verbose else ""] for e in CATALOGUE]
+    table = Table(["name", "processors", "file", "on disk?", "used by"], rows, "logs of the Parallel Workloads Archive", texts=-1)
     sets = [
         {"name": name, **{key: getattr(one, key) for key in ("title", "page", "size", "licence")}, "fetched": bool(one.zenodo or one.files)}
         for name, one in _data_sets().items()
     ]
-    said = ["data sets; walltime fetch NAME lists the files of those that it can download (*):"]
+    facts = []
     for one in sets:
-        mark = " *" if one["fetched"] else ""
-        terms = f"size {one['size'] or 'not stated'}; licence {one['licence'] or 'not stated'}"
-        said += [f"  {one['name']}{mark}: {one['title']}", f"    {terms}", f"    {one['page']}"]
-    output.show({"folder": log_folder(), "logs": [log | {"here": here[log["name"]]} for log in logs], "data_sets": sets}, [table, *said])
+        terms = f"; size {one['size'] or 'not stated'}; licence {one['licence'] or 'not stated'}; {one['page']}"
+        facts.append((f"{one['name']}{' *' if one['fetched'] else ''}", one["title"] + (terms if verbose else "")))
+    more = [] if verbose else ["Papers, sizes, licences and addresses: --verbose."]
+    about = Facts("data sets", facts)
+    notes = caveats(["A star marks data sets whose files walltime fetch NAME lists and downloads.", *more])
+    record = {"folder": log_folder(), "logs": [log | {"here": here[log["name"]]} for log in logs], "data_sets": sets}
+    output.show(record, [table, about, *notes])

@@ -164,7 +164,7 @@ def _blocks(facts: dict[str, Any], w: Workload) -> Iterator[Facts | Table | str]
     yield _quality(facts)
     if facts["bad_lines"]:
         bad = [[str(b["line"]), b["reason"]] for b in facts["bad_lines"][:LISTED]]
-        yield Table(["line", "reason"], bad, f"{len(facts["bad_lines"]):,} bad lines skipped")
+        yield Table(["line", "reason"], bad, f"{len(facts['bad_lines']):,} bad lines skipped")
 
 
 def _quality(facts: dict[str, Any]) -> Facts | str:

@@ -44,6 +44,7 @@ class Span:
         metavar="FOLDER",
         callback=o.written,
     )
+    verbose: o.VerboseOption = False
     timer: bool = o.field(
         False, "Print a systemd timer and a line for cron that write the report every Monday, and exit.", "--print-timer", advanced=True
     )
@@ -68,7 +69,7 @@ def report(
         print_timer(f"report {'LOG' if trace is None else shlex.quote(str(trace.absolute()))}", output)
         return
     workload, numbers = read_period(trace, reading, machine_file, span)
-    show_period(workload, numbers, page, output, [], [])
+    show_period(workload, numbers, page, output, span.verbose)
 
 
 def read_period(trace: Path | None, reading: LogOptions, machine_file: Path | None, span: Span) -> tuple[Workload, Period]:
@@ -102,8 +103,9 @@ def show_period(
     numbers: Period,
     page: Path | None,
     output: Output,
-    predictions: Sequence[Table | str],
-    sidecar: Sequence[Table | str],
+    verbose: bool,
+    predictions: Sequence[Table | str] = (),
+    sidecar: Sequence[Table | str] = (),
 ) -> None:
     """Print the report, and write its page."""
     from walltime.provenance import version
@@ -115,8 +117,9 @@ def show_period(
         write_page(made, page)
     head = {"trace": workload.origin.name, "sha256": workload.origin.sha256, "procs": workload.machine_procs}
     record: dict[str, Any] = {**head, **period_record(numbers), "version": version(), "report": page}
-    blocks: list[Table | str] = [*made.answer, "", *period_tables(numbers), *predictions, *sidecar]
-    output.show(record, [*blocks, *caveats(made.caveats)], report=page)
+    blocks: list[Table | str] = [*made.answer, *period_tables(numbers, verbose), *predictions, *sidecar]
+    more = [] if verbose else ["Groups, longest waits, hours by user: --verbose or --report page.html."]
+    output.show(record, [*blocks, *caveats([*made.caveats, *more])], report=page)
 
 
 def print_timer(command: str, output: Output, before: str = "") -> None:

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from walltime.accuracy.accuracy import dates
 from walltime.accuracy.adjusted import has_column
-from walltime.accuracy.page import hours, hours_cell, time_cell
+from walltime.accuracy.page import hours, hours_cell
 from walltime.machine import omission_sentences
 from walltime.metrics.machine import busy_processors, levels_at, queue_length
 from walltime.provenance import plain, provenance
 from walltime.report.page import Block, Drawing, Page, Paragraph, Section, note
 from walltime.schedule.groups import TITLES as GROUP_TITLES
-from walltime.tables import Cell, Row, Table
+from walltime.tables import Cell, Row, Table, time_cell
 from walltime.weekly_report.period import DAY, USUAL, Period, PeriodNumbers, unusual
-from walltime.wording import UNDEFINED, human_percent, human_time
+from walltime.wording import UNDEFINED, human_percent, human_time, time_form
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -111,18 +112,30 @@ def period_record(numbers: Period) -> dict[str, Any]:
     lists = {"before": [one.as_dict() for one in numbers.before], "groups": {name: list(rows) for name, rows in numbers.groups.items()}}
     changes = {}
     for name, *_ in MEASURES:
-        change, large = unusual(getattr(numbers.numbers, name), [getattr(one, name) for one in numbers.before])
+        change, large = _change(numbers, name)
         changes[name] = {"change": None if math.isnan(change) else change, "unusual": large}
     rest = {"users": plain(numbers.users), "longest": list(numbers.longest), "changes": changes, "caveats": _caveats(numbers)}
     return {"numbers": numbers.numbers.as_dict(), **lists, **rest, "answer": period_answer(numbers)}
 
 
-def period_tables(numbers: Period) -> list[Table | str]:
-    """Return the tables and sentences for the terminal."""
-    parts: list[Table | str] = [changes_table(numbers), _chance(numbers)]
-    parts += [groups_table(numbers, by) for by in numbers.groups]
-    parts += [held_sentence(numbers), longest_table(numbers), *([users_table(numbers)] if numbers.users else [])]
-    return parts
+def period_tables(numbers: Period, verbose: bool) -> list[Table | str]:
+    """Return the sentences and tables for the terminal: all with `verbose`, else the changes of `SHORT` and unusual ones."""
+    odd = [label for name, label, *_ in MEASURES if _change(numbers, name)[1]]
+    counts = f"{len(MEASURES)} measures, {len(numbers.before)} earlier {_length(numbers.numbers)}s"
+    known = _change(numbers, "mean_wait")[1] is not None
+    parts: list[Table | str] = [f"Nothing unusual ({counts})."] if known and not odd else []
+    parts += [] if known or verbose else [_chance(numbers)]
+    if not verbose:
+        table = replace(changes_table(numbers), title=f"what changed ({counts})")
+        chosen = [row for row, (name, label, *_) in zip(table.rows, MEASURES, strict=True) if name in SHORT or label in odd]
+        return [*parts, replace(table, rows=chosen)]
+    parts += [changes_table(numbers), _chance(numbers), *(groups_table(numbers, by) for by in numbers.groups)]
+    return [*parts, held_sentence(numbers), longest_table(numbers), *([users_table(numbers)] if numbers.users else [])]
+
+
+def _change(numbers: Period, name: str) -> tuple[float, bool | None]:
+    """Return the change of a number since the period before, and whether it is unusual, None if unknown."""
+    return unusual(getattr(numbers.numbers, name), [getattr(one, name) for one in numbers.before])
 
 
 def _number(value: float) -> str:
@@ -140,17 +153,19 @@ def _points(value: float) -> str:
 MEASURES = (
     ("mean_wait", "mean wait", human_time, 1.0),
     ("median_wait", "median wait", human_time, 1.0),
-    ("p90_wait", "nine in ten waited at most", human_time, 1.0),
-    ("utilization", "of the machine used", _share, 0.0005),
+    ("p90_wait", "90 % wait", human_time, 1.0),
+    ("utilization", "machine used", _share, 0.0005),
     ("submitted", "jobs submitted", _number, 1.0),
     ("started", "jobs started", _number, 1.0),
     ("waiting_at_end", "jobs waiting at the end", _number, 1.0),
-    ("used_hours", "processor-hours used", hours, 1.0),
-    ("unused_hours", "asked for and not used", hours, 1.0),
-    ("failed_hours", "used by failed jobs", hours, 1.0),
-    ("limit_hours", "used by jobs that ended at their limit", hours, 1.0),
+    ("used_hours", "used, processor-hours", hours, 1.0),
+    ("unused_hours", "requested and not used, processor-hours", hours, 1.0),
+    ("failed_hours", "failed jobs, processor-hours", hours, 1.0),
+    ("limit_hours", "jobs at their limit, processor-hours", hours, 1.0),
 )
 """Fields of `PeriodNumbers`, their titles, formats, and the smallest change that is shown."""
+SHORT = ("mean_wait", "utilization", "failed_hours")
+"""The fields that the terminal shows in any case."""
 ODDITIES = (
     ("submitted", "jobs were submitted", _number),
     ("waiting_at_end", "jobs still waited at the end", _number),
@@ -164,15 +179,16 @@ def changes_table(numbers: Period) -> Table:
     """Return a table of each number, the number of the period before, and whether the change is unusual."""
     rows: list[Row] = []
     for name, label, show, least in MEASURES:
-        now = getattr(numbers.numbers, name)
-        change, large = unusual(now, [getattr(one, name) for one in numbers.before])
-        shown = _points if show is _share else show
-        before = Cell(show(getattr(numbers.before[-1], name))) if numbers.before else Cell(UNDEFINED)
+        now, earlier = getattr(numbers.numbers, name), [getattr(one, name) for one in numbers.before[-1:]]
+        change, large = _change(numbers, name)
+        form = time_form([now, *earlier], short=True) if show is human_time else show
+        shown = _points if show is _share else form
         sign = "" if not math.isfinite(change) else "±0" if abs(change) < least else f"{'+' if change > 0 else '-'}{shown(abs(change))}"
-        verdict = {True: "unusual", False: "as usual", None: "unknown"}[large]
-        rows.append([label, Cell(show(now), value=now), before, Cell(sign or UNDEFINED), Cell(verdict, look="best" if large else "")])
+        verdict = Cell({True: "yes", False: "no", None: "unknown"}[large], look="best" if large else "")
+        before = Cell(form(earlier[0])) if earlier else Cell(UNDEFINED)
+        rows.append([label, Cell(form(now), value=now), before, Cell(sign or UNDEFINED), verdict])
     unit = _length(numbers.numbers)
-    return Table(["", f"this {unit}", f"the {unit} before", "change", "unusual?"], rows, "what changed", look="overview")
+    return Table(["", f"this {unit}", "before", "change", "unusual?"], rows, "what changed", look="overview")
 
 
 def groups_table(numbers: Period, by: str) -> Table:

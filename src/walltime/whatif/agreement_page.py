@@ -111,20 +111,26 @@ def tables_of(calibration: Calibration) -> list[Table]:
     return [table for table in (*agreement_tables(calibration), utilization_table(calibration), evidence_table(calibration)) if table.rows]
 
 
-def short_tables(calibration: Calibration) -> list[Table]:
-    """Return the most important numbers in narrow tables, for the terminal."""
+def short_table(calibration: Calibration) -> Table:
+    """Return recorded and simulated mean waits and the calibration error, for the terminal."""
+    chosen = [row for row in calibration.rows if row.by in SHORT]
+    rows: list[Row] = [[_group(row), f"{row.jobs:,}"] for row in chosen]
+    for name in ("mean_recorded", "mean_simulated", "threshold"):
+        values = [getattr(row, name) for row in chosen]
+        show = time_form(values, short=True)
+        rows = [[*row, Cell(show(value), value=value)] for row, value in zip(rows, values, strict=True)]
+    rows = [[*cells, agreement(row)[-1], "no" if row.doubt else "yes"] for cells, row in zip(rows, chosen, strict=True)]
+    head = ("", "jobs", "recorded", "simulated", "error bound", "rank corr.", "usable?")
+    return Table(head, rows, f"mean wait, recorded and simulated under {calibration.policy}")
+
+
+def full_tables(calibration: Calibration) -> list[Table]:
+    """Return the other numbers in narrow tables, for the terminal."""
     rows = [row for row in calibration.rows if row.by in SHORT]
-    cells, names = [agreement(row) for row in rows], [_group(row) for row in rows]
-    show = time_form([row.bias for row in rows])
-    waits: list[Row] = [[name, own[1], *own[3:9]] for name, own in zip(names, cells, strict=True)]
-    bias: list[Row] = [
-        [name, f"{'+' if row.bias > 0 else ''}{show(row.bias)}", own[2], *own[9:]]
-        for name, row, own in zip(names, rows, cells, strict=True)
-    ]
+    waits: list[Row] = [[_group(row), *agreement(row)[5:9], *agreement(row)[9:12]] for row in rows]
     used = utilization_table(calibration)
     return [
-        Table(("", "jobs", *COLUMNS[3:9]), waits, "waits in the log and here"),
-        Table(("", "here minus log", "trusted from", *COLUMNS[9:]), bias, "agreement"),
+        Table(("", *COLUMNS[5:12]), waits, "waits in the log and here"),
         replace(used, rows=used.rows[:1]),
         evidence_table(calibration),
     ]

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow, SiteOptions, machine_in
-from walltime.cli.output import PageOutput, command_line, paragraphs, progress_bar, report_on
+from walltime.cli.output import PageOutput, caveats, command_line, paragraphs, progress_bar, report_on
 from walltime.cli.table import part_of
 from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
     from walltime.report.page import Block
+    from walltime.tables import Facts
     from walltime.whatif import Calibration
 
 SAMPLES = 40
@@ -90,15 +91,19 @@ def calibrate(
     output.show(agreement.as_dict() | {"one_step": said}, _blocks(agreement, said, verbose), calibration=out)
 
 
-def _blocks(calibration: Calibration, said: str, verbose: bool) -> Iterator[Block | str]:
-    """Yield the verdict, then the numbers behind it; all numbers with `verbose`."""
-    from walltime.report.page import Items
-    from walltime.whatif.agreement_page import short_tables
+def _blocks(calibration: Calibration, said: str, verbose: bool) -> Iterator[Block | Facts | str]:
+    """Yield the verdict, then waits by group, and the next step; all numbers with `verbose`."""
+    from walltime.whatif.agreement_page import full_tables, short_table
+    from walltime.wording import human_time
 
-    yield from paragraphs(calibration.verdict if verbose else calibration.verdict[:2])
-    yield ""
-    tables = [table for table in short_tables(calibration) if table.rows]
-    yield from tables if verbose else tables[:2]
-    yield Items([*calibration.evidence.hints, said])
-    if not verbose:
-        yield "For other reasons of waits, utilization, and trust by group: --verbose, --report page.html, --json."
+    every = calibration.overall
+    usable = f"differences in mean wait above {human_time(every.threshold)} exceed the calibration error"
+    yield f"Not usable for what-if: {every.doubt}." if every.doubt else f"Usable for what-if: {usable}."
+    yield short_table(calibration)
+    if verbose:
+        yield from paragraphs(calibration.verdict)
+        yield from (table for table in full_tables(calibration) if table.rows)
+    if every.doubt:
+        yield "Next: find the rules of the site with walltime infer LOG --out site.toml, and calibrate again with --machine site.toml."
+    more = [said] if verbose else ["More groups, utilization, other causes: --verbose or --report page.html."]
+    yield from caveats([*calibration.evidence.hints, *more])

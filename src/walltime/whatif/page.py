@@ -210,7 +210,7 @@ def all_caveats(answer: WhatIf) -> list[str]:
     growing = [label for label, schedule in settings if queue_keeps_growing(schedule)]
     if growing:
         said.append(f"Not a steady state ({', '.join(growing)}): the queue is longer in every quarter of the log than in the previous one.")
-    known = ("Saturated under", "Under ", "No trimming", "Not modelled")
+    known = (f"{TODAY} is saturated", "Under ", "No warm-up trimmed", "Not modelled")
     general = caveats([TODAY], [answer.today], [answer.today.summary(answer.trim)], [answer.measured], answer.trim)
     return said + [one for one in general if not one.startswith(known)]
 

@@ -93,7 +93,11 @@ def test_table__counts_a_small_log(capsys, log):
 def test_text__names_rows_values_and_facts(capsys, log):
     status, out, err = call(capsys, "estimates", log)
     assert (status, err) == (0, "")
-    for words in [label for label, _ in ROWS.values()] + ["1 h 00 min", "largest estimate, E_max", "mean accuracy", "status 0 (failed)"]:
+    for words in ["1 h 00 min", "largest estimate", "mean accuracy", "processor-hours, by how jobs ended"]:
+        assert words in out
+    assert "Table 2" not in out
+    status, out, _ = call(capsys, "estimates", log, "--paper-table")
+    for words in [label for label, _ in ROWS.values()] + ["Table 2 of mualem01", "status 0 (failed)"]:
         assert words in out
     assert "P2, " not in out
 
@@ -121,7 +125,7 @@ def test_kth__stands_beside_the_printed_column(capsys):
     for name, value in found["table"].items():
         assert value == pytest.approx(printed_rows("KTH")[name], rel=0.005)
     assert round(found["top20_percent"], 1) == 74.9
-    status, out, _ = call(capsys, "estimates", path)
+    status, out, _ = call(capsys, "estimates", path, "--paper-table")
     assert status == 0
     for words in ("mualem01, KTH", "28,490", "3,601", "6,374", "zero jobs need data that no log in this format has", "4 h 00 min"):
         assert words in out
@@ -129,7 +133,7 @@ def test_kth__stands_beside_the_printed_column(capsys):
 
 @pytest.mark.slow
 def test_reconstructed_log__says_what_is_not_known(golden, capsys):
-    status, out, err = call(capsys, "estimates", trace_path("CTC-SP2-1996-3.1-cln.recon"))
+    status, out, err = call(capsys, "estimates", trace_path("CTC-SP2-1996-3.1-cln.recon"), "--paper-table")
     assert status == 0
     assert "n/a" in out
     golden("estimates", err)

@@ -82,7 +82,7 @@ def test_format__prints_tables_only(capsys, tmp_path, form):
     out = capsys.readouterr().out
     begins = {"csv": "policy,", "markdown": "**log: 50 jobs", "latex": "\\begin{table}", "json": "{"}
     assert out.startswith(begins[form])
-    assert "caveats" not in out
+    assert "Notes:" not in out
     assert "FCFS" in out
     assert run(["info", str(log), "--json", "--format", form]) == 2
     assert "take one of them" in capsys.readouterr().err

@@ -63,8 +63,8 @@ def test_predict__bad_calls_give_one_line(golden, capsys, log, arguments):
 def test_suggest__prints_walltimes_and_risks(golden, capsys, log):
     status, out, err = call(capsys, "suggest", log, "--user", 1, "--risk", 5)
     assert status == 0, err
-    assert "10 min" in out
-    assert "alike in: user" in out
+    assert "0:10:00" in out
+    assert "for user 1 on log (30 earlier jobs" in out
     found = json.loads(call(capsys, "suggest", log, "--user", 1, "--json")[1])
     assert (found["jobs"], found["suggestions"][0]["walltime"]) == (30, 600)
     golden("suggest", one_line(*call(capsys, "suggest", log, "--user", 9)))

@@ -229,7 +229,7 @@ def test_page__trim_and_rules_are_said():
     found = Page(render([made(wait=5, origin=origin)], trim="tsafrir06"))
     assert "cancelled" in found.texts
     assert "1.6 %" in found.texts
-    assert not any(text.startswith("No trimming") for text in found.texts)
+    assert not any(text.startswith("No warm-up trimmed") for text in found.texts)
     with raises(PolicyError, "unknown_trim"):
         render([made()], trim="p4")
 
@@ -271,7 +271,7 @@ def test_caveats__saturated_and_growing(golden):
     told = caveats_in(late, trim="tsafrir06")
     golden("compare", told)
     assert "Only" not in told
-    assert "No trimming" not in told
+    assert "No warm-up trimmed" not in told
 
 
 def test_caveats__a_calm_run_has_few():

@@ -257,11 +257,11 @@ def test_cli__page_text_and_json(capsys, tmp_path, monkeypatch):
     status, out, err = call(capsys, "estimates", log, "--report", "page.html", "--replications", "2")
     assert status == 0, err
     for words in (
-        "hours, and how jobs end",
+        "processor-hours, by how jobs ended",
         "by user",
         "few underestimates",
         "walltime suggest LOG",
-        "caveats",
+        "Notes:",
         "report written to page.html",
     ):
         assert words in out

@@ -130,8 +130,8 @@ def test_longest_queue__worked_by_hand():
 def test_caveats__first_come_first_served_saturates_real_logs(log, saturated):
     workload = wt.read(trace_path(log))
     schedules = [wt.simulate(workload, policy) for policy in ("fcfs", "easy", "conservative")]
-    told = [line for line in caveats_of(schedules, "none") if line.startswith("Saturated under")]
-    assert [line.split()[2].rstrip(":") for line in told] == saturated
+    told = [line for line in caveats_of(schedules, "none") if " is saturated: " in line]
+    assert [line.split()[0] for line in told] == saturated
 
 
 # ------------------------------------------------------------------------------------------------------- the command line
@@ -152,11 +152,11 @@ def test_commands__print_the_caveats_of_the_page(capsys, log, tmp_path):
     printed = [line.removeprefix("* ") for line in out.splitlines() if line.startswith("* ")]
     found = json.loads(call(capsys, "compare", log, "--json")[1])
     assert found["caveats"] == printed
-    assert any(line.startswith("No trimming") for line in printed)
+    assert any(line.startswith("No warm-up trimmed") for line in printed)
     for line in printed:
         assert line.split(":")[0] in page.read_text().replace("&nbsp;", " ")
     status, out, _ = call(capsys, "simulate", log)
-    assert "caveats:" in out
+    assert "Notes:" in out
     assert any(line.startswith("Only 400 jobs") for line in json.loads(call(capsys, "simulate", log, "--json")[1])["caveats"])
 
 

@@ -58,7 +58,7 @@ def report(
     workload, numbers = read_period(trace, reading, machine_file, span)
     said = [] if predictions is None else _predictions(predictions, workload, numbers)
     effects = [] if ledger is None else _sidecar(ledger, workload, numbers)
-    show_period(workload, numbers, page, output, said, effects)
+    show_period(workload, numbers, page, output, span.verbose, said, effects)
 
 
 def _predictions(folder: Path, workload: Workload, numbers: Period) -> list[Table | str]:
