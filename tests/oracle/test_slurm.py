@@ -1,4 +1,4 @@
-"""Slurm's scheduling: the kernel equals the reference, and the auditor, which knows neither, agrees with both."""
+"""Slurm's scheduling: the kernel equals the reference, and the auditor, which steps the reference along the schedule, finds no fault."""
 
 import random
 from dataclasses import replace

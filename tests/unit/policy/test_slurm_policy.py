@@ -12,9 +12,9 @@ from walltime.durations import seconds_of
 from walltime.engine.reference.nodes import SlurmReference
 from walltime.errors import PolicyError, WorkloadError
 from walltime.machine import Machine, Outage, Partition, Pool, Qos, Share, write_machine
+from walltime.node_demands import job_size
 from walltime.policy import Slurm, parse_policy
 from walltime.policy.slurm import PARAMETERS
-from walltime.simulation.nodes import job_size
 from walltime.workload import Workload
 
 ENGINES = ("kernel", "reference")
