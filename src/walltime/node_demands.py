@@ -30,6 +30,7 @@ def nodes_of(machine: Machine, placement: Placement) -> Nodes:
         pool=np.repeat(np.arange(len(counts)), counts),
         procs=np.repeat([pool.procs for pool in machine.pools], counts).astype(np.int64),
         second=np.repeat([pool.second for pool in machine.pools], counts).astype(np.int64),
+        weight=np.repeat([pool.weight for pool in machine.pools], counts).astype(np.int64),
         partitions=[np.concatenate([own[machine.place_of(name)] for name in one.pools]) for one in machine.partitions],
         tiers=[one.tier for one in machine.partitions],
         outages=outages,
@@ -40,8 +41,9 @@ def nodes_of(machine: Machine, placement: Placement) -> Nodes:
 def demands_on(nodes: Nodes, placed: Workload, placement: Placement) -> NodeDemands:
     """Return what jobs need of the nodes of their partitions.
 
-    Reads the columns `nodes` (minimum number), `exclusive` (1 for whole nodes, if the partition's nodes have one size), `time_min` (s)
-    and `user`. Associations and priorities are added by `with_priorities`.
+    Reads the columns `requested_nodes`, or else `nodes` (minimum number), `exclusive` (1 for whole nodes, if the partition's nodes have one
+    size), `time_min` (s), `user`, and `held` (s between submission and eligibility). Associations and priorities are added by
+    `with_priorities`.
     """
     count, part, second = len(placed), placement.partition, placement.second
     sizes = np.array([len(own) for own in nodes.partitions])[part]
@@ -49,7 +51,8 @@ def demands_on(nodes: Nodes, placed: Workload, placement: Placement) -> NodeDema
     one_size = np.array([len(np.unique(nodes.procs[own])) == 1 for own in nodes.partitions])[part]
     whole |= one_size & (placed.columns.get("exclusive", np.zeros(count, np.int64)) == 1)
     procs_each, second_each = (np.array([of[own].max() for own in nodes.partitions])[part] for of in (nodes.procs, nodes.second))
-    requested = np.minimum(placed.columns.get("nodes", np.ones(count, np.int64)), sizes)
+    nodes_of_jobs, unknown = (placed.columns.get(name, np.full(count, -1)) for name in ("requested_nodes", "nodes"))
+    requested = np.minimum(np.where(nodes_of_jobs > 0, nodes_of_jobs, unknown), sizes)
     fewest = np.clip(np.where(second > 0, np.minimum(requested, second), requested), 1, placed.procs)
     for_second = -(-second // np.maximum(second_each, 1))
     wide = np.maximum(np.maximum(requested, -(-placed.procs // procs_each)), for_second)
@@ -57,7 +60,7 @@ def demands_on(nodes: Nodes, placed: Workload, placement: Placement) -> NodeDema
     each = np.where(second > 0, np.where(whole, -(-second // needed), 1), 0)
     _, user = np.unique(placed.columns.get("user", np.zeros(count, np.int64)), return_inverse=True)
     numbers = {"nodes": needed, "whole": whole, "each": each, "time_min": np.maximum(placed.columns.get("time_min", np.zeros(count)), 0)}
-    numbers |= {"user": user, "association": np.zeros(count), "second": second}
+    numbers |= {"user": user, "place": _places(placed, placement), "association": np.zeros(count), "second": second}
     return NodeDemands(
         **{name: np.asarray(values).astype(np.int64) for name, values in numbers.items()},
         partition=part,
@@ -66,6 +69,20 @@ def demands_on(nodes: Nodes, placed: Workload, placement: Placement) -> NodeDema
         after=placement.after,
         limits=placement.limits_of,
     )
+
+
+def _places(placed: Workload, placement: Placement) -> Array:
+    """Return each job's place in the order of submissions, int64; -1 for all where jobs queue in the order in which they arrive.
+
+    A job that becomes eligible late, after a hold or the jobs on which it depends, keeps the place of its submission. With feedback, jobs
+    are submitted when others end.
+    """
+    held = np.maximum(placed.columns.get("held", np.zeros(len(placed), np.int64)), 0)
+    if placed.feedback or not (held.any() or placement.after.items.size):
+        return np.full(len(placed), -1)
+    places = np.empty(len(placed), np.int64)
+    places[np.argsort(placed.submit - held, kind="stable")] = np.arange(len(placed))
+    return places
 
 
 def with_priorities(

@@ -20,10 +20,20 @@ Array = np.ndarray
 FIRST_PRIORITY = 4_294_901_760
 
 
+class FreeNode(NamedTuple):
+    """A node that a job can use: its place in the job's partition, its weight, and what is free of it."""
+
+    place: int
+    weight: int
+    procs: int
+    second: int
+
+
 class Free(NamedTuple):
-    """Nodes that a job can use, as places in its partition, and what is free of them: processors and second resource; int64."""
+    """Nodes that a job can use, with the fields of FreeNode; int64."""
 
     places: Array
+    weights: Array
     procs: Array
     second: Array
 
@@ -56,6 +66,7 @@ class SlurmJob:
     partition: int
     time_min: int
     user: int
+    place: int
     association: int
     merit: float
     since: int
@@ -106,7 +117,7 @@ class SlurmReference:
         self.partitions = [np.asarray(own, np.int64) for own in machine.partitions]
         self.jobs: list[SlurmJob] = []
         new: Any = SlurmJob
-        names = ("second", "nodes", "whole", "each", "partition", "time_min", "user", "association", "merit", "since")
+        names = ("second", "nodes", "whole", "each", "partition", "time_min", "user", "place", "association", "merit", "since")
         columns = zip(*(getattr(demands, name).tolist() for name in names), strict=True)
         for k, (row, needs) in enumerate(zip(problem.rows(), columns, strict=True)):
             tier, waits_for = machine.tiers[demands.partition[k]], set(demands.after[k]) | {row[4]} - {-1}
@@ -202,6 +213,7 @@ class SlurmReference:
                 self.coming.remove(job.index)
                 came = True
                 job.arrival = self._arrived
+                job.place = job.arrival if job.place < 0 else job.place
                 self._arrived += 1
                 job.priority = self._priority(job, self.now)
                 self.waiting.append(job)
@@ -232,7 +244,7 @@ class SlurmReference:
     def _priority(self, job: SlurmJob, when: int) -> int:
         s = self.settings
         if s["priority_type"] == "basic":
-            return FIRST_PRIORITY - job.arrival
+            return FIRST_PRIORITY - job.place
         if self.shares is None:
             return 1
         age = min(1.0, (when - job.submit) / max(1, s["priority_max_age"]))
@@ -258,7 +270,7 @@ class SlurmReference:
         self._next_sum += self.settings["priority_calc_period"]
 
     def _sort(self) -> None:
-        self.waiting.sort(key=lambda job: (-job.tier, -job.priority, job.arrival))
+        self.waiting.sort(key=lambda job: (-job.tier, -job.priority, job.place))
 
     def _outages(self) -> list[Block]:
         """Return the outages that are known and not over."""
@@ -378,7 +390,7 @@ class SlurmReference:
         procs, second = free[:, own]
         enough = procs == self.capacity[0, own] if job.whole else procs > 0
         places = np.flatnonzero(is_open[own] & enough & (second >= job.each))
-        return Free(places, procs[places], second[places])
+        return Free(places, self.machine.weight[own[places]], procs[places], second[places])
 
     def _enough(self, job: SlurmJob, free: Free) -> bool:
         if len(free.places) < job.fewest:
@@ -386,31 +398,29 @@ class SlurmReference:
         return bool(job.whole) or bool(free.procs.sum() >= job.procs and free.second.sum() >= job.second)
 
     def _choose(self, job: SlurmJob, free: Free) -> Given:
-        """Choose nodes: best fit on consecutive ones."""
-        usable = list(zip(*(values.tolist() for values in free), strict=True))
-        runs = [[node for _, node in run] for _, run in groupby(enumerate(usable), key=lambda item: item[1][0] - item[0])]
+        """Choose nodes for a job: the best run of consecutive nodes, and further ones until it has enough.
+
+        Where a single node of the run is enough, the job gets the one with the fewest free processors of these, else nodes in order.
+        Source: Slurm 24.11, _eval_nodes_consec.
+        """
+        usable = [FreeNode(*values) for values in zip(*(values.tolist() for values in free), strict=True)]
+        by_run = groupby(enumerate(usable), key=lambda item: (item[1].weight, item[1].place - item[0]))
+        runs = [[node for _, node in run] for _, run in by_run]
         given: list[tuple[int, int, int]] = []
-        left = job.fewest, 0 if job.whole else job.procs, job.second
+        nodes, procs, second = job.fewest, 0 if job.whole else job.procs, job.second  # still needed
 
-        def size(run: list[tuple[int, int, int]]) -> int:
-            return sum(procs for _, procs, _ in run)
-
-        def suffices(run: list[tuple[int, int, int]]) -> bool:
-            if len(run) < left[0]:
-                return False
-            return bool(job.whole) or (size(run) >= left[1] and sum(second for *_, second in run) >= left[2])
-
-        while max(left) > 0 and runs:
-            best = max(runs, key=size)
-            if suffices(best):
-                best = min((run for run in runs if suffices(run)), key=size)
+        while max(nodes, procs, second) > 0 and runs:
+            best = _best_run(job, runs, nodes, procs, second)
             runs.remove(best)
-            for place, procs, second in best:
-                taken = procs if job.whole else min(procs, left[1] - max(0, left[0] - 1)), min(second, left[2])
-                if (job.whole and left[0] == 0) or (taken[0] <= 0 and taken[1] == 0):
+            if not job.whole and nodes <= 1:
+                enough = [node for node in best if node.procs >= procs and node.second >= second]
+                best = [min(enough, key=lambda node: node.procs)] if enough else best
+            for node in best:
+                taken = node.procs if job.whole else min(node.procs, procs - max(0, nodes - 1)), min(node.second, second)
+                if (job.whole and nodes == 0) or (taken[0] <= 0 and taken[1] == 0):
                     continue
-                given.append((place, *taken))
-                left = max(0, left[0] - 1), left[1] - taken[0], left[2] - taken[1]
+                given.append((node.place, *taken))
+                nodes, procs, second = max(0, nodes - 1), procs - taken[0], second - taken[1]
         table = np.array(given, np.int64).reshape(len(given), 3)
         return Given(self.partitions[job.partition][table[:, 0]], table[:, 1:].T)
 
@@ -433,3 +443,20 @@ class SlurmReference:
         procs, second = np.concatenate([job.given.amounts for job in self.jobs], axis=1)
         order = np.lexsort((nodes, job))
         return job[order], nodes[order], procs[order], second[order]
+
+
+def _best_run(job: SlurmJob, runs: list[list[FreeNode]], nodes: int, procs: int, second: int) -> list[FreeNode]:
+    """Return the run of nodes that Slurm takes next: of the lowest weight the first that suffices, or a tighter one, else the biggest.
+
+    As in Slurm, each run is compared with the best so far, so that a bigger run of too few nodes may come before one that suffices.
+    """
+    lowest = min(run[0].weight for run in runs)
+    best, best_size, best_suffices = runs[0], -1, False
+    for run in runs:
+        if run[0].weight > lowest:
+            continue
+        size = sum(node.procs for node in run)
+        suffices = len(run) >= nodes and (bool(job.whole) or (size >= procs and sum(node.second for node in run) >= second))
+        if best_size < 0 or ((not best_suffices or size < best_size) if suffices else size > best_size):
+            best, best_size, best_suffices = run, size, suffices
+    return best
