@@ -68,7 +68,7 @@ PROMISES = (
     ),
     Promise(
         "node_order",
-        "j gets whole runs of consecutive usable nodes, the largest first, until the rest fits into one; then the smallest such run.",
+        "j gets the tightest single node of the best run of consecutive usable nodes of the lowest weight, or runs until it has enough.",
         ("slurm",),
         "Without the nodes of jobs, the rule determines them.",
     ),

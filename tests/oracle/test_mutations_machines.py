@@ -5,7 +5,7 @@ import pytest
 
 from validation import mutations_machines
 from validation.mutations_machines import trial
-from walltime.auditor import pool_decisions, pool_flows, slurm_decisions, slurm_inputs
+from walltime.auditor import pool_decisions, pool_flows, slurm_decisions
 
 SAMPLE = {"pools": 150, "nodes": 60}
 """Mutants that are judged in every run of the tests."""
@@ -59,9 +59,11 @@ def without_the_first(function):
     return changed
 
 
-def no_shortages(function):
+def not_summed_up(function):
+    """Periods that pass without use, and without new priorities."""
+
     def changed(self):
-        self.changes = []
+        self._next_sum += self.settings["priority_calc_period"]
 
     return changed
 
@@ -81,11 +83,11 @@ FAULTS = {
     "Slurm's decisions are not compared": ("nodes", by_method(NODES, "run", nothing)),
     "ends and limits under Slurm are not looked at": ("nodes", by_method(NODES, "_check", nothing)),
     "priorities are all alike": ("nodes", by_method(NODES, "_priority", lambda one: lambda *args: 1)),
-    "use is not summed up": ("nodes", by_method(slurm_inputs.AccountTree, "add", never)),
-    "outages take no nodes": ("nodes", replaced(slurm_decisions, "hardware", lambda one: lambda place: one(place)._replace(outages=[]))),
+    "use is not summed up": ("nodes", by_method(NODES, "_compute_priorities", not_summed_up)),
+    "outages take no nodes": ("nodes", replaced(slurm_decisions, "nodes_of", lambda one: lambda *args: one(*args)._replace(outages=[]))),
     "jobs take any nodes": (
         "nodes",
-        replaced(slurm_decisions, "needs", lambda one: lambda *args: one(*args)._replace(nodes=np.ones_like(one(*args).nodes))),
+        replaced(slurm_decisions, "demands_on", lambda one: lambda *args: one(*args)._replace(nodes=np.ones_like(one(*args).nodes))),
     ),
 }
 """Faults of the auditor, and the kind of machine on which each shows."""

@@ -1,4 +1,4 @@
-"""Slurm's scheduling: the kernel equals the reference, and the auditor, which knows neither, agrees with both."""
+"""Slurm's scheduling: the kernel equals the reference, and the auditor, which steps the reference along the schedule, finds no fault."""
 
 import random
 from dataclasses import replace
@@ -47,13 +47,18 @@ def policy_of(draw: random.Random, kind: str) -> Slurm:
 
 
 def site_of(draw: random.Random, kind: str) -> tuple[Machine, Workload]:
-    """A machine and jobs as for other policies, with what only Slurm reads: nodes, least runtimes, accounts and shares."""
+    """A machine and jobs as for other policies, with what only Slurm reads: weights, nodes, holds, least runtimes, accounts and shares."""
     machine = machine_of(draw)
-    machine = replace(machine, partitions=tuple(replace(one, job_factor=draw.randint(0, 5)) for one in machine.partitions))
+    size = draw.choice((1, 1, 4))
+    pools = [replace(one, procs=size * one.procs, second=draw.choice((1, 3)) * one.second) for one in machine.pools]
+    pools = [replace(one, weight=draw.choice((1, 1, 7))) for one in pools]
+    partitions = [replace(one, job_factor=draw.randint(0, 5)) for one in machine.partitions]
+    machine = replace(machine, pools=tuple(pools), partitions=tuple(partitions))
     workload = workload_of(draw, machine)
     count = len(workload)
     columns = dict(workload.columns)
     columns["nodes"] = np.array([draw.choice((-1, -1, 1, 2, 3)) for _ in range(count)])
+    columns["held"] = np.array([draw.choice((-1, 0, 0, 3, 20)) for _ in range(count)])
     columns["exclusive"] = np.array([draw.choice((-1, -1, -1, 1)) for _ in range(count)])
     if kind in ("time-min", "everything"):
         # Long requests behind a queue: what is backfilled starts with less than it asked for.

@@ -1,8 +1,8 @@
 """The auditor: checks a schedule from any simulator against its workload and the promises of its policy.
 
-It uses no engine: only the columns of the schedule, the workload, and the declarations of policies, orders and predictors. The rules for
-every schedule are in `rows.py`, those of policies in `decisions.py`, and those for machines with several pools in `pools.py`. The last two
-load the compiler, so they are imported where needed.
+It uses the columns of the schedule, the workload, and the declarations of policies, orders and predictors. It uses no engine, except
+that slurm_decisions.py steps the reference engine. rows.py has the rules for every schedule, decisions.py the rules of policies, and
+pools.py the rules for machines with several pools. The last two load the compiler, so they are imported where needed.
 """
 
 from __future__ import annotations

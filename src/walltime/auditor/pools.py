@@ -1,4 +1,4 @@
-"""The auditor's rules for machines with several pools; independent of the engines."""
+"""The auditor's rules for machines with several pools; independent of the kernel."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from walltime.auditor.oar_decisions import OarWalk
 from walltime.auditor.pool_decisions import PoolsWalk
 from walltime.auditor.pool_flows import PoolLevels, broken_by_unions, broken_in_outages, used_at_starts
 from walltime.auditor.slurm_decisions import SlurmWalk
-from walltime.auditor.walk import Difference, MachineSchedule, Walk
+from walltime.auditor.walk import Difference, MachineSchedule
 from walltime.machine.placing import NEVER
 from walltime.policy import Policy, Wfp
 from walltime.predictors import Prediction
@@ -31,7 +31,7 @@ MACHINE_CHECKS = {
     "limit_shortened": "a limit is shortened only for jobs with a time_min, not below it, and as Slurm does it",
 }
 """Further rules for machines with several pools, and what they require."""
-NODE_WALKS: Mapping[str, Callable[[MachineSchedule, Any], Walk]] = {"slurm": SlurmWalk, "oar": OarWalk}
+NODE_WALKS: Mapping[str, Callable[[MachineSchedule, Any], Any]] = {"slurm": SlurmWalk, "oar": OarWalk}
 """The walks along schedules of policies that plan nodes, by the kinds of `walltime.policy.PassSpec`."""
 DECISIONS = ("head_waits", "left_waiting", "reservation_delayed", "out_of_turn", "reserved_start_missed")
 """The rules on a policy's decisions in the state of the schedule."""

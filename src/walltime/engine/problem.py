@@ -83,14 +83,15 @@ class Shares(NamedTuple):
 class Nodes(NamedTuple):
     """A machine of nodes.
 
-    `pool`, `procs`, `second`: of each node, int64. `partitions`: the nodes of each partition, in the order in which they are taken.
-    `tiers`: of each partition, a higher one comes first. `outages`: the nodes, begin, end and the time from which it is known, s. `limits`:
-    the most jobs, processors and second resource that run.
+    `pool`, `procs`, `second`, `weight`: of each node, int64. `partitions`: the nodes of each partition, in the order in which they are
+    taken among nodes of one weight, the lowest first. `tiers`: of each partition, a higher one comes first. `outages`: the nodes, begin,
+    end and the time from which it is known, s. `limits`: the most jobs, processors and second resource that run.
     """
 
     pool: Array
     procs: Array
     second: Array
+    weight: Array
     partitions: Sequence[Array]
     tiers: Sequence[int]
     outages: Sequence[tuple[Sequence[int], int, int, int]] = ()
@@ -141,9 +142,10 @@ class NodeDemands(NamedTuple):
 
     int64: `second`: units of the second resource. `nodes`: the fewest nodes. `whole`: 1 if the job gets `nodes` whole nodes. `each`: the
     second resource that each of its nodes must have. `partition`: its number. `since`: the start of a job that runs at the beginning, NEVER
-    for others. `time_min`: the shortest runtime (s) for which it may be started, 0 for none. `user`: a number from 0 on. `association`: its
-    leaf of the tree of shares. float64: `merit`: the part of its priority that does not change. `after`: the jobs that must have ended;
-    `limits`: the limits that it counts towards; both by index.
+    for others. `time_min`: the shortest runtime (s) for which it may be started, 0 for none. `user`: a number from 0 on. `place`: its place
+    in the order of submissions, -1 if that is the order of arrivals. `association`: its leaf of the tree of shares. float64: `merit`: the
+    part of its priority that does not change. `after`: the jobs that must have ended; `limits`: the limits that it counts towards; both by
+    index.
     """
 
     second: Array
@@ -154,6 +156,7 @@ class NodeDemands(NamedTuple):
     since: Array
     time_min: Array
     user: Array
+    place: Array
     association: Array
     merit: Array
     after: Ragged

@@ -80,6 +80,8 @@ class Pool:
     """processors of each"""
     second: Annotated[int, Key("{second}", least=0)] = 0
     """units of the second resource of each, under its name"""
+    weight: Count = 1
+    """as Slurm's Weight: under Slurm's scheduling, nodes of a lower weight are taken first"""
 
     def __post_init__(self) -> None:
         _check(self, f"pool {self.name!r}")

@@ -177,13 +177,13 @@ class _ClusterBuilder:
                 left_out["FUTURE" if states[0] == "FUTURE" else "in no partition" if not partitions else "without processors"] += 1
                 continue
             units = gpus_of(node.get("Gres", "")) if second == "gpus" else _whole(node, "RealMemory") - _whole(node, "MemSpecLimit")
-            groups.setdefault((_whole(node, "Weight"), procs, max(units, 0), partitions), []).append(name)
+            groups.setdefault((_whole(node, "Weight", 1), procs, max(units, 0), partitions), []).append(name)
         for reason, count in left_out.items():
             self.note(f"{_count(count, 'node', 'is', 'are')} {reason}, and left out.")
         pools: list[Pool] = []
         members: dict[str, list[str]] = {}
-        for (_, procs, units, partitions), names in sorted(groups.items(), key=lambda item: item[0][0]):
-            pool = Pool(_pool_name(names[0], [one.name for one in pools]), len(names), procs, units)
+        for (weight, procs, units, partitions), names in sorted(groups.items(), key=lambda item: item[0][0]):
+            pool = Pool(_pool_name(names[0], [one.name for one in pools]), len(names), procs, units, weight)
             pools.append(pool)
             self.pool_of |= dict.fromkeys(names, pool.name)
             for partition in partitions:

@@ -12,9 +12,9 @@ from walltime.durations import seconds_of
 from walltime.engine.reference.nodes import SlurmReference
 from walltime.errors import PolicyError, WorkloadError
 from walltime.machine import Machine, Outage, Partition, Pool, Qos, Share, write_machine
+from walltime.node_demands import job_size
 from walltime.policy import Slurm, parse_policy
 from walltime.policy.slurm import PARAMETERS
-from walltime.simulation.nodes import job_size
 from walltime.workload import Workload
 
 ENGINES = ("kernel", "reference")
@@ -60,8 +60,8 @@ def test_the_nodes_that_jobs_get():
     found = run(single(4, 4), "", [(0, 10, 10, 3), (0, 10, 10, 2), (0, 10, 10, 6)], nodes=[-1, -1, 3])
     job, node, procs, _ = found.slots
     assert list(zip(job.tolist(), node.tolist(), procs.tolist(), strict=True)) == [
-        *[(0, 0, 3), (1, 0, 1), (1, 1, 1)],
-        *[(2, 1, 3), (2, 2, 2), (2, 3, 1)],
+        *[(0, 0, 3), (1, 1, 2)],
+        *[(2, 0, 1), (2, 1, 2), (2, 2, 3)],
     ]
     machine = Machine((Pool("all", 4, 4),), (Partition("main", ("all",), exclusive=True),))
     found = run(machine, "", [(0, 10, 10, 3), (0, 10, 10, 2), (0, 10, 10, 6)], nodes=[-1, -1, 3])
@@ -79,6 +79,65 @@ def test_holes_of_the_right_size_are_taken_first():
     found = run(single(5), "", jobs)
     of = {k: found.slots[1][found.slots[0] == k].tolist() for k in range(6)}
     assert of == {0: [0], 1: [1], 2: [2, 3], 3: [4], 4: [0], 5: [2, 3]}
+
+
+def nodes_of(schedule, job):
+    """The nodes of a job, and what it has of each."""
+    own = schedule.slots[0] == job
+    return dict(zip(schedule.slots[1][own].tolist(), schedule.slots[2][own].tolist(), strict=True))
+
+
+def test_placement__the_tightest_node_that_is_enough():
+    """Of 8 processors each, 3 and 2 are free on nodes 0 and 1: 2 go to node 1, and then 3 to node 0; 7 take nodes in order."""
+    jobs = [(0, 90, 90, 5), (1, 90, 90, 6), (2, 90, 90, 2), (3, 90, 90, 3), (4, 90, 90, 9)]
+    found = run(single(4, 8), "", jobs)
+    assert [nodes_of(found, k) for k in range(5)] == [{0: 5}, {1: 6}, {1: 2}, {0: 3}, {2: 8, 3: 1}]
+
+
+def test_placement__a_node_with_enough_of_the_second_resource():
+    """Nodes 0 and 1 have 1 and 2 GPUs: 2 GPUs are on node 1 only, although node 0 has fewer free processors."""
+    machine = Machine((Pool("one", 1, 8, 1), Pool("two", 1, 8, 2)), (Partition("main", ("one", "two")),))
+    found = run(machine, "", [(0, 90, 90, 5), (1, 90, 90, 2), (2, 90, 90, 1)], gpus=[-1, 2, 1])
+    assert [nodes_of(found, k) for k in range(3)] == [{0: 5}, {1: 2}, {0: 1}]
+
+
+def test_placement__nodes_of_a_lower_weight_come_first():
+    """Nodes 0 and 1 weigh more: a small job goes to the idle node 2 and not to the busy node 0; two nodes are 2 and 0, not 0 and 1."""
+    machine = Machine((Pool("heavy", 2, 4, weight=50), Pool("light", 1, 4)), (Partition("main", ("heavy", "light")),))
+    found = run(machine, "", [(0, 90, 90, 4), (1, 90, 90, 3), (2, 20, 20, 1), (30, 90, 90, 1)])
+    assert [nodes_of(found, k) for k in range(4)] == [{2: 4}, {0: 3}, {0: 1}, {0: 1}]
+    found = run(machine, "", [(0, 10, 10, 3), (10, 90, 90, 1), (11, 90, 90, 5)])
+    assert [nodes_of(found, k) for k in range(3)] == [{2: 3}, {2: 1}, {2: 3, 0: 2}]
+
+
+def test_placement__the_lowest_weight_wins_over_a_run_that_suffices():
+    """Node 0 alone would be enough for both jobs of 5 processors; half of node 1, which weighs less, is taken first."""
+    machine = Machine((Pool("big", 1, 16, weight=2), Pool("small", 1, 2)), (Partition("main", ("big", "small")),))
+    found = run(machine, "", [(0, 90, 90, 5), (1, 90, 90, 5)])
+    assert [nodes_of(found, k) for k in range(2)] == [{1: 2, 0: 3}, {0: 5}]
+
+
+@pytest.mark.parametrize(
+    ("options", "start"), [("priority_type=basic", [0, 110, 100]), ("priority_weight_age=1000,priority_max_age=00:10:00", [0, 100, 110])]
+)
+def test_late_eligible_jobs__keep_their_place_and_not_their_age(options, start):
+    """The third job, eligible after the second, was submitted before it."""
+    found = run(
+        single(1), options + ",priority_calc_period=00:00:10", [(0, 100, 100, 1), (10, 10, 10, 1), (20, 10, 10, 1)], held=[0, 0, 15]
+    )
+    assert found.start.tolist() == start
+
+
+def test_dependent_jobs__keep_the_place_of_their_submission():
+    """The second job waits for the first, and then starts before the third, which has waited since 2 s for the whole machine."""
+    jobs = [(0, 10, 10, 1), (1, 10, 10, 2), (2, 10, 10, 2), (3, 30, 30, 1)]
+    found = run(single(2), "priority_type=basic,bf_interval=1,bf_resolution=1", jobs, depends_on=[-1, 1, -1, -1])
+    assert found.start.tolist() == [0, 10, 20, 30]
+
+
+def test_requested_nodes__are_the_fewest_that_a_job_gets():
+    found = run(single(4, 4), "", [(0, 10, 10, 4), (0, 10, 10, 4)], nodes=[1, 2], requested_nodes=[2, -1])
+    assert [nodes_of(found, k) for k in range(2)] == [{0: 3, 1: 1}, {0: 1, 1: 3}]
 
 
 def test_the_window():

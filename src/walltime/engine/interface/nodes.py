@@ -103,7 +103,7 @@ class NodesEngine(PlannedNodes):
         )
         jobs = new_jobs(problem, SLURM_JOB)
         jobs.procs = problem.procs // unit
-        for name in ("second", "nodes", "whole", "each", "partition", "time_min", "user", "association", "merit"):
+        for name in ("second", "nodes", "whole", "each", "partition", "time_min", "user", "place", "association", "merit"):
             jobs[name] = getattr(demands, name)
         jobs.time_min = np.where(demands.time_min < problem.believed, demands.time_min, 0)
         jobs.tier = np.asarray(machine.tiers, np.int64)[demands.partition]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from heapq import heappop, heappush
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,8 +18,34 @@ from walltime.errors import EngineError, WorkloadError
 
 Array = np.ndarray
 FIRST_PRIORITY = 4_294_901_760
-Free = dict[int, tuple[int, int]]
-"""Processors and second resource by node."""
+
+
+class FreeNode(NamedTuple):
+    """A node that a job can use: its place in the job's partition, its weight, and what is free of it."""
+
+    place: int
+    weight: int
+    procs: int
+    second: int
+
+
+class Free(NamedTuple):
+    """Nodes that a job can use, with the fields of FreeNode; int64."""
+
+    places: Array
+    weights: Array
+    procs: Array
+    second: Array
+
+
+class Given(NamedTuple):
+    """Nodes of a job, in the order in which they were chosen, and what it has of each: processors and second resource, shape (2, nodes)."""
+
+    nodes: Array
+    amounts: Array
+
+
+NOTHING = Given(np.zeros(0, np.int64), np.zeros((2, 0), np.int64))
 
 
 @dataclass(eq=False)
@@ -39,6 +66,7 @@ class SlurmJob:
     partition: int
     time_min: int
     user: int
+    place: int
     association: int
     merit: float
     since: int
@@ -53,7 +81,7 @@ class SlurmJob:
     kind: int = IMMEDIATE
     reserved_start: int = -1
     planned: int = 0
-    given: Free = field(default_factory=dict)
+    given: Given = NOTHING
 
     @property
     def end(self) -> int:
@@ -70,7 +98,7 @@ class SlurmJob:
 class Block:
     """Nodes that are reserved in [begin, end)."""
 
-    nodes: set[int]
+    nodes: Array
     begin: int
     end: int
 
@@ -84,11 +112,12 @@ class SlurmReference:
         assert isinstance(demands, NodeDemands)
         assert problem.shares is not None
         self.machine, self.settings, self.kill = machine, settings, problem.kill
-        self.capacity = list(zip(machine.procs.tolist(), machine.second.tolist(), strict=True))
-        self.partitions = [own.tolist() for own in machine.partitions]
+        self.capacity = np.stack([machine.procs, machine.second])
+        self.free = self.capacity.copy()
+        self.partitions = [np.asarray(own, np.int64) for own in machine.partitions]
         self.jobs: list[SlurmJob] = []
         new: Any = SlurmJob
-        names = ("second", "nodes", "whole", "each", "partition", "time_min", "user", "association", "merit", "since")
+        names = ("second", "nodes", "whole", "each", "partition", "time_min", "user", "place", "association", "merit", "since")
         columns = zip(*(getattr(demands, name).tolist() for name in names), strict=True)
         for k, (row, needs) in enumerate(zip(problem.rows(), columns, strict=True)):
             tier, waits_for = machine.tiers[demands.partition[k]], set(demands.after[k]) | {row[4]} - {-1}
@@ -98,77 +127,104 @@ class SlurmReference:
         self.now = 0
         self.waiting: list[SlurmJob] = []
         self.running: list[SlurmJob] = []
-        self.coming: set[int] | None = None  # before the first event
-        self.done = False
+        self.coming = {job.index for job in self.jobs if job.since == NEVER}
+        self.arrivals = [(job.submit, job.index) for job in self.jobs if job.since == NEVER and not job.waits_for]
+        self.arrivals.sort()
+        self.followers: dict[int, list[SlurmJob]] = {}
+        for job in self.jobs:
+            for other in job.waits_for:
+                self.followers.setdefault(other, []).append(job)
+        self.begun = self.done = False
         self.shares = FairShares(problem.shares, settings) if settings.multifactor else None
         self.changes = sorted({t for _, begin, end, known in machine.outages for t in (min(known, begin), begin, end) if t < NEVER})
         self._arrived = self._started = 0
         self._news = self._news_for_all = False
         self._next_sum = settings["priority_calc_period"]
+        self._ended: list[SlurmJob] = []  # since the last sum
 
     def _place_first(self) -> None:
         """Give the jobs that run at first their nodes, in order of their starts."""
+        self.begun = True
         for job in sorted((job for job in self.jobs if job.since < NEVER), key=lambda job: (job.since, job.index)):
-            free = self._usable(job, 0, 1, [], set())
-            if not self._enough(job, free):
-                raise WorkloadError(f"there is no room for job number {job.index + 1}, which runs at first", "overfull_machine")
-            self._run(job, free, job.since, job.believed)
+            self._begin_at_first(job, self._usable(job, self.free, 0, 1, []))
+
+    def _begin_at_first(self, job: SlurmJob, free: Free) -> None:
+        if not self._enough(job, free):
+            raise WorkloadError(f"there is no room for job number {job.index + 1}, which runs at first", "overfull_machine")
+        self._run(job, free, job.since, job.believed)
 
     def step(self, until: float = math.inf) -> bool:
         """Handle the next event and make the passes after it; return False if there is none, or it is later than `until`, s."""
-        if self.coming is None:
-            self.coming = {job.index for job in self.jobs if job.since == NEVER}
+        if not self.begun:
             self._place_first()
-        coming = self.coming
-        when = self._next_event(coming)
-        self.done = when is None and not self.waiting and not coming
+        when = self._next_event()
+        self.done = when is None and not self.waiting and not self.coming
         if when is None and not self.done and until == math.inf:
-            raise EngineError(f"{len(self.waiting) + len(coming)} jobs never start")
+            raise EngineError(f"{len(self.waiting) + len(self.coming)} jobs never start")
         if when is None or when > until:
             return False
         self.now = when
+        came, gone = self._process_events()
+        if self.waiting:
+            self._schedule(came, gone)
+        return True
+
+    def _next_event(self) -> int | None:
+        """Return the time of the next event, or of the next pass that has something to consider; None if there is none."""
+        times = [job.end for job in self.running]
+        times += [submit for submit, _ in self.arrivals[:1]]
+        if self.changes and (times or self.waiting):
+            times.append(self.changes[0])
+        return min(times + self._next_passes(bool(times)), default=None)
+
+    def _next_passes(self, is_more_to_come: bool) -> list[int]:
+        """Return when priorities are summed up, and passes made, for the jobs that wait."""
+        s = self.settings
+        if not self.waiting:
+            return []
+        overdue = any(job.planned <= self.now for job in self.running)
+        times = [] if overdue else [job.planned for job in self.running]
+        if self.shares is not None and (times or is_more_to_come):
+            times.append(self._next_sum)
+        if (self._news or overdue) and s["scheduler_type"] == "backfill":
+            times.append((self.now // s["bf_interval"] + 1) * s["bf_interval"])
+        if self._news_for_all and s["sched_interval"] > 0:
+            times.append((self.now // s["sched_interval"] + 1) * s["sched_interval"])
+        return times
+
+    def _process_events(self) -> tuple[bool, bool]:
+        """Process all events of this instant before the schedulers run; return whether a job came, and whether one ended."""
         while self.shares is not None and self._next_sum <= self.now:
             self._compute_priorities()
-        ending = sorted((job for job in self.running if job.end == self.now), key=lambda job: job.ticket)
+        ending = sorted((job for job in self.running if job.end <= self.now), key=lambda job: (job.end, job.ticket))
         for job in ending:
-            self.running.remove(job)
-            release_followers(self.jobs, job.index, self.now)
+            self._release_nodes(job)
+            self._ended.append(job)
+            for other in release_followers(self.followers.get(job.index, ()), job.index, self.now):
+                if other.index in self.coming:
+                    heappush(self.arrivals, (other.submit, other.index))
         gone, came = bool(ending), False
-        while self.changes and self.changes[0] == self.now:
+        while self.changes and self.changes[0] <= self.now:
             self.changes.pop(0)
             gone = True
-        for job in [self.jobs[k] for k in sorted(coming)]:
-            if not job.waits_for and job.submit == self.now:
-                coming.remove(job.index)
+        while self.arrivals and self.arrivals[0][0] <= self.now:
+            job = self.jobs[heappop(self.arrivals)[1]]
+            if job.index in self.coming:
+                self.coming.remove(job.index)
                 came = True
                 job.arrival = self._arrived
+                job.place = job.arrival if job.place < 0 else job.place
                 self._arrived += 1
                 job.priority = self._priority(job, self.now)
                 self.waiting.append(job)
         self._sort()
         if came or gone:
             self._news = self._news_for_all = True
-        if self.waiting:
-            self._schedule(came, gone)
-        return True
+        return came, gone
 
-    def _next_event(self, coming: set[int]) -> int | None:
-        s = self.settings
-        times = [job.end for job in self.running]
-        times += [self.jobs[k].submit for k in coming if not self.jobs[k].waits_for]
-        if self.changes and (times or self.waiting):
-            times.append(self.changes[0])
-        if self.waiting:
-            if self.shares is not None and times:
-                times.append(self._next_sum)
-            news = self._news or any(job.planned <= self.now for job in self.running)
-            if not any(job.planned <= self.now for job in self.running):
-                times += [job.planned for job in self.running]
-            if news and s["scheduler_type"] == "backfill":
-                times.append((self.now // s["bf_interval"] + 1) * s["bf_interval"])
-            if self._news_for_all and s["sched_interval"] > 0:
-                times.append((self.now // s["sched_interval"] + 1) * s["sched_interval"])
-        return min(times) if times else None
+    def _release_nodes(self, job: SlurmJob) -> None:
+        self.running.remove(job)
+        self.free[:, job.given.nodes] += job.given.amounts
 
     def _schedule(self, came: bool, gone: bool) -> None:
         s = self.settings
@@ -188,20 +244,20 @@ class SlurmReference:
     def _priority(self, job: SlurmJob, when: int) -> int:
         s = self.settings
         if s["priority_type"] == "basic":
-            return FIRST_PRIORITY - job.arrival
+            return FIRST_PRIORITY - job.place
         if self.shares is None:
             return 1
         age = min(1.0, (when - job.submit) / max(1, s["priority_max_age"]))
-        share = self.shares.factor[job.association]
+        share = self.shares.factor(job.association)
         return max(1, int(s["priority_weight_age"] * age + s["priority_weight_fairshare"] * share + job.merit))
 
     def _compute_priorities(self) -> None:
         assert self.shares is not None
         begin, until = self._next_sum - self.settings["priority_calc_period"], self._next_sum
         used: Counter[int] = Counter()
-        for job in self.jobs:
-            if job.start >= 0 or job in self.running or job.since < NEVER:
-                used[job.association] += job.procs * max(0, min(until, job.end) - max(begin, job.start))
+        for job in self.running + self._ended:
+            used[job.association] += job.procs * max(0, min(until, job.end) - max(begin, job.start))
+        self._ended = [job for job in self._ended if job.end > until]
         self.shares.add(used)
         before = list(self.waiting)
         for job in self.waiting:
@@ -214,15 +270,16 @@ class SlurmReference:
         self._next_sum += self.settings["priority_calc_period"]
 
     def _sort(self) -> None:
-        self.waiting.sort(key=lambda job: (-job.tier, -job.priority, job.arrival))
+        self.waiting.sort(key=lambda job: (-job.tier, -job.priority, job.place))
 
     def _outages(self) -> list[Block]:
         """Return the outages that are known and not over."""
-        return [Block(set(own), begin, end) for own, begin, end, known in self.machine.outages if min(known, begin) <= self.now < end]
+        outages = self.machine.outages
+        return [Block(np.asarray(own, np.int64), begin, end) for own, begin, end, known in outages if min(known, begin) <= self.now < end]
 
     def _main_pass(self, depth: int) -> None:
         closed_partitions: set[int] = set()
-        closed: set[int] = set()
+        blocks = self._outages()
         tested: Counter[int] = Counter()
         most = self.settings["partition_job_depth"]
         for job in list(self.waiting)[:depth]:
@@ -231,14 +288,14 @@ class SlurmReference:
             tested[job.partition] += 1
             if (most and tested[job.partition] > most) or not within_limits(job, self.running, self.machine.limits):
                 continue
-            free = self._usable(job, self.now, job.believed, self._outages(), closed)
+            free = self._usable(job, self.free, self.now, job.believed, blocks)
             if self._enough(job, free):
                 job.kind = IMMEDIATE if job.submit == self.now else RESERVED
                 self._run(job, free, self.now, job.believed)
                 self._news = True
             elif self._may_reserve(job):
                 closed_partitions.add(job.partition)
-                closed |= set(self.partitions[job.partition])
+                blocks.append(Block(self.partitions[job.partition], self.now, NEVER))
 
     def _may_reserve(self, job: SlurmJob) -> bool:
         s = self.settings
@@ -252,7 +309,7 @@ class SlurmReference:
         parts: Counter[int] = Counter()
         both: Counter[tuple[int, int]] = Counter()
         reserved: Counter[int] = Counter()
-        for job in list(self.waiting):
+        for job in self._to_backfill():
             if not within_limits(job, self.running, self.machine.limits):
                 continue
             if tested == s["bf_max_job_test"]:
@@ -267,39 +324,50 @@ class SlurmReference:
             both[job.user, job.partition] += 1
             length = job.time_min or job.believed
             may_reserve = self._may_reserve(job) and not reserved[job.partition] >= s["bf_job_part_count_reserve"] > 0
-            begin, free = self._first_hole(job, length, blocks, self.now + 60 * s["bf_window"] if may_reserve else self.now)
-            if begin is None:
+            hole = self._first_hole(job, length, blocks, self.now + 60 * s["bf_window"] if may_reserve else self.now)
+            if hole is None:
                 continue
+            begin, free = hole
             if begin > self.now:
                 reserved[job.partition] += 1
                 job.reserved_start = begin if job.reserved_start < 0 else job.reserved_start
                 step = s["bf_resolution"]
-                nodes = set(self._choose(job, free))
+                nodes = self._choose(job, free).nodes
                 blocks.append(Block(nodes, max(begin // step * step, self.now), math.ceil((begin + length) / step) * step))
                 continue
             job.kind = BACKFILLED
-            self._run(job, free, self.now, self._limit(job, set(self._choose(job, free)), blocks))
+            self._run(job, free, self.now, self._limit(job, self._choose(job, free).nodes, blocks))
             self._news = True
             started += 1
             if started == s["bf_max_job_start"]:
                 break
 
-    def _limit(self, job: SlurmJob, nodes: set[int], blocks: list[Block]) -> int:
+    def _to_backfill(self) -> list[SlurmJob]:
+        """Return the jobs that a cycle considers, in order."""
+        return list(self.waiting)
+
+    def _limit(self, job: SlurmJob, nodes: Array, blocks: list[Block]) -> int:
         """Return the limit under which backfill starts a job."""
         if not job.time_min or self.settings["time_min_as_soft_limit"]:
             return job.believed
-        ahead = [block.begin - self.now for block in blocks if nodes & block.nodes and block.begin > self.now]
+        ahead = [block.begin - self.now for block in blocks if block.begin > self.now and np.isin(nodes, block.nodes).any()]
         if not ahead or min(ahead) >= job.believed:
             return job.believed
         return max(job.time_min, min(ahead) // 60 * 60)
 
-    def _first_hole(self, job: SlurmJob, length: int, blocks: list[Block], latest: int) -> tuple[int | None, Free]:
-        moments = {self.now} | {self._release(other) for other in self.running} | {block.end for block in blocks}
+    def _first_hole(self, job: SlurmJob, length: int, blocks: list[Block], latest: int) -> tuple[int, Free] | None:
+        """Return the earliest time at which a job has nodes for a length, and these nodes; None if that is after `latest`."""
+        releases = sorted(((self._release(other), other) for other in self.running), key=lambda item: item[0], reverse=True)
+        moments = {self.now, *(release for release, _ in releases), *(block.end for block in blocks)}
+        free = self.free.copy()
         for moment in sorted(time for time in moments if self.now <= time <= latest and time < NEVER):
-            free = self._usable(job, moment, length, blocks, set())
-            if self._enough(job, free):
-                return moment, free
-        return None, {}
+            while releases and releases[-1][0] <= moment:
+                given = releases.pop()[1].given
+                free[:, given.nodes] += given.amounts
+            usable = self._usable(job, free, moment, length, blocks)
+            if self._enough(job, usable):
+                return moment, usable
+        return None
 
     def _release(self, job: SlurmJob) -> int:
         """Return when a running job is planned to release its nodes."""
@@ -312,58 +380,53 @@ class SlurmReference:
         s = self.settings
         return s["time_min_as_soft_limit"] and s["soft_limit_running"] == "half" and job.time_min > 0
 
-    def _usable(self, job: SlurmJob, time: int, length: int, blocks: list[Block], closed: set[int]) -> Free:
-        """Return what is free of the nodes of its partition that a job can use from a time on for a length."""
-        taken = closed | {n for block in blocks if block.begin < time + length and block.end > time for n in block.nodes}
-        usable: Free = {}
-        for n in self.partitions[job.partition]:
-            if n in taken:
-                continue
-            procs, second = self.capacity[n]
-            for other in self.running:
-                if time <= self.now or self._release(other) > time:
-                    used = other.given.get(n, (0, 0))
-                    procs, second = procs - used[0], second - used[1]
-            if second >= job.each and (procs == self.capacity[n][0] if job.whole else procs > 0):
-                usable[n] = procs, second
-        return usable
+    def _usable(self, job: SlurmJob, free: Array, time: int, length: int, blocks: list[Block]) -> Free:
+        """Return the nodes of its partition that a job can use from a time on for a length, where this much is free of all nodes."""
+        own = self.partitions[job.partition]
+        is_open = np.ones(len(self.capacity[0]), bool)
+        for block in blocks:
+            if block.begin < time + length and block.end > time:
+                is_open[block.nodes] = False
+        procs, second = free[:, own]
+        enough = procs == self.capacity[0, own] if job.whole else procs > 0
+        places = np.flatnonzero(is_open[own] & enough & (second >= job.each))
+        return Free(places, self.machine.weight[own[places]], procs[places], second[places])
 
     def _enough(self, job: SlurmJob, free: Free) -> bool:
-        if len(free) < job.fewest:
+        if len(free.places) < job.fewest:
             return False
-        return bool(job.whole) or (sum(a for a, _ in free.values()) >= job.procs and sum(b for _, b in free.values()) >= job.second)
+        return bool(job.whole) or bool(free.procs.sum() >= job.procs and free.second.sum() >= job.second)
 
-    def _choose(self, job: SlurmJob, free: Free) -> Free:
-        """Choose nodes: best fit on consecutive ones."""
-        places = enumerate(self.partitions[job.partition])
-        usable = [(place, n) for place, n in places if n in free]
-        runs = [[n for _, (_, n) in run] for _, run in groupby(enumerate(usable), key=lambda item: item[1][0] - item[0])]
-        left = (job.fewest, job.procs, job.second)
-        given: Free = {}
+    def _choose(self, job: SlurmJob, free: Free) -> Given:
+        """Choose nodes for a job: the best run of consecutive nodes, and further ones until it has enough.
 
-        def size(run: list[int]) -> int:
-            return sum(free[n][0] for n in run)
+        Where a single node of the run is enough, the job gets the one with the fewest free processors of these, else nodes in order.
+        Source: Slurm 24.11, _eval_nodes_consec.
+        """
+        usable = [FreeNode(*values) for values in zip(*(values.tolist() for values in free), strict=True)]
+        by_run = groupby(enumerate(usable), key=lambda item: (item[1].weight, item[1].place - item[0]))
+        runs = [[node for _, node in run] for _, run in by_run]
+        given: list[tuple[int, int, int]] = []
+        nodes, procs, second = job.fewest, 0 if job.whole else job.procs, job.second  # still needed
 
-        def suffices(run: list[int]) -> bool:
-            if len(run) < left[0]:
-                return False
-            return bool(job.whole) or (size(run) >= left[1] and sum(free[n][1] for n in run) >= left[2])
-
-        while max(left) > 0:
-            best = max(runs, key=size)
-            if suffices(best):
-                best = min((run for run in runs if suffices(run)), key=size)
+        while max(nodes, procs, second) > 0 and runs:
+            best = _best_run(job, runs, nodes, procs, second)
             runs.remove(best)
-            for n in best:
-                procs, second = free[n][0] if job.whole else min(free[n][0], left[1] - max(0, left[0] - 1)), min(free[n][1], left[2])
-                if (job.whole and left[0] == 0) or (procs <= 0 and second == 0):
+            if not job.whole and nodes <= 1:
+                enough = [node for node in best if node.procs >= procs and node.second >= second]
+                best = [min(enough, key=lambda node: node.procs)] if enough else best
+            for node in best:
+                taken = node.procs if job.whole else min(node.procs, procs - max(0, nodes - 1)), min(node.second, second)
+                if (job.whole and nodes == 0) or (taken[0] <= 0 and taken[1] == 0):
                     continue
-                given[n] = procs, second
-                left = max(0, left[0] - 1), left[1] - procs, left[2] - second
-        return given
+                given.append((node.place, *taken))
+                nodes, procs, second = max(0, nodes - 1), procs - taken[0], second - taken[1]
+        table = np.array(given, np.int64).reshape(len(given), 3)
+        return Given(self.partitions[job.partition][table[:, 0]], table[:, 1:].T)
 
     def _run(self, job: SlurmJob, free: Free, start: int, limit: int) -> None:
         job.given, job.start, job.limit, job.ticket = self._choose(job, free), start, limit, self._started
+        self.free[:, job.given.nodes] -= job.given.amounts
         self._started += 1
         if self.kill and limit < job.believed:
             job.runtime = min(job.runtime, limit)
@@ -375,6 +438,25 @@ class SlurmReference:
     @property
     def slots(self) -> tuple[Array, Array, Array, Array]:
         """Return what jobs had of nodes: job, node, processors, second resource; in order of job and node."""
-        rows = sorted((job.index, n, procs, second) for job in self.jobs for n, (procs, second) in job.given.items())
-        table = np.array(rows, np.int64).reshape(len(rows), 4)
-        return table[:, 0], table[:, 1], table[:, 2], table[:, 3]
+        job = np.repeat(np.arange(len(self.jobs)), [len(job.given.nodes) for job in self.jobs])
+        nodes = np.concatenate([job.given.nodes for job in self.jobs])
+        procs, second = np.concatenate([job.given.amounts for job in self.jobs], axis=1)
+        order = np.lexsort((nodes, job))
+        return job[order], nodes[order], procs[order], second[order]
+
+
+def _best_run(job: SlurmJob, runs: list[list[FreeNode]], nodes: int, procs: int, second: int) -> list[FreeNode]:
+    """Return the run of nodes that Slurm takes next: of the lowest weight the first that suffices, or a tighter one, else the biggest.
+
+    As in Slurm, each run is compared with the best so far, so that a bigger run of too few nodes may come before one that suffices.
+    """
+    lowest = min(run[0].weight for run in runs)
+    best, best_size, best_suffices = runs[0], -1, False
+    for run in runs:
+        if run[0].weight > lowest:
+            continue
+        size = sum(node.procs for node in run)
+        suffices = len(run) >= nodes and (bool(job.whole) or (size >= procs and sum(node.second for node in run) >= second))
+        if best_size < 0 or ((not best_suffices or size < best_size) if suffices else size > best_size):
+            best, best_size, best_suffices = run, size, suffices
+    return best

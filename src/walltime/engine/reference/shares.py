@@ -10,7 +10,7 @@ from walltime.policy.slurm import SlurmSettings
 
 
 class FairShares:
-    """The tree of accounts and users; `factor` has the fair-share factor of each user, 0 to 1."""
+    """The tree of accounts and users, with their decayed use."""
 
     def __init__(self, shares: Shares, settings: SlurmSettings):
         self.parent, self.shares = shares.parent.tolist(), shares.shares.tolist()
@@ -19,8 +19,15 @@ class FairShares:
         self.decay = settings.decay
         self.weighs, self.by_tree = settings["priority_weight_fairshare"] > 0, not settings.flag("NO_FAIR_TREE")
         self.used = [0.0] * len(self.parent)
-        self.factor = [0.0] * len(self.parent)
-        self._rank()
+        self._factors = [0.0] * len(self.parent)
+        self._is_ranked = False
+
+    def factor(self, user: int) -> float:
+        """Return the fair-share factor of a user, 0 to 1."""
+        if not self._is_ranked:
+            self._rank()
+            self._is_ranked = True
+        return self._factors[user]
 
     def add(self, used: Mapping[int, int]) -> None:
         """Decay the use so far, and add new use: processor-seconds by user."""
@@ -30,7 +37,7 @@ class FairShares:
             if not self.is_user[k]:
                 for child in reversed(self.children[k]):
                     self.used[k] += self.used[child]
-        self._rank()
+        self._is_ranked = False
 
     def _rank(self) -> None:
         if not self.weighs:
@@ -42,7 +49,7 @@ class FairShares:
         served = self._served(0)
         for place, tied in served:
             for k in tied:
-                self.factor[k] = (users - place) / users
+                self._factors[k] = (users - place) / users
 
     def _served(self, above: int, place: int = 0) -> list[tuple[int, list[int]]]:
         """Return the users below an account, the best served last: groups of tied users, each with the number of users before it."""
@@ -76,6 +83,6 @@ class FairShares:
             own = self.used[k] / self.used[0] if self.used[0] > 0 else 0.0
             mine = own + (effective - own) * part if above else own
             if self.is_user[k]:
-                self.factor[k] = math.exp(-mine / (share * part) * 0.6931471805599453) if share * part > 0 else 0.0
+                self._factors[k] = math.exp(-mine / (share * part) * 0.6931471805599453) if share * part > 0 else 0.0
             else:
                 self._classic(k, share * part, mine)

@@ -136,8 +136,8 @@ class Projection:
 
     def _prepare_slurm(self) -> None:
         """Prepare nodes, settings and priorities: waiting jobs have Slurm's own priorities, and shares stay as in the snapshot."""
+        from walltime.node_demands import nodes_of, with_priorities
         from walltime.policy.slurm import SlurmSettings
-        from walltime.simulation.nodes import nodes_of, with_priorities
 
         state, machine = self.state, self.state.placement.machine
         settings = self.scheduler.policy.settings(machine.slurm)

@@ -1,9 +1,14 @@
 """Nodes for a job: which ones it can use, whether these suffice, and which of them it gets (loop.py has the rules)."""
 
+import numpy as np
+
 from walltime.compiled.jit import called_kernel, kernel
-from walltime.engine.kernel.bits import count_bits, next_member, number_of, total_between, total_of
+from walltime.engine.kernel.bits import count_bits, next_member, number_of, ones, total_between, total_of, words_of
 from walltime.engine.kernel.heap import drop_first, push
-from walltime.engine.kernel.nodes.memory import CAPACITY, CLOSED, USABLE
+from walltime.engine.kernel.nodes.memory import CAPACITY, CLOSED, FITTING, USABLE
+
+HEAVIER = np.int64(1) << 40
+"""More than the processors of any run: what a rank of weight adds in the heap of runs."""
 
 
 @kernel
@@ -48,7 +53,7 @@ def procs_missing(state, job, members, outages, sets, running, free, blocks, tim
                 some |= free[row, k, w]
             sets[USABLE, w] &= some
     if job.each > 0:
-        _only_with_second(free[row], procs_planes, sets[USABLE], job.each)
+        _only_with(free[row], procs_planes, planes, sets[USABLE], 0, words, job.each)
     if state.closed:
         _leave_out(sets, CLOSED, 0, words)
     for k in range(len(outages)):
@@ -79,49 +84,54 @@ def _leave_out(sets, row, first, end):
 
 
 @kernel
-def _only_with_second(free, procs_planes, usable, least):
-    """Remove from a set the nodes that have less than this of the second resource free."""
-    for w in range(len(usable)):
+def _only_with(planes, first_plane, end_plane, nodes, first, end, least):
+    """Remove from the words [first, end) of a set the nodes whose number in these planes is less."""
+    for w in range(first, end):
         more, equal = 0, -1  # the nodes that have more, or as much, by the bits looked at so far
-        if least >> (len(free) - procs_planes) > 0:
+        if least >> (end_plane - first_plane) > 0:
             equal = 0
-        for k in range(len(free) - 1, procs_planes - 1, -1):
-            if (least >> (k - procs_planes)) & 1:
-                equal &= free[k, w]
+        for k in range(end_plane - 1, first_plane - 1, -1):
+            if (least >> (k - first_plane)) & 1:
+                equal &= planes[k, w]
             else:
-                more |= equal & free[k, w]
-                equal &= ~free[k, w]
-        usable[w] &= more | equal
+                more |= equal & planes[k, w]
+                equal &= ~planes[k, w]
+        nodes[w] &= more | equal
 
 
 @called_kernel
 def choose(state, job, site, running, free, choice, time):
     """Choose nodes for a job among the nodes usable at a time (there are enough of them): `state.chosen` ranges.
 
-    Best fit on consecutive nodes: whole runs of usable nodes, the largest first, until the rest fits into one; then the smallest such run.
+    The job gets the best run of consecutive usable nodes of one weight, by `_best_run`, and further runs until it has enough; or, where a
+    single node of the run is enough, the tightest such node.
     """
     runs, heap, planes = choice.runs, choice.heap, free[row_at(state, running, time)]
-    count = _find_runs(state, job, site, planes, runs)
+    count, entries = _find_runs(state, job, site, planes, runs), -1
     whole, left_nodes, left_procs, left_second = job.whole, job.nodes, 0 if job.whole else job.procs, job.second
-    size, largest = site.partitions[job.partition].node_procs, 0
-    for i in range(1, count):
-        if runs[i].procs > runs[largest].procs:
-            largest = i
-    one = _suffices(runs[largest], whole, left_nodes, left_procs, left_second)  # mostly: no heap is needed
-    for i in range(0 if one else count):
-        push(heap, i, -runs[i].procs, i, i)
+    size = site.partitions[job.partition].node_procs
+    by_size = whole > 0 or (job.second == 0 and (left_nodes <= 1 or size == 1))  # if a run suffices, the biggest of its weight does
+    may_be_alone = whole == 0 and (state.procs_planes > 1 or job.second > 0)  # else all nodes are alike
     state.chosen = 0
     while left_nodes > 0 or left_procs > 0 or (left_second > 0 and not whole):
-        best = largest if one else heap[0].job
-        if _suffices(runs[best], whole, left_nodes, left_procs, left_second):
-            for i in range(count):
-                other = i if one else heap[i].job
-                if _suffices(runs[other], whole, left_nodes, left_procs, left_second):
-                    if runs[other].procs < runs[best].procs or (runs[other].procs == runs[best].procs and other < best):
-                        best = other
+        best = heap[0].job if entries > 0 else -1
+        if best >= 0 and not _suffices(runs[best], whole, left_nodes, left_procs, left_second):
+            drop_first(heap, entries)
+            entries -= 1
         else:
-            drop_first(heap, count)
-            count -= 1
+            best = _best_run(runs, count, whole, left_nodes, left_procs, left_second)
+            if by_size and entries < 0 and not _suffices(runs[best], whole, left_nodes, left_procs, left_second):
+                entries = 0
+                for i in range(count):
+                    if i != best:
+                        push(heap, entries, runs[i].weight * HEAVIER - runs[i].procs, i, i)
+                        entries += 1
+        runs[best].nodes = 0  # it is taken
+        if may_be_alone and left_nodes <= 1:
+            node = _tightest_node(state, site, planes, job.partition, runs[best], left_procs, left_second)
+            if node >= 0:
+                _take_node(state, choice, node, left_procs, left_second)
+                return
         place, end = runs[best].place, runs[best].end
         if size > 0 and job.second == 0 and (whole or size == 1):  # each node gives the same
             end = min(end, place + (left_nodes if whole else left_procs))
@@ -149,6 +159,62 @@ def choose(state, job, site, running, free, choice, time):
 
 
 @kernel
+def _best_run(runs, count, whole, left_nodes, left_procs, left_second):
+    """Return the run that Slurm takes next: of the lowest weight the first that suffices, or a tighter one, else the biggest.
+
+    Each run is compared with the best so far, so that a bigger run of too few nodes may come before one that suffices.
+    """
+    best, best_suffices = -1, False
+    for i in range(count):
+        run = runs[i]
+        if run.nodes == 0 or (best >= 0 and run.weight > runs[best].weight):
+            continue
+        suffices = _suffices(run, whole, left_nodes, left_procs, left_second)
+        if best >= 0 and run.weight == runs[best].weight:
+            if suffices and best_suffices and run.procs >= runs[best].procs:
+                continue
+            if not suffices and run.procs <= runs[best].procs:
+                continue
+        best, best_suffices = i, suffices
+    return best
+
+
+@called_kernel
+def _tightest_node(state, site, planes, partition, run, procs, second):
+    """Return the node of a run that has the fewest free processors of those that are enough by themselves; -1 if there is none."""
+    part, fitting, first, end = site.partitions[partition], site.sets[FITTING], len(site.sets[FITTING]), 0
+    fitting[:] = 0
+    for k in range(part.first_stretch, part.last_stretch):
+        node, behind = _overlap(site.stretches[k], run)
+        if node < behind:
+            for w in words_of(node, behind):
+                fitting[w] |= ones(w, node, behind)
+                first, end = min(first, w), max(end, w + 1)
+    _only_with(planes, 0, state.procs_planes, fitting, first, end, max(0, procs))
+    if second > 0:
+        _only_with(planes, state.procs_planes, len(planes), fitting, first, end, second)
+    for k in range(state.procs_planes - 1, -1, -1):  # of the nodes left, those without the highest bits, if there are any
+        has_less = False
+        for w in range(first, end):
+            has_less |= (fitting[w] & ~planes[k, w]) != 0
+        for w in range(first, end if has_less else first):
+            fitting[w] &= ~planes[k, w]
+    for k in range(part.first_stretch, part.last_stretch):
+        node, behind = _overlap(site.stretches[k], run)
+        node = next_member(fitting, node, behind, 1)
+        if node < behind:
+            return node
+    return -1
+
+
+@kernel
+def _overlap(stretch, run):
+    """Return the nodes [first, end) of a stretch that are in a run, empty if there are none."""
+    first = stretch.node + max(run.place, stretch.place) - stretch.place
+    return first, max(first, min(stretch.end, stretch.node + run.end - stretch.place))
+
+
+@kernel
 def _find_runs(state, job, site, planes, runs):
     """Find the runs of consecutive usable nodes of a job's partition, and what they have; return their number."""
     part, usable, count, behind = site.partitions[job.partition], site.sets[USABLE], 0, -1
@@ -158,8 +224,9 @@ def _find_runs(state, job, site, planes, runs):
         while first < stretch.end:
             end = next_member(usable, first, stretch.end, 0)
             place = stretch.place + first - stretch.node
-            if place != behind or count == 0:  # else the run goes on from the stretch before
-                runs[count].place, runs[count].nodes, runs[count].procs, runs[count].second = place, 0, 0, 0
+            if count == 0 or place != behind or runs[count - 1].weight != stretch.weight:  # else it continues from the stretch before
+                run = runs[count]
+                run.place, run.weight, run.nodes, run.procs, run.second = place, stretch.weight, 0, 0, 0
                 count += 1
             run = runs[count - 1]
             behind = run.end = place + end - first

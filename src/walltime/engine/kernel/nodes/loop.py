@@ -2,7 +2,7 @@
 
 The rules, which reference/nodes.py states in plain Python:
 
-* The queue is in order of the partition's tier, then priority, then arrival. A job over one of its limits is passed over.
+* The queue is in order of the partition's tier, then priority, then submission. A job over one of its limits is passed over.
 * The main scheduler runs when a job has come or ended, over the first `depth` jobs, and at every multiple of `interval` over all, if
   something has happened. It starts jobs in order; one that does not fit closes its partition and its nodes to all jobs behind it.
 * Backfill runs at every multiple of `cycle` if something has happened since the last time: a job came, ended, started or outlived its
@@ -169,6 +169,8 @@ def _arrive(state, rules, jobs, site, plan, traffic):
     drop_first(traffic.arrivals, state.arriving)
     state.arriving -= 1
     jobs[index].arrival = state.arrivals
+    if jobs[index].place < 0:
+        jobs[index].place = state.arrivals
     state.arrivals += 1
     jobs[index].priority = priority_of(state, rules, jobs, traffic.tree, index, state.now)
     traffic.queue[state.waiting] = index
@@ -204,7 +206,7 @@ def _comes_before(job, other):
         return job.tier > other.tier
     if job.priority != other.priority:
         return job.priority > other.priority
-    return job.arrival < other.arrival
+    return job.place < other.place
 
 
 @called_kernel

@@ -20,8 +20,8 @@ Array = np.ndarray
 Records = Any
 
 SLURM_JOB = record_dtype(
-    "submit runtime believed procs second nodes whole each partition tier time_min user association start kind reserved_start arrival "
-    "pending after think limit first count priority merit",
+    "submit runtime believed procs second nodes whole each partition tier time_min user place association start kind reserved_start "
+    "arrival pending after think limit first count priority merit",
     "merit",
 )
 """A job; the fields of memory.JOB and of `NodeDemands`, and `pending`, how many jobs must end before it can wait, the one that it
@@ -63,8 +63,9 @@ PARTITION = record_dtype("kind members node_procs first_stretch last_stretch clo
 the same, else 0. Then the places of its stretches; whether it is closed, and the jobs tried, in this pass of the main scheduler. Last, the
 jobs tested and reservations made in this cycle of backfill."""
 
-STRETCH = record_dtype("place node end")
-"""Nodes [node, end) that are consecutive in a partition; the first is at this place of the partition's list."""
+STRETCH = record_dtype("place node end weight")
+"""Nodes [node, end) that are consecutive in a partition, with the rank of their weight; the first is at this place of the partition's
+list."""
 
 RANGE = np.dtype([("node", np.int32), ("count", np.int32), ("procs", np.int32), ("second", np.int32)])
 """Consecutive nodes, and what a job has of each of them."""
@@ -92,8 +93,8 @@ BOUND = record_dtype("kind procs nodes second each whole length time blocks slac
 EARLIEST_START. A larger request of a job behind cannot be met sooner, since blocks only take."""
 BOUNDS = 64
 
-RUN = record_dtype("place end nodes procs second")
-"""Consecutive usable nodes of a partition, by their places in it, and what they have together."""
+RUN = record_dtype("place end weight nodes procs second")
+"""Consecutive usable nodes of a partition with the same weight, by their places in it, and what they have together."""
 
 COUNTED = np.dtype([("stamp", np.int64), ("count", np.int64)])
 
@@ -101,8 +102,9 @@ LEAF = record_dtype("parent leaf shares used rank new", "used rank")
 """An account or user: processor-seconds `used`, decayed, and `new` since the last sum; `rank`: the fair-share factor."""
 
 
-USABLE, CLOSED, CAPACITY = 0, 1, 2
-"""Rows of `NodeMachine.sets`: the usable nodes, those that the main scheduler has closed, and the first plane of capacities."""
+USABLE, CLOSED, FITTING, CAPACITY = 0, 1, 2, 3
+"""Rows of `NodeMachine.sets`: the usable nodes, those that the main scheduler has closed, those that are enough for a job by
+themselves, and the first plane of capacities."""
 
 
 class NodeMachine(NamedTuple):
@@ -286,21 +288,22 @@ def with_room(memory: SlurmMemory, rows: int, ranges: int) -> SlurmMemory:
 def _new_site(machine: Nodes, tested: int) -> tuple[NodeMachine, Records, list[Array]]:
     """Return the machine with no outage begun, the changes of outages, and the nodes of the partitions of each kind."""
     words = -(-len(machine.procs) // WORD)
-    stretches: list[tuple[int, int, int]] = []
-    partitions = records(PARTITION, len(machine.partitions))
+    stretches: list[tuple[int, int, int, int]] = []
+    partitions, weight = records(PARTITION, len(machine.partitions)), np.unique(machine.weight, return_inverse=True)[1]
     kinds: list[Array] = []
     for part, own in zip(partitions, machine.partitions, strict=True):
         nodes = np.asarray(own, np.int64)
-        edges = np.concatenate([[0], np.flatnonzero(np.diff(nodes) != 1) + 1, [len(nodes)]]).tolist()
+        is_edge = (np.diff(nodes) != 1) | (np.diff(weight[nodes]) != 0)
+        edges = np.concatenate([[0], np.flatnonzero(is_edge) + 1, [len(nodes)]]).tolist()
         part.first_stretch = len(stretches)
-        stretches += [(a, int(nodes[a]), int(nodes[a]) + b - a) for a, b in itertools.pairwise(edges) if a < b]
+        stretches += [(a, int(nodes[a]), int(nodes[a]) + b - a, int(weight[nodes[a]])) for a, b in itertools.pairwise(edges) if a < b]
         part.last_stretch = len(stretches)
         sizes, members = np.unique(machine.procs[nodes]), np.sort(nodes)
         part.node_procs = sizes[0] if len(sizes) == 1 else 0
         same = [k for k, other in enumerate(kinds) if np.array_equal(other, members)]
         part.kind = same[0] if same else len(kinds)
         kinds += [] if same else [members]
-    sets = [np.zeros((2, words), np.int64), _planes(machine.procs, words), _planes(machine.second, words)]
+    sets = [np.zeros((CAPACITY, words), np.int64), _planes(machine.procs, words), _planes(machine.second, words)]
     first = sum(map(len, sets))
     partitions.members = first + partitions.kind
     outages, changes = records(OUT, len(machine.outages)), []
@@ -310,8 +313,8 @@ def _new_site(machine: Nodes, tested: int) -> tuple[NodeMachine, Records, list[A
         changes += [(time, k, phase) for time, phase in ((min(known, begin), 1), (begin, 1), (end, 0)) if time < NEVER]
     sets += [as_set(np.array(nodes, np.int64), words)[None] for nodes in (*kinds, *(away for away, *_ in machine.outages))]
     table, change = records(STRETCH, len(stretches)), records(CHANGE, len(changes))
-    for k, (place, node, end) in enumerate(stretches):
-        table[k].place, table[k].node, table[k].end = place, node, end
+    for k, stretch in enumerate(stretches):
+        table[k].place, table[k].node, table[k].end, table[k].weight = stretch
     for k, (time, out, phase) in enumerate(sorted(changes)):
         change[k].time, change[k].outage, change[k].phase = time, out, phase
     site = NodeMachine(partitions, table, outages, np.concatenate([*sets, np.zeros((tested + 1, words), np.int64)]))

@@ -6,7 +6,7 @@ from walltime.compiled.jit import called_kernel, kernel
 
 LN2 = 0.6931471805599453
 BASIC = 4_294_901_760
-"""The priority of the first job under priority/basic; each later one has one less."""
+"""The priority of the first submitted job under priority/basic; each later one has one less."""
 
 
 @kernel
@@ -14,7 +14,7 @@ def priority_of(state, rules, jobs, tree, index, when):
     """Return a job's priority at a time, a whole number."""
     job = jobs[index]
     if rules.multifactor == 0:
-        return BASIC - job.arrival
+        return BASIC - job.place
     if rules.multifactor == 2:  # all weights are 0
         return 1
     age = min(1.0, (when - job.submit) / rules.longest_age)

@@ -1,23 +1,19 @@
-"""The auditor's fair shares: by hand, and beside the reference engine's, which walks the tree of accounts another way."""
+"""The reference engine's fair shares, by hand."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import walltime as wt
-from tests.strategies import examples
-from walltime.auditor.slurm_inputs import AccountTree
 from walltime.engine.reference.shares import FairShares
 from walltime.machine import Machine, Partition, Pool
 from walltime.machine.machine import Share
-from walltime.simulation.nodes import nodes_of, place_on_nodes, with_priorities
+from walltime.node_demands import nodes_of, with_priorities
+from walltime.simulation.nodes import place_on_nodes
 
 USERS = range(6)
-AMOUNTS = st.sampled_from([0, 1, 2, 3, 7])
 
 
 def factors(shares, flags, periods):
-    """The factors of one job of each user after these periods of use (processor-seconds by user), by the auditor and the reference."""
+    """The factors of one job of each user after these periods of use (processor-seconds by user), in order of the users."""
     machine = Machine((Pool("a", 1, 4),), (Partition("main", ("a",)),), shares=tuple(shares))
     origin = {"user": [*USERS], "group": [k % 3 for k in USERS]}
     jobs = wt.Workload.from_arrays(submit=[0] * 6, runtime=[1] * 6, procs=[1] * 6, machine_procs=4, columns=origin)
@@ -25,11 +21,10 @@ def factors(shares, flags, periods):
     settings = policy.settings()
     placed, placement, demands = place_on_nodes(jobs, machine)
     demands, tree = with_priorities(placed, machine, settings, demands, nodes_of(machine, placement))
-    auditor, reference = AccountTree(placed, machine, settings), FairShares(tree, settings)
+    found = FairShares(tree, settings)
     for used in periods:
-        auditor.add({auditor.association[user]: amount for user, amount in enumerate(used)})
-        reference.add({int(demands.association[user]): amount for user, amount in enumerate(used)})
-    return [auditor.factor(one) for one in auditor.association], [reference.factor[one] for one in demands.association.tolist()]
+        found.add({int(demands.association[user]): amount for user, amount in enumerate(used)})
+    return [found.factor(one) for one in demands.association.tolist()]
 
 
 NAMED = [Share("0", shares=2), Share("1"), Share("2", shares=0)]
@@ -38,25 +33,11 @@ NAMED = [Share("0", shares=2), Share("1"), Share("2", shares=0)]
 
 def test_fair_tree__ranks_users_below_their_accounts_and_ties_equal_levels():
     # levels: account 0 has 2/200, account 1 has 1/10, account 2 has 0; user 4 has used nothing
-    found, _ = factors(NAMED, "", [[100, 10, 5, 100, 0, 6]])
+    found = factors(NAMED, "", [[100, 10, 5, 100, 0, 6]])
     assert found == [4 / 6, 5 / 6, 2 / 6, 4 / 6, 6 / 6, 1 / 6]
 
 
 def test_classic_fair_share__halves_for_each_share_that_was_used():
     # of 210 in all account 0 has used 200: effective use of its users 100/210 + (200/210 - 100/210) / 2 = 5/7, share 1/3
-    found, _ = factors(NAMED, "NO_FAIR_TREE", [[100, 10, 0, 100, 0, 0]])
+    found = factors(NAMED, "NO_FAIR_TREE", [[100, 10, 0, 100, 0, 0]])
     assert found == pytest.approx([2 ** (-15 / 7), 2 ** (-2 / 7), 0, 2 ** (-15 / 7), 2 ** (-1 / 7), 0])
-
-
-@examples(200)
-@given(
-    st.lists(
-        st.builds(Share, st.sampled_from("012"), parent=st.sampled_from([None, "8", "9"]), shares=AMOUNTS),
-        unique_by=lambda one: one.account,
-    ),
-    st.sampled_from(["", "NO_FAIR_TREE"]),
-    st.lists(st.tuples(*[AMOUNTS] * 6), min_size=1, max_size=4),
-)
-def test_factors__are_those_of_the_reference(shares, flags, periods):
-    found, expected = factors(shares, flags, periods)
-    assert found == expected
