@@ -85,6 +85,17 @@ class LogOptions:
         if dropped:
             rules = ", ".join(f"{count:,} {rule}" for rule, count in dropped.items())
             note(f"{sum(dropped.values()):,} of {workload.origin.records:,} records dropped: {rules}; see walltime info")
+        if clusters := workload.origin.names.get("cluster", ())[1:]:
+            first = printable(workload.origin.names["cluster"][0])
+            note(
+                f"the log has jobs of several clusters: {first}, {', '.join(map(printable, clusters))}; keep one, such as with --remove "
+                f"\"cluster != '{first}'\""
+            )
+        if machine is not None and machine.second == "gpus" and machine.second_total and "gpus" not in workload.columns:
+            note(
+                f"the machine has {machine.second_total:,} GPUs, but the log does not record any: Slurm's accounting has them only if "
+                "AccountingStorageTRES contains gres/gpu"
+            )
         return workload, time.perf_counter() - begin
 
 
