@@ -109,6 +109,8 @@ def number_of(value: Any, name: str, least: int = -(2**53) + 1, most: int = 2**5
         value = value.get("number") if value.get("set") else None
     if value is None or value == "":
         return None
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise OddError(f"{name} is {quoted(str(value))}, it must be a whole number")
     return value

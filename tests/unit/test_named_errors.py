@@ -122,7 +122,7 @@ def test_library__names_no_options_of_the_command_line():
             assert not re.search(r"(?<![\w(-])--[a-z]", ours), f"{file.name}: {match[0]}"
 
 
-@pytest.mark.parametrize(("command", "text"), [("info", f"{HEADER}bad\n"), ("simulate", record(1, 0, 10, 1, 20))])
+@pytest.mark.parametrize(("command", "text"), [("simulate", f"{HEADER}bad\n"), ("simulate", record(1, 0, 10, 1, 20))])
 def test_command_line__names_its_options(golden, tmp_path, capsys, command, text):
     path = tmp_path / "log.swf"
     path.write_text(text)

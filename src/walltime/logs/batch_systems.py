@@ -150,7 +150,7 @@ def make_log(
         values,
         header=Header(lines),
         names={name: texts for name, texts in used.items() if texts},
-        bad_lines=tuple(bad.lines),
+        bad_lines=tuple(sorted(bad.lines, key=lambda one: one.line)),
         path=bad.file.path,
         sha256=bad.file.sha256,
         dropped=counts.dropped,

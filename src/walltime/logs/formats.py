@@ -24,11 +24,12 @@ from walltime.logs.lsf import LSF
 from walltime.logs.mapped import MappedLog, read_table
 from walltime.logs.mapping import MAPPING_FILE, TableMapping, plain_title
 from walltime.logs.pbs import PBS
-from walltime.logs.sample import sample_of
+from walltime.logs.sample import Sample, sample_of
 from walltime.logs.sge import SGE
 from walltime.logs.slurm.document import SLURM_JSON
+from walltime.logs.slurm.rows import lacks_titles
 from walltime.logs.slurm.tables import SLURM_TABLE, is_slurm
-from walltime.logs.slurm.text import SLURM
+from walltime.logs.slurm.text import SLURM, untitled
 from walltime.logs.swf import SWF
 from walltime.logs.table_file import PARQUET, TABLE, is_own_parquet
 from walltime.logs.untitled import GuessingByValues
@@ -155,15 +156,39 @@ def description_of(file: LogFile) -> Guess | LogFormat | None:
     sample = sample_of(file) if known is None else sample_of(file, known[1].titles, known[1].delimiter)
     known = known_by_titles(sample.columns) if known is None and sample is not None else known
     if known is None:
-        if sample is not None and not sample.untitled and is_slurm(sample):
+        if sample is None:
+            return None
+        if sample.untitled:
+            return _described_by_values(file, sample)
+        if is_slurm(sample):
             return SLURM_TABLE
-        if sample is None or sample.untitled:
-            return None if sample is None else GuessingByValues(file.where, sample).guess()
         return Guessing(file.where, sample).guess() or GuessingByValues(file.where, sample).complete()
     name, mapping = known
     about = f"the layout is known: {name}, {mapping.about.title if mapping.about else ''}"
     guess = Guess(mapping, ()) if sample is None else fitted(mapping, sample, file.where)
     return replace(guess, reading=(about, *guess.reading))
+
+
+def _described_by_values(file: LogFile, sample: Sample) -> Guess | LogFormat | None:
+    """The meaning of a table without titles; None if nothing is recognised. Raises LogError where it is not enough, or doubtful."""
+    try:
+        guess = GuessingByValues(file.where, sample).guess()
+    except LogError:
+        _check_titles(file)
+        raise
+    if guess is not None and guess.doubts:
+        _check_titles(file)
+    return guess if guess is None or guess.doubts else untitled(sample, guess.mapping) or guess
+
+
+def _check_titles(file: LogFile) -> None:
+    """Raise LogError if a file has the output of sacct without titles."""
+    if lacks_titles(file.head):
+        raise LogError(
+            f"{file.where}:1: the titles of sacct's columns are missing, and the columns cannot be told by their values alone; print the log "
+            "again with titles, as walltime slurm sacct-command does, or put the line of titles above",
+            "missing_titles",
+        )
 
 
 def _read_mapped(file: LogFile, options: ReadOptions, chosen: TableMapping, mapping: str) -> JobLog:
@@ -230,6 +255,7 @@ def format_of(file: LogFile) -> LogFormat:
     foreign = next((what for begins, what in _FOREIGN if re.match(begins, file.head, re.DOTALL)), None)
     if foreign is not None:
         raise LogError(f"{file.where}: this is {foreign}")
+    _check_titles(file)
     sample = sample_of(file)
     titles = [] if sample is None or sample.untitled else list(sample.columns)[:_SHOWN]
     if titles and all(title.isprintable() and title.strip() and len(title) <= _SHOWN for title in titles):

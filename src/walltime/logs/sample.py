@@ -53,15 +53,17 @@ def sample_of(file: LogFile, titles: Sequence[str] = (), delimiter: str | None =
         good = [row for row in rows if len(row) == len(heading)]
         if len(rows) < 2 or len(heading) < 3 or len(good) < MOSTLY * len(rows):
             continue
-        if titles or (len(set(heading)) == len(heading) and not any(NUMBER.fullmatch(one) or STAMP.fullmatch(one) for one in heading)):
+        if titles or (len(set(heading)) == len(heading) and not any(NUMBER.fullmatch(one) or STAMP.search(one) for one in heading)):
             return Sample(_columns(heading, good if titles else good[1:], sign), sign, comment)
-    for sign in DELIMITERS if not titles else ():
+    widest: Sample | None = None
+    for sign in DELIMITERS if not titles else ():  # a list of resources such as cpu=8,mem=16G has commas, too
         rows = _rows(lines, sign)
         width = len(rows[0]) if rows else 0
         good = [row for row in rows if len(row) == width]
         if width >= LEAST_UNTITLED and len(rows) >= 2 and len(good) >= MOSTLY * len(rows):
-            return Sample(_columns([f"column{k + 1}" for k in range(width)], good, sign), sign, comment, untitled=True)
-    return None
+            if widest is None or (sign != " " and width > len(widest.columns)):
+                widest = Sample(_columns([f"column{k + 1}" for k in range(width)], good, sign), sign, comment, untitled=True)
+    return widest
 
 
 def _columns(titles: Sequence[str], rows: Sequence[Sequence[str]], delimiter: str) -> dict[str, list[str]]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow, read_shown
-from walltime.cli.output import Output, command_line, forget_logs
+from walltime.cli.output import Output, command_line, forget_logs, note
 
 if TYPE_CHECKING:
     from walltime.logs import JobLog
@@ -30,7 +30,10 @@ _END = re.compile(r"[:;.](?=\s|$)")
     ("Check whether a cluster's accounting records are read as expected.", "info jobs.txt.gz --report log.html"),
 )
 def info(trace: o.TraceArgument, *, reading: LogOptions, part: RecordedWindow, report: o.ReportOption = None, output: Output) -> None:
-    """Show what is in a log: machine, period, load, jobs, and data quality. Lines that cannot be read are counted and listed."""
+    """Show what is in a log: machine, period, load, jobs, and data quality.
+
+    Lines that cannot be read are skipped, counted and listed; other commands stop at the first one, unless with --skip-bad-lines.
+    """
     from walltime.provenance import version
 
     begin = time.perf_counter()
@@ -49,6 +52,12 @@ def info(trace: o.TraceArgument, *, reading: LogOptions, part: RecordedWindow, r
         from walltime.report.html import write_page
 
         write_page(log_page(workload, _blocks(record, workload), command_line()), report)
+    if log.bad_lines and not reading.skip_bad_lines:
+        first, all_lines = log.bad_lines[0], log.records + len(log.bad_lines)
+        note(
+            f"{len(log.bad_lines):,} of {all_lines:,} lines skipped, because they cannot be read (the first is line {first.line}: "
+            f"{first.reason}); other commands stop there: correct them, or skip bad lines with --skip-bad-lines"
+        )
     record = {"trace": str(trace), **record, "seconds": {"read": seconds}, "report": report, "version": version()}
     forget_logs()  # a table of its own lists what is left out
     output.show(record, [*workload.warnings, *_blocks(record, workload)], report=report)

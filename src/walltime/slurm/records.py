@@ -1,27 +1,23 @@
-"""Read records from Slurm's output: scontrol show config, partition, node, reservation; sinfo --json; tables of sacctmgr."""
+"""Read records from Slurm's output: scontrol show config, partition, node, reservation; JSON; tables of sacctmgr."""
 
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from walltime.errors import LogError, WalltimeError
+from walltime.slurm.json_records import SEE_COMMANDS, Record, json_records
 from walltime.wording import printable
-
-Record = dict[str, str]
 
 KINDS = {"PartitionName": "partitions", "NodeName": "nodes", "ReservationName": "reservations"}
 """The kinds of scontrol's records, by their first key."""
 MOST_NODES = 1_000_000
 MOST_BYTES = 1 << 30
-SEE_COMMANDS = "walltime slurm cluster-command prints the commands to run"
 _SETTING = re.compile(r"([A-Za-z]\w*(?:\[[0-9]+\])?)\s*= (.*)")
 _KEY = re.compile(r"(?:^|\s)([A-Za-z][\w:/]*)=")
 _HEADINGS = re.compile(
@@ -67,13 +63,30 @@ def read_records(texts: Iterable[tuple[str, str]]) -> ClusterRecords:
     """Return the records in these outputs, each with its name, in any order, one or several in a text; raises LogError."""
     records, jsons = ClusterRecords(), []
     for where, text in texts:
-        if text.lstrip().startswith("{"):
+        if text.lstrip().startswith(("{", "[")):
             jsons.append((where, text))
         elif not read_text(text, records):
             raise LogError(f"{where}: not a description of a cluster by Slurm; {SEE_COMMANDS}")
     for where, text in jsons:
         _read_json(text, where, records)
     return records
+
+
+def _read_json(text: str, where: str, records: ClusterRecords) -> None:
+    """Add the records of JSON; sinfo lists a node once for each partition, and scontrol's record of it counts."""
+    for kind, found in json_records(text, where).items():
+        records.known.add(kind)
+        if kind in ("associations", "qos"):
+            getattr(records, kind).extend(found)
+            continue
+        named: dict[str, Record] = getattr(records, kind)
+        for record in found:
+            name = next(iter(record.values()))
+            before = named.get(name)
+            if before is None or not (record.get("sinfo") or kind == "partitions"):
+                _put(records, kind, name, record)
+            elif before.get("sinfo") and record["Partitions"] not in before["Partitions"].split(","):
+                before["Partitions"] += f",{record['Partitions']}"
 
 
 def read_text(text: str, records: ClusterRecords) -> bool:
@@ -136,107 +149,6 @@ def _put(records: ClusterRecords, kind: str, name: str, record: Record) -> None:
     named: dict[str, Record] = getattr(records, kind)
     records.repeated += name in named
     named.setdefault(name, record)
-
-
-# ------------------------------------------------------------------------------------------------------------------ sinfo --json
-
-
-def _read_json(text: str, where: str, records: ClusterRecords) -> None:
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise LogError(f"{where}: not valid JSON ({type(error).__name__}); print sinfo's JSON again") from error
-    groups = document.get("sinfo") if isinstance(document, dict) else None
-    single = document.get("nodes") if isinstance(document, dict) else None
-    if not isinstance(groups, list) and not isinstance(single, list):
-        raise LogError(f"{where}: not the output of sinfo --json; {SEE_COMMANDS}")
-    try:
-        if isinstance(groups, list):
-            nodes = [node for group in groups for node in _nodes_of_group(group, where)]
-            for partition in [_partition(group["partition"]) for group in groups]:
-                records.known.add("partitions")
-                records.partitions.setdefault(partition["PartitionName"], partition)
-        else:
-            nodes = [_node(one) for one in single or ()]
-        for node in sorted(nodes, key=lambda node: _natural(node["NodeName"])):  # sinfo has them by state
-            before = records.nodes.get(node["NodeName"])
-            if before is None:
-                _put(records, "nodes", node["NodeName"], node)
-            elif before.get("sinfo") and node["Partitions"] not in before["Partitions"].split(","):
-                before["Partitions"] += f",{node['Partitions']}"  # sinfo lists a node once for each partition; scontrol's record counts
-    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
-        if isinstance(error, LogError):
-            raise
-        raise LogError(f"{where}: a value is missing or of another type ({error}); print sinfo's JSON again") from error
-
-
-def _natural(name: str) -> list[tuple[int, str]]:
-    """Return a sort key that puts n2 before n10."""
-    return [(int(part), "") if part.isdecimal() and len(part) < 20 else (-1, part) for part in re.split(r"([0-9]+)", name)]
-
-
-def _node(one: Mapping[str, Any]) -> Record:
-    """Return a node of sinfo --json of Slurm 22.05, or of scontrol show node --json."""
-    states = [one["state"]] if isinstance(one["state"], str) else list(one["state"])
-    return {
-        "NodeName": str(one["name"]),
-        "CPUTot": str(int(one["cpus"])),
-        "CPUEfctv": str(int(one.get("effective_cpus") or one["cpus"])),
-        "Gres": str(one.get("gres") or ""),
-        "RealMemory": str(int(one["real_memory"])),
-        "State": "+".join([*map(str, states), *map(str, one.get("state_flags", ()))]).upper(),
-        "Partitions": ",".join(map(str, one["partitions"])),
-        "Weight": str(int(one.get("weight", 1))),
-    }
-
-
-def _nodes_of_group(one: Mapping[str, Any], where: str) -> list[Record]:
-    """Return the nodes of an entry of sinfo --json since Slurm 23.02: a partition's nodes in the same state."""
-    cpus, most_cpus = (int(one["cpus"][bound]) for bound in ("minimum", "maximum"))
-    common = {
-        "CPUTot": str(most_cpus),
-        "Gres": str(one["gres"]["total"] or ""),
-        "RealMemory": str(int(one["memory"]["minimum"])),
-        "State": "+".join(map(str, one["node"]["state"])).upper(),
-        "Partitions": str(one["partition"]["name"]),
-        "Weight": str(int(one["weight"]["maximum"])),
-        "sinfo": "yes",
-    }
-    names = [str(name) for name in one["nodes"]["nodes"]]
-    if names and cpus != most_cpus:
-        raise LogError(
-            f"{where}: sinfo lists {len(names)} nodes together that have {cpus} to {most_cpus} processors; add the output of "
-            "scontrol -o show node, and leave this one out",
-            "ambiguous_nodes",
-        )
-    return [{"NodeName": name, **common} for name in names]
-
-
-def _partition(one: Mapping[str, Any]) -> Record:
-    """Return a partition of sinfo --json as a record of scontrol."""
-    inner = one.get("partition", {})
-    shared, exclusive = (str(inner.get(name) or "NO") for name in ("oversubscribe", "exclusive"))
-    if "oversubscribe" not in inner and one["maximums"].get("oversubscribe", {}).get("jobs") == 0:
-        exclusive = "NODE"  # before 26.05, which has 0 for all partitions
-    return {
-        "PartitionName": str(one["name"]),
-        "Nodes": str(one["nodes"]["configured"]),
-        "Default": "YES" if "DEFAULT" in one.get("flags", ()) else "NO",
-        "MaxTime": _minutes(one["maximums"]["time"]),
-        "OverSubscribe": "EXCLUSIVE" if "NODE" in exclusive.upper().split(",") else shared,
-        "PriorityTier": str(int(one["priority"]["tier"])),
-        "PriorityJobFactor": str(int(one["priority"]["job_factor"])),
-        "State": "+".join(map(str, inner.get("state") or ["UP"])),
-        "QoS": str(one.get("qos", {}).get("assigned") or "N/A"),
-    }
-
-
-def _minutes(value: Mapping[str, Any]) -> str:
-    """Return a time limit of JSON, which is in minutes, in scontrol's form."""
-    if value.get("infinite") or not value.get("set"):
-        return "UNLIMITED"
-    minutes = int(value["number"])
-    return f"{minutes // 1440}-{minutes // 60 % 24:02}:{minutes % 60:02}:00"
 
 
 # ------------------------------------------------------------------------------------------------------------- lists of nodes

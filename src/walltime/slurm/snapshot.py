@@ -197,8 +197,7 @@ def _snapshot(texts: Sequence[tuple[str, str]], time: int | None, zone: tzinfo) 
     counts: Counter[str] = Counter()
     notes = [*cluster.notes]
     version = ""
-    if _queue_format(text) == "json":
-        document = json.loads(text)
+    if (document := _queue_document(text)) is not None:
         found = read_squeue_json(document["jobs"], counts, notes)
         version, time = _version(document), _moment(document) if time is None else time
     else:
@@ -274,18 +273,27 @@ def _files(paths: Sequence[str | os.PathLike[str]]) -> list[tuple[Path, bool]]:
     return files
 
 
+def _queue_document(text: str) -> Mapping[str, Any] | None:
+    """Return squeue's document, or that of slurmrestd, or an array of its jobs as `jq` prints it; None for other texts."""
+    if not text.lstrip().startswith(("{", "[")):
+        return None
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if isinstance(document, list):
+        document = {"jobs": document} if document and isinstance(document[0], dict) and "job_state" in document[0] else {}
+    jobs = document.get("jobs")
+    ended = isinstance(jobs, list) and any(isinstance(one, dict) and "time" in one for one in jobs[:1])  # those of sacct
+    command = document.get("meta", {}).get("command") if isinstance(document.get("meta"), dict) else None
+    others = isinstance(command, list) and command and not str(command[0]).endswith("squeue")  # scontrol show job has the same form
+    return document if isinstance(jobs, list) and not ended and not others else None
+
+
 def _queue_format(text: str) -> str:
     """Return the format of an output of squeue, `json` or `text`; empty for other texts."""
-    if text.lstrip().startswith("{"):
-        try:
-            document = json.loads(text)
-        except (ValueError, RecursionError):
-            return ""
-        jobs = document.get("jobs")
-        ended = isinstance(jobs, list) and any(isinstance(one, dict) and "time" in one for one in jobs[:1])  # those of sacct
-        command = document.get("meta", {}).get("command") if isinstance(document.get("meta"), dict) else None
-        others = isinstance(command, list) and command and not str(command[0]).endswith("squeue")  # scontrol show job has the same form
-        return "json" if isinstance(jobs, list) and not ended and not others else ""
+    if _queue_document(text) is not None:
+        return "json"
     first = text.partition("\n")[0]
     return "text" if first.count(BETWEEN) > 10 and not first.startswith("JobIDRaw") else ""
 

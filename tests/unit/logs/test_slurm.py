@@ -13,6 +13,7 @@ from tests.profiles import scaled
 from tests.slurm_text import HEADING, ROWS, TEXT, D, job
 from walltime.logs import read_log
 from walltime.logs.slurm.fields import command_limit, state_word
+from walltime.logs.slurm.records import KINDS, TEXTS
 from walltime.workload.filters import select
 
 
@@ -297,7 +298,13 @@ def test_commands__work_on_a_cluster_s_log(golden, written, tmp_path, capsys):
 def test_sacct_command__asks_for_what_the_reader_reads(golden, written, capsys):
     status, out, _ = call(capsys, "slurm", "sacct-command", "--since", "2026-01-01", "--partition", "a b")
     assert status == 0
-    assert out.startswith("TZ=UTC SLURM_TIME_FORMAT=%s sacct --allusers --allocations --duplicates --parsable2 --noconvert")
+    assert out.startswith("TZ=UTC SLURM_TIME_FORMAT=%s sacct --allusers --duplicates --parsable2 --noconvert")
+    assert "--allocations" in call(capsys, "slurm", "sacct-command", "--no-steps")[1]
+    asked = set(out.split("--format=")[1].split()[0].lower().split(","))
+    read = (KINDS.keys() | set(TEXTS)) - {"elapsed", "timelimit", "ncpus", "uid", "allocgres", "reqgres", "consumedenergy"}
+    assert asked == read  # all but the other spellings of the same facts
+    old = call(capsys, "slurm", "sacct-command", "--slurm-version", "22.05")[1]
+    assert ("Restarts" in out, "Restarts" in old, "SubmitLine" in old) == (True, False, True)
     assert "'--partition=a b'" in out
     assert out.strip().endswith("SubmitLine,JobName | gzip > jobs.txt.gz")
     fields = out.split("--format=")[1].split()[0].split(",")

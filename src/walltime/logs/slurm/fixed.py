@@ -37,7 +37,7 @@ def _fixed_fields(
     for k, (name, (first, last)) in enumerate(zip(heading.fields, spans, strict=True)):
         text = fields[k]
         is_id = name in ("jobid", "jobidraw")
-        if name not in used or not text.endswith("+") or (len(text) < last - first and not (is_id and "[" in text)):
+        if name not in used or not text.endswith("+") or (len(text) < last - first and not (is_id and "_" in text)):
             continue
         is_cut = True
         if used[name] in ("spent", "limit"):

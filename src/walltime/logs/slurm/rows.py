@@ -18,7 +18,7 @@ from walltime.logs.cells import STAMP
 from walltime.logs.csv_rows import Records, fields_of
 from walltime.logs.input import LogFile
 from walltime.logs.joblog import BadLines, Rule
-from walltime.logs.slurm.fields import state_word
+from walltime.logs.slurm.fields import STATES, state_word
 from walltime.slurm_values import BLANK, NO_LIMITS
 
 FREE_TEXT = frozenset(
@@ -56,6 +56,7 @@ LAYOUTS = (
 )
 """The fields of archives without titles: those that OpenXDMoD's slurm helper writes, in its present and in earlier versions."""
 _HEADING = re.compile(r'(?i)("?)[a-z]*\1([^a-z0-9"]+)\1[a-z]')
+_ROW = re.compile(rf"(?=\s*[0-9]+(?:[_.+]\S*)?\W)(?=.*\b(?:{'|'.join(STATES)})\b)(?=.*\b[0-9]{{4}}-[0-9][0-9]-[0-9][0-9][T ][0-9])")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _FRAME = re.compile(rf"^(?:{_COLOURS.pattern})+|(?:{_COLOURS.pattern})+$")
 _RECORD = re.compile(r"[0-9]{1,15}(?:[_+.][^\s]*)?")
@@ -127,6 +128,12 @@ def first_lines(head: bytes) -> list[str]:
     return [line for line in lines if line.strip()]
 
 
+def lacks_titles(head: bytes) -> bool:
+    """Return whether most of the first lines have a job number, a time and a state of Slurm, as sacct prints them without titles."""
+    lines = first_lines(head)[:50]
+    return sum(_ROW.match(line) is not None for line in lines) > len(lines) / 2
+
+
 def found_heading(lines: Sequence[str]) -> tuple[int, Heading] | None:
     """Return the heading of a table with separators among the first lines of a file, and its place, -1 for a known layout without titles.
 
@@ -164,9 +171,14 @@ def is_printed(heading: Heading, lines: Sequence[str]) -> bool:
     return not rows or any(_looks_right(row, heading) for row in rows)
 
 
-def rows_of(file: LogFile, used: Mapping[str, str], bad: BadLines, counts: Counts) -> Iterator[tuple[Heading, Rows]]:
-    """Yield the heading and the rows of a file, in blocks. `used`: the kinds of the fields that are read, as in `_LOOKS`."""
-    found = found_heading(first_lines(file.head))
+def rows_of(
+    file: LogFile, used: Mapping[str, str], bad: BadLines, counts: Counts, untitled: Heading | None = None
+) -> Iterator[tuple[Heading, Rows]]:
+    """Yield the heading and the rows of a file, in blocks.
+
+    `used`: the kinds of the fields that are read, as in `_LOOKS`. `untitled`: the heading of a file without titles.
+    """
+    found = (-1, untitled) if untitled is not None else found_heading(first_lines(file.head))
     if found is None:
         raise LogError(f"{file.where}:1: the titles of sacct's columns are missing; print them, as walltime slurm sacct-command does")
     place, heading = found

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from walltime.errors import LogError
@@ -10,6 +12,9 @@ from walltime.lazy import LaterModule
 from walltime.logs.batch_systems import Counts
 from walltime.logs.input import LogFile
 from walltime.logs.joblog import BadLines, LogFormat, ReadOptions
+from walltime.logs.mapping import TableMapping
+from walltime.logs.sample import Sample
+from walltime.logs.slurm.fields import state_word
 from walltime.logs.slurm.fixed import fixed_rows, found_titles
 from walltime.logs.slurm.jobs import RULES, SlurmLog
 from walltime.logs.slurm.records import KINDS, TEXTS, RecordReader, RecordTable, suffice
@@ -21,6 +26,13 @@ if TYPE_CHECKING:
 else:
     pl = LaterModule("polars")
 
+FIELDS_OF = {
+    "job_id": "jobid", "submit": "submit", "eligible": "eligible", "start": "start", "end": "end", "runtime": "elapsed",
+    "requested": "timelimit", "allocated_procs": "alloccpus", "requested_procs": "reqcpus", "nodes": "nnodes", "user": "user",
+    "group": "account", "partition": "partition", "queue": "qos",
+}  # fmt: skip
+"""The fields of sacct with the facts of the columns of a log."""
+_LIST = re.compile(r"[a-z]+(?:/[a-z:0-9_.-]+)?=[^,]*,[a-z]")
 _TESTED_ROWS = 50
 """Number of rows by which output of sacct is recognised."""
 
@@ -51,11 +63,25 @@ def _is_text(head: bytes) -> bool:
     return place < 0 or is_printed(heading, lines[place + 1 : place + 1 + _TESTED_ROWS])
 
 
-def _read(file: LogFile, options: ReadOptions) -> SlurmLog:
+def untitled(sample: Sample, mapping: TableMapping) -> LogFormat | None:
+    """Return the format of a table without titles whose columns were recognised by their values, if these are Slurm's records."""
+    names = {source.column: FIELDS_OF[name] for name, source in mapping.columns.items() if source.column and name in FIELDS_OF}
+    if mapping.status is None or any(state_word(text) is None for text in sample.columns[mapping.status.column]):
+        return None
+    names[mapping.status.column] = "state"
+    lists = [title for title, texts in sample.columns.items() if any(texts) and all(not text or _LIST.match(text) for text in texts)]
+    names |= dict(zip(reversed(lists), ("alloctres", "reqtres"), strict=False))
+    fields = tuple(names.get(title, title) for title in sample.columns)
+    if not suffice(set(fields)):
+        return None
+    return replace(SLURM, read=partial(_read, untitled=Heading(fields, tuple(sample.columns), sample.delimiter, False)))
+
+
+def _read(file: LogFile, options: ReadOptions, untitled: Heading | None = None) -> SlurmLog:
     counts, bad = Counts(), BadLines(file, options)
     reader = RecordReader(options, counts)
     place = found_titles(first_lines(file.head))
-    blocks = rows_of(file, KINDS, bad, counts) if place is None else fixed_rows(file, place, KINDS, bad, counts)
+    blocks = rows_of(file, KINDS, bad, counts, untitled) if place is None else fixed_rows(file, place, KINDS, bad, counts)
     for heading, rows in blocks:
         if not suffice(set(heading.fields)):
             raise LogError(f"{file.where}:1: a job log needs the columns {NEEDED}; see walltime slurm sacct-command")

@@ -16,9 +16,13 @@ from walltime.wording import printable
 
 FIELDS = (
     "JobIDRaw,JobID,Cluster,User,Account,Partition,QOS,State,ExitCode,Submit,Eligible,Start,End,ElapsedRaw,TimelimitRaw,ReqCPUS,AllocCPUS,"
-    "NNodes,ReqTRES,AllocTRES,Reason,Flags,Priority,Reservation"
+    "NNodes,ReqMem,ReqTRES,AllocTRES,TotalCPU,UserCPU,MaxRSS,AveRSS,TRESUsageInTot,TRESUsageInAve,ConsumedEnergyRaw,Reason,Flags,Priority,"
+    "Reservation,NodeList"
 )
-"""The requested fields, besides the free texts, which come last because sacct does not escape them."""
+"""The requested fields that all versions since 20.11 have, besides the free texts, which come last because sacct does not escape them."""
+NEWER = {"Restarts": (24, 5), "Constraints": (20, 2), "Licenses": (24, 5), "SubmitLine": (21, 8)}
+"""Fields that only later versions of Slurm have, with the first one in which they were seen or which the release notes name."""
+_VERSION = re.compile(r"([0-9]{2})\.([0-9]{1,2})(?:\.[0-9]+)?")
 _DAY = re.compile(r"[0-9A-Za-z:/.+-]+")
 
 
@@ -38,25 +42,37 @@ def sacct_command(
     partition: Annotated[list[str] | None, o.option("Get only jobs of this partition. Default: all.", group=o.JOBS, metavar="NAME")] = None,
     steps: Annotated[
         bool,
-        o.option("Get the steps of jobs as well: the log is several times as long, but lost starts of jobs can be found.", group=o.JOBS),
-    ] = False,
+        o.option(
+            "Get the steps of jobs as well, from which the used memory, processor time and GPUs of jobs come, and lost starts; the log is several"
+            " times as long.",
+            "--steps/--no-steps",
+            group=o.JOBS,
+        ),
+    ] = True,
     command_line: Annotated[
         bool, o.option("Get the command lines of jobs, which Slurm 21.08 and later record.", "--submit-line/--no-submit-line")
     ] = True,
     names: Annotated[bool, o.option("Get the names of jobs.", "--job-names/--no-job-names")] = True,
+    slurm_version: Annotated[
+        str | None, o.option("Leave out fields that this version of Slurm lacks, as in 22.05. Default: get all.", metavar="VERSION")
+    ] = None,
     out: Annotated[str, o.option("Let the command write the log to this file, compressed by gzip.", metavar="FILE")] = "jobs.txt.gz",
     as_json: o.JsonOption = False,
 ) -> None:
     """Print the sacct command that gets a cluster's job log.
 
-    Run the printed command on the cluster as a user who may see all jobs. It lists all users' jobs without their steps, and the earlier
-    runs of requeued jobs. Times are in seconds since 1970 (or in UTC with old versions), numbers have no units, and free texts come last,
-    with a delimiter that does not occur in them.
+    Run the printed command on the cluster as a user who may see all jobs. It lists all users' jobs, with --steps also their steps, and the
+    earlier runs of requeued jobs. Times are in seconds since 1970 (or in UTC with old versions), numbers have no units, and free texts come
+    last. The delimiter is the character 0x1F, which does not occur in constraints, names and command lines, so no field can be shifted.
     """
     for time in (since, until):
         if not _DAY.fullmatch(time):
             raise PolicyError(f"{time!r} is not a time for sacct; write one as 2026-01-31 or now-90days")
-    texts = ["SubmitLine"] * command_line + ["JobName"] * names
+    version = _VERSION.fullmatch(slurm_version or "99.0")
+    if version is None:
+        raise PolicyError(f"{slurm_version!r} is not a version of Slurm; write one as 22.05")
+    since_then = [name for name, first in NEWER.items() if first <= (int(version[1]), int(version[2]))]
+    texts = [name for name in since_then if command_line or name != "SubmitLine"] + ["JobName"] * names
     words = ["sacct", "--allusers", *([] if steps else ["--allocations"]), "--duplicates", "--parsable2", "--noconvert"]
     words += [f"--starttime={since}", f"--endtime={until}"]
     words += [f"--partition={','.join(partition)}"] if partition else []

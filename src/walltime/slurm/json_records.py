@@ -1,0 +1,251 @@
+"""Records of a cluster in the JSON of sinfo, scontrol, sacctmgr and slurmrestd, with the keys that scontrol and sacctmgr print as text."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from walltime.errors import LogError
+from walltime.slurm_values import UNLIMITED, elements, members, number_of
+
+Record = dict[str, str]
+Json = Mapping[str, Any]
+SEE_COMMANDS = "walltime slurm cluster-command prints the commands to run"
+_PARENT = 0x7FFFFFFF
+"""Slurm's number of shares for those of the account."""
+_QOS_NUMBERS = {
+    "GrpJobs": "active_jobs/count", "MaxJobsPU": "jobs/active_jobs/per/user", "MaxJobsPA": "jobs/active_jobs/per/account",
+}  # fmt: skip
+_QOS_RESOURCES = {
+    "GrpTRES": "total", "GrpTRESMins": "minutes/total", "GrpTRESRunMins": "minutes/per/qos", "MaxTRESMins": "minutes/per/job",
+    "MaxTRESRunMinsPA": "minutes/per/account", "MaxTRESRunMinsPU": "minutes/per/user", "MaxTRES": "per/job", "MaxTRESPA": "per/account",
+    "MaxTRESPU": "per/user",
+}  # fmt: skip
+_QOS_TIMES = {"GrpWall": "wall_clock/per/qos", "MaxWall": "wall_clock/per/job"}
+_ASSOCIATION_NUMBERS = {"GrpJobs": "jobs/per/count", "MaxJobs": "jobs/active"}
+_ASSOCIATION_RESOURCES = {
+    "GrpTRES": "total", "GrpTRESMins": "group/minutes", "GrpTRESRunMins": "group/active", "MaxTRESMins": "minutes/per/job",
+    "MaxTRES": "per/job",
+}  # fmt: skip
+_ASSOCIATION_TIMES = {"GrpWall": "per/account/wall_clock", "MaxWall": "jobs/per/wall_clock"}
+"""The limits of sacctmgr's tables by their places in `limits/max` and `limits/max/tres` of a quality of service, and in `max` and
+`max/tres` of an association."""
+
+
+def json_records(text: str, where: str) -> dict[str, list[Record]]:
+    """Return the records in a document, or in an array of records as `jq` prints it, by kind. Raises LogError.
+
+    Read are the nodes, partitions, reservations, associations and qualities of service of data parsers 0.0.37 to 0.0.45.
+    """
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise LogError(f"{where}: not valid JSON ({type(error).__name__}); print it again") from error
+    if isinstance(document, list):
+        document = {_kind_of(document): document}
+    lists = {kind: document[kind] for kind in _READERS if isinstance(document, dict) and isinstance(document.get(kind), list)}
+    if not lists:
+        raise LogError(f"{where}: not the description of a cluster in Slurm's JSON, such as the output of sinfo --json; {SEE_COMMANDS}")
+    found: dict[str, list[Record]] = {}
+    try:
+        for kind, entries in lists.items():
+            if kind == "sinfo":
+                found["nodes"] = [node for group in entries for node in _nodes_of_group(group, where)]
+                found["partitions"] = [_partition(group["partition"]) for group in entries]
+            else:
+                found[kind] = [_READERS[kind](one) for one in entries]
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
+        if isinstance(error, LogError):
+            raise
+        raise LogError(f"{where}: a value is missing or of another type ({error}); print Slurm's JSON again") from error
+    if "nodes" in found:
+        found["nodes"].sort(key=lambda node: _natural(node["NodeName"]))  # sinfo has them by state
+    return found
+
+
+def _kind_of(entries: Sequence[Any]) -> str:
+    """The kind of the records in an array without a name."""
+    marks = {"sinfo": "partition", "nodes": "real_memory", "partitions": "maximums", "reservations": "node_list", "qos": "limits"}
+    first = entries[0] if entries and isinstance(entries[0], dict) else {}
+    if "account" in first and "max" in first:
+        return "associations"
+    return next((kind for kind, key in marks.items() if key in first), "")
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """Return a sort key that puts n2 before n10."""
+    return [(int(part), "") if part.isdecimal() and len(part) < 20 else (-1, part) for part in re.split(r"([0-9]+)", name)]
+
+
+def _at(one: Any, path: str) -> Any:
+    """The value at a path; None if there is none."""
+    for name in path.split("/"):
+        one = one.get(name) if isinstance(one, Mapping) else None
+    return one
+
+
+def _whole(value: Any, otherwise: int = 0) -> int:
+    """A number, plain or as an object; `otherwise` if it is not set or infinite."""
+    number = number_of(value, "number")
+    return otherwise if number is None or number == UNLIMITED else number
+
+
+def _number(value: Any) -> str:
+    number = number_of(value, "number")
+    return "" if number is None or number < 0 else str(number)
+
+
+def _words(value: Any, between: str = ",") -> str:
+    return value if isinstance(value, str) else between.join(map(str, value or ()))
+
+
+def _minutes(value: Any) -> str:
+    """A time limit, which is in minutes, in scontrol's form."""
+    number = number_of(value, "time")
+    if number is None or number < 0 or number >= 2**32 - 2:
+        return "UNLIMITED"
+    return f"{number // 1440}-{number // 60 % 24:02}:{number % 60:02}:00"
+
+
+def _resources(value: Any) -> str:
+    parts = []
+    for entry in elements(value, "tres"):
+        one = members(entry, "tres")
+        name = f"{one['type']}/{one['name']}" if one.get("name") else str(one["type"])
+        parts.append(f"{name}={_whole(one.get('count'))}{'M' * (name == 'mem')}")
+    return ",".join(parts)
+
+
+def _limits(one: Json, root: str, numbers: Mapping[str, str], resources: Mapping[str, str], times: Mapping[str, str]) -> Record:
+    limits = {name: _number(_at(one, f"{root}/{path}")) for name, path in numbers.items()}
+    limits |= {name: _resources(_at(one, f"{root}/tres/{path}")) for name, path in resources.items()}
+    walls = {name: _minutes(_at(one, f"{root}/{path}")) for name, path in times.items()}
+    return limits | {name: "" if wall == "UNLIMITED" else wall for name, wall in walls.items()}
+
+
+def _node(one: Json) -> Record:
+    """A node of scontrol or slurmrestd, or of sinfo of Slurm 22.05."""
+    states = [one["state"]] if isinstance(one["state"], str) else list(one["state"])
+    return {
+        "NodeName": str(one["name"]),
+        "CPUTot": str(_whole(one["cpus"])),
+        "CPUEfctv": str(_whole(one.get("effective_cpus")) or _whole(one["cpus"])),
+        "Gres": str(one.get("gres") or ""),
+        "RealMemory": str(_whole(one["real_memory"])),
+        "MemSpecLimit": str(_whole(one.get("specialized_memory"))),
+        "AvailableFeatures": _words(one.get("features")),
+        "ActiveFeatures": _words(one.get("active_features")),
+        "State": "+".join([*map(str, states), *map(str, one.get("state_flags", ()))]).upper(),
+        "Partitions": _words(one["partitions"]),
+        "Weight": str(_whole(one.get("weight"), 1)),
+    }
+
+
+def _nodes_of_group(one: Json, where: str) -> list[Record]:
+    """Return the nodes of an entry of sinfo --json since Slurm 23.02: a partition's nodes in the same state."""
+    cpus, most_cpus = (_whole(one["cpus"][bound]) for bound in ("minimum", "maximum"))
+    common = {
+        "CPUTot": str(most_cpus),
+        "Gres": str(one["gres"]["total"] or ""),
+        "RealMemory": str(_whole(one["memory"]["minimum"])),
+        "AvailableFeatures": _words(_at(one, "features/total")),
+        "State": "+".join(map(str, one["node"]["state"])).upper(),
+        "Partitions": str(one["partition"]["name"]),
+        "Weight": str(_whole(one["weight"]["maximum"])),
+        "sinfo": "yes",
+    }
+    names = [str(name) for name in one["nodes"]["nodes"]]
+    if names and cpus != most_cpus:
+        raise LogError(
+            f"{where}: sinfo lists {len(names)} nodes together that have {cpus} to {most_cpus} processors; add the output of "
+            "scontrol -o show node, and leave this one out",
+            "ambiguous_nodes",
+        )
+    return [{"NodeName": name, **common} for name in names]
+
+
+def _partition(one: Json) -> Record:
+    """A partition; data parser 0.0.38 and earlier have flat keys."""
+    if "maximums" not in one:
+        return {
+            "PartitionName": str(one["name"]),
+            "Nodes": str(one["nodes"] or ""),
+            "Default": "YES" if "DEFAULT" in _words(one.get("flags")).upper().split(",") else "NO",
+            "MaxTime": _minutes(one.get("max_time_limit")),
+            "PriorityTier": str(_whole(one.get("priority_tier"))),
+            "PriorityJobFactor": str(_whole(one.get("priority_job_factor"))),
+            "State": str(one.get("state") or "UP").upper(),
+            "QoS": str(one.get("qos") or "N/A"),
+        }
+    inner = one.get("partition", {})
+    shared, exclusive = (str(inner.get(name) or "NO") for name in ("oversubscribe", "exclusive"))
+    if "oversubscribe" not in inner and one["maximums"].get("oversubscribe", {}).get("jobs") == 0:
+        exclusive = "NODE"  # before 26.05, which has 0 for all partitions
+    return {
+        "PartitionName": str(one["name"]),
+        "Nodes": str(one["nodes"]["configured"]),
+        "Default": "YES" if "DEFAULT" in one.get("flags", ()) else "NO",
+        "MaxTime": _minutes(one["maximums"]["time"]),
+        "OverSubscribe": "EXCLUSIVE" if "NODE" in exclusive.upper().split(",") else shared,
+        "PriorityTier": str(_whole(one["priority"]["tier"])),
+        "PriorityJobFactor": str(_whole(one["priority"]["job_factor"])),
+        "State": "+".join(map(str, inner.get("state") or ["UP"])),
+        "QoS": str(one.get("qos", {}).get("assigned") or "N/A"),
+    }
+
+
+def _reservation(one: Json) -> Record:
+    """A reservation; its times, which are absolute, are printed in UTC."""
+    start, end = (datetime.fromtimestamp(_whole(one.get(name)), UTC).strftime("%Y-%m-%dT%H:%M:%S") for name in ("start_time", "end_time"))
+    return {
+        "ReservationName": str(one["name"]),
+        "StartTime": start,
+        "EndTime": end,
+        "Nodes": str(one.get("node_list") or ""),
+        "NodeCnt": _number(one.get("node_count")),
+        "CoreCnt": _number(one.get("core_count")),
+        "Features": str(one.get("features") or ""),
+        "PartitionName": str(one.get("partition") or ""),
+        "Flags": _words(one.get("flags")),
+        "Users": str(one.get("users") or ""),
+        "Accounts": str(one.get("accounts") or ""),
+    }
+
+
+def _qos(one: Json) -> Record:
+    factor = _at(one, "usage_factor/number") if isinstance(one.get("usage_factor"), Mapping) else one.get("usage_factor")
+    return {
+        "Name": str(one["name"]),
+        "Priority": _number(one.get("priority")),
+        "Flags": _words(one.get("flags")),
+        "UsageFactor": "" if factor is None else f"{float(factor):f}",
+        "Preempt": _words(_at(one, "preempt/list")),
+        **_limits(one, "limits/max", _QOS_NUMBERS, _QOS_RESOURCES, _QOS_TIMES),
+    }
+
+
+def _association(one: Json) -> Record:
+    shares = _whole(one.get("shares_raw"), 1)
+    return {
+        "Cluster": str(one.get("cluster") or ""),
+        "Account": str(one["account"]),
+        "User": str(one.get("user") or ""),
+        "Partition": str(one.get("partition") or ""),
+        "ParentName": str(one.get("parent_account") or ""),
+        "Share": "parent" if shares == _PARENT else str(shares),
+        **_limits(one, "max", _ASSOCIATION_NUMBERS, _ASSOCIATION_RESOURCES, _ASSOCIATION_TIMES),
+    }
+
+
+_READERS: Mapping[str, Callable[[Json], Record]] = {
+    "sinfo": _partition,
+    "nodes": _node,
+    "partitions": _partition,
+    "reservations": _reservation,
+    "associations": _association,
+    "qos": _qos,
+}
+"""The readers by the key of the list in a document."""
