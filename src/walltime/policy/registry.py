@@ -20,6 +20,8 @@ from walltime.wording import printable
 
 def _own_order(text: str) -> tuple[Variant, str] | None:
     """Return the form of a user-defined order, made by `walltime.order` or from a function, and its options."""
+    if text.endswith(".toml"):
+        return Variant(_read_searched_order(text)), ""
     loaded = load_named(text, "order")
     if loaded is None:
         return None
@@ -73,7 +75,7 @@ ORDERS = Family(
     | {name: Variant(kind) for name, kind in SCORES.items()}
     | {"expr": Variant(Expression)},
     _own_order,
-    "FILE.py:NAME for a user-defined one",
+    "FILE.py:NAME for a user-defined one, or FILE.toml of walltime search",
 )
 """The queue orders by name."""
 NAMED_ORDERS = tuple(name for name in ORDERS.variants if name not in SCORES and name != "expr")
@@ -150,8 +152,6 @@ def parse_order(text: str | Order) -> Order:
     >>> parse_order("wfp:exponent=2").exponent
     2
     """
-    if isinstance(text, str) and text.endswith(".toml"):
-        return _read_searched_order(text)
     return ORDERS.parse(text)
 
 
