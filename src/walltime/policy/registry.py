@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from walltime.errors import PolicyError
+from walltime.permission import check_data
 from walltime.policy.base import Policy
 from walltime.policy.expressions import Expression
 from walltime.policy.files import load_named, location_of
@@ -161,6 +162,7 @@ def _read_searched_order(path: str) -> Order:
     label = file.content(file.text(path), printable(path)).get("scheduler")
     if not isinstance(label, str):
         raise PolicyError(f"{printable(path)}: the key scheduler is missing; give a file written by walltime search", "no_scheduler")
+    check_data(label, printable(path))
     policy = POLICIES.parse(label) if "predictor=" not in label else None
     if policy is None or policy != POLICIES.parse("easy", order=policy.order):
         raise PolicyError(

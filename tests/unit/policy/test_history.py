@@ -147,7 +147,7 @@ def test_order__says_what_is_wrong_with_it_in_one_line(tmp_path, capsys):
     for options, said in (
         ("most=3", "unknown option 'most' of the order"),
         ("factor=x", "factor of the order"),
-        ("factor=1,factor=2", "said twice"),
+        ("factor=1,factor=2", "given twice"),
     ):
         err = one_line(*call(capsys, "simulate", tmp_path / "log.swf", "--order", f"{tmp_path}/own.py:widest,{options}"))
         assert said in err
