@@ -11,7 +11,7 @@ from walltime.declared import Field
 from walltime.errors import PolicyError, WorkloadError
 from walltime.estimates import parse_estimates
 from walltime.logs import read
-from walltime.simulation.windows import DAY, Window, check_cost, windows
+from walltime.simulation.windows import DAY, LogWindow, check_cost, windows
 from walltime.toml_file import TomlFile
 from walltime.workload.models import parse_model
 from walltime.workload.users import with_users
@@ -60,7 +60,7 @@ class Subject:
         if (self.log is None) == (self.model is None) or (self.model is not None and self.procs is None):
             raise PolicyError("needs either a log, or a model and procs")
 
-    def windows(self, check: bool = True) -> list[Window]:
+    def windows(self, check: bool = True) -> list[LogWindow]:
         """Return the windows of the log or model.
 
         Raises WorkloadError if their checksums differ from the suite's (not with `check=False`), LogError for a missing log.
@@ -75,7 +75,7 @@ class Subject:
             for seed in range(self.first_seed, self.first_seed + self.seeds):
                 jobs = with_users(model.generate(self.jobs, self.procs, self.load, seed), self.users, seed).with_estimates(estimates, seed)
                 inside = slice(self.warm_jobs, len(jobs) - self.warm_jobs)
-                found.append(Window(int(jobs.submit[inside][0]), int(jobs.submit[inside][-1]) + 1, jobs, jobs.job_id[inside]))
+                found.append(LogWindow(int(jobs.submit[inside][0]), int(jobs.submit[inside][-1]) + 1, jobs, jobs.job_id[inside]))
         if check and tuple(one.checksum for one in found) != self.checksums:
             raise WorkloadError(
                 f"the jobs of {self.name} differ from the suite's: another version of the log, or of numpy's generators", "other_jobs"

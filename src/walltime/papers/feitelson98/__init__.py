@@ -49,7 +49,7 @@ def table_1(study: Study) -> list[Part]:
         Table("table1b", printed.title, ["log", "month", "jobs", "EASY", "conservative"], rows, "Single months are chaotic: no criterion."),
         correlations,
         Table("table1a-printed", f"{record.title}: printed numbers only", heads, lost, record.note),
-        Notes(["feitelson98's months start with September 1996, of which today's log has eight days."]),
+        Notes("feitelson98's months start with September 1996, of which today's log has eight days."),
     ]
 
 
@@ -75,7 +75,7 @@ def table_2(study: Study) -> list[Part]:
             rows.append(row)
             claims += experiment.compared(f"{subject.name}, {experiment.label(name)}: conservative against EASY", theirs, ours)
     table_part = Table("table2", study.printed.tables["T2"].title, ["log", "estimates", "EASY", "conservative"], rows)
-    return [table_part, claims, Notes(["feitelson98 seems to have run each once; ours are means of 10 seeds.", experiment.CHAOS_NOTE])]
+    return [table_part, claims, Notes("feitelson98 seems to have run each once; ours are means of 10 seeds.", experiment.CHAOS_NOTE)]
 
 
 FOUR_HOURS = 14_400
@@ -98,7 +98,7 @@ def figure_4(study: Study) -> list[Part]:
     return [
         use_chart("fig4", {subject.name: subject for subject in study.subjects}),
         Table("fig4-peak", study.printed.tables["F4"].title, ["log", "", "jobs"], rows),
-        Notes([note]),
+        Notes(note),
     ]
 
 
@@ -125,4 +125,4 @@ def figure_3(study: Study) -> list[Part]:
         ("conservative backfills slightly more", more > 0.5, f"at {100 * more:.0f} % of the loads"),
     )
     chart = curve_chart("fig3", curves, metrics, "Perfect estimates. FCFS, EASY and conservative backfilling.")
-    return [chart, claims, Notes([BATCH_NOTE, MODEL_NOTE])]
+    return [chart, claims, Notes(BATCH_NOTE, MODEL_NOTE)]
