@@ -88,7 +88,9 @@ def clock(row: dict[str, str], between: str = "T", zone: str = "") -> dict[str, 
     times = {name: iso(int(row[name]), between, zone) if row[name] else "Unknown" for name in names}
     limit = row["TimelimitRaw"]
     spent = {"Elapsed": day_clock(int(row["ElapsedRaw"])), "Timelimit": limit if limit == "UNLIMITED" else day_clock(60 * int(limit))}
-    return {name: value for name, value in (row | times | spent).items() if not name.endswith(("dRaw", "tRaw"))} | {"JobIDRaw": row["JobIDRaw"]}
+    return {name: value for name, value in (row | times | spent).items() if not name.endswith(("dRaw", "tRaw"))} | {
+        "JobIDRaw": row["JobIDRaw"]
+    }
 
 
 def parsable(delimiter: str, ends: bool = False, **how: str) -> Callable[[Path, list], None]:

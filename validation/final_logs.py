@@ -1,7 +1,7 @@
 """Generates the final logs on which an order is judged: several models, machines of 100 to 49,152 processors, loads of 0.6 to 0.95.
 
     python validation/final_logs.py FOLDER
-    walltime search --final known.toml FOLDER/*.swf.gz --copies 1 --out fresh.json
+    python validation/order_judgement.py known.toml FOLDER/*.swf.gz --copies 1 --out fresh.json
 
 The estimates are those of tsafrir05, and each log has 60 users with jobs of similar length.
 """

@@ -1,10 +1,10 @@
 """Analyses the order that `walltime search` found: the effect of each term on each log, and the users who lose; stores the results.
 
     walltime search LOG... --out order.toml --store search
-    walltime search --final order.toml FINAL... --out final.json
+    python validation/order_judgement.py order.toml FINAL... --out final.json
     python validation/order_search.py order.toml final.json LOG... [--out FILE]
     python validation/final_logs.py FOLDER
-    walltime search --final known.toml FOLDER/*.swf.gz --copies 1 --out fresh.json
+    python validation/order_judgement.py known.toml FOLDER/*.swf.gz --copies 1 --out fresh.json
     python validation/order_search.py --fresh fresh.json [--judgement NUMBER] [--out FILE]
     python validation/order_search.py --apart validation/final_order.toml LOG... [--out FILE]
     python validation/order_search.py --fair LOG... [--out FILE]

@@ -1,7 +1,7 @@
 """Fields of dataclasses as declarations of the values that a key of a file, or an option of a specification, may hold.
 
-A field without a default is required, and the text below a field is its meaning. Its type defines its values, and a `Key` in the annotation
-adds bounds, names and other restrictions.
+A field without a default is required, and the text below a field is its meaning. Its type defines its values, and a `Field` in the
+annotation adds bounds, names and other restrictions.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ class KeyFaultError(WalltimeError, ValueError):
 
 
 @dataclass(frozen=True, eq=False)
-class Key:
+class Field:
     """Restrictions on the value of a key, beyond its type.
 
     `name`: its spelling in the file, by default the field's name; `{word}` in it is replaced from the `words` of the file. `least`, `most`:
     inclusive bounds of a number, or of the length of a text or list. `above`, `below`: exclusive bounds of a number. `known`: the allowed
-    words. `instead`: texts that stand for other values. `takes`: the type in the file; `read` converts it to the field's value, and raises
-    a WalltimeError for an impossible one. `write`: the inverse of `read`, for specifications. `keys`: the types of the keys of a Mapping
-    with fixed keys. `said`: the name of the type in messages. `meaning`: replaces the text below the field. `inside`: the program sets the
-    field; the file has no such key.
+    words. `literals`: texts that stand for other values. `accepts`: the type in the file; `read` converts it to the field's value, and
+    raises a WalltimeError for an impossible one. `write`: the inverse of `read`, for specifications. `keys`: the types of the keys of a
+    Mapping with fixed keys. `label`: the name of the type in messages. `meaning`: replaces the text below the field. `inside`: the program
+    sets the field; the file has no such key.
     """
 
     name: str = ""
@@ -56,18 +56,18 @@ class Key:
     above: float | None = None
     below: float | None = None
     known: Sequence[str] = ()
-    instead: Mapping[str, Any] = field(default_factory=dict)
-    takes: Any = None
+    literals: Mapping[str, Any] = field(default_factory=dict)
+    accepts: Any = None
     read: Callable[[Any], Any] | None = None
     write: Callable[[Any], str] | None = None
     keys: Mapping[str, Any] = field(default_factory=dict)
-    said: str = ""
+    label: str = ""
     meaning: str = ""
     inside: bool = False
 
 
 def wrong_field(value: Any) -> str:
-    """Return the fault of the first field that violates its type or Key; empty if there is none. For values made in Python."""
+    """Return the fault of the first field that violates its type or Field; empty if there is none. For values made in Python."""
     kind: Any = type(value)
     for one in keys_of(kind).values():
         now = getattr(value, one.field)
@@ -77,12 +77,12 @@ def wrong_field(value: Any) -> str:
 
 
 @dataclass(frozen=True)
-class DeclaredKey:
+class DeclaredField:
     """A key as a field of a dataclass declares it."""
 
     field: str
     kind: Any
-    key: Key
+    key: Field
     default: Any
 
     @property
@@ -91,13 +91,13 @@ class DeclaredKey:
         return self.default is MISSING
 
     @property
-    def is_said(self) -> bool:
+    def has_shown_default(self) -> bool:
         """Whether there is a default that help texts can show."""
         return self.default not in (MISSING, None, (), {}) and not is_dataclass(self.default)
 
 
 @cache
-def keys_of(kind: Any) -> Mapping[str, DeclaredKey]:
+def keys_of(kind: Any) -> Mapping[str, DeclaredField]:
     """The keys of a table, by their names in files."""
     hints = get_type_hints(kind, include_extras=True)
     declared = {}
@@ -105,21 +105,21 @@ def keys_of(kind: Any) -> Mapping[str, DeclaredKey]:
         inner, key = unwrapped(hints[one.name])
         default = one.default_factory() if one.default_factory is not MISSING else one.default
         if one.init and not key.inside:
-            declared[key.name or one.name] = DeclaredKey(one.name, inner, key, default)
+            declared[key.name or one.name] = DeclaredField(one.name, inner, key, default)
     return declared
 
 
-def unwrapped(kind: Any) -> tuple[Any, Key]:
-    """Return a type without `| None`, and its Key; a Literal becomes a text with known words."""
+def unwrapped(kind: Any) -> tuple[Any, Field]:
+    """Return a type without `| None`, and its Field; a Literal becomes a text with known words."""
     key = None
     if get_origin(kind) is Annotated:
         kind, *beside = get_args(kind)
-        key = next((one for one in beside if isinstance(one, Key)), None)
+        key = next((one for one in beside if isinstance(one, Field)), None)
     alone = alternatives(kind)
     if len(alone) == 1 and alone[0] is not kind:
         kind, inner = unwrapped(alone[0])
         key = key or inner
-    key = key or Key()
+    key = key or Field()
     return (str, replace(key, known=get_args(kind))) if get_origin(kind) is Literal else (kind, key)
 
 
@@ -144,7 +144,7 @@ def holds(kind: Any, value: Any) -> bool:
     return type(value) is kind or (kind is float and type(value) is int)
 
 
-def is_within(value: Any, key: Key) -> bool:
+def is_within(value: Any, key: Field) -> bool:
     """Whether a number, or the length of a text or list, is within the bounds of its key."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         usual = LARGEST_INTEGER if isinstance(value, int) else None
@@ -155,12 +155,12 @@ def is_within(value: Any, key: Key) -> bool:
     return (key.least is None or size >= key.least) and (key.most is None or size <= key.most)
 
 
-def described(kind: Any, key: Key) -> str:
+def described(kind: Any, key: Field) -> str:
     """Return the name of a type in messages and pages."""
-    kind = kind if key.takes is None else key.takes
+    kind = kind if key.accepts is None else key.accepts
     ways = alternatives(kind)
-    if key.said or len(ways) > 1:
-        return key.said or " or ".join(dict.fromkeys(described(*unwrapped(one)) for one in ways))
+    if key.label or len(ways) > 1:
+        return key.label or " or ".join(dict.fromkeys(described(*unwrapped(one)) for one in ways))
     if get_origin(kind) is tuple:
         inner = bare(get_args(kind)[0])
         return "tables" if is_table(inner) else f"a list of {' or '.join(KINDS[one][1] for one in map(bare, alternatives(inner)))}"
@@ -170,11 +170,11 @@ def described(kind: Any, key: Key) -> str:
 
 
 def bare(kind: Any) -> Any:
-    """Return a type without its Key."""
+    """Return a type without its Field."""
     return unwrapped(kind)[0]
 
 
-def _bounds(key: Key, letters: bool) -> str:
+def _bounds(key: Field, letters: bool) -> str:
     least, most = key.least, key.most
     if letters and (least or most):
         return " that is not empty" if most is None else f" of {most:,} character{'s' if most > 1 else ''}"
@@ -217,7 +217,7 @@ def _meanings(kind: Any) -> Mapping[str, str]:
     }
 
 
-def meaning_of(kind: type, one: DeclaredKey) -> str:
+def meaning_of(kind: type, one: DeclaredField) -> str:
     """The text below a field, of the class itself or of one that it inherits from."""
     texts = (_meanings(base).get(one.field, "") for base in kind.__mro__ if is_dataclass(base))
     return one.key.meaning or next(filter(None, texts), "")

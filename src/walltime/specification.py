@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, ClassVar, Generic, TypeVar, get_args, get_origin
 
-from walltime.declared import KINDS, DeclaredKey, Key, alternatives, described, is_within, keys_of, nearest, unwrapped, valid_options
+from walltime.declared import KINDS, DeclaredField, Field, alternatives, described, is_within, keys_of, nearest, unwrapped, valid_options
 from walltime.errors import PolicyError, WalltimeError
 from walltime.wording import shown
 
@@ -39,7 +39,7 @@ class Specification:
     """Between the words of an option's name where it is written; any is read."""
 
     def __post_init__(self) -> None:
-        """Make things of what texts specify; raise PolicyError for a field that is not as its type and `Key` say."""
+        """Make things of what texts specify; raise PolicyError for a field that is not as its type and `Field` say."""
         for key, one in options_of(type(self)).items():
             value = getattr(self, one.field)
             family = next((FAMILIES[kind] for kind in alternatives(one.kind) if kind in FAMILIES), None)
@@ -74,16 +74,16 @@ class Specification:
         )
         return f"{name}:{','.join(parts)}" if parts else name
 
-    def differing(self) -> dict[str, DeclaredKey]:
+    def differing(self) -> dict[str, DeclaredField]:
         """The options that are written: those that differ from the default, and that the name does not imply."""
         implied = _name_of(self)[1]
         options = {key: one for key, one in options_of(type(self)).items() if one.field not in implied}
-        return {key: one for key, one in options.items() if key in self.written or self.says(one)}
+        return {key: one for key, one in options.items() if key in self.written or self.is_written(one)}
 
     def _has(self, values: Mapping[str, Any]) -> bool:
         return all(getattr(self, name) == value for name, value in values.items())
 
-    def says(self, option: DeclaredKey) -> bool:
+    def is_written(self, option: DeclaredField) -> bool:
         """Whether an option has to be written: it differs from its default, and nothing else implies it."""
         return bool(getattr(self, option.field) != option.default)
 
@@ -105,7 +105,7 @@ class Variant:
     make: Callable[..., Any] | None = None
     meaning: str = ""
     free: bool = False
-    declared: Mapping[str, DeclaredKey] | None = None
+    declared: Mapping[str, DeclaredField] | None = None
     start: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -117,7 +117,7 @@ class Variant:
         return getattr(importlib.import_module(module), name)
 
     @property
-    def keys(self) -> dict[str, DeclaredKey]:
+    def keys(self) -> dict[str, DeclaredField]:
         """The options that may be set, by name."""
         if self.declared is not None:
             return dict(self.declared)
@@ -173,7 +173,7 @@ class Family(Mapping[str, T], Generic[T]):
         variant, values, _ = self.read(text)
         return self.build(text, variant, defaults | values)
 
-    def read(self, text: object, more: Mapping[str, DeclaredKey] | None = None) -> tuple[Variant, dict[str, Any], dict[str, Any]]:
+    def read(self, text: object, more: Mapping[str, DeclaredField] | None = None) -> tuple[Variant, dict[str, Any], dict[str, Any]]:
         """The variant of a text, and the values of its options, by field; options named in `more` are read too, and come last."""
         variant, rest = self.variant(text)
         return variant, *read_options(variant, rest, f"the {self.title} {shown(text)}", more)
@@ -208,7 +208,7 @@ class Family(Mapping[str, T], Generic[T]):
 
 
 def read_options(
-    variant: Variant, text: str, where: str, more: Mapping[str, DeclaredKey] | None = None
+    variant: Variant, text: str, where: str, more: Mapping[str, DeclaredField] | None = None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the values of a variant's options in a text without the name, by field, and those of options named in `more`, which come last.
 
@@ -219,14 +219,14 @@ def read_options(
     places = [key for key in getattr(variant.loaded, "positional", ()) if key in keys]
     presets = presets_of(variant.loaded, keys)
     preset: Mapping[str, Any] = {}
-    said: dict[str, str] = {}
+    given: dict[str, str] = {}
     free: dict[str, Any] = {}
     inner = ""  # the option whose value is a specification, and may go on
     for number, part in enumerate(filter(None, map(str.strip, _parts(text)))):
         key, equals, value = (piece.strip() for piece in part.partition("="))
         name = by_letters.get(_letters(key)) if equals else None
-        if inner and equals and _takes((further | keys)[inner], said[inner], key, name is not None):
-            said[inner] += f",{part}"
+        if inner and equals and _takes((further | keys)[inner], given[inner], key, name is not None):
+            given[inner] += f",{part}"
             continue
         if not equals and number < len(places):
             name, value = places[number], part
@@ -245,15 +245,18 @@ def read_options(
             known = [*keys, *presets, *further]
             words = valid_options(key, known) if known else "; it has none"
             raise PolicyError(f"unknown option {shown(key)} of {where}{words}", "unknown_option")
-        if not value or name in said:
-            raise PolicyError(f"{name} of {where} is {'given twice' if name in said else 'empty'}", "repeated_option")
-        said[name] = value
+        if not value or name in given:
+            raise PolicyError(f"{name} of {where} is {'given twice' if name in given else 'empty'}", "repeated_option")
+        given[name] = value
         inner = name if ":" in value else ""
-    lacking = [key for key, one in keys.items() if one.needed and key not in said and one.field not in preset]
+    lacking = [key for key, one in keys.items() if one.needed and key not in given and one.field not in preset]
     if lacking:
         raise PolicyError(f"{lacking[0]} of {where} is missing; it is {describe_value(keys[lacking[0]])}", "missing_option")
-    values = {one.field: read_value(one, key, said[key], where) for key, one in keys.items() if key in said}
-    return {**preset, **values, **free}, {one.field: read_value(one, key, said[key], where) for key, one in further.items() if key in said}
+
+    def values(some: Mapping[str, DeclaredField]) -> dict[str, Any]:
+        return {one.field: read_value(one, key, given[key], where) for key, one in some.items() if key in given}
+
+    return {**preset, **values(keys), **free}, values(further)
 
 
 def _parts(text: str) -> list[str]:
@@ -268,12 +271,12 @@ def _parts(text: str) -> list[str]:
     return parts
 
 
-def options_of(kind: type) -> Mapping[str, DeclaredKey]:
+def options_of(kind: type) -> Mapping[str, DeclaredField]:
     """The options of a class, by their names in specifications."""
     try:
         declared = keys_of(kind)
     except NameError:  # a class of a user's own, with types that are not there at run time
-        declared = {one.name: DeclaredKey(one.name, Any, Key(), one.default) for one in fields(kind) if one.init}
+        declared = {one.name: DeclaredField(one.name, Any, Field(), one.default) for one in fields(kind) if one.init}
     return {name.replace("_", getattr(kind, "separator", "-")): one for name, one in declared.items()}
 
 
@@ -288,23 +291,23 @@ def module_map(family: Family[Any]) -> dict[str, tuple[str, ...]]:
     return {module: tuple(dict.fromkeys(kind for home, kind in places if home == module)) for module, _ in places}
 
 
-def presets_of(kind: Any, options: Mapping[str, DeclaredKey]) -> dict[str, Mapping[str, Any]]:
+def presets_of(kind: Any, options: Mapping[str, DeclaredField]) -> dict[str, Mapping[str, Any]]:
     """Return the named sets of options of a class that are completely among these options."""
     able = {one.field for one in options.values()}
     return {word: values for word, values in getattr(kind, "presets", {}).items() if able.issuperset(values)}
 
 
-def describe_value(option: DeclaredKey) -> str:
+def describe_value(option: DeclaredField) -> str:
     """Return the name of an option's values in messages and pages."""
-    if option.key.said:
-        return option.key.said
+    if option.key.label:
+        return option.key.label
     ways = [_called(*_alternative(one, option.key)) for one in alternatives(option.kind)]
-    return ", or ".join([" or ".join(ways), *option.key.instead, *(["none"] if option.default is None and "none" not in ways else [])])
+    return ", or ".join([" or ".join(ways), *option.key.literals, *(["none"] if option.default is None and "none" not in ways else [])])
 
 
-def spell(value: Any, option: DeclaredKey | None = None) -> str:
+def spell(value: Any, option: DeclaredField | None = None) -> str:
     """A value as specifications have it."""
-    instead = {} if option is None else option.key.instead
+    instead = {} if option is None else option.key.literals
     if option is not None and option.key.write is not None and value is not None:
         return option.key.write(value)
     if value is None or value in instead.values():
@@ -316,7 +319,7 @@ def spell(value: Any, option: DeclaredKey | None = None) -> str:
     return repr(float(value)).removesuffix(".0") if isinstance(value, float) else str(value)
 
 
-def complete(family: Family[Any], text: str, more: Mapping[str, DeclaredKey] | None = None) -> list[str]:
+def complete(family: Family[Any], text: str, more: Mapping[str, DeclaredField] | None = None) -> list[str]:
     """Return the completions of a text that a user is typing, as whole texts: of names, then of options, then of their words.
 
     Words are those of a Literal, yes and no, names of other families, and the default. An option that is the only one left is followed by
@@ -338,18 +341,18 @@ def complete(family: Family[Any], text: str, more: Mapping[str, DeclaredKey] | N
         return [f"{begin}{key}={word}" for word in _words(keys[key]) if word.startswith(value)] if key in keys else []
     presets = [] if before else [f"{begin}{word}" for word in presets_of(variant.loaded, keys) if word.startswith(key)]
     bare = [part for part in whole if part and "=" not in part]  # options that came first, without their names
-    said = {part.partition("=")[0] for part in whole}.union(getattr(variant.loaded, "positional", ())[: len(bare)])
-    left = [known for known in keys if known.startswith(key) and known not in said]
+    given = {part.partition("=")[0] for part in whole}.union(getattr(variant.loaded, "positional", ())[: len(bare)])
+    left = [known for known in keys if known.startswith(key) and known not in given]
     words = [f"{begin}{left[0]}={word}" for word in _words(keys[left[0]])] if len(left) == 1 and not presets else []
     return [*presets, *(f"{begin}{known}=" for known in left), *words]
 
 
-def _words(option: DeclaredKey) -> list[str]:
+def _words(option: DeclaredField) -> list[str]:
     """The words that a value may be, and the default."""
     words: list[str] = [] if option.default is MISSING else [spell(option.default, option)]
     for one in alternatives(option.kind):
         inner, key = _alternative(one, option.key)
-        words += FAMILIES[inner].variants if inner in FAMILIES else ("yes", "no") if inner is bool else (*key.known, *key.instead)
+        words += FAMILIES[inner].variants if inner in FAMILIES else ("yes", "no") if inner is bool else (*key.known, *key.literals)
     return list(dict.fromkeys(words))
 
 
@@ -364,7 +367,7 @@ def _name_of(thing: Specification) -> tuple[str, Mapping[str, Any]]:
     return max(fitting, key=lambda one: len(one[1]), default=(thing.unlisted, {}))
 
 
-def _in_order(parts: list[tuple[str, DeclaredKey, str]]) -> list[str]:
+def _in_order(parts: list[tuple[str, DeclaredField, str]]) -> list[str]:
     """Options as `key=value`; a specification that would take one that follows for its own comes last."""
 
     def takes_next(number: int) -> bool:
@@ -375,7 +378,7 @@ def _in_order(parts: list[tuple[str, DeclaredKey, str]]) -> list[str]:
     return [f"{parts[place][0]}={parts[place][2]}" for place in places]
 
 
-def _takes(option: DeclaredKey, text: str, key: str, elsewhere: bool) -> bool:
+def _takes(option: DeclaredField, text: str, key: str, elsewhere: bool) -> bool:
     """Whether the specification that is the value of an option has an option of this name; `elsewhere`: the whole has one, too."""
     family = next((FAMILIES[kind] for kind in alternatives(option.kind) if kind in FAMILIES), None)
     if family is None:
@@ -389,13 +392,13 @@ def _letters(key: str) -> str:
     return key.strip().lower().replace("-", "").replace("_", "")
 
 
-def _alternative(kind: Any, key: Key) -> tuple[Any, Key]:
-    """One of the types of an option, and the Key that holds for it."""
+def _alternative(kind: Any, key: Field) -> tuple[Any, Field]:
+    """One of the types of an option, and the Field that holds for it."""
     inner, own = unwrapped(kind)
     return inner, own if own.known else key
 
 
-def _called(kind: Any, key: Key) -> str:
+def _called(kind: Any, key: Field) -> str:
     if kind in FAMILIES:
         title = FAMILIES[kind].title
         return f"{'an' if title[0] in 'aeiou' else 'a'} {title} such as {next(iter(FAMILIES[kind].variants))}"
@@ -404,10 +407,10 @@ def _called(kind: Any, key: Key) -> str:
     return "numbers such as 8/64" if get_origin(kind) is tuple else described(kind if kind in KINDS else Any, key)
 
 
-def read_value(option: DeclaredKey, key: str, text: str, where: str) -> Any:
+def read_value(option: DeclaredField, key: str, text: str, where: str) -> Any:
     """Return the value of an option from its text; raise PolicyError, which names `key` and `where`."""
-    if text.lower() in option.key.instead:
-        return option.key.instead[text.lower()]
+    if text.lower() in option.key.literals:
+        return option.key.literals[text.lower()]
     if text.lower() == "none" and option.default is None:
         return None
     if option.key.read is not None:
@@ -434,7 +437,7 @@ def literal(text: str) -> Any:
     return text
 
 
-def _typed(kind: Any, key: Key, text: str, between: str = "/") -> Any:
+def _typed(kind: Any, key: Field, text: str, between: str = "/") -> Any:
     """A text as a value of a type, None if it is none; `between`: what separates the elements of a list."""
     if kind in FAMILIES:
         return FAMILIES[kind].parse(text)
@@ -453,15 +456,15 @@ def _typed(kind: Any, key: Key, text: str, between: str = "/") -> Any:
         return None
 
 
-def _fits(option: DeclaredKey, value: Any) -> bool:
+def _fits(option: DeclaredField, value: Any) -> bool:
     """Whether an option may have a value."""
     if value is None:
-        return option.default is None or None in option.key.instead.values()
+        return option.default is None or None in option.key.literals.values()
     return any(_is_of(*_alternative(one, option.key), value) for one in alternatives(option.kind))
 
 
-def _is_of(kind: Any, key: Key, value: Any) -> bool:
-    """Whether a value is of a type, and as its Key says."""
+def _is_of(kind: Any, key: Field, value: Any) -> bool:
+    """Whether a value is of a type, and as its Field says."""
     if get_origin(kind) is tuple:
         inner = get_args(kind)
         whole = isinstance(value, tuple) and (inner[-1] is ... or len(inner) == len(value))

@@ -2,7 +2,7 @@
 
 A field without a default is a required key, and the text below a field is its meaning. Its type defines its values: str, int, float, bool,
 datetime, a Literal of words, or a tuple of these. A Mapping is a table of free keys, a dataclass a table, and a tuple of dataclasses stands
-for tables written [[...]]. Types may be joined by `|`. A `Key` in the annotation adds restrictions.
+for tables written [[...]]. Types may be joined by `|`. A `Field` in the annotation adds restrictions.
 
 >>> @dataclass(frozen=True)
 ... class Pool:
@@ -30,7 +30,7 @@ from typing import Any, Generic, TypeVar, get_args, get_origin
 
 from walltime.declared import (
     KINDS,
-    Key,
+    Field,
     KeyFaultError,
     alternatives,
     bare,
@@ -103,7 +103,7 @@ class TomlFile(Generic[T]):
     def schema(self) -> dict[str, Any]:
         """The JSON Schema of such files, for editors."""
         about = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"walltime: {self.title}"}
-        return about | _schema(self.kind, Key())
+        return about | _schema(self.kind, Field())
 
 
 def parse(content: Mapping[str, Any], kind: type[T], words: Mapping[str, str] = NOTHING, needed: Mapping[str, str] = NOTHING) -> T:
@@ -135,7 +135,7 @@ def key_tables(kind: type, title: str = "") -> str:
     lines += ["| key | holds | default | meaning |", "| --- | --- | --- | --- |"]
     inside: dict[Any, str] = {}
     for name, one in keys_of(kind).items():
-        usual = "needed" if one.needed else f"`{_toml(one.default)}`" if one.is_said else ""
+        usual = "needed" if one.needed else f"`{_toml(one.default)}`" if one.has_shown_default else ""
         lines.append(f"| `{name}` | {described(one.kind, one.key)} | {usual} | {meaning_of(kind, one)} |")
         for table in _tables_in(one.kind):
             several = {tuple: f"[[{name}]]", Mapping: f"[{name}] NAME"}.get(get_origin(one.kind), f"[{name}]")
@@ -168,7 +168,7 @@ class _Reading:
         except WalltimeError as fault:
             raise self.wrong(where, str(fault), fault.code) from fault
 
-    def entries(self, content: Mapping[str, Any], keys: Mapping[str, tuple[Any, Key]], where: str) -> dict[str, Any]:
+    def entries(self, content: Mapping[str, Any], keys: Mapping[str, tuple[Any, Field]], where: str) -> dict[str, Any]:
         """The values of the keys that are there."""
         unknown = [name for name in content if name not in keys]
         for name in unknown:
@@ -181,7 +181,7 @@ class _Reading:
             raise _Wrong
         return dict(zip(known, values, strict=True))
 
-    def values(self, given: Sequence[tuple[Any, Any, Key, str]]) -> list[Any]:
+    def values(self, given: Sequence[tuple[Any, Any, Field, str]]) -> list[Any]:
         """Return several values; each has the arguments of `value`. All faults are found, not only the first."""
         values = []
         for one in given:
@@ -191,25 +191,25 @@ class _Reading:
             raise _Wrong
         return values
 
-    def value(self, value: Any, kind: Any, key: Key, where: str) -> Any:
-        """Return the value of a key, checked by its type and Key."""
-        if isinstance(value, str) and value in key.instead:
-            return key.instead[value]
-        takes = kind if key.takes is None else key.takes
-        inner = next((one for one in alternatives(takes) if holds(bare(one), value)), None)
-        if inner is None or (inner is takes and not is_within(value, key)):
-            said = described(kind, key)
-            written = {"a table": f", written [{where}]", "tables": f", written [[{where}]]"}.get(said, "") if where.isidentifier() else ""
-            raise self.wrong(where, f"must be {said}{written}, not {shown(value)}", "wrong_value")
+    def value(self, value: Any, kind: Any, key: Field, where: str) -> Any:
+        """Return the value of a key, checked by its type and Field."""
+        if isinstance(value, str) and value in key.literals:
+            return key.literals[value]
+        accepted = kind if key.accepts is None else key.accepts
+        inner = next((one for one in alternatives(accepted) if holds(bare(one), value)), None)
+        if inner is None or (inner is accepted and not is_within(value, key)):
+            label = described(kind, key)
+            written = {"a table": f", written [{where}]", "tables": f", written [[{where}]]"}.get(label, "") if where.isidentifier() else ""
+            raise self.wrong(where, f"must be {label}{written}, not {shown(value)}", "wrong_value")
         if isinstance(value, str) and key.known and value not in key.known:
             raise self.wrong(where, f"unknown value {shown(value)}{valid_options(value, key.known)}", "unknown_value")
-        said = self.typed(value, inner, key, where) if inner is takes else self.value(value, *unwrapped(inner), where)
+        typed = self.typed(value, inner, key, where) if inner is accepted else self.value(value, *unwrapped(inner), where)
         try:
-            return said if key.read is None else key.read(said)
+            return typed if key.read is None else key.read(typed)
         except WalltimeError as fault:
             raise self.wrong(where, str(fault), fault.code) from fault
 
-    def typed(self, value: Any, kind: Any, key: Key, where: str) -> Any:
+    def typed(self, value: Any, kind: Any, key: Field, where: str) -> Any:
         """A value of this type; the elements of lists and tables are read as well."""
         if is_dataclass(kind):
             return self.table(value, kind, where)
@@ -287,12 +287,12 @@ def _toml(value: Any) -> str:
     return value.isoformat() if isinstance(value, datetime) else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _schema(kind: Any, key: Key) -> dict[str, Any]:
-    """Return the JSON Schema of a type with its Key."""
-    kind = kind if key.takes is None else key.takes
+def _schema(kind: Any, key: Field) -> dict[str, Any]:
+    """Return the JSON Schema of a type with its Field."""
+    kind = kind if key.accepts is None else key.accepts
     ways = alternatives(kind)
-    if key.instead:
-        return {"anyOf": [_schema(kind, replace(key, instead={})), *({"const": word} for word in key.instead)]}
+    if key.literals:
+        return {"anyOf": [_schema(kind, replace(key, literals={})), *({"const": word} for word in key.literals)]}
     if len(ways) > 1:
         return {"anyOf": [_schema(*unwrapped(one)) for one in ways]}
     if is_dataclass(kind):
@@ -315,7 +315,7 @@ def _table_schema(kind: type) -> dict[str, Any]:
     further: Any = False
     for name, one in keys_of(kind).items():
         about = {"description": meaning} if (meaning := meaning_of(kind, one)) else {}
-        about |= {"default": one.default} if one.is_said else {}
+        about |= {"default": one.default} if one.has_shown_default else {}
         if "{" in name:
             further = _schema(one.kind, one.key) | about
         else:

@@ -60,7 +60,7 @@ def test_p2_table_1_ctc__start_inferred_and_all_months_but_that_of_the_flurry(tm
     assert len(jobs) == 11
     assert off == {"1997-01"}  # the cleaned log lacks the flurry of that month
     assert all(row[2].verdict == "reproduced" for row in parts[0].rows)  # loads
-    assert "June 1996" in parts[-1].sentences[0]
+    assert "June 1996" in parts[-1][0]
     assert values
 
 

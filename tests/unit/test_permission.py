@@ -133,7 +133,7 @@ def _specifying(folder: Path, policy: str) -> dict[str, list[list[str]]]:
             ["estimates", "--report", "p.html", "x.swf", *on],
         ],
         "plan": [["campaign", "run", "plan.toml"], ["campaign", "run", "plan-on.toml"]],
-        "order": [["search", "x.swf", "--final", "order.toml"]],
+        "order": [["simulate", "x.swf", "--order", "order.toml"]],
         "result": [["benchmark", "verify", "result.json"]],
         "agent": [["learn", "evaluate", "agent", "--log", "x.swf"]],
         "snapshot": [["slurm", "start-times", "snapshot.json", "--history", "x.swf"]],

@@ -56,7 +56,7 @@ def shaken(study: Study) -> list[Part]:
         Chart("shaken", figure, caption, seeds_by_column(by_log)),
         Table("shaken", "The best triples of the log, on shaken logs", columns, rows),
         claims,
-        Notes([f"{seeds} seeds, the same for all. {METHOD}"]),
+        Notes(f"{seeds} seeds, the same for all. {METHOD}"),
     ]
 
 

@@ -71,7 +71,7 @@ def easypp(study: Study) -> list[Part]:
         Table("easypp", "EASY++ and its parts", columns, rows),
         Table("easypp-users", "Mean bounded slowdown by class of user", ["log", "scheduler", *CLASSES], users),
         claims,
-        Notes(notes),
+        Notes(*notes),
     ]
 
 

@@ -103,10 +103,8 @@ def under_easy(study: Study) -> list[Part]:
         Chart("easy-orders", drawing.panels(means, "mean bounded slowdown", draw), caption, data),
         Table("easy", "Mean bounded slowdown under EASY, by queue order", columns, rows, windows_note(study)),
         Notes(
-            [
-                "The difference is paired: each window under both orders. The windows overlap in part, and each begins on an empty "
-                "machine, so the intervals are narrower than they would be for other jobs."
-            ]
+            "The difference is paired: each window under both orders. The windows overlap in part, and each begins on an empty "
+            "machine, so the intervals are narrower than they would be for other jobs."
         ),
     ]
 

@@ -355,7 +355,7 @@ def readings(study: Study) -> list[Part]:
         "with the default where nothing is printed. Interpretations without a compiled engine run on the reference engine."
     )
     table = Table("readings", f"Interpretations on {subject.label}", columns, lines, note)
-    return [table, *_printed_months(study, subject), Notes([CONCLUSION])]
+    return [table, *_printed_months(study, subject), Notes(CONCLUSION)]
 
 
 CONCLUSION = (

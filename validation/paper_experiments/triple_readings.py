@@ -48,9 +48,7 @@ def readings(study: Study) -> list[Part]:
     return [
         Table("readings", title, columns, rows, note),
         Notes(
-            [
-                "As runtimes of the user's last three jobs, the program takes the time since these were submitted; it predicts 1 s until "
-                "a job has ended; and it learns the opposite from jobs whose weight is negative."
-            ]
+            "As runtimes of the user's last three jobs, the program takes the time since these were submitted; it predicts 1 s until "
+            "a job has ended; and it learns the opposite from jobs whose weight is negative."
         ),
     ]

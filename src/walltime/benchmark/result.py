@@ -23,12 +23,12 @@ from walltime.provenance import version
 from walltime.simulation.run import simulate
 from walltime.simulation.specification import Scheduler
 from walltime.simulation.threads import in_threads
-from walltime.simulation.windows import Window, log_cost
+from walltime.simulation.windows import LogWindow, log_cost
 from walltime.wording import printable
 from walltime.workload import MAX_TIME
 
 Result = dict[str, Any]
-NumberedWindow = tuple[str, int, Window]
+NumberedWindow = tuple[str, int, LogWindow]
 """A subject's name, the number of its window, and the window."""
 SCHEMA = 1
 TOLERANCE = 1e-9
@@ -81,7 +81,7 @@ def run_suite(
     return path
 
 
-def measure(window: Window, scheduler: Scheduler, suite: Suite, check: Callable[[int], None] | None = None) -> dict[str, Any]:
+def measure(window: LogWindow, scheduler: Scheduler, suite: Suite, check: Callable[[int], None] | None = None) -> dict[str, Any]:
     """Return the row of a window: checksums of its jobs and of the schedule (all starts), and the metrics."""
     schedule = simulate(window.jobs, scheduler, overrun=suite.overrun, progress=check)
     summary = window.summary(schedule)

@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Annotated
 
-from walltime.declared import Key
+from walltime.declared import Field
 from walltime.errors import PolicyError, WorkloadError
 from walltime.estimates import parse_estimates
 from walltime.logs import read
-from walltime.simulation.windows import DAY, Window, check_cost, windows
+from walltime.simulation.windows import DAY, LogWindow, check_cost, windows
 from walltime.toml_file import TomlFile
 from walltime.workload.models import parse_model
 from walltime.workload.users import with_users
 
 SUITES = ("classic", "archive", "overload", "estimates")
-Count = Annotated[int, Key(least=0)]
+Count = Annotated[int, Field(least=0)]
 
 
 def _cost(metric: str) -> str:
@@ -30,7 +30,7 @@ class Subject:
     """Jobs of a suite: windows of a log, or workloads of a model, one for each seed."""
 
     name: str
-    checksums: Annotated[tuple[str, ...], Key("windows")] = ()
+    checksums: Annotated[tuple[str, ...], Field("windows")] = ()
     """checksums of each window's jobs; written by tools/freeze_suites.py"""
     log: str | None = None
     """a log of the catalogue"""
@@ -45,13 +45,13 @@ class Subject:
     load: float = 1.0
     """offered load of a model's jobs"""
     first_seed: Count = 1
-    seeds: Annotated[int, Key(least=1)] = 5
+    seeds: Annotated[int, Field(least=1)] = 5
     """number of seeds, starting with the first one"""
     warm_jobs: Count = 0
     """number of a model's first and last jobs that are not measured"""
-    users: Annotated[int, Key(least=1)] = 1
+    users: Annotated[int, Field(least=1)] = 1
     """number of users of a model's jobs"""
-    procs: Annotated[int | None, Key(least=1)] = None
+    procs: Annotated[int | None, Field(least=1)] = None
     """processors of the machine; default: the log's"""
     estimates: str = "user"
     """the scheduler's estimates"""
@@ -60,7 +60,7 @@ class Subject:
         if (self.log is None) == (self.model is None) or (self.model is not None and self.procs is None):
             raise PolicyError("needs either a log, or a model and procs")
 
-    def windows(self, check: bool = True) -> list[Window]:
+    def windows(self, check: bool = True) -> list[LogWindow]:
         """Return the windows of the log or model.
 
         Raises WorkloadError if their checksums differ from the suite's (not with `check=False`), LogError for a missing log.
@@ -75,7 +75,7 @@ class Subject:
             for seed in range(self.first_seed, self.first_seed + self.seeds):
                 jobs = with_users(model.generate(self.jobs, self.procs, self.load, seed), self.users, seed).with_estimates(estimates, seed)
                 inside = slice(self.warm_jobs, len(jobs) - self.warm_jobs)
-                found.append(Window(int(jobs.submit[inside][0]), int(jobs.submit[inside][-1]) + 1, jobs, jobs.job_id[inside]))
+                found.append(LogWindow(int(jobs.submit[inside][0]), int(jobs.submit[inside][-1]) + 1, jobs, jobs.job_id[inside]))
         if check and tuple(one.checksum for one in found) != self.checksums:
             raise WorkloadError(
                 f"the jobs of {self.name} differ from the suite's: another version of the log, or of numpy's generators", "other_jobs"
@@ -91,14 +91,14 @@ class Suite:
     version: int
     title: str
     """subject of the suite"""
-    metrics: tuple[Annotated[str, Key(read=_cost)], ...]
+    metrics: tuple[Annotated[str, Field(read=_cost)], ...]
     """metrics of each window; the first one decides"""
     overrun: str
     """treatment of jobs that run longer than requested"""
     baselines: tuple[str, ...]
     """recommended schedulers of a leaderboard"""
-    subjects: Annotated[tuple[Subject, ...], Key("subject")]
-    definition: Annotated[str, Key(inside=True)] = ""
+    subjects: Annotated[tuple[Subject, ...], Field("subject")]
+    definition: Annotated[str, Field(inside=True)] = ""
     """SHA-256 of the file"""
 
 

@@ -178,8 +178,8 @@ def report(
 
 def _baseline(text: str) -> dict[str, Any]:
     from walltime.campaign import DIMENSIONS
-    from walltime.declared import DeclaredKey, Key
+    from walltime.declared import DeclaredField, Field
     from walltime.specification import Variant, read_options
 
-    words = {name: DeclaredKey(name, one.kind, Key(), None) for name, one in DIMENSIONS.items()}
+    words = {name: DeclaredField(name, one.kind, Field(), None) for name, one in DIMENSIONS.items()}
     return read_options(Variant(object, declared=words), text, f"the baseline {text!r}")[0]

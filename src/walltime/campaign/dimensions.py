@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from walltime.declared import Key
+from walltime.declared import Field
 from walltime.errors import PolicyError
 from walltime.estimates import OVERRUN, parse_estimates
 from walltime.permission import NotRunError
@@ -41,7 +41,7 @@ class Dimension:
     @property
     def type(self) -> Any:
         """The type of its key in a plan."""
-        return Annotated[self.kind, Key(instead={DEFAULT: self.default}, read=self._checked, meaning=self.meaning)]
+        return Annotated[self.kind, Field(literals={DEFAULT: self.default}, read=self._checked, meaning=self.meaning)]
 
     def _checked(self, value: Any) -> Any:
         if self.check is not None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Annotated, Any, Protocol
 
 from walltime.campaign.work import Report, Task, case_of, run_task
-from walltime.declared import Key
+from walltime.declared import Field
 from walltime.errors import EngineError, PolicyError
 from walltime.simulation.batch import compile_for
 from walltime.simulation.threads import in_threads
@@ -38,7 +38,7 @@ class Workers(Specification):
 class LocalWorkers(Workers):
     """Workers as processes on this machine."""
 
-    workers: Annotated[int | None, Key(least=1)] = None
+    workers: Annotated[int | None, Field(least=1)] = None
     """number of processes with one thread each; default: Dask's"""
 
     def cluster(self) -> Any:
@@ -57,9 +57,9 @@ class SlurmWorkers(Workers):
     'slurm:jobs=10,cores=4,walltime=02:00:00'
     """
 
-    jobs: Annotated[int, Key(least=1)] = 1
+    jobs: Annotated[int, Field(least=1)] = 1
     """number of jobs, with one worker each"""
-    cores: Annotated[int, Key(least=1)] = 1
+    cores: Annotated[int, Field(least=1)] = 1
     """cores per job"""
     memory: str | None = None
     """memory per job, such as 16GB; default: 2 GB per core"""

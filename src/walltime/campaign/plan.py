@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 from walltime.campaign.cell import USER_FILE_SETTINGS, Cell, scheduler_of
 from walltime.campaign.dimensions import DIMENSIONS
-from walltime.declared import Key
+from walltime.declared import Field
 from walltime.errors import PolicyError, WalltimeError
 from walltime.metrics import TRIMS
 from walltime.permission import NotRunError, only, python_files
@@ -41,7 +41,7 @@ def _not_empty(values: tuple[Any, ...]) -> tuple[Any, ...]:
     return values
 
 
-def _lists(*checks: Callable[[Any], Any]) -> Key:
+def _lists(*checks: Callable[[Any], Any]) -> Field:
     """Return the key of a table of parameters with a list for each."""
 
     def read(values: Any) -> Any:
@@ -50,7 +50,8 @@ def _lists(*checks: Callable[[Any], Any]) -> Key:
         return values
 
     lists = {d.name: types.GenericAlias(tuple, (d.type, ...)) for d in DIMENSIONS.values()}
-    return Key(keys={name: Annotated[kind, Key(said=LIST, read=read, meaning=DIMENSIONS[name].meaning)] for name, kind in lists.items()})
+    fields = {name: Field(label=LIST, read=read, meaning=DIMENSIONS[name].meaning) for name in lists}
+    return Field(keys={name: Annotated[kind, fields[name]] for name, kind in lists.items()})
 
 
 @dataclass(frozen=True)
@@ -62,16 +63,16 @@ class CampaignTable:
     store: str | None = None
     """folder of the results, relative to the plan; default: PLAN.results"""
     seeds: Annotated[
-        Annotated[int, Key(least=1, most=MAX_CELLS, said=SEEDS)]
-        | Annotated[tuple[Annotated[int, Key(least=0, most=2**63 - 1)], ...], Key(least=1, said=SEEDS)],
-        Key(said=SEEDS, read=_distinct),
+        Annotated[int, Field(least=1, most=MAX_CELLS, label=SEEDS)]
+        | Annotated[tuple[Annotated[int, Field(least=0, most=2**63 - 1)], ...], Field(least=1, label=SEEDS)],
+        Field(label=SEEDS, read=_distinct),
     ] = 1
     """number of seeds (10 means 0 to 9), or a list of seeds"""
-    trim: Annotated[str, Key(known=TRIMS)] = "none"
+    trim: Annotated[str, Field(known=TRIMS)] = "none"
     """which jobs are measured; `tsafrir06` leaves out warm-up and cool-down"""
     dynamics: bool = False
     """whether to record the effects of backfilling"""
-    groups: Annotated[tuple[Annotated[str, Key(known=tuple(GROUPINGS))], ...], Key(read=_distinct)] = ()
+    groups: Annotated[tuple[Annotated[str, Field(known=tuple(GROUPINGS))], ...], Field(read=_distinct)] = ()
     """groupings of jobs whose averages are reported too"""
 
 
@@ -83,7 +84,7 @@ class PlanFile:
     """The content of a plan's file; the parameters of its tables are `DIMENSIONS`."""
 
     campaign: CampaignTable = CampaignTable()
-    fixed: Annotated[Mapping[str, Any], Key(keys={d.name: d.type for d in DIMENSIONS.values()})] = field(default_factory=dict)
+    fixed: Annotated[Mapping[str, Any], Field(keys={d.name: d.type for d in DIMENSIONS.values()})] = field(default_factory=dict)
     """parameters with one value"""
     grid: Annotated[Mapping[str, Any], _lists(_not_empty, _distinct)] = field(default_factory=dict)
     """parameters with lists of values; all combinations are run"""

@@ -38,7 +38,6 @@ INTERRUPTED = 130
 """Typer's exit status of an interrupted command."""
 OPTIONS = {
     "skip_bad_lines=True": "--skip-bad-lines",
-    "again=True": "--again",
     "procs=N": "--procs",
     "mapping=FILE": "--mapping FILE",
     "time_zone=ZONE": "--time-zone ZONE",

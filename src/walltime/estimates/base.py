@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from walltime.declared import Key
+from walltime.declared import Field
 from walltime.errors import PolicyError
 from walltime.specification import Specification
 from walltime.workload import Workload
@@ -68,8 +68,8 @@ def whole_seconds(estimates: Array, runtime: Array) -> Array:
 class UserEstimates(EstimateModel):
     """The users' own requests, which remain the kill limit, unless they are truncated."""
 
-    limit: Annotated[Literal["model", "user"], Key(inside=True)] = field(default="user", kw_only=True, init=False)
-    truncated: Annotated[int | None, Key(least=1)] = None
+    limit: Annotated[Literal["model", "user"], Field(inside=True)] = field(default="user", kw_only=True, init=False)
+    truncated: Annotated[int | None, Field(least=1)] = None
     """requests and runtimes are cut at this many seconds, E_max, which is then the kill limit; the real estimates in tsafrir06, Fig. 13"""
 
     def __post_init__(self) -> None:
@@ -104,7 +104,7 @@ class FactorEstimates(EstimateModel):
 
     positional: ClassVar[tuple[str, ...]] = ("factor",)
     limit: Literal["model", "user"] = field(default="user", kw_only=True)
-    factor: Annotated[float, Key(above=0, most=1_000_000)]
+    factor: Annotated[float, Field(above=0, most=1_000_000)]
     """factor of the requests"""
 
     def draw(self, workload: Workload, seed: int = 0) -> Array:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from walltime.declared import Key
+from walltime.declared import Field
 from walltime.errors import PolicyError
 from walltime.estimates.base import Array, EstimateModel, whole_seconds
 from walltime.workload import Workload
@@ -30,11 +30,11 @@ class FModel(EstimateModel):
     """
 
     positional: ClassVar[tuple[str, ...]] = ("F",)
-    F: Annotated[float, Key(least=0, most=1_000_000)]
+    F: Annotated[float, Field(least=0, most=1_000_000)]
     """the f of feitelson98 and mualem01: 1 is perfect; the badness of tsafrir06 is f = F - 1"""
     deterministic: bool = field(default=False, kw_only=True)
     """the estimate is F r"""
-    truncated: Annotated[int | None, Key(least=1)] = field(default=None, kw_only=True)
+    truncated: Annotated[int | None, Field(least=1)] = field(default=None, kw_only=True)
     """the largest estimate E_max, s; longer runtimes are cut there, because the model sets the kill limit then"""
 
     def __post_init__(self) -> None:

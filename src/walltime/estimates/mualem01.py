@@ -7,7 +7,7 @@ from typing import Annotated
 
 import numpy as np
 
-from walltime.declared import Key
+from walltime.declared import Field
 from walltime.estimates.base import Array, EstimateModel
 from walltime.workload import Workload
 from walltime.workload.draws import uniforms
@@ -32,15 +32,15 @@ class Mualem01(EstimateModel):
     ([990], [900])
     """
 
-    under: Annotated[float, Key(least=0, most=1)] = 0.10
+    under: Annotated[float, Field(least=0, most=1)] = 0.10
     """share of the jobs with a too short estimate, which are killed shortly before their end"""
-    under_factor: Annotated[float, Key(above=0, most=1)] = 0.99
+    under_factor: Annotated[float, Field(above=0, most=1)] = 0.99
     """factor of the runtime of such a job"""
-    short: Annotated[int, Key(least=0)] = 90
+    short: Annotated[int, Field(least=0)] = 90
     """jobs below this many seconds are short"""
-    short_factor: Annotated[float, Key(least=1, most=1_000_000)] = 10.0
+    short_factor: Annotated[float, Field(least=1, most=1_000_000)] = 10.0
     """factor of the estimates of short jobs"""
-    cap: Annotated[int, Key(least=1)] = 24 * 3600
+    cap: Annotated[int, Field(least=1)] = 24 * 3600
     """the largest estimate, s; a job that runs longer is killed there (`walltime.estimates.cut_short` counts them)"""
 
     @property

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from walltime.declared import Key
+from walltime.declared import Field
 from walltime.errors import PolicyError, WorkloadError
 from walltime.estimates import modes as m
 from walltime.estimates.base import Array, EstimateModel
@@ -36,17 +36,17 @@ class Tsafrir05(EstimateModel):
     (True, 75)
     """
 
-    emax: Annotated[int | None, Key(least=m.HOUR)] = None
+    emax: Annotated[int | None, Field(least=m.HOUR)] = None
     """the largest estimate, s, at least one hour, by default the site's limit inferred from the log (`largest_estimate`); longer runtimes
     are cut there, because the model sets the kill limit"""
-    share: Annotated[float | None, Key(above=0, below=100)] = None
+    share: Annotated[float | None, Field(above=0, below=100)] = None
     """percent of the jobs that use `emax`, exact to the job, by default the remainder of the model's curve, 21.73; a larger share means
     worse estimates"""
     bins: Annotated[
-        tuple[tuple[int, int], ...], Key(least=1, said="times in s with their exact numbers of jobs, such as 3600x50/7200x20")
+        tuple[tuple[int, int], ...], Field(least=1, label="times in s with their exact numbers of jobs, such as 3600x50/7200x20")
     ] = ()
     """further times with their exact numbers of jobs, at most 19 besides `emax`"""
-    modes: Annotated[int | None, Key(least=m.HEAD)] = None
+    modes: Annotated[int | None, Field(least=m.HEAD)] = None
     """number of distinct estimates, by default a function of the number of jobs"""
     modes_rule: Literal["linear", "power"] = "linear"
     """that function: linear, or the power law"""
@@ -54,7 +54,7 @@ class Tsafrir05(EstimateModel):
     """a, b of the power law"""
     head_curve: tuple[float, float, float] = (14.0491, -0.177531, 0.462513)
     """a, b, c: percent a exp(b x) + c for popularity ranks x from 2"""
-    head_total: Annotated[float, Key(above=0, below=100)] = 89.0
+    head_total: Annotated[float, Field(above=0, below=100)] = 89.0
     """percent for the first 20 ranks together"""
     tail_curve: tuple[float, float] = (795.6, -2.267)
     """a, b: percent a x^b for the other ranks"""

@@ -9,7 +9,7 @@ import numpy as np
 from walltime.inference.candidate_rules import EXCEPTIONS, FEWEST, candidate_limits, running_at_start
 from walltime.inference.inference import period_of
 from walltime.inference.one_step import OneStep
-from walltime.inference.rule_trial import LEAST_GAIN, AtOnce, RuleTrial, Suggestion
+from walltime.inference.rule_trial import LEAST_GAIN, AtOnce, RuleProposal, RuleTrial
 from walltime.wording import human_time
 
 Array = np.ndarray
@@ -28,7 +28,7 @@ def inferred_limits(search: RuleTrial, current: OneStep) -> OneStep:
     return found[1] if found is not None and search.keep(found[0], current, found[1]) else current
 
 
-def _limits_of_each(search: RuleTrial, current: OneStep) -> tuple[Suggestion, OneStep] | None:
+def _limits_of_each(search: RuleTrial, current: OneStep) -> tuple[RuleProposal, OneStep] | None:
     """Return the best limit for each user, each group, or all jobs together, of all jobs or of wide or long ones; or None.
 
     None is sought if the machine has parts.
@@ -48,11 +48,11 @@ def _limits_of_each(search: RuleTrial, current: OneStep) -> tuple[Suggestion, On
     if limit.longer_than is not None:
         kind = f"jobs of over {human_time(limit.longer_than)}"
     text = f"at most {limit.jobs} {kind} run at once{f' for each {limit.by}' if limit.by else ''}"
-    suggestion = Suggestion("limit", text, "more of them wait while there is room", chosen, lambda rules: rules._replace(each=()))
+    suggestion = RuleProposal("limit", text, "more of them wait while there is room", chosen, lambda rules: rules._replace(each=()))
     return suggestion, best
 
 
-def limits_of_users(search: RuleTrial, current: OneStep) -> tuple[Suggestion, OneStep] | None:
+def limits_of_users(search: RuleTrial, current: OneStep) -> tuple[RuleProposal, OneStep] | None:
     """Return limits of single users that explain more, for each user the most significant one; or None.
 
     The record must keep to a limit. All users are limited at once to find candidates, then one after the other, because some only gained
@@ -81,7 +81,7 @@ def limits_of_users(search: RuleTrial, current: OneStep) -> tuple[Suggestion, On
     several = list(dict.fromkeys(one.kind for one in sorted(chosen, key=lambda one: one[1:3])))
     text = "; ".join(_said_limit([one for one in chosen if one.kind == kind], search.since) for kind in several)
     evidence = "more of their jobs wait while there is room"
-    return Suggestion("limit", text, evidence, rules, lambda rules: rules._replace(at_once=())), answer
+    return RuleProposal("limit", text, evidence, rules, lambda rules: rules._replace(at_once=())), answer
 
 
 def _one_after_the_other(search: RuleTrial, current: OneStep, limited: Sequence[AtOnce]) -> tuple[tuple[AtOnce, ...], OneStep]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from walltime.inference.one_step import OneStep
-from walltime.inference.rule_trial import LEAST_GAIN, RuleTrial, Suggestion
+from walltime.inference.rule_trial import LEAST_GAIN, RuleProposal, RuleTrial
 from walltime.machine import NO_OVERHEAD, Overhead
 
 Array = np.ndarray
@@ -40,7 +40,7 @@ def inferred_overhead(search: RuleTrial, current: OneStep) -> OneStep:
     text = f"the scheduler takes time: {', '.join(shown)}"
     evidence = f"more starts are within {PROMPT} s of the policy's"
     rules = search.rules._replace(overhead=overhead)
-    suggestion = Suggestion("overhead", text, evidence, rules, lambda rules: rules._replace(overhead=NO_OVERHEAD))
+    suggestion = RuleProposal("overhead", text, evidence, rules, lambda rules: rules._replace(overhead=NO_OVERHEAD))
     score, fewer = best.score(search.judge, PROMPT), search.gain(current, best, search.judge) < 0
     if fewer or score.prompt <= USUAL * score.matched:
         but = f"fewer are within {search.within} s" if fewer else f"only {score.prompt:,} of {score.matched:,} are"

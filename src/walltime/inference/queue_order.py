@@ -11,7 +11,7 @@ import numpy as np
 from walltime.inference.candidate_rules import not_eligible_before
 from walltime.inference.one_step import OneStep
 from walltime.inference.order_choice import FORMS, fitted_weights, order_choice, recorded_choices
-from walltime.inference.rule_trial import LEAST_GAIN, Rules, RuleTrial, Suggestion
+from walltime.inference.rule_trial import LEAST_GAIN, RuleProposal, Rules, RuleTrial
 from walltime.policy import Easy, Policy, parse_policy
 from walltime.wording import human_time
 
@@ -69,7 +69,7 @@ def inferred_policy(search: RuleTrial, current: OneStep) -> OneStep:
         text = f"the policy is {policy.label}{': ' if said else ''}{said}"
         evidence = "it explains more starts than EASY in order of arrival"
         since, until, answer = search.shortened(current, answer, partial(_while, search.rules, policy))
-        suggestion = Suggestion("policy", text, evidence, _while(search.rules, policy, since, until), partial(_while, policy=Easy()))
+        suggestion = RuleProposal("policy", text, evidence, _while(search.rules, policy, since, until), partial(_while, policy=Easy()))
         if search.keep(suggestion, current, answer, since=since, until=until):
             return answer
     return current

@@ -30,7 +30,7 @@ from walltime.inference.limit_search import inferred_limits, limits_of_users, pr
 from walltime.inference.one_step import OneStep
 from walltime.inference.overhead_search import LONGEST_DELAY, PROMPT, inferred_overhead
 from walltime.inference.queue_order import inferred_policy
-from walltime.inference.rule_trial import LEAST_GAIN, Rules, RuleTrial, Suggestion
+from walltime.inference.rule_trial import LEAST_GAIN, RuleProposal, Rules, RuleTrial
 from walltime.inference.step_agreement import agreement_by
 from walltime.machine import Machine, Window
 from walltime.wording import human_time
@@ -126,7 +126,7 @@ def _parts(search: RuleTrial, current: OneStep) -> OneStep:
         evidence = f"the {jobs:,} such jobs never use more together"
         rules = search.rules._replace(parts=(*search.rules.parts, best_part))
         without = partial(_without, "parts", best_part)
-        if not search.keep(Suggestion("part", text, evidence, rules, without), current, best, since=since, until=until):
+        if not search.keep(RuleProposal("part", text, evidence, rules, without), current, best, since=since, until=until):
             return current
         current = best
     return current
@@ -160,7 +160,7 @@ def _outages(search: RuleTrial, current: OneStep) -> OneStep:
     every = periods(stretches)
     text = f"{len(stretches)} outages of the whole machine, known in advance{f', {every}' if every else ''}"
     evidence = f"nothing runs for an hour and longer while jobs wait, {sum(b - a for a, b in stretches) / 3600:,.0f} h in all"
-    suggestion = Suggestion("outage", text, evidence, rules, lambda rules: rules._replace(outages=()))
+    suggestion = RuleProposal("outage", text, evidence, rules, lambda rules: rules._replace(outages=()))
     better, worse = search.weeks_moved(current, answer, others & search.judge)
     few = better > 0 and worse == 0  # an idle machine is visible, and only a few weeks can gain
     if not stretches or search.gain(current, answer, others & search.choose) <= LEAST_GAIN / 5:
@@ -187,7 +187,7 @@ def _windows(search: RuleTrial, current: OneStep) -> OneStep:
         window = replace(window, since=since, until=until)
         rules = search.rules._replace(windows=(*search.rules.windows, window))
         text, evidence = _describe(search, window)
-        suggestion = Suggestion("window", text, evidence, rules, partial(_without, "windows", window))
+        suggestion = RuleProposal("window", text, evidence, rules, partial(_without, "windows", window))
         if search.keep(suggestion, current, best, since=since, until=until):
             current = best
         found = _tried(search, current, found.others)

@@ -91,7 +91,7 @@ def stretches_of(parts: Sequence[InferredPool]) -> list[tuple[int | None, int | 
     return stretches
 
 
-class Suggestion(NamedTuple):
+class RuleProposal(NamedTuple):
     """A rule in words, with its evidence, all rules with it, and a function that removes it."""
 
     kind: str
@@ -369,7 +369,7 @@ class RuleTrial:
 
     def keep(
         self,
-        suggestion: Suggestion,
+        suggestion: RuleProposal,
         old: OneStep,
         new: OneStep,
         within: int | None = None,

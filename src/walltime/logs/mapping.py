@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
-from walltime.declared import Key
+from walltime.declared import Field
 from walltime.errors import LogError
 from walltime.logs.cells import CLOCKS
 from walltime.logs.clock import parse_zone
@@ -54,17 +54,17 @@ class Source:
 
     column: str | None = None
     """its title in the table"""
-    unit: Annotated[str, Key(known=tuple(UNITS))] = "s"
+    unit: Annotated[str, Field(known=tuple(UNITS))] = "s"
     """unit of a duration, or of a time in numbers"""
-    clock: Annotated[str | None, Key(known=CLOCKS)] = None
+    clock: Annotated[str | None, Field(known=CLOCKS)] = None
     """meaning of a duration with one colon, such as 24:00; by default as the values decide"""
     format: str | None = None
     """format of a time, as in Python; by default such as 2026-11-20 21:33:45, or seconds since 1970"""
-    factor: Annotated[float, Key("times", read=_factor)] = 1.0
+    factor: Annotated[float, Field("times", read=_factor)] = 1.0
     """factor by which numbers are multiplied"""
     by: str | None = None
     """title of a further column by which numbers are multiplied, such as processors of a node by nodes"""
-    pattern: Annotated[str | None, Key(read=_pattern)] = None
+    pattern: Annotated[str | None, Field(read=_pattern)] = None
     """regular expression whose first group is the value"""
     text: bool | None = None
     """whether the values are names; by default for user, group, executable, queue and partition"""
@@ -169,7 +169,7 @@ class About:
     """addresses of its files, if it is not at Zenodo"""
     marks: tuple[str, ...] = ()
     """columns by which a table of this data set is recognised"""
-    line: Annotated[str | None, Key(read=_expression)] = None
+    line: Annotated[str | None, Field(read=_expression)] = None
     """for files without a heading, in place of marks: a regular expression that matches all lines"""
 
 
@@ -183,7 +183,7 @@ class Join:
     """file in the folder; `*` stands for any text"""
     key: str
     """the column by which rows are matched to jobs, in both tables"""
-    sums: Annotated[tuple[str, ...], Key("sum")] = ()
+    sums: Annotated[tuple[str, ...], Field("sum")] = ()
     """columns whose known values are added up for each job"""
     most: tuple[str, ...] = ()
     """columns whose largest value each job gets"""
@@ -193,18 +193,18 @@ class Join:
 class TableMapping:
     """The meaning of a table's columns; raises LogError where they do not suffice for a log."""
 
-    columns: Annotated[Mapping[str, Source], Key(takes=Mapping[str, str | Source], read=_sources)]
+    columns: Annotated[Mapping[str, Source], Field(accepts=Mapping[str, str | Source], read=_sources)]
     """the source of each column of a log: a title, or a table"""
     status: Status | None = None
-    time_zone: Annotated[str | None, Key(read=parse_zone)] = None
+    time_zone: Annotated[str | None, Field(read=parse_zone)] = None
     """time zone of times without one, such as Europe/Stockholm"""
     relative_times: bool = False
     """whether times count from an unknown start"""
-    procs: Annotated[int | None, Key(least=1)] = None
+    procs: Annotated[int | None, Field(least=1)] = None
     """processors of the machine"""
     computer: str | None = None
     """name of the machine"""
-    delimiter: Annotated[str, Key(least=1, most=1)] = ","
+    delimiter: Annotated[str, Field(least=1, most=1)] = ","
     """separator of the columns of CSV; a blank stands for any number of blanks"""
     titles: tuple[str, ...] = ()
     """titles of the columns, if the file has no line with them"""
@@ -212,7 +212,7 @@ class TableMapping:
     """start of lines to ignore"""
     table: str | None = None
     """in a folder of several tables, the file with a row for each job; `*` stands for any text"""
-    joins: Annotated[tuple[Join, ...], Key("join")] = ()
+    joins: Annotated[tuple[Join, ...], Field("join")] = ()
     """further tables of that folder"""
     about: About | None = None
 

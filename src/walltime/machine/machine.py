@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
-from walltime.declared import LARGEST_INTEGER, Key, wrong_field
+from walltime.declared import LARGEST_INTEGER, Field, wrong_field
 from walltime.durations import seconds_of
 from walltime.errors import LogError, WorkloadError
 from walltime.toml_file import NOTHING, TomlFile, to_toml
@@ -18,14 +18,14 @@ from walltime.wording import printable
 
 LIMIT_COLUMNS = ("user", "group", "queue", "partition", "array_job", "procs", "requested")
 """The columns by which a limit may be counted."""
-Name = Annotated[str, Key(least=1)]
-Time = Annotated[int | datetime, Key(said="a date and time, or seconds from the start of the log")]
+Name = Annotated[str, Field(least=1)]
+Time = Annotated[int | datetime, Field(label="a date and time, or seconds from the start of the log")]
 """A date and time without a zone is local time of the site."""
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 DAY = 86_400
-Count = Annotated[int, Key(least=0)]
+Count = Annotated[int, Field(least=0)]
 YEAR = 31_536_000
-Delay = Annotated[int, Key(least=0, most=YEAR)]
+Delay = Annotated[int, Field(least=0, most=YEAR)]
 
 
 def length_of(value: int | str) -> int:
@@ -40,7 +40,7 @@ def length_of(value: int | str) -> int:
         raise WorkloadError(f"a length of time must be seconds, or a text such as '1-12:00:00', not {value!r}") from None
 
 
-Length = Annotated[int, Key(takes=int | str, read=length_of, said="seconds, or as in '1-12:00:00'")]
+Length = Annotated[int, Field(accepts=int | str, read=length_of, label="seconds, or as in '1-12:00:00'")]
 
 
 def _days(days: str | tuple[str, ...]) -> tuple[str, ...]:
@@ -74,11 +74,11 @@ class Pool:
     """Equal nodes."""
 
     name: Name
-    nodes: Annotated[int, Key(least=1)]
+    nodes: Annotated[int, Field(least=1)]
     """how many"""
-    procs: Annotated[int, Key(least=1)]
+    procs: Annotated[int, Field(least=1)]
     """processors of each"""
-    second: Annotated[int, Key("{second}", least=0)] = 0
+    second: Annotated[int, Field("{second}", least=0)] = 0
     """units of the second resource of each, under its name"""
     weight: Count = 1
     """as Slurm's Weight: under Slurm's scheduling, nodes of a lower weight are taken first"""
@@ -98,13 +98,13 @@ class Partition:
     """whether a job gets whole nodes"""
     tier: int = 0
     """jobs of a partition of a higher one are considered first"""
-    max_time: Annotated[int | None, Key(takes=int | str, read=length_of, said="seconds, or as in '1-12:00:00'")] = None
+    max_time: Annotated[int | None, Field(accepts=int | str, read=length_of, label="seconds, or as in '1-12:00:00'")] = None
     """the longest request (s); a longer one is cut to it"""
     job_factor: int = 1
     """the partition's part of a job's priority, as Slurm's PriorityJobFactor"""
-    widest: Annotated[int | None, Key(least=1)] = None
+    widest: Annotated[int | None, Field(least=1)] = None
     """a job without a partition in the log goes to the first one that accepts its processors"""
-    longest: Annotated[int | None, Key(takes=int | str, read=length_of, said="seconds, or as in '1-12:00:00'")] = None
+    longest: Annotated[int | None, Field(accepts=int | str, read=length_of, label="seconds, or as in '1-12:00:00'")] = None
     """the same for its request (s)"""
     since: Time | None = None
     """the same for its submission: the earliest"""
@@ -154,7 +154,7 @@ class Outage:
 class Limit:
     """The most that may run at once for each user, group, queue, partition, job array, size or request, or combination of these."""
 
-    by: Annotated[tuple[str, ...], Key(takes=str | tuple[str, ...], read=_names)] = ("user",)
+    by: Annotated[tuple[str, ...], Field(accepts=str | tuple[str, ...], read=_names)] = ("user",)
     """the columns whose values are counted separately: user, group, queue, partition, array_job, procs, requested, or none, `[]`"""
     partition: Name | None = None
     """only jobs of this one"""
@@ -162,7 +162,7 @@ class Limit:
     """the most running jobs"""
     procs: int | None = None
     """the most processors of running jobs"""
-    second: Annotated[int | None, Key("{second}")] = None
+    second: Annotated[int | None, Field("{second}")] = None
     """the most units of the second resource, under its name"""
     only: tuple[str, ...] = ()
     """only these values of the first column in `by`, such as some users, by their names or numbers in the log; without it, all"""
@@ -218,7 +218,7 @@ class Window:
     """a time of day, such as "08:00\""""
     end: str | None = None
     """a time of day, on the next day if it is before the begin; without it, the begin is an instant that no job is planned to run across"""
-    days: Annotated[tuple[str, ...], Key(takes=str | tuple[str, ...], read=_days)] = DAYS
+    days: Annotated[tuple[str, ...], Field(accepts=str | tuple[str, ...], read=_days)] = DAYS
     """the days on which it begins: a list such as `["mon", "wed"]`, or `"mon-fri"`"""
     drain: bool = False
     """whether jobs are not planned to run into these hours either"""
@@ -267,7 +267,7 @@ class Overhead:
     """from the decision to the start of a job (s); it has its processors all that time"""
     end: Delay = 0
     """from the end of a job until its processors are free (s)"""
-    tick: Annotated[int, Key(least=1, most=YEAR)] = 1
+    tick: Annotated[int, Field(least=1, most=YEAR)] = 1
     """the time between two cycles of the scheduler (s), which sees events only then"""
 
     def occupied(self, length: Any) -> Any:
@@ -299,28 +299,28 @@ class Machine:
     (2560, 32)
     """
 
-    pools: Annotated[tuple[Pool, ...], Key("pool")]
+    pools: Annotated[tuple[Pool, ...], Field("pool")]
     """equal nodes"""
-    partitions: Annotated[tuple[Partition, ...], Key("partition")]
+    partitions: Annotated[tuple[Partition, ...], Field("partition")]
     """the partitions, to which jobs are submitted"""
-    outages: Annotated[tuple[Outage, ...], Key("outage")] = ()
+    outages: Annotated[tuple[Outage, ...], Field("outage")] = ()
     """nodes that are missing for a time"""
-    limits: Annotated[tuple[Limit, ...], Key("limit")] = ()
+    limits: Annotated[tuple[Limit, ...], Field("limit")] = ()
     """limits on jobs that run at the same time"""
     name: str = "machine"
-    second: Annotated[str, Key(read=_column)] = "gpus"
+    second: Annotated[str, Field(read=_column)] = "gpus"
     """the name of the second resource, and of the column of the log that has the jobs' needs of it"""
     policy: str | None = None
     """how the site schedules, as on the command line"""
-    slurm: Annotated[Mapping[str, str], Key(takes=Mapping[str, str | int | float | bool], read=_settings)] = field(
+    slurm: Annotated[Mapping[str, str], Field(accepts=Mapping[str, str | int | float | bool], read=_settings)] = field(
         default_factory=dict, hash=False
     )
     """settings of its Slurm by their names in `scontrol show config`, such as SchedulerParameters"""
-    shares: Annotated[tuple[Share, ...], Key("share")] = ()
+    shares: Annotated[tuple[Share, ...], Field("share")] = ()
     """of accounts and users"""
     qos: tuple[Qos, ...] = ()
     """qualities of service"""
-    windows: Annotated[tuple[Window, ...], Key("window")] = ()
+    windows: Annotated[tuple[Window, ...], Field("window")] = ()
     """hours of the week in which jobs of a kind do not start"""
     clock: int | None = None
     """the offset of the windows' clock from UTC (s), without summer time; without it, they are in the log's time zone"""
@@ -329,7 +329,7 @@ class Machine:
     eligible: str | None = None
     """a table next to this file with the columns job_id and held, how long after its submission a job became eligible (s), which is known
     only after the fact"""
-    notes: Annotated[tuple[Note, ...], Key("note")] = field(default=(), compare=False)
+    notes: Annotated[tuple[Note, ...], Field("note")] = field(default=(), compare=False)
     """on what this file leaves out or approximates"""
     _places: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
 

@@ -304,10 +304,9 @@ def possible(
 
 def _got_whole_nodes(workload: Workload, machine: Machine, partition: Array) -> Array:
     """Return which jobs got all processors of their nodes and more than they requested, though no `exclusive` is recorded; bool."""
-    needed = [workload.columns.get(name) for name in ("allocated_procs", "requested_procs", "nodes")]
-    if any(values is None for values in needed):
+    if not {"allocated_procs", "requested_procs", "nodes"} <= set(workload.columns):
         return np.zeros(len(workload), bool)
-    got, requested, nodes = needed
+    got, requested, nodes = (workload.columns[name] for name in ("allocated_procs", "requested_procs", "nodes"))
     sizes = [[machine.pools[machine.place_of(name)].procs for name in one.pools] for one in machine.partitions]
     each, rest = np.divmod(got, np.maximum(nodes, 1))
     whole = (got > requested) & (requested > 0) & (nodes > 0) & (rest == 0) & (workload.columns.get("exclusive", np.zeros(len(got))) != 1)

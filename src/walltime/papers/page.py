@@ -73,7 +73,7 @@ def _blocks(part: Part, prefix: str) -> list[Block]:
         claims = [[HOLDS[holds], Cell(claim, look="wrap"), Cell(evidence, look="wrap")] for claim, holds, evidence in part]
         return [Shown(["", "claim", "evidence"], claims, "Claims of the paper", texts=-1)]
     assert isinstance(part, Notes)
-    return [note(sentence) for sentence in part.sentences]
+    return [note(sentence) for sentence in part]
 
 
 def _cell(entry: Entry) -> Cell:

@@ -107,11 +107,12 @@ class Claims(list[Claim]):
         return sum(holds is not None for _, holds, _ in self)
 
 
-@dataclass(frozen=True)
-class Notes:
+class Notes(tuple[str, ...]):
     """Sentences that explain the parts above."""
 
-    sentences: Sequence[str]
+    def __new__(cls, *sentences: str) -> Notes:
+        """Make notes of these sentences."""
+        return super().__new__(cls, sentences)
 
 
 Part = Table | Chart | Claims | Notes

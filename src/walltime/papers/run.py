@@ -61,7 +61,7 @@ def run_paper(
     for item in items:
         parts = list(item.run(study))
         if any(subject.kind == PAPER for subject in subjects):
-            parts += [Notes(study.printed.notes[item.name])] if item.name in study.printed.notes else []
+            parts += [Notes(*study.printed.notes[item.name])] if item.name in study.printed.notes else []
         result = Result(item.name, item.title, item.where or describe(subjects, quick), parts)
         write_parts(result, folder, size)
         results.append(result)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
-from walltime.declared import DeclaredKey, Key
+from walltime.declared import DeclaredField, Field
 from walltime.policy.orders import FCFS, Order
 from walltime.specification import Specification, name_of, spell
 
@@ -218,7 +218,7 @@ class HeadPolicy(Policy):
 
     decisions: Literal["revised", "committed"] = field(default="revised", kw_only=True)
     """the head is determined in every pass (`revised`), or stays the same until it starts (`committed`)"""
-    window: Annotated[int, Key(least=0)] = field(default=0, kw_only=True)
+    window: Annotated[int, Field(least=0)] = field(default=0, kw_only=True)
     """number of waiting jobs in the queue, by arrival; 0 for all"""
 
 
@@ -229,6 +229,6 @@ class Backfilling(Policy):
     backfill_order: Order | None = None
     """the order in which jobs are tried for backfilling; default: the queue order"""
 
-    def says(self, option: DeclaredKey) -> bool:
+    def is_written(self, option: DeclaredField) -> bool:
         """Leave out a backfill order that equals the queue order."""
-        return super().says(option) and not (option.field == "backfill_order" and self.backfill_order == self.order)
+        return super().is_written(option) and not (option.field == "backfill_order" and self.backfill_order == self.order)

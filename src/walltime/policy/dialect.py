@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, Literal, TypeVar
 
-from walltime.declared import DeclaredKey, Key, keys_of
+from walltime.declared import DeclaredField, Field, keys_of
 from walltime.policy.base import Policy
 from walltime.policy.orders import FCFS
 from walltime.specification import Family, Specification, Variant, spell
@@ -36,7 +36,7 @@ class Dialect(Specification):
     """EASY with predictions and backfilling in queue order: a pass at all arrivals, or only if the job fits"""
     decisions: Literal["revised", "committed"] = "revised"
     """head of the queue: determined in every pass, or kept until it starts"""
-    window: Annotated[int, Key(least=0)] = 0
+    window: Annotated[int, Field(least=0)] = 0
     """number of waiting jobs in the queue, by arrival; 0 for all"""
     extra: Literal["all", "literal", "none"] = "all"
     """extra processors of EASY: all, counted up to the first running job that suffices, or none"""
@@ -76,7 +76,7 @@ class Dialect(Specification):
         return replace(policy, **own) if own else policy
 
 
-READINGS: Mapping[str, DeclaredKey] = keys_of(Dialect)
+READINGS: Mapping[str, DeclaredField] = keys_of(Dialect)
 """The readings, by name."""
 
 

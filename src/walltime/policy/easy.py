@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
-from walltime.declared import DeclaredKey, Key
+from walltime.declared import DeclaredField, Field
 from walltime.policy.base import (
     FIRST_OF_HEAD,
     HEAD,
@@ -84,9 +84,9 @@ class Easy(HeadPolicy, Backfilling):
     def _in_queue_order(self) -> bool:
         return self.backfill_order in (None, self.order)
 
-    def says(self, option: DeclaredKey) -> bool:
+    def is_written(self, option: DeclaredField) -> bool:
         """Leave out `arrivals` unless jobs are backfilled in queue order, as it has no effect."""
-        return super().says(option) and (option.field != "arrivals" or self._in_queue_order)
+        return super().is_written(option) and (option.field != "arrivals" or self._in_queue_order)
 
     @property
     def promises(self) -> Mapping[str, str]:
@@ -160,7 +160,7 @@ class Relaxed(Backfilling):
 
     reservations = HEAD
     on_pools = PLAIN_ON_POOLS
-    omega: Annotated[float, Key(least=0)] = 0.5
+    omega: Annotated[float, Field(least=0)] = 0.5
     """largest delay of the head, in units of its expected wait"""
 
     @property

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, NamedTuple
 
-from walltime.declared import Key, valid_options
+from walltime.declared import Field, valid_options
 from walltime.errors import PolicyError
 from walltime.policy.growth import never_falls, parse_expression
 from walltime.policy.orders import ARGUMENTS, HISTORY, SYSTEM_STATE, Limit, Name, ScoredOrder, Starvation
@@ -163,11 +163,11 @@ class Expression(ScoredOrder):
     positional = ("formula",)
 
     name: Name = "expr"
-    formula: Annotated[str, Key(said="an expression such as log(wait+60)-log(believed)")] = field(kw_only=True)
+    formula: Annotated[str, Field(label="an expression such as log(wait+60)-log(believed)")] = field(kw_only=True)
     """numbers, names, `+ - * /`, `< >` (1 or 0), and functions"""
-    last: Annotated[int | None, Key(least=1)] = None
+    last: Annotated[int | None, Field(least=1)] = None
     """period of past use, s"""
-    half_life: Annotated[int | None, Key(least=1)] = None
+    half_life: Annotated[int | None, Field(least=1)] = None
     """in place of `last`: all past use counts, with this half-life, s"""
     starvation: Starvation = None
     limit: Limit = None

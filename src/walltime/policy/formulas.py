@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from walltime.declared import DeclaredKey, Key
+from walltime.declared import DeclaredField, Field
 from walltime.errors import PolicyError
 from walltime.policy.orders import Limit, Name, ScoredOrder, Starvation
 from walltime.specification import options_of
@@ -62,7 +62,7 @@ class FittedFormula(Formula):
     ('f3', 'f1:submit-weight=500')
     """
 
-    submit_weight: Annotated[float | None, Key(least=0)] = None
+    submit_weight: Annotated[float | None, Field(least=0)] = None
     """w; by default the published 870, 25,600, 6.86e6, and 5.30e5"""
 
     def __post_init__(self) -> None:
@@ -86,11 +86,11 @@ class FittedFormula(Formula):
         """The published weight."""
         return float(inspect.signature(self.scoring).parameters["weight"].default)
 
-    def says(self, option: DeclaredKey) -> bool:
+    def is_written(self, option: DeclaredField) -> bool:
         """Leave out the published weight."""
         if option.field == "submit_weight":
             return self.submit_weight != self._published
-        return super().says(option)
+        return super().is_written(option)
 
 
 def _f1(believed, procs, elapsed, weight=870.0):
@@ -169,7 +169,7 @@ class WeightedOrder(ScoredOrder):
     The weights are arguments of the compiled function, so new weights compile nothing. Raises PolicyError if no feature has a weight.
     """
 
-    function: Annotated[ScoreFunction, Key(inside=True)]
+    function: Annotated[ScoreFunction, Field(inside=True)]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -223,7 +223,7 @@ class Linear(WeightedOrder):
     """The sum of features, each times its weight."""
 
     name: Name = "linear"
-    function: Annotated[ScoreFunction, Key(inside=True)] = _linear
+    function: Annotated[ScoreFunction, Field(inside=True)] = _linear
     wait: float = 0.0
     """weight of the wait, h"""
     believed: float = 0.0
@@ -249,7 +249,7 @@ class Power(WeightedOrder):
     """The product of powers of features; the weights are the exponents."""
 
     name: Name = "power"
-    function: Annotated[ScoreFunction, Key(inside=True)] = _power
+    function: Annotated[ScoreFunction, Field(inside=True)] = _power
     wait: float = 0.0
     """exponent of the wait + 1 s"""
     believed: float = 0.0

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
-from walltime.declared import DeclaredKey, Key
+from walltime.declared import DeclaredField, Field
 from walltime.errors import PolicyError
 from walltime.policy.base import (
     FIRST_OF_ALL,
@@ -44,7 +44,7 @@ class Hybrid(Backfilling):
         *("depth=0", "depth=4"),
         *("depth=1,fit=best", "depth=1,fit=best,metric=seconds", "depth=1,fit=greedy,metric=procseconds"),
     )
-    depth: Annotated[int, Key(least=0)] = 1
+    depth: Annotated[int, Field(least=0)] = 1
     """number of blocked jobs with a reservation"""
     fit: Literal["first", "best", "greedy"] = "first"
     """which job is backfilled: the first in backfill order; or the one with the most of `metric`, as with the backfill orders lqf, ljf and
@@ -63,9 +63,9 @@ class Hybrid(Backfilling):
         if self.fit == "greedy" and self.depth > 1:
             raise PolicyError(f"fit=greedy needs a depth of at most 1, not {self.depth}")
 
-    def says(self, option: DeclaredKey) -> bool:
+    def is_written(self, option: DeclaredField) -> bool:
         """Leave out the backfill order that the best fit implies."""
-        return super().says(option) and not (option.field == "backfill_order" and self.fit == "best")
+        return super().is_written(option) and not (option.field == "backfill_order" and self.fit == "best")
 
     @property
     def reservations(self) -> Reservations:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
-from walltime.declared import Key
+from walltime.declared import Field
 from walltime.errors import PolicyError
 from walltime.policy.base import (
     FIRST_OF_ALL,
@@ -41,7 +41,7 @@ class Lookahead(Backfilling):
     reservations = HEAD
     on_pools = Support("", ONE_NUMBER)
     variants: ClassVar[tuple[str, ...]] = ("", "ties=slowdown")
-    lookahead: Annotated[int, Key(least=1, most=1000)] = 50
+    lookahead: Annotated[int, Field(least=1, most=1000)] = 50
     """number of jobs considered together"""
     ties: Literal["head", "slowdown"] = "head"
     """the preferred one of equally good sets: jobs closest to the head of the queue, or the highest sum of expected slowdowns"""
@@ -90,7 +90,7 @@ class Selective(Backfilling):
 
     on_pools = PLAIN_ON_POOLS
     variants: ClassVar[tuple[str, ...]] = ("", "threshold=adaptive")
-    threshold: Annotated[float | Literal["adaptive"], Key(least=0)] = 2.0
+    threshold: Annotated[float | Literal["adaptive"], Field(least=0)] = 2.0
     """a job has a reservation above this expansion factor; `adaptive`: the mean bounded slowdown (threshold 10 s) of the jobs that
     have ended so far, 1 before the first end"""
 
@@ -147,7 +147,7 @@ class MultiQueue(Backfilling):
 
     display_name: ClassVar[str] = "Multiple queues"
     on_pools = PLAIN_ON_POOLS
-    bounds: Annotated[tuple[int, ...], Key(least=1)] = (100, 1000, 10_000)
+    bounds: Annotated[tuple[int, ...], Field(least=1)] = (100, 1000, 10_000)
     """rising bounds of the queues' planned runtimes, s"""
 
     def __post_init__(self) -> None:
@@ -199,9 +199,9 @@ class Slack(Policy):
     display_name: ClassVar[str] = "Slack-like"
     reservations = Reservations("all", kept=True)
     on_pools = Support("", "its line of waiting jobs is for a whole machine, without partitions and limits")
-    factor: Annotated[float, Key(least=0)] = 1.0
+    factor: Annotated[float, Field(least=0)] = 1.0
     """slack over the mean wait of the `recent` jobs, which counts as at least 1 s"""
-    recent: Annotated[int, Key(least=1, most=1_000_000)] = 100
+    recent: Annotated[int, Field(least=1, most=1_000_000)] = 100
     """number of latest starts whose waits count"""
 
     def __post_init__(self) -> None:

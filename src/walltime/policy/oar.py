@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
-from walltime.declared import Key
+from walltime.declared import Field
 from walltime.errors import PolicyError
 from walltime.policy.base import ON_NODES, OWN_ORDER, PassSpec, Policy, Reservations
 from walltime.policy.orders import FCFS
@@ -54,14 +54,14 @@ class Oar(Policy):
     reservations = Reservations("all")
     machines = ON_NODES
     passes = PassSpec("oar")
-    security_time: Annotated[int, Key(least=0)] = 60
+    security_time: Annotated[int, Field(least=0)] = 60
     """seconds added to a job's request in the plan"""
     slots: Literal["2016", "2023"] = "2016"
     """the version of the plan's code: in 2016 a running job that ends before the slot of the previous one blocked the first slot only, so
     that later slots wrongly showed its nodes as free; fixed in 2023"""
     latencies: Literal["measured", "none"] = "measured"
     """duration of passes; with `none`, a pass at each arrival and end takes no time"""
-    seed: Annotated[int, Key(least=0)] = 0
+    seed: Annotated[int, Field(least=0)] = 0
     """seed of the random moments within seconds"""
 
     def __post_init__(self) -> None:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from walltime.declared import DeclaredKey, Key
+from walltime.declared import DeclaredField, Field
 from walltime.errors import PolicyError
 from walltime.policy.files import location_of
 from walltime.policy.log_view import COLUMNS, NO_START
@@ -34,11 +34,11 @@ LARGEST_SCORE = sys.float_info.max
 """The highest score of a job that does not starve, if other jobs may."""
 
 
-Name = Annotated[str, Key(inside=True)]
-Starvation = Annotated[int | None, Key(least=0, meaning="jobs that have waited longer than this, s, come first")]
+Name = Annotated[str, Field(inside=True)]
+Starvation = Annotated[int | None, Field(least=0, meaning="jobs that have waited longer than this, s, come first")]
 Limit = Annotated[
     float | None,
-    Key(least=0, meaning="the same as a share of the longest wait so far; with both options, the wait must exceed both bounds"),
+    Field(least=0, meaning="the same as a share of the longest wait so far; with both options, the wait must exceed both bounds"),
 ]
 
 
@@ -246,9 +246,9 @@ class Wfp(ScoredOrder):
     """
 
     name: Name = "wfp"
-    exponent: Annotated[int, Key(least=1)] = 3
+    exponent: Annotated[int, Field(least=1)] = 3
     """weight of the wait"""
-    threshold: Annotated[float, Key(least=0, most=1)] = 0.0
+    threshold: Annotated[float, Field(least=0, most=1)] = 0.0
     """a job may overtake a blocked head only if its score is at least this fraction of the head's score; for FCFS, EASY and hybrids up
     to depth 1; 0 for no threshold"""
     starvation: Starvation = None
@@ -294,12 +294,12 @@ class UserOrder(ScoredOrder):
     `settings`: values of the function's parameters with defaults, in their order. `last` or `half_life` (s): the period of past use.
     """
 
-    function: Annotated[Callable[..., float], Key(inside=True)]
-    settings: Annotated[tuple[float, ...] | None, Key(inside=True)] = None
-    last: Annotated[int | None, Key(inside=True)] = None
-    half_life: Annotated[int | None, Key(inside=True)] = None
-    starvation: Annotated[int | None, Key(inside=True)] = None
-    limit: Annotated[float | None, Key(inside=True)] = None
+    function: Annotated[Callable[..., float], Field(inside=True)]
+    settings: Annotated[tuple[float, ...] | None, Field(inside=True)] = None
+    last: Annotated[int | None, Field(inside=True)] = None
+    half_life: Annotated[int | None, Field(inside=True)] = None
+    starvation: Annotated[int | None, Field(inside=True)] = None
+    limit: Annotated[float | None, Field(inside=True)] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -327,11 +327,11 @@ class UserOrder(ScoredOrder):
                 raise PolicyError(f"the default of {name} of the order {self.name!r} must be a number, not {value!r}", "wrong_default")
         return {name: float(value) for name, value in defaults.items()}
 
-    def options(self) -> dict[str, DeclaredKey]:
+    def options(self) -> dict[str, DeclaredField]:
         """Return the options of `but`: parameters with a default, the period of past use, and bounds of the wait."""
-        period = [DeclaredKey(name, int | None, Key(least=1), None) for name in ("last", "half_life")] if self.history_of else []
-        bounds = [DeclaredKey("starvation", int | None, Key(least=0), None), DeclaredKey("limit", float | None, Key(least=0), None)]
-        parameters = [DeclaredKey(name, float, Key(), default) for name, default in self._defaults.items()]
+        period = [DeclaredField(name, int | None, Field(least=1), None) for name in ("last", "half_life")] if self.history_of else []
+        bounds = [DeclaredField("starvation", int | None, Field(least=0), None), DeclaredField("limit", float | None, Field(least=0), None)]
+        parameters = [DeclaredField(name, float, Field(), default) for name, default in self._defaults.items()]
         return {one.field.replace("_", "-"): one for one in (*parameters, *period, *bounds)}
 
     def but(self, **settings: Any) -> UserOrder:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, ClassVar
 
-from walltime.declared import Key
+from walltime.declared import Field
 from walltime.errors import PolicyError
 from walltime.policy.base import NO_NODES, OWN_ORDER, PassSpec, Policy, Support
 from walltime.policy.files import location_of, user_code
@@ -203,9 +203,9 @@ class OwnPolicy(PlainPolicy):
     Its methods are those of `PlainPolicy`; all except `choose` may be left out. `spelling`: its label; by default its name.
     """
 
-    make: Annotated[Callable[..., Any], Key(inside=True)] = object
-    options: Annotated[tuple[tuple[str, Any], ...], Key(inside=True)] = ()
-    spelling: Annotated[str, Key(inside=True)] = ""
+    make: Annotated[Callable[..., Any], Field(inside=True)] = object
+    options: Annotated[tuple[tuple[str, Any], ...], Field(inside=True)] = ()
+    spelling: Annotated[str, Field(inside=True)] = ""
 
     @property
     def name(self) -> str:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from walltime.errors import PolicyError
+from walltime.permission import check_data
 from walltime.policy.base import Policy
 from walltime.policy.expressions import Expression
 from walltime.policy.files import load_named, location_of
@@ -20,6 +21,8 @@ from walltime.wording import printable
 
 def _own_order(text: str) -> tuple[Variant, str] | None:
     """Return the form of a user-defined order, made by `walltime.order` or from a function, and its options."""
+    if text.endswith(".toml"):
+        return Variant(_read_searched_order(text)), ""
     loaded = load_named(text, "order")
     if loaded is None:
         return None
@@ -73,7 +76,7 @@ ORDERS = Family(
     | {name: Variant(kind) for name, kind in SCORES.items()}
     | {"expr": Variant(Expression)},
     _own_order,
-    "FILE.py:NAME for a user-defined one",
+    "FILE.py:NAME for a user-defined one, or FILE.toml of walltime search",
 )
 """The queue orders by name."""
 NAMED_ORDERS = tuple(name for name in ORDERS.variants if name not in SCORES and name != "expr")
@@ -150,8 +153,6 @@ def parse_order(text: str | Order) -> Order:
     >>> parse_order("wfp:exponent=2").exponent
     2
     """
-    if isinstance(text, str) and text.endswith(".toml"):
-        return _read_searched_order(text)
     return ORDERS.parse(text)
 
 
@@ -161,6 +162,7 @@ def _read_searched_order(path: str) -> Order:
     label = file.content(file.text(path), printable(path)).get("scheduler")
     if not isinstance(label, str):
         raise PolicyError(f"{printable(path)}: the key scheduler is missing; give a file written by walltime search", "no_scheduler")
+    check_data(label, printable(path))
     policy = POLICIES.parse(label) if "predictor=" not in label else None
     if policy is None or policy != POLICIES.parse("easy", order=policy.order):
         raise PolicyError(

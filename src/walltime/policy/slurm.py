@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
-from walltime.declared import Key, is_within
+from walltime.declared import Field, is_within
 from walltime.durations import seconds_of
 from walltime.errors import PolicyError
 from walltime.policy.base import ON_NODES, OWN_ORDER, PassSpec, Policy, Reservations
@@ -23,7 +23,7 @@ Unit = Literal["number", "s", "min", "flag", "time", "word"]
 
 
 @dataclass(frozen=True, eq=False)
-class Parameter(Key):
+class Parameter(Field):
     """A Slurm setting as an option.
 
     `default`: Slurm's default. `unit`: of its number: `s`, `min`; `time`: in Slurm's notation, stored in s. `setting`: the name in Slurm's
@@ -49,7 +49,7 @@ def _parameter(
     number = f"a whole number of {least} or more" + (f" ({unit})" if unit != "number" else "")
     kinds = {"flag": "yes or no", "time": "a time in Slurm's notation, such as 7-0 or 00:05:00", "word": " or ".join(known) or "a text"}
     more |= {} if unit in ("flag", "word") else {"least": least}
-    key = Parameter(default=default, unit=unit, field=field, known=known, said=kinds.get(unit, number), **more)
+    key = Parameter(default=default, unit=unit, field=field, known=known, label=kinds.get(unit, number), **more)
     object.__setattr__(key, "read", partial(_read, key))
     object.__setattr__(key, "write", partial(_write, key))
     return key
@@ -70,7 +70,7 @@ def _read(parameter: Parameter, text: str) -> Value:
     elif re.fullmatch(r"-?[0-9]+", text):
         value = int(text)
     if value is None or (not isinstance(value, str) and not is_within(value, parameter)):
-        raise PolicyError(f"must be {parameter.said}, not {shown(text)}", "wrong_value")
+        raise PolicyError(f"must be {parameter.label}, not {shown(text)}", "wrong_value")
     return value
 
 

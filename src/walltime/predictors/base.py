@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from walltime.declared import Key
+from walltime.declared import Field
 from walltime.errors import PolicyError, WorkloadError
 from walltime.policy.files import location_of, user_code
 from walltime.specification import Specification
@@ -120,7 +120,7 @@ class Learner(Protocol):
         """Learn from a job that has ended."""
 
 
-Alike = Annotated[str, Key(known=tuple(KEYS))]
+Alike = Annotated[str, Field(known=tuple(KEYS))]
 """A key of similar jobs."""
 
 
@@ -201,10 +201,10 @@ class PlainPredictor(Predictor):
     'Longest'
     """
 
-    make: Annotated[Callable[..., Any], Key(inside=True)]
-    spelling: Annotated[str, Key(inside=True)] = ""
+    make: Annotated[Callable[..., Any], Field(inside=True)]
+    spelling: Annotated[str, Field(inside=True)] = ""
     """its label, if not the name of the class: `FILE.py:NAME,option=value`"""
-    options: Annotated[tuple[tuple[str, Any], ...], Key(inside=True)] = ()
+    options: Annotated[tuple[tuple[str, Any], ...], Field(inside=True)] = ()
     """arguments of `make`"""
 
     def __post_init__(self) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from walltime.compiled.jit import kernel
 from walltime.compiled.prediction_memory import GENERAL, OWN, CompiledPredictor
-from walltime.declared import Key
+from walltime.declared import Field
 from walltime.predictors.base import Basis, FinishedJob, Guess, Jobs, Predictor, StartedJob, SubmittedJob
 
 BASE = 19
@@ -57,18 +57,18 @@ class Gaussier15(Predictor):
     """loss of a prediction that was too long (e > 0)"""
     under: Literal["abs", "square", "exp"] = "abs"
     """loss of a prediction that was too short"""
-    over_coefficient: Annotated[float, Key(least=0)] = 1.0
+    over_coefficient: Annotated[float, Field(least=0)] = 1.0
     """c of `over`"""
-    under_coefficient: Annotated[float, Key(least=0)] = 1.0
+    under_coefficient: Annotated[float, Field(least=0)] = 1.0
     """c of `under`"""
-    threshold: Annotated[float, Key(least=0)] = 0.0
+    threshold: Annotated[float, Field(least=0)] = 0.0
     """the best error, s"""
     weight: Literal["one", "log_r_over_n", "log_n_over_r", "log_one_over_rn", "log_rn"] = "log_rn"
     """weight of a job: `one` is 1, `log_rn` 1 + log(r n), `log_r_over_n` 5 + log(r / n), `log_n_over_r` 5 + log(n / r), `log_one_over_rn`
     11 + log(1 / (r n)), with r at least 1 s"""
-    eta: Annotated[float, Key(least=0)] = 5000.0
+    eta: Annotated[float, Field(least=0)] = 5000.0
     """the learning rate"""
-    l2: Annotated[float, Key(least=0)] = 4e9
+    l2: Annotated[float, Field(least=0)] = 4e9
     """the regularization of the coefficients w"""
     features: Literal["program", "meant"] = "program"
     """`meant` uses the runtimes of the user's last jobs; `program` uses the time since their submission"""

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from walltime.compiled.jit import kernel
 from walltime.compiled.prediction_memory import GENERAL, OWN, CompiledPredictor
-from walltime.declared import Key
+from walltime.declared import Field
 from walltime.errors import WorkloadError
 from walltime.predictors.base import Alike, Basis, FinishedJob, Guess, Jobs, Predictor, SubmittedJob, key_of
 from walltime.predictors.key_history import append
@@ -28,12 +28,12 @@ class Mualem01History(Predictor):
 
     key: Alike = "program"
     """columns in which jobs of one history agree; the paper's key is `program`: executable, user and processors"""
-    deviations: Annotated[float, Key(least=0, most=100)] = 1.5
+    deviations: Annotated[float, Field(least=0, most=100)] = 1.5
     """number of standard deviations that are added: 1.5 or, more conservatively, 3"""
     week: Literal["key", "sliding", "global", "none"] = "key"
     """records that are discarded after 7 days. With `key`: all records of a key if its last job ended more than 7 days before a submission.
     With `sliding`: each record older than this. With `global`: all records at each multiple of a week from the start of the log"""
-    min_jobs: Annotated[int, Key(least=1)] = 1
+    min_jobs: Annotated[int, Field(least=1)] = 1
     """a key with fewer records is not used"""
     sample: bool = False
     """the sample's standard deviation instead of the population's"""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from walltime.declared import Key
+from walltime.declared import Field
 from walltime.errors import PolicyError
 from walltime.predictors.base import Predictor
 from walltime.predictors.registry import PREDICTORS as PREDICTORS
@@ -93,7 +93,7 @@ class Correction(Specification):
     """the rule"""
     relative: Literal["prediction", "elapsed"] = "prediction"
     """base of the increments: the initial prediction, or the elapsed time"""
-    increments: Annotated[tuple[int, ...], Key(least=1)] = INCREMENTS
+    increments: Annotated[tuple[int, ...], Field(least=1)] = INCREMENTS
     """seconds added at the first correction, the second, ...; they rise"""
     capped: bool = True
     """whether the user estimate is an upper bound"""

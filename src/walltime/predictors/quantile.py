@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from walltime.compiled.prediction_memory import OWN, CompiledPredictor
-from walltime.declared import Key
+from walltime.declared import Field
 from walltime.errors import PolicyError
 from walltime.predictors.base import Alike, FinishedJob, Jobs, Predictor, SubmittedJob, key_of
 from walltime.predictors.key_history import append, count, place_of_rank
@@ -24,13 +24,13 @@ class Quantile(Predictor):
     'quantile:percent=95'
     """
 
-    percent: Annotated[int, Key(least=1, most=100)] = 90
+    percent: Annotated[int, Field(least=1, most=100)] = 90
     """the percentile"""
     key: Alike = "user"
     """columns in which jobs of one history agree"""
-    last: Annotated[int, Key(least=0)] = 0
+    last: Annotated[int, Field(least=0)] = 0
     """number of the last similar jobs that count; 0 for all"""
-    min_jobs: Annotated[int, Key(least=1)] = 5
+    min_jobs: Annotated[int, Field(least=1)] = 5
     """with fewer such jobs the request is used"""
 
     def __post_init__(self) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from walltime.compiled.prediction_memory import GENERAL, OWN, CompiledPredictor
-from walltime.declared import Key
+from walltime.declared import Field
 from walltime.predictors.base import Basis, FinishedJob, Guess, Jobs, Predictor, SubmittedJob, key_of
 from walltime.predictors.key_history import append
 
@@ -28,9 +28,9 @@ class Similar15(Predictor):
     'similar15:min-jobs=3'
     """
 
-    min_jobs: Annotated[int, Key(least=1)] = 1
+    min_jobs: Annotated[int, Field(least=1)] = 1
     """smallest number of ended jobs of a group"""
-    last: Annotated[int, Key(least=0)] = 0
+    last: Annotated[int, Field(least=0)] = 0
     """number of a group's last jobs that count; 0 for all"""
 
     @property

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 
 from walltime.compiled.prediction_memory import FOR_EVER, OWN, CompiledPredictor
-from walltime.declared import Key
+from walltime.declared import Field
 from walltime.predictors.base import Alike, FinishedJob, Jobs, Predictor, SubmittedJob, key_of
 from walltime.predictors.key_history import count, observe_by_key, place_of_rank
 
@@ -39,21 +39,21 @@ class Tang13(Predictor):
     }
     key: Alike = "triple"
     """columns in which jobs of one history agree"""
-    statistic: Annotated[str, Key(known=KNOWN_STATISTICS, said="max, median, or a percentile from p1 to p100")] = "p85"
+    statistic: Annotated[str, Field(known=KNOWN_STATISTICS, label="max, median, or a percentile from p1 to p100")] = "p85"
     """the statistic of the accuracies of the earlier jobs"""
-    window: Annotated[int | None, Key(least=1, instead={"all": None})] = 1
+    window: Annotated[int | None, Field(least=1, literals={"all": None})] = 1
     """months of 30 days before the submission t: only jobs that ended in (t - window, t] count"""
-    threshold: Annotated[float, Key(least=0, most=1)] = 0.0
+    threshold: Annotated[float, Field(least=0, most=1)] = 0.0
     """lower bound of the percentile"""
-    min_jobs: Annotated[int, Key(least=1)] = 10
+    min_jobs: Annotated[int, Field(least=1)] = 10
     """with fewer such jobs the request is used"""
     rank: Literal["nearest", "cobalt"] = "nearest"
     """the ceil(p k)-th smallest of k values, or, as in Cobalt, the value at index int(p k), counted from 0"""
-    refresh: Annotated[int, Key(least=1)] = 1
+    refresh: Annotated[int, Field(least=1)] = 1
     """the interval, s, at which the history is updated, at multiples of it from the start of the log"""
     weight: Literal["jobs", "work"] = "jobs"
     """whether the percentile is over jobs or over processor-seconds"""
-    small: Annotated[float, Key(least=0, most=1)] = 0.0
+    small: Annotated[float, Field(least=0, most=1)] = 0.0
     """jobs are left out if they used less than this fraction of the processor-seconds that the new job requests"""
 
     @classmethod

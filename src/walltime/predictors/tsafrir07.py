@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from walltime.compiled.prediction_memory import OWN, CompiledPredictor
-from walltime.declared import Key
+from walltime.declared import Field
 from walltime.predictors.base import Alike, FinishedJob, Jobs, Predictor, SubmittedJob, key_of
 from walltime.predictors.key_history import observe_by_key
 
@@ -20,7 +20,7 @@ class Tsafrir07(Predictor):
     Source: tsafrir07.
     """
 
-    k: Annotated[int, Key(least=1)] = 2
+    k: Annotated[int, Field(least=1)] = 2
     """number of the last runs that count"""
     key: Alike = "user"
     """columns in which jobs of one history agree"""

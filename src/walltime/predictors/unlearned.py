@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple
 
 import numpy as np
 
-from walltime.declared import Key
+from walltime.declared import Field
 from walltime.errors import PolicyError
 from walltime.files import note_input
 from walltime.lazy import LaterModule
@@ -46,7 +46,7 @@ class UserRequest(Predictor):
     A multiple is not capped by the request. Source of the factor 2: double_reqtime in gaussier15.
     """
 
-    factor: Annotated[int, Key(least=1)] = 1
+    factor: Annotated[int, Field(least=1)] = 1
     """multiple of the request"""
 
     @property

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from walltime.declared import Key
+from walltime.declared import Field
 from walltime.errors import PolicyError, WorkloadError
 from walltime.metrics import bounded_slowdown, month_starts, recorded_waits
 from walltime.policy import Calendar
@@ -156,11 +156,11 @@ class Grouping(Specification):
     positional: ClassVar[tuple[str, ...]] = ("sizes", "lengths", "most")
     by: str
     """a name of GROUPINGS"""
-    sizes: Annotated[tuple[int, ...] | None, Key(least=1)] = None
+    sizes: Annotated[tuple[int, ...] | None, Field(least=1)] = None
     """the most processors in each group but the last, such as 8/64"""
-    lengths: Annotated[tuple[int, ...] | None, Key(read=_times, said="lengths of time such as 1h/1d", least=1)] = None
+    lengths: Annotated[tuple[int, ...] | None, Field(read=_times, label="lengths of time such as 1h/1d", least=1)] = None
     """the longest requested time in each group but the last"""
-    most: Annotated[int | None, Key(least=1)] = None
+    most: Annotated[int | None, Field(least=1)] = None
     """number of single users to show"""
 
     def __post_init__(self) -> None:

@@ -27,7 +27,7 @@ COSTS = tuple(field.name for field in fields(Summary) if field.name.endswith(("_
 
 
 @dataclass(frozen=True, eq=False)
-class Window:
+class LogWindow:
     """Jobs submitted from `begin` to before `end` (s), with simulated jobs before and after them.
 
     `measured`: the numbers of the measured jobs (int64).
@@ -50,9 +50,9 @@ class Window:
             total.update(np.ascontiguousarray(jobs.columns[name], "<i8").tobytes())
         return total.hexdigest()
 
-    def shaken(self, seconds: int, seed: int) -> Window:
+    def shaken(self, seconds: int, seed: int) -> LogWindow:
         """Return the window with all submissions shifted at random and the same measured jobs."""
-        return Window(self.begin, self.end, shake(self.jobs, seconds, seed), self.measured)
+        return LogWindow(self.begin, self.end, shake(self.jobs, seconds, seed), self.measured)
 
     def summary(self, schedule: Schedule) -> Summary:
         """Return the averages over the measured jobs of a schedule of these jobs."""
@@ -72,7 +72,9 @@ class Window:
         return self.summary(simulate(self.jobs, scheduler, progress=progress, **rules))
 
 
-def windows(workload: Workload, length: int, warm: int, first: int = 0, last: int | None = None, after: int | None = None) -> list[Window]:
+def windows(
+    workload: Workload, length: int, warm: int, first: int = 0, last: int | None = None, after: int | None = None
+) -> list[LogWindow]:
     """Return consecutive windows of `length` s between `first` and `last` (s after the first submission).
 
     Each includes the jobs of up to `warm` s before it and `after` s after it (default: `warm`), but none submitted before
@@ -92,7 +94,7 @@ def windows(workload: Workload, length: int, warm: int, first: int = 0, last: in
         if inside.stop - inside.start >= MIN_JOBS:
             step = f"submitted from {begin - warm} to {end} s"
             jobs = workload.take(np.arange(around.start, around.stop), step)
-            cuts.append(Window(begin, end, jobs, workload.job_id[inside]))
+            cuts.append(LogWindow(begin, end, jobs, workload.job_id[inside]))
     return cuts
 
 

@@ -15,7 +15,8 @@ from walltime.errors import LogError, WorkloadError
 from walltime.machine.machine import Limit, Machine, Note, Outage, Partition, Pool, Qos, Share, write_machine
 from walltime.slurm.cluster_limits import LIMIT_FIELDS, LimitReader
 from walltime.slurm.features import NOTHING, Treatment, find_features
-from walltime.slurm.records import ClusterRecords, Record, expand, file_text, read_records
+from walltime.slurm.json_records import Record
+from walltime.slurm.records import ClusterRecords, expand, file_text, read_records
 from walltime.slurm_values import gpus_of
 from walltime.wording import sanitize
 

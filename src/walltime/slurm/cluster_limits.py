@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from walltime.machine.machine import Limit
 from walltime.slurm.features import NOTHING
-from walltime.slurm.records import ClusterRecords, Record
+from walltime.slurm.json_records import Record
+from walltime.slurm.records import ClusterRecords
 from walltime.slurm_values import resource_of
 from walltime.wording import sanitize
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from walltime.slurm.records import ClusterRecords, Record, SlurmError, expand
+from walltime.slurm.json_records import Record
+from walltime.slurm.records import ClusterRecords, SlurmError, expand
 from walltime.slurm.squeue_fields import QueueJob
 from walltime.slurm_values import Minutes, known, minutes_of, time_of
 

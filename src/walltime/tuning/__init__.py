@@ -5,8 +5,6 @@ from typing import TYPE_CHECKING
 from walltime.lazy import lazy
 
 if TYPE_CHECKING:
-    from walltime.tuning.final_table import FinalTable as FinalTable
-    from walltime.tuning.final_table import judge as judge
     from walltime.tuning.fitting import SIMPLE as SIMPLE
     from walltime.tuning.fitting import Candidate as Candidate
     from walltime.tuning.fitting import FitSettings as FitSettings

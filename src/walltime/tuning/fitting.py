@@ -18,7 +18,7 @@ from walltime.provenance import version
 from walltime.simulation.run import simulate
 from walltime.simulation.specification import Scheduler
 from walltime.simulation.threads import in_threads
-from walltime.simulation.windows import DAY, Window, change_interval, check_cost, log_cost, percent, windows
+from walltime.simulation.windows import DAY, LogWindow, change_interval, check_cost, log_cost, percent, windows
 from walltime.tuning.search import CostFolder, check_optimiser, make_order, search, with_order
 from walltime.workload import Workload, check_workload
 
@@ -175,7 +175,7 @@ class FitSettings:
 class _Costs:
     """Costs of schedulers on windows, stored in a folder; all schedulers run on the same windows and shaken copies."""
 
-    def __init__(self, windows: Sequence[Window], settings: FitSettings, folder: Path | None, workers: int | None):
+    def __init__(self, windows: Sequence[LogWindow], settings: FitSettings, folder: Path | None, workers: int | None):
         self.windows, self.settings, self.workers = windows, settings, workers
         self.runs = [
             window if copy == 0 else window.shaken(settings.shake, settings.seed + copy)
@@ -279,7 +279,7 @@ def _fit(base: Scheduler, training: _Costs, settings: FitSettings, progress: Cal
     return with_order(base, settings.order(point, scales), settings.where), done
 
 
-def split(workload: Workload, days: int, warm: int, share: float, most: int) -> tuple[list[Window], list[Window]]:
+def split(workload: Workload, days: int, warm: int, share: float, most: int) -> tuple[list[LogWindow], list[LogWindow]]:
     """Return at most `most` evenly spread training windows, and the test windows, which begin `warm` days later.
 
     Training windows have no job of the test's part of the log. Raises WorkloadError for fewer than two of each.
@@ -295,7 +295,7 @@ def split(workload: Workload, days: int, warm: int, share: float, most: int) -> 
     return [early[k] for k in chosen], late
 
 
-def _scales(base: Scheduler, early: Sequence[Window], settings: FitSettings) -> Array:
+def _scales(base: Scheduler, early: Sequence[LogWindow], settings: FitSettings) -> Array:
     """Return each feature's standard deviation over the jobs of the training windows under the baseline; float64, above 0."""
     columns = []
     for window in early:

@@ -15,9 +15,9 @@ from walltime.metrics.confidence import student_t
 from walltime.policy import FCFS, Easy, Order, parse_order
 from walltime.policy.expressions import Expression
 from walltime.policy.orders import HISTORY
+from walltime.policy.registry import NAMED_ORDERS
 from walltime.provenance import version
 from walltime.simulation.specification import Scheduler, parse_scheduler
-from walltime.tuning.final_table import named_schedulers
 from walltime.tuning.objectives import OBJECTIVES, Parts, by_log, merit, parts_of
 from walltime.tuning.order_file import LogIdentity, OrderFile, Point
 from walltime.tuning.search import CostFolder, check_optimiser
@@ -56,6 +56,8 @@ HALF_LIVES = (604_800, 86_400, 2_592_000)
 """Half-lives of past use, s: a week, a day, a month."""
 LIMITS = (0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.9)
 """Limits to try with each step at the end of the search."""
+LIMIT = 0.4
+"""The limit that named orders are also tried with."""
 CHOOSING = "choosing by the later jobs"
 """The progress text at the end of a search, instead of a formula."""
 STEP = 0.35
@@ -147,6 +149,15 @@ STARTS = (
     Formula(("wait/(longest+3600)", "log(believed+60)"), (1.0, -0.3)),
 )
 """Starting points: slowdown first; the same in backfilling only, with the size; narrow jobs first; the longest waits first."""
+
+
+def named_schedulers() -> list[tuple[str, Scheduler]]:
+    """Return EASY with each named order, for the queue or for backfilling, and with limits, each with its kind."""
+    plain = [name for name in NAMED_ORDERS if name != "fcfs"]
+    schedulers = [("named", Easy(order=parse_order(name))) for name in plain]
+    schedulers += [("named", Easy(backfill_order=parse_order(name))) for name in ("sjf", "saf", "lxf")]
+    schedulers += [("limited", Easy(order=parse_order(f"{name}:limit={LIMIT}"))) for name in plain]
+    return [(kind, Scheduler(policy)) for kind, policy in schedulers]
 
 
 class _Costs:

@@ -1,4 +1,4 @@
-"""Tables and pages of a search for orders, and of an order on final logs."""
+"""Tables and page of a search for orders."""
 
 from __future__ import annotations
 
@@ -7,22 +7,20 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from walltime.metrics import Interval
 from walltime.provenance import provenance
-from walltime.report.changes import TICKS, changes_figure
+from walltime.report.changes import TICKS
 from walltime.report.figures import BLUE, legend, panel
 from walltime.report.page import Drawing, Page, sections
 from walltime.tables import Cell, Table
-from walltime.tuning.final_table import KINDS, FinalRow, FinalTable
 from walltime.tuning.order_file import OrderFile, Point
-from walltime.wording import human_number, listed, shown_change
+from walltime.wording import listed
 from walltime.workload import Workload
 
 HEADS = ("mean bounded slowdown", "wait by area", "99th percentile", "longest wait", "mean of the longest 0.1 %")
 RATIOS = "over EASY's, geometric means over the logs"
 SELECTION_CAVEAT = (
-    "The order was chosen on these logs, so these numbers are too favourable (selection bias). To test it on other logs: "
-    "walltime search OTHER-LOGS --final order.toml."
+    "The order was chosen on these logs, so these numbers are too favourable (selection bias). To test it on another log: "
+    "walltime compare LOG --policy easy --policy ORDER."
 )
 SLOWDOWN, LONGEST = 0, 3
 """Indices of these objectives."""
@@ -115,74 +113,3 @@ def _points(points: Sequence[Point], title: str) -> Table:
 
 def _ratios(values: Sequence[float]) -> list[str]:
     return [f"{value:.2f}" for value in values]
-
-
-def final_tables(table: FinalTable) -> list[Table | str]:
-    """Return tables of an order on final logs, with the best others of each kind."""
-    rows = [table.found, *(row for kind in ("named", "limited", "predicted") for row in _best(table, kind))]
-    title = f"mean bounded slowdown / longest wait {RATIOS}; copies of each: {table.copies}"
-    return [
-        _rows(table, rows, title),
-        _rows(table, _best(table, "exact"), f"{title}; all with exact estimates"),
-        _rows(table, _best(table, "knows"), f"{title}; with exact estimates, over EASY with users'"),
-        *_verdict(table),
-    ]
-
-
-def final_page(table: FinalTable, log: Workload, command: Sequence[str]) -> Page:
-    """Return the page of an order on final logs; `log`: the first of them."""
-    found, logs = table.found, listed(list(table.logs))
-    against = next((one for label, one in table.against.items() if label.lower().startswith("easy")), None)
-    interval = "" if against is None else f" ({_change(against)})"
-    answer = (
-        f"On {logs}, unknown to the search, {found.scheduler} has {found.overall[SLOWDOWN]:.2f} times EASY's mean "
-        f"bounded slowdown{interval}, and {found.overall[LONGEST]:.2f} times its longest wait."
-    )
-    change = "change of the mean bounded slowdown by the found order"
-    words = f"{change[0].upper()}{change[1:]}, with 90 % intervals over the logs; below 0 is less."
-    figure = changes_figure([f"against {name}" for name in table.against], [("found", list(table.against.values()))], change)
-    return Page(
-        "order on final logs",
-        f"{found.scheduler} on logs unknown to the search",
-        [answer],
-        list(sections(final_tables(table))),
-        caveats=["A test log is unbiased only once: the order's file counts how often the order has been judged on each log."],
-        numbers=[*_ratios_to_easy(found.overall), ("logs", human_number(len(table.logs)))],
-        picture=Drawing(figure, "changes", words, words) if table.against else None,
-        record=provenance(log, command=list(command)),
-        data=table.as_dict(),
-    )
-
-
-def _change(change: Interval) -> str:
-    mean, low, high = (shown_change(end, change.low, change.high) for end in (change.mean, change.low, change.high))
-    return f"{mean}; 90 % interval over the logs {low} to {high}"
-
-
-def _best(table: FinalTable, kind: str) -> list[FinalRow]:
-    return sorted((row for row in table.rows if row.kind == kind), key=lambda row: row.overall[0])[:12]
-
-
-def _rows(table: FinalTable, rows: Sequence[FinalRow], title: str) -> Table:
-    cells = [
-        [Cell(row.scheduler, look="code"), row.kind, *_ratios(row.overall), *(f"{one[0]:.2f} / {one[3]:.2f}" for one in row.logs)]
-        for row in rows
-    ]
-    return Table(("scheduler", "kind", *HEADS, *table.logs), cells, title, texts=2)
-
-
-def _verdict(table: FinalTable) -> list[str]:
-    """Return sentences on the found order against EASY and the best others."""
-    lines = [f"{table.found.scheduler} against {label}: mean bounded slowdown {_change(change)}" for label, change in table.against.items()]
-    interval = "" if table.longest is None else f" ({_change(table.longest)})"
-    lines.append(f"its longest wait is {table.found.overall[3]:.2f} x EASY's on average over the logs{interval}")
-    titles = ("named order", "named order with or without a limit", "named order with or without predictions")
-    for kinds, title in zip(KINDS, titles, strict=True):
-        for bounded in (False, True):
-            best = table.best(kinds, bounded)
-            condition = " with a longest wait not above EASY's" if bounded else ""
-            if best is not None:
-                lines.append(
-                    f"best {title}{condition}: {best.scheduler}, {best.overall[0]:.2f} with a longest wait of {best.overall[3]:.2f}"
-                )
-    return lines

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from walltime.declared import Key
+from walltime.declared import Field
 from walltime.errors import PolicyError
 from walltime.machine import Machine
 from walltime.policy import Slurm
@@ -56,9 +56,9 @@ class Adjustment(Specification):
 
     predictor: Predictor
     """what predicts the runtimes"""
-    floor: Annotated[int, Key(least=1)] = FLOOR
+    floor: Annotated[int, Field(least=1)] = FLOOR
     """least TimeMin, minutes"""
-    gain: Annotated[float, Key(above=0, most=1)] = GAIN
+    gain: Annotated[float, Field(above=0, most=1)] = GAIN
     """no TimeMin is set above this part of the limit"""
 
     def apply(self, workload: Workload) -> Workload:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
-from walltime.declared import DeclaredKey, Key, keys_of, valid_options
+from walltime.declared import DeclaredField, Field, keys_of, valid_options
 from walltime.durations import seconds_of
 from walltime.errors import PolicyError, WorkloadError
 from walltime.estimates import ESTIMATES, parse_estimates
@@ -31,7 +31,7 @@ SETTINGS = tuple(dict.fromkeys(one.setting for one in PARAMETERS.values() if one
 """Settings of Slurm that are modelled."""
 NO_LIMIT = ("unlimited", "infinite", "none")
 ALL_SIGNS = ("=", "+=", "-=", "*=")
-FACTOR = DeclaredKey("factor", float, Key(least=0.01, most=100), 1.0)
+FACTOR = DeclaredField("factor", float, Field(least=0.01, most=100), 1.0)
 
 
 @dataclass(frozen=True)
@@ -308,7 +308,7 @@ class ChangedTable:
         return kind
 
     @property
-    def declared(self) -> dict[str, DeclaredKey]:
+    def declared(self) -> dict[str, DeclaredField]:
         """The declared keys of a row, by field."""
         return {one.field: one for one in keys_of(self.row).values()}
 

@@ -51,7 +51,6 @@ EXAMPLES = [
     for example in one.examples
 ]
 NEEDS = {
-    "--final order.toml": "a file that a long search wrote",
     "adjust --history jobs.txt.gz --once": "a Slurm cluster",
     "benchmark leaderboard": "results of a suite, which takes minutes",
     "benchmark run": "the jobs of a whole suite, which takes minutes",

@@ -9,7 +9,7 @@ from validation.planted_rules import at_random
 from walltime.inference import infer
 from walltime.inference.candidate_rules import InferredPool
 from walltime.inference.page import inference_page, tables_of, verdict
-from walltime.inference.rule_trial import RuleTrial, Suggestion
+from walltime.inference.rule_trial import RuleProposal, RuleTrial
 from walltime.policy import parse_policy
 
 DAY = 86_400
@@ -52,10 +52,12 @@ def test_free_runs__leave_out_a_rule_with_which_they_agree_less(monkeypatch):
     log = replace(log, columns={**log.columns, "wait": wt.simulate(log, "fcfs").wait})
     search = RuleTrial(log, 64, 1, None)
     fcfs = search.rules._replace(policy=parse_policy("fcfs"))
-    assert search.keep(Suggestion("policy", "in order", "", fcfs, lambda rules: rules), search.answer, search.ask(fcfs))
+    assert search.keep(RuleProposal("policy", "in order", "", fcfs, lambda rules: rules), search.answer, search.ask(fcfs))
     monkeypatch.setattr(RuleTrial, "is_sure", lambda *_: True)
     largest = search.rules._replace(policy=parse_policy("easy:order=ljf"))
-    assert not search.keep(Suggestion("policy", "the longest first", "", largest, lambda rules: rules), search.answer, search.ask(largest))
+    assert not search.keep(
+        RuleProposal("policy", "the longest first", "", largest, lambda rules: rules), search.answer, search.ask(largest)
+    )
     assert search.rules == fcfs
     assert "changes from 1.00 to" in search.notes[-1]
 
@@ -70,6 +72,6 @@ def test_free_runs__leave_out_a_rule_with_which_waits_are_much_longer(monkeypatc
     monkeypatch.setattr(RuleTrial, "is_sure", lambda *_: True)
     monkeypatch.setattr("walltime.inference.rule_trial.RANKS", 2.0)
     small = search.rules._replace(parts=(InferredPool(4, int(log.requested.max()), 4),))
-    assert not search.keep(Suggestion("part", "a small part", "", small, lambda rules: rules), search.answer, search.ask(small))
+    assert not search.keep(RuleProposal("part", "a small part", "", small, lambda rules: rules), search.answer, search.ask(small))
     assert search.kept == []
     assert "the mean error of a wait" in search.notes[-1]

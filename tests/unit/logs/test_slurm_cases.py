@@ -43,7 +43,8 @@ def test_archive_without_titles__is_recognised(read):
     found = job(log, 1)
     assert (log.format, log.records, dict(log.noticed)["delimiter_in_text"]) == ("slurm", 2, 1)
     assert {name: found[name] for name in ("wait", "runtime", "requested", "allocated_procs", "gpus", "requested_mem_mb", "node_list")} == {
-        "wait": 60, "runtime": 3600, "requested": 172_800, "allocated_procs": 12, "gpus": 2, "requested_mem_mb": 31_000, "node_list": "n[1]",
+        "wait": 60, "runtime": 3600, "requested": 172_800, "allocated_procs": 12, "gpus": 2, "requested_mem_mb": 31_000,
+        "node_list": "n[1]",
     }  # fmt: skip
     assert (found["executable"], found["cluster"], found["queue"], found["group"]) == ("x|y", "castor", "normal", "bio")
 
@@ -71,7 +72,13 @@ def test_rows_without_titles__that_cannot_be_told_are_refused_with_the_remedy(re
 
 
 def test_noise_before_the_titles__is_counted(read):
-    log = read("sacct: error: slurmdbd: Too wide of a date range in query", "[ann@login ~]$ sacct -P", f"\x1b[1m{HEADING}", row(1), f"{row(2)}\x1b[0m")
+    log = read(
+        "sacct: error: slurmdbd: Too wide of a date range in query",
+        "[ann@login ~]$ sacct -P",
+        f"\x1b[1m{HEADING}",
+        row(1),
+        f"{row(2)}\x1b[0m",
+    )
     assert (log.records, dict(log.noticed)) == (2, {"other_line": 2})
 
 
@@ -132,7 +139,9 @@ def test_clusters__are_named(read, tmp_path, capsys):
 
 def test_machine_with_gpus__is_named_where_the_log_has_none(read, tmp_path, capsys):
     read(HEADING, row(1), row(2))
-    (tmp_path / "m.toml").write_text('second="gpus"\n[[pool]]\nname="g"\nnodes=1\nprocs=16\ngpus=4\n[[partition]]\nname="main"\npools=["g"]\n')
+    (tmp_path / "m.toml").write_text(
+        'second="gpus"\n[[pool]]\nname="g"\nnodes=1\nprocs=16\ngpus=4\n[[partition]]\nname="main"\npools=["g"]\n'
+    )
     command = ("simulate", tmp_path / "log.txt", "--machine", tmp_path / "m.toml", "--policy", "easy")
     assert "AccountingStorageTRES" in call(capsys, *command)[2]
 

@@ -91,7 +91,12 @@ def test_memory__of_any_unit(number, unit):
 )
 def test_gpus__are_counted_once(types, with_total, others):
     total = sum(types.values())
-    parts = [*others[:3], *([f"gres/gpu={total}"] if with_total and types else []), *(f"gres/gpu:{t}={n}" for t, n in types.items()), *others[3:]]
+    parts = [
+        *others[:3],
+        *([f"gres/gpu={total}"] if with_total and types else []),
+        *(f"gres/gpu:{t}={n}" for t, n in types.items()),
+        *others[3:],
+    ]
     numbers, names = fields.gpus(texts(",".join(parts)))
     assert numbers.tolist() == [total if types else -1]
     [name] = names.to_list()

@@ -23,9 +23,6 @@ MADE_BY = {
     "replications.difference": [
         "simulation.replication.Replications.difference",
         "comparison.combination_means._difference",
-        "papers.shaken.difference",
-        "papers.gaussier15.shaken._claims",
-        "papers.zhang20.under_easy",
     ],
     "replications.band": [
         "simulation.replication.Replications.band",
@@ -35,8 +32,6 @@ MADE_BY = {
     "shaken.range": ["dialects.dialects._band"],
     "runs.percentiles": [
         "metrics.confidence.percentile_band",
-        "papers.shaken.band_entries",
-        "papers.shaken.draw_bands",
         "papers.tsafrir06.sweep.Sweep.band",
         "papers.mualem01.experiment.chaos",
     ],
@@ -64,7 +59,7 @@ MADE_BY = {
     "bootstrap": ["metrics.confidence.bootstrap"],
     "batch-means": ["schedule.schedule.Schedule.batch_means", "comparison.simulate_command.simulate"],
     "batch-means.published": ["papers.mualem01.models.run_model"],
-    "benchmark.total": ["benchmark.result.totals", "benchmark.standings.leaderboard", "tuning.final_table._change"],
+    "benchmark.total": ["benchmark.result.totals", "benchmark.standings.leaderboard"],
     "benchmark.behind": ["benchmark.standings._behind"],
     "tuning.change": ["tuning.fitting.tune", "tuning.page._tuning_drawing"],
     "learn.windows": ["learn.evaluation._compare", "learn.evaluation._importances"],

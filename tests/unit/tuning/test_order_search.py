@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 import walltime as wt
-from tests.cli import call, one_line
+from tests.cli import call
 from tests.errors import raises
+from validation.order_judgement import judge
 from walltime.policy import parse_order
 from walltime.simulation.specification import parse_scheduler
-from walltime.tuning.final_table import judge, simulations
 from walltime.tuning.formula_search import BACKFILL, TERMS, Formula, search_orders
 from walltime.tuning.objectives import Parts, by_log, merit, objectives, parts_of
-from walltime.tuning.order_file import ORDER_FILE, LogIdentity, OrderFile, are_alike, fingerprint, read_order_file, write_order_file
+from walltime.tuning.order_file import OrderFile, read_order_file, write_order_file
 from walltime.workload.models import MODELS
 
 
@@ -91,11 +91,9 @@ def test_search__repeats_itself_and_goes_on_where_it_was(tmp_path):
 
 
 @pytest.mark.slow
-def test_judge__is_relative_to_easy_and_counts_the_logs_that_were_touched(tmp_path):
+def test_judge__is_relative_to_easy():
     logs = [log(3), log(4)]
-    seen = []
-    table = judge("easy:order=lxf,backfill-order=saf", logs, copies=1, predictors=(), workers=1, progress=seen.append)
-    assert seen[-1] == simulations(2, parse_scheduler(table.found.scheduler), ())
+    table = judge("easy:order=lxf,backfill-order=saf", logs, copies=1, predictors=(), workers=1)
     assert table.found.scheduler == "easy:order=lxf,backfill-order=saf"
     easy, own = (wt.simulate(logs[0], name).summary().mean_bounded_slowdown for name in ("easy", table.found.scheduler))
     assert table.found.logs[0][0] == pytest.approx(own / easy, abs=1e-4)
@@ -116,39 +114,11 @@ def test_judge__tries_the_named_orders_with_the_predictor_of_the_found_one_too()
     assert table.found.scheduler not in predicted
 
 
-def test_touching__refuses_logs_of_the_search_and_counts_the_others():
-    found = ORDER_FILE.value(ORDER_FILE.content('scheduler = "easy"\n[[log]]\nname = "a"\n', "x"), "x")
-    a, b = (
-        wt.Workload.from_arrays(submit=[0], runtime=[1], procs=[1], machine_procs=1, origin=wt.workload.Origin(name=name)) for name in "ab"
-    )
-    with raises(wt.PolicyError, "training_log"):
-        found.with_judgement([a], False)
-    touched = found.with_judgement([b], False)
-    with raises(wt.PolicyError, "test_log_used", "b", "again=True"):
-        touched.with_judgement([b], False)
-    assert [(one.name, one.times) for one in touched.with_judgement([b], True).final] == [("b", 2)]
-
-
-def test_touching__recognises_other_versions_of_a_log():
-    whole, other = log(1, 400), log(2, 400)
-    rest = replace(whole.take(np.arange(len(whole)) % 9 > 0, "some left out"), origin=wt.workload.Origin(name="cleaned"))
-    assert are_alike(fingerprint(whole), fingerprint(rest))
-    assert are_alike(fingerprint(whole), fingerprint(wt.workload.scaling.scale_load(whole, 0.5)))
-    assert not are_alike(fingerprint(whole), fingerprint(other))
-    assert not are_alike((), fingerprint(whole))
-    found = OrderFile("easy", log=(LogIdentity.of(replace(whole, origin=wt.workload.Origin(name="raw"))),))
-    with raises(wt.PolicyError, "training_log", "cleaned"):
-        found.with_judgement([rest], False)
-    touched = OrderFile("easy").with_judgement([whole], False)
-    with raises(wt.PolicyError, "test_log_used"):
-        touched.with_judgement([rest], False)
-    assert [one.times for one in touched.with_judgement([rest], True).final] == [2]
-
-
 def test_order_file__is_an_order(tmp_path):
     file = tmp_path / "order.toml"
     write_order_file(OrderFile("easy:order=expr:log(wait+60)-log(believed),limit=0.4"), file)
     assert parse_order(str(file)) == parse_order("expr:log(wait+60)-log(believed),limit=0.4")
+    assert parse_scheduler(f"easy:order={file},backfill-order=sjf").policy.order == parse_order(str(file))
     for label in ("easy:order=lxf,backfill-order=saf", "easy:order=lxf,predictor=tsafrir07", "fcfs"):
         write_order_file(OrderFile(label), file)
         with raises(wt.PolicyError, "more_than_an_order"):
@@ -166,15 +136,11 @@ def test_search__on_the_command_line(tmp_path, capsys):
         wt.logs.write_swf(files[-1], log(number, 60))
     order = tmp_path / "order.toml"
     arguments = ["search", *files[:2], "--out", order, "--budget", "6", "--copies", "1", "--optimiser", "random", "--json"]
-    pages = [tmp_path / "search.html", tmp_path / "final.html"]
-    assert call(capsys, *arguments, "--report", pages[0])[0] == 0
-    assert read_order_file(order).final == ()
-    status, out, _ = call(capsys, "search", "--final", order, files[2], "--copies", "1", "--report", pages[1])
-    assert all("times its longest wait" in page.read_text() or "times the mean" in page.read_text() for page in pages)
-    assert status == 0
-    assert "longest wait" in out
-    assert [one.times for one in read_order_file(order).final] == [1]
-    assert "served as a test once already" in one_line(*call(capsys, "search", "--final", order, files[2]))
+    page = tmp_path / "search.html"
+    assert call(capsys, *arguments, "--report", page)[0] == 0
+    assert "times its longest wait" in page.read_text()
+    assert [one.name for one in read_order_file(order).log] == ["one", "two"]
+    assert call(capsys, "simulate", files[2], "--policy", read_order_file(order).scheduler)[0] == 0
 
 
 def test_search__refuses_a_log_of_few_jobs():

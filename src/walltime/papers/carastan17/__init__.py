@@ -135,7 +135,7 @@ def medians(study: Study) -> list[Part]:
         figures.append(_figure(subject, slowdowns))
     columns = ["log", "queue", "runtimes known", "sequences", *ORDERS]
     note = f"The first {QUICK_SEQUENCES} sequences." if study.quick else ""
-    return [*figures, Table("medians", "Median of the mean bounded slowdown", columns, rows, note), claims, Notes([_ABOUT])]
+    return [*figures, Table("medians", "Median of the mean bounded slowdown", columns, rows, note), claims, Notes(_ABOUT)]
 
 
 _ABOUT = (

@@ -12,19 +12,8 @@ import numpy as np
 
 from walltime.metrics.estimates import estimate_use
 from walltime.papers.items import item
+from walltime.papers.mualem01 import experiment
 from walltime.papers.mualem01.estimates import NEAR, killed_jobs, use_chart
-from walltime.papers.mualem01.experiment import (
-    CHAOS_NOTE,
-    FEW_SEEDS,
-    POLICIES,
-    SEEDS,
-    chaos,
-    compared,
-    label,
-    shaken_cells,
-    sweep_cells,
-    values_of,
-)
 from walltime.papers.mualem01.models import BATCH_NOTE, MODEL_NOTE, SCHEDULERS, curve_chart, differences, largest, run_models, steady
 from walltime.papers.mualem01.months import correlated, months_of
 from walltime.papers.results import Claims, Entry, Notes, Part, Rows, Table, Value
@@ -41,11 +30,11 @@ def table_1(study: Study) -> list[Part]:
     rows: Rows = []
     correlations = Claims()
     for subject in study.subjects:
-        months = {policy: months_of(subject, policy, None) for policy in POLICIES}
-        pairs: dict[str, list[tuple[float, float]]] = {policy: [] for policy in POLICIES}
+        months = {policy: months_of(subject, policy, None) for policy in experiment.POLICIES}
+        pairs: dict[str, list[tuple[float, float]]] = {policy: [] for policy in experiment.POLICIES}
         for easy, conservative in zip(*months.values(), strict=True):
             row: list[Entry] = [subject.name, f"{easy.year}-{easy.month:02d}", Value(easy.jobs)]
-            for policy, month in zip(POLICIES, (easy, conservative), strict=True):
+            for policy, month in zip(experiment.POLICIES, (easy, conservative), strict=True):
                 value = study.printed_value(subject, "T1b", policy, year=month.year, month=month.month)
                 row.append(Value(month.mean_bounded_slowdown_p1, value, digits=1))
                 if value is not None:
@@ -60,7 +49,7 @@ def table_1(study: Study) -> list[Part]:
         Table("table1b", printed.title, ["log", "month", "jobs", "EASY", "conservative"], rows, "Single months are chaotic: no criterion."),
         correlations,
         Table("table1a-printed", f"{record.title}: printed numbers only", heads, lost, record.note),
-        Notes(["feitelson98's months start with September 1996; today's log has eight days of it."]),
+        Notes("feitelson98's months start with September 1996; today's log has eight days of it."),
     ]
 
 
@@ -71,22 +60,22 @@ def table_2(study: Study) -> list[Part]:
     rows: Rows = []
     claims = Claims()
     for subject in study.subjects:
-        table = sweep_cells(study, subject, names, FEW_SEEDS if study.quick else SEEDS)
-        shaken = shaken_cells(study, subject, ["user", "f:1"])
+        table = experiment.sweep_cells(study, subject, names, experiment.FEW_SEEDS if study.quick else experiment.SEEDS)
+        shaken = experiment.shaken_cells(study, subject, ["user", "f:1"])
         for name in names:
-            row: list[Entry] = [subject.name, label(name)]
+            row: list[Entry] = [subject.name, experiment.label(name)]
             ours, theirs = [], []
-            for policy in POLICIES:
-                cells = values_of(table, policy, name, "slowdown")
-                band = chaos(cells, values_of(shaken, policy, name, "slowdown"))
+            for policy in experiment.POLICIES:
+                cells = experiment.values_of(table, policy, name, "slowdown")
+                band = experiment.chaos(cells, experiment.values_of(shaken, policy, name, "slowdown"))
                 value = study.printed_value(subject, "T2", policy, estimates=name)
                 row.append(Value(float(cells.mean()), value, study.printed.criteria["slowdown"], 1, band))
                 ours.append(float(cells.mean()))
                 theirs.append(value)
             rows.append(row)
-            claims += compared(f"{subject.name}, {label(name)}: conservative against EASY", theirs, ours)
+            claims += experiment.compared(f"{subject.name}, {experiment.label(name)}: conservative against EASY", theirs, ours)
     table_part = Table("table2", study.printed.tables["T2"].title, ["log", "estimates", "EASY", "conservative"], rows)
-    return [table_part, claims, Notes(["feitelson98 seems to have run each once; ours are means of 10 seeds.", CHAOS_NOTE])]
+    return [table_part, claims, Notes("feitelson98 seems to have run each once; ours are means of 10 seeds.", experiment.CHAOS_NOTE)]
 
 
 FOUR_HOURS = 14_400
@@ -109,7 +98,7 @@ def figure_4(study: Study) -> list[Part]:
     return [
         use_chart("fig4", {subject.name: subject for subject in study.subjects}),
         Table("fig4-peak", study.printed.tables["F4"].title, ["log", "", "jobs"], rows),
-        Notes([note]),
+        Notes(note),
     ]
 
 
@@ -136,4 +125,4 @@ def figure_3(study: Study) -> list[Part]:
         ("conservative backfills slightly more", more > 0.5, f"at {100 * more:.0f} % of the loads"),
     )
     chart = curve_chart("fig3", curves, metrics, "Perfect estimates. FCFS, EASY and conservative backfilling.")
-    return [chart, claims, Notes([BATCH_NOTE, MODEL_NOTE])]
+    return [chart, claims, Notes(BATCH_NOTE, MODEL_NOTE)]

@@ -55,7 +55,7 @@ def best(study: Study) -> list[Part]:
         Table("best", f"EASY, EASY++, the paper's choice, and our best {SHOWN}", columns, rows, note),
         Table("best-gains", "How much lower the mean bounded slowdown is (%)", ["log", "scheduler", "than EASY", "than EASY++"], gains),
         claims,
-        Notes([f"The paper's choice is the E-Loss with increments and the shortest first; printed: {in_print} ({printed.source})."]),
+        Notes(f"The paper's choice is the E-Loss with increments and the shortest first; printed: {in_print} ({printed.source})."),
     ]
 
 

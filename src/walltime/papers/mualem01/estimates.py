@@ -62,14 +62,14 @@ def table_2(study: Study) -> list[Part]:
         "Killed: status 0; 100 % peak: bins 99 and 100 of floor(100 r / e); 0 % peak: bin 0; definitions inferred from KTH.",
         "A reconstruction has no status, no jobs without length, and no runtimes over the estimate.",
     ]
-    return [Table("table2", printed.title, ["", *(s.name for s in subjects)], rows, printed.note), Notes(notes)]
+    return [Table("table2", printed.title, ["", *(s.name for s in subjects)], rows, printed.note), Notes(*notes)]
 
 
 @item("F8")
 def figure_8(study: Study) -> list[Part]:
     """Fig. 8: users' estimates and runtimes."""
     chart = use_chart("fig8", {s.name: s for s in study.with_estimates})
-    return [chart, Notes(["Left: how much of the request was used. Right: jobs that requested up to 2 h."])]
+    return [chart, Notes("Left: how much of the request was used. Right: jobs that requested up to 2 h.")]
 
 
 def use_chart(name: str, subjects: Mapping[str, Subject]) -> Chart:
@@ -178,5 +178,5 @@ def figure_9(study: Study) -> list[Part]:
         _histograms("fig9", made, "share of the system's estimate", "As Fig. 8, for the system's estimates."),
         Table("fig9", study.printed.tables["F9"].title, columns, rows),
         claims,
-        Notes(notes),
+        Notes(*notes),
     ]

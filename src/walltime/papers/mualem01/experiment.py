@@ -127,7 +127,7 @@ def _quality(study: Study, item: str, name: str, models: Sequence[str]) -> list[
         claims += _orders(subject.name, values, names)
     note = f"Means over {seeds} seeds, the same for all; response in seconds, bounded slowdown in the form of mualem01."
     heads = ["log", "metric", "policy", *map(label, names)]
-    return [Table(name, study.printed.tables[item].title, heads, rows), claims, Notes([note, CHAOS_NOTE])]
+    return [Table(name, study.printed.tables[item].title, heads, rows), claims, Notes(note, CHAOS_NOTE)]
 
 
 def _orders(log: str, values: Mapping[tuple[str, str, str], tuple[float, float | None]], names: list[str]) -> Claims:

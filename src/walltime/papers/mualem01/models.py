@@ -170,7 +170,7 @@ def figure_4(study: Study) -> list[Part]:
         ("J: EASY has the lower response at high load", high > 0, f"conservative {100 * high:+.1f} % at most"),
         ("J: EASY has a slightly higher slowdown", sum(d < 0 for _, d in slow) > len(slow) / 2, evidence),
     )
-    return [*_comparison("fig4", curves, "Perfect estimates, with 90 % confidence intervals."), claims, Notes([BATCH_NOTE, MODEL_NOTE])]
+    return [*_comparison("fig4", curves, "Perfect estimates, with 90 % confidence intervals."), claims, Notes(BATCH_NOTE, MODEL_NOTE)]
 
 
 @item("F7", where="workload models")
@@ -187,7 +187,7 @@ def figure_7(study: Study) -> list[Part]:
         ("the change of sizes alone is enough for the slowdown", size > base, f"Fs {100 * size:.0f} %, F {100 * base:.0f} %"),
     )
     caption = "Perfect estimates, with 90 % confidence intervals. Fs: small jobs emphasized; Fl: long ones; Fsl: both."
-    return [*_comparison("fig7", curves, caption), claims, Notes([BATCH_NOTE, MODEL_NOTE])]
+    return [*_comparison("fig7", curves, caption), claims, Notes(BATCH_NOTE, MODEL_NOTE)]
 
 
 def _shares(values: Mapping[str, float]) -> str:
@@ -225,7 +225,7 @@ def figure_5(study: Study) -> list[Part]:
         Chart("fig5-logs", figure, "Logs, with the original estimates.", {"log": list(shares), **by_policy}),
         Table("fig5", "Backfilled jobs (%)", ["log", *POLICIES], rows),
         claims,
-        Notes([MODEL_NOTE]),
+        Notes(MODEL_NOTE),
     ]
 
 
@@ -255,7 +255,7 @@ def figure_6(study: Study) -> list[Part]:
     data = by_column(["workload", "processors", "jobs", "median", "p90"], lines)
     rows: Rows = [[workload, name, *map(Value, numbers)] for workload, name, *numbers in lines]
     table = Table("fig6", "Runtimes (s) by processors", ["workload", "processors", "jobs", "median", "90th percentile"], rows)
-    return [Chart("fig6", figure, "Runtimes of the jobs of each class of sizes.", data), table, Notes([MODEL_NOTE])]
+    return [Chart("fig6", figure, "Runtimes of the jobs of each class of sizes.", data), table, Notes(MODEL_NOTE)]
 
 
 ALL_BATCHES, PRECISE, SATURATED, OUT_OF_JOBS = "all batches", "precise", "saturated", "out of jobs"

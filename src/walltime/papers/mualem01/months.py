@@ -74,7 +74,7 @@ def table_1(study: Study) -> list[Part]:
     return [
         Table("table1", printed.title, heads, rows, "Single months are chaotic: response and slowdown have no criterion."),
         claims,
-        Notes([*notes, "A job belongs to the calendar month of the site in which it ends in the simulation."]),
+        Notes(*notes, "A job belongs to the calendar month of the site in which it ends in the simulation."),
     ]
 
 

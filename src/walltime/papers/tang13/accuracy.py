@@ -126,7 +126,7 @@ def table_2(study: Study) -> list[Part]:
             f"{subject.name}: every key makes groups that are more alike than all jobs", max(spread.values()) == spread["all"], evidence
         )
     note = "Mean over the groups of at least 10 jobs, not weighted."
-    return [Table("table2", printed.title, ["log", "key", "standard deviation of R", "groups"], rows, note), claims, Notes([METHOD])]
+    return [Table("table2", printed.title, ["log", "key", "standard deviation of R", "groups"], rows, note), claims, Notes(METHOD)]
 
 
 @item("F4")
@@ -167,7 +167,7 @@ def figure_4(study: Study) -> list[Part]:
     intrepid = ", ".join(f"{row['quantity']} {row['value']}" for row in study.printed.tables["F4"].rows)
     data = {"log": [row[0] for row in rows], "key": [row[1] for row in rows]}
     table = Table("fig4", "Mean accuracy, all history", columns, rows, f"tang13 on Intrepid: {intrepid} %.")
-    return [Chart("fig4", figure, "Mean accuracy by key and statistic.", data), table, claims, Notes([METHOD])]
+    return [Chart("fig4", figure, "Mean accuracy by key and statistic.", data), table, claims, Notes(METHOD)]
 
 
 def _classes_figure(study: Study, name: str, key: str, threshold: float) -> tuple[Chart, dict[str, list[dict[str, float]]]]:
@@ -210,7 +210,7 @@ def figure_5(study: Study) -> list[Part]:
         evidence = ", ".join(f"{v:.0f}" for v in under)
         claims.add(f"{log}: more are under-estimated the lower the percentile", under == sorted(under), evidence)
     parts: list[Part] = [triple, *([double] if double.data["log"] else [])]
-    return [*parts, claims, Notes([METHOD, "The shares in print are Intrepid's."])]
+    return [*parts, claims, Notes(METHOD, "The shares in print are Intrepid's.")]
 
 
 def _threshold_figure(study: Study, name: str, key: str) -> list[Part]:
@@ -239,7 +239,7 @@ def _threshold_figure(study: Study, name: str, key: str) -> list[Part]:
         same = all(abs(a["NA"] - b["NA"]) < 1e-9 for a, b in zip(before[log], after[log], strict=True))
         claims.add(f"{log}: as many jobs without adjustment", same, f"{after[log][0]['NA']:.1f} %")
     columns = ["log", "statistic", "UE and BE (%)", "with threshold", "change", "accuracy", "with threshold"]
-    return [chart, Table(name, f"A threshold of {THRESHOLD:g}, {key} key", columns, rows), claims, Notes([METHOD])]
+    return [chart, Table(name, f"A threshold of {THRESHOLD:g}, {key} key", columns, rows), claims, Notes(METHOD)]
 
 
 @item("F6")

@@ -150,7 +150,7 @@ def _figure(name: str) -> Callable[[Study], list[Part]]:
         note = "Mean of the monthly gains; positive is better. Reserved starts missed: jobs that started after their first reservation."
         data = by_column(["log", "scheme", "month", *MEASURES], lines)
         chart = Chart(name.lower(), figure, "Each month's unadjusted value is set to 100 (slowdown: 10).", data)
-        return [chart, Table(name.lower(), title, columns, rows, note), claims, Notes([METHOD, MONTH_NOTE])]
+        return [chart, Table(name.lower(), title, columns, rows, note), claims, Notes(METHOD, MONTH_NOTE)]
 
     return run
 

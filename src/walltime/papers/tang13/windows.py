@@ -66,7 +66,7 @@ def figure_8(study: Study) -> list[Part]:
             claims.add(
                 f"{log}: one month is at least as accurate as all history at max and p95", bool((gains[:2] > -0.001).all()), evidence
             )
-    return [chart, claims, Notes([METHOD])]
+    return [chart, claims, Notes(METHOD)]
 
 
 @item("F9")
@@ -94,7 +94,7 @@ def _class_by_window(study: Study, name: str, kind: str, title: str, notes: list
         claims.add(
             f"{log}, {key}: fewer {title} with one month than with all history", bool((low[:, 0] < low[:, -1]).mean() > 0.5), evidence
         )
-    return [chart, claims, Notes(notes)]
+    return [chart, claims, Notes(*notes)]
 
 
 @item("F11")
@@ -138,7 +138,7 @@ def figure_11(study: Study) -> list[Part]:
 
     figure = drawing.panels(by_panel, "share of jobs (%)", draw, x="accuracy")
     table = Table("fig11", printed.title, ["log", "scheme", "accuracy at 60 % of the jobs", "median accuracy"], rows)
-    return [Chart("fig11", figure, f"All history, threshold {THRESHOLD:g}.", data), table, claims, Notes([METHOD])]
+    return [Chart("fig11", figure, f"All history, threshold {THRESHOLD:g}.", data), table, claims, Notes(METHOD)]
 
 
 @item("F13")
@@ -168,4 +168,4 @@ def figure_13(study: Study) -> list[Part]:
     months = [(log, k, *row) for log, mine in by_log.items() for k, row in enumerate(np.array(list(mine.values())).T.tolist(), 1)]
     data = by_column(["log", "month", "original", *SCHEMES], months)
     caption = "Triple key, one month of history; the first month of each log is left out."
-    return [Chart("fig13", figure, caption, data), claims, Notes([METHOD])]
+    return [Chart("fig13", figure, caption, data), claims, Notes(METHOD)]

@@ -88,7 +88,7 @@ def figure_8(study: Study) -> list[Part]:
         chart,
         Table("fig8-at-10", "At f = 10", columns, rows),
         claims,
-        Notes(["The paper states around 1 %; from 0.5 to 2 % is accepted here."]),
+        Notes("The paper states around 1 %; from 0.5 to 2 % is accepted here."),
     ]
 
 
@@ -119,7 +119,7 @@ def figure_9(study: Study) -> list[Part]:
         chart,
         Table("fig9-sjfness", "SJFness (%): every start counted, and without starts of jobs that were alone", columns, rows),
         claims,
-        Notes(["SJFness counts every start, also of a job that was alone in the queue; the table has the other reading too."]),
+        Notes("SJFness counts every start, also of a job that was alone in the queue; the table has the other reading too."),
     ]
 
 

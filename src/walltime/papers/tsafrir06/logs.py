@@ -65,7 +65,7 @@ def table_2(study: Study) -> list[Part]:
         mine = [Value(float(RUNTIMES[j] * factor), printed.value(j, F=text), within=0.001, digits=2) for j in ("J1", "J4", "J5", "J6")]
         rows.append([text, *mine, Value(hole, printed.value("hole", F=text), within=0.001, digits=2), started])
     columns = ["F", "J1", "J4", "J5", "J6", "hole at T4", "the first that fits"]
-    return [Table("table2", printed.title, columns, rows), Notes([printed.note])]
+    return [Table("table2", printed.title, columns, rows), Notes(printed.note)]
 
 
 @item("F1", where="a worked example")
@@ -159,7 +159,7 @@ def figure_11(study: Study) -> list[Part]:
         Chart("fig11", figure, "Runtimes dashed, estimates full; the steps are values that many users choose.", data),
         Table("fig11", "How modal the estimates are", columns, rows),
         claims,
-        Notes(["The effective largest estimate is 4 h for KTH, 2 h for BLUE (tsafrir06, section VII), and else the site's limit."]),
+        Notes("The effective largest estimate is 4 h for KTH, 2 h for BLUE (tsafrir06, section VII), and else the site's limit."),
     ]
 
 

@@ -64,7 +64,7 @@ def figure_2(study: Study) -> list[Part]:
     shown = Table("fig2", "Average wait (s) and bounded slowdown", ["metric", "log", *REAL.values()], rows)
     data = {"metric": [r[0] for r in rows], "log": [r[1] for r in rows]}
     caption = "EASY with the users' estimates (real), with the runtimes (perfect), and with twice either."
-    return [Chart("fig2", figure, caption, data), shown, claims, Notes(["The paper states that doubling usually helps, not always."])]
+    return [Chart("fig2", figure, caption, data), shown, claims, Notes("The paper states that doubling usually helps, not always.")]
 
 
 @item("F3")
@@ -96,7 +96,7 @@ def figure_4(study: Study) -> list[Part]:
         sweep_chart("fig4-wide", sweeps, farther, ROWS, wide=True),
         shape_table(sweeps, "fig4-shapes", "Shapes of the mean curves, f up to 100"),
         Claims(*(claim for sweep in sweeps for metric, word in METRICS.items() for claim in shape_claims(sweep, metric, word))),
-        Notes([SHAPE_NOTE]),
+        Notes(SHAPE_NOTE),
     ]
 
 
@@ -178,11 +178,9 @@ def figure_13(study: Study) -> list[Part]:
         Table("fig13-crossings", "Where the random model's mean crosses the real line", columns, rows),
         claims,
         Notes(
-            [
-                "The printed table of crossings is lost in the text at hand, so there is nothing to compare them with.",
-                "The largest estimate is the site's limit: fewer than 0.1 % of the jobs request more. The paper gives 4 h and 2 h as the "
-                "effective ones of KTH and BLUE. Longer runtimes are cut, also under the real estimates.",
-            ]
+            "The printed table of crossings is lost in the text at hand, so there is nothing to compare them with.",
+            "The largest estimate is the site's limit: fewer than 0.1 % of the jobs request more. The paper gives 4 h and 2 h as the "
+            "effective ones of KTH and BLUE. Longer runtimes are cut, also under the real estimates.",
         ),
     ]
 
@@ -211,7 +209,7 @@ def loads(study: Study) -> list[Part]:
     return [
         *parts,
         claims,
-        Notes([f"tsafrir06 does not print these runs, nor their loads; {HIGH_LOAD:g} and {LOW_LOAD:g} are ours.", SHAPE_NOTE]),
+        Notes(f"tsafrir06 does not print these runs, nor their loads; {HIGH_LOAD:g} and {LOW_LOAD:g} are ours.", SHAPE_NOTE),
     ]
 
 
@@ -258,7 +256,7 @@ def modal(study: Study) -> list[Part]:
         Table("modal", f"Estimate models and the users' estimates, mean of {count} seeds", columns, rows),
         Table("modal-share", title, ["log", "metric", "10 %", "20 %", "30 %"], shares),
         claims,
-        Notes([source]),
+        Notes(source),
     ]
 
 

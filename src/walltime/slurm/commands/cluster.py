@@ -43,8 +43,8 @@ def sacct_command(
     steps: Annotated[
         bool,
         o.option(
-            "Get the steps of jobs as well, from which the used memory, processor time and GPUs of jobs come, and lost starts; the log is several"
-            " times as long.",
+            "Get the steps of jobs as well: they have the memory, processor time and GPUs that jobs used, and starts that the accounting "
+            "lost. The log is several times as long.",
             "--steps/--no-steps",
             group=o.JOBS,
         ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from walltime.declared import Key, wrong_field
+from walltime.declared import Field, wrong_field
 from walltime.errors import PolicyError
 from walltime.toml_file import TomlFile
 
@@ -17,33 +17,33 @@ POLLS_IN_FLOOR = 5
 class SidecarSettings:
     """How the side-car works, and how far it may go."""
 
-    every: Annotated[float, Key(least=1, most=3600, meaning="Run a round every N seconds, from 1 to 3600.")] = 30.0
-    timeout: Annotated[float, Key(least=1, most=60, meaning="Give up on a command of Slurm after N seconds, from 1 to 60.")] = 20.0
-    self_test: Annotated[tuple[str, ...], Key(meaning="Pass this option to sbatch for the self-test job, such as --partition=x.")] = ()
-    need_prolog: Annotated[bool, Key(meaning="Adjust no job while the prolog does not work.")] = False
-    floor: Annotated[int, Key(least=1, meaning="Set no TimeMin shorter than N minutes.")] = 10
+    every: Annotated[float, Field(least=1, most=3600, meaning="Run a round every N seconds, from 1 to 3600.")] = 30.0
+    timeout: Annotated[float, Field(least=1, most=60, meaning="Give up on a command of Slurm after N seconds, from 1 to 60.")] = 20.0
+    self_test: Annotated[tuple[str, ...], Field(meaning="Pass this option to sbatch for the self-test job, such as --partition=x.")] = ()
+    need_prolog: Annotated[bool, Field(meaning="Adjust no job while the prolog does not work.")] = False
+    floor: Annotated[int, Field(least=1, meaning="Set no TimeMin shorter than N minutes.")] = 10
     gain: Annotated[
-        float, Key(least=0, most=1, meaning="Set only a TimeMin that is at most this share of the limit, above 0 and up to 1.")
+        float, Field(least=0, most=1, meaning="Set only a TimeMin that is at most this share of the limit, above 0 and up to 1.")
     ] = 0.9
-    changes: Annotated[int, Key(least=1, meaning="Make at most N adjustments a minute.")] = 60
-    share: Annotated[float, Key(least=0, most=1, meaning="Adjust at most this share of the waiting jobs, above 0 and up to 1.")] = 0.5
+    changes: Annotated[int, Field(least=1, meaning="Make at most N adjustments a minute.")] = 60
+    share: Annotated[float, Field(least=0, most=1, meaning="Adjust at most this share of the waiting jobs, above 0 and up to 1.")] = 0.5
     tasks: Annotated[
-        int, Key(least=1, meaning="Adjust at most the next N tasks of a job array, each of which becomes a separate record.")
+        int, Field(least=1, meaning="Adjust at most the next N tasks of a job array, each of which becomes a separate record.")
     ] = 10
-    account: Annotated[tuple[str, ...], Key(meaning="Adjust only jobs of this account.")] = ()
-    partition: Annotated[tuple[str, ...], Key(meaning="Adjust only jobs of this partition.")] = ()
+    account: Annotated[tuple[str, ...], Field(meaning="Adjust only jobs of this account.")] = ()
+    partition: Annotated[tuple[str, ...], Field(meaning="Adjust only jobs of this partition.")] = ()
     slip: Annotated[
         float,
-        Key(
+        Field(
             least=0,
             meaning="Stop adjusting until the head of a queue has started, if it misses its reserved start by this share of its wait.",
         ),
     ] = 0.5
     overdue: Annotated[
-        float, Key(least=0, meaning="Let the jobs of a user hold at most this share of a partition beyond their TimeMin, over a week.")
+        float, Field(least=0, meaning="Let the jobs of a user hold at most this share of a partition beyond their TimeMin, over a week.")
     ] = 0.01
     misses: Annotated[
-        int, Key(least=0, meaning="Lengthen the TimeMin of a user's next jobs after N jobs have outlived theirs within a week.")
+        int, Field(least=0, meaning="Lengthen the TimeMin of a user's next jobs after N jobs have outlived theirs within a week.")
     ] = 3
 
     def __post_init__(self) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from walltime.declared import Key, nearest
+from walltime.declared import Field, nearest
 from walltime.durations import seconds_of
 from walltime.errors import PolicyError
 from walltime.policy import Policy
@@ -91,15 +91,15 @@ def _memory(text: str) -> int:
 class TrialJob(Specification):
     """The description of a trial job, such as `procs=64,limit=4h`."""
 
-    limit: Annotated[int, Key(read=_limit, said="a length of time such as 4h")]
+    limit: Annotated[int, Field(read=_limit, label="a length of time such as 4h")]
     """90s, 30m, 4h, 2d, or in Slurm's form; stored in s"""
-    procs: Annotated[int, Key(least=1, most=LARGEST_COUNT - 1)] = 1
+    procs: Annotated[int, Field(least=1, most=LARGEST_COUNT - 1)] = 1
     """processors"""
-    nodes: Annotated[int | None, Key(least=1, most=LARGEST_COUNT - 1)] = None
+    nodes: Annotated[int | None, Field(least=1, most=LARGEST_COUNT - 1)] = None
     """the fewest; without it, the fewest that have enough processors"""
-    gpus: Annotated[int, Key(least=0, most=LARGEST_COUNT - 1)] = 0
+    gpus: Annotated[int, Field(least=0, most=LARGEST_COUNT - 1)] = 0
     """GPUs"""
-    memory: Annotated[int, Key(read=_memory, said="an amount such as 64G")] = 0
+    memory: Annotated[int, Field(read=_memory, label="an amount such as 64G")] = 0
     """of the whole job; stored in MB"""
     partition: str = ""
     """required if there are several"""

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from walltime.declared import Key
+from walltime.declared import Field
 from walltime.errors import WorkloadError
 from walltime.workload.models.model import ModelJobs, WorkloadModel, stream, stretch_to, total_work
 
@@ -50,7 +50,7 @@ class Downey97(WorkloadModel):
     """least variance of the parallelism"""
     most_sigma: float = 2.0
     """largest variance of the parallelism"""
-    size_rule: Annotated[SizeRule, Key(least=1)] = "average-parallelism"
+    size_rule: Annotated[SizeRule, Field(least=1)] = "average-parallelism"
     """rule for the size: average-parallelism, half-efficiency-knee, or a number of processors for all jobs"""
     mean_gap: float = 1200.0
     """mean time between arrivals, s"""

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from walltime.declared import Key
+from walltime.declared import Field
 from walltime.errors import WorkloadError
 from walltime.workload.columns import MISSING
 from walltime.workload.models.marginals import CLASSES, CTC_SP2, Marginals, size_class
@@ -59,7 +59,7 @@ class Feitelson96(WorkloadModel):
     """largest size with a higher probability"""
     small_emphasis: float = 1.5
     """factor of the probability of these small sizes"""
-    stages: Annotated[tuple[tuple[float, float, float], ...], Key(inside=True)] = TWO_STAGES
+    stages: Annotated[tuple[tuple[float, float, float], ...], Field(inside=True)] = TWO_STAGES
     runs_order: float = 2.5
     """exponent of the runs: k runs of a job have a probability proportional to 1 / k**runs_order"""
     max_runs: int = 1000
@@ -252,7 +252,7 @@ class FeitelsonVariant(Feitelson96):
     """
 
     variant: Literal["s", "l", "sl"] = "sl"
-    marginals: Annotated[Marginals, Key(inside=True)] = CTC_SP2
+    marginals: Annotated[Marginals, Field(inside=True)] = CTC_SP2
 
     @property
     def name(self) -> str:

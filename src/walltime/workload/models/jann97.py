@@ -8,7 +8,7 @@ from typing import Annotated
 
 import numpy as np
 
-from walltime.declared import Key
+from walltime.declared import Field
 from walltime.errors import WorkloadError
 from walltime.workload.models.hyper_erlang import HyperErlang, fit_hyper_erlang
 from walltime.workload.models.model import ModelJobs, WorkloadModel, stream, values_of
@@ -56,8 +56,8 @@ class Jann97(WorkloadModel):
     (1000, 0.7, True)
     """
 
-    ranges: Annotated[tuple[SizeRange, ...], Key(inside=True)] = field(default=CTC_SP2, repr=False)
-    source: Annotated[str, Key(inside=True)] = (
+    ranges: Annotated[tuple[SizeRange, ...], Field(inside=True)] = field(default=CTC_SP2, repr=False)
+    source: Annotated[str, Field(inside=True)] = (
         "refitted from CTC-SP2-1996-3.1-cln.recon, 26 June to 12 September 1996; the tables in the paper were not available"
     )
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from walltime.declared import Key
+from walltime.declared import Field
 from walltime.workload.models.model import ModelJobs, WorkloadModel, stream, stretch_to, total_work
 
 Array = np.ndarray
@@ -106,9 +106,9 @@ class Lublin99(WorkloadModel):
     """
 
     classes: Literal["both", "typeless"] = "both"
-    batch: Annotated[LublinClass, Key(inside=True)] = BATCH
-    interactive: Annotated[LublinClass, Key(inside=True)] = INTERACTIVE
-    typeless: Annotated[LublinClass, Key(inside=True)] = TYPELESS
+    batch: Annotated[LublinClass, Field(inside=True)] = BATCH
+    interactive: Annotated[LublinClass, Field(inside=True)] = INTERACTIVE
+    typeless: Annotated[LublinClass, Field(inside=True)] = TYPELESS
     longest: float = 12.0
     """logarithm of the longest runtime, s; longer ones are drawn again"""
     longest_gap: float = 13.0

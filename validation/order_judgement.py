@@ -1,26 +1,35 @@
-"""Test of a found order on final logs, unknown to the search, together with all named orders."""
+"""Judges a found order on final logs, unknown to the search, together with all named orders.
+
+python validation/order_judgement.py ORDER.toml LOG... --out final.json
+"""
 
 from __future__ import annotations
 
+import argparse
+import json
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from walltime import read
 from walltime.metrics import Interval
 from walltime.metrics.series import stratified_interval
 from walltime.policy import Easy, parse_order
-from walltime.policy.registry import NAMED_ORDERS
 from walltime.simulation.specification import Scheduler, parse_scheduler
 from walltime.simulation.windows import in_percent
+from walltime.tuning.formula_search import LIMIT, named_schedulers
 from walltime.tuning.objectives import OBJECTIVES, LogPart, Parts, by_log
+from walltime.tuning.order_file import read_order_file
 from walltime.workload import Workload
 from walltime.workload.scaling import shake
 
 Array = np.ndarray
-LIMIT = 0.4
-"""The limit that named orders are also tried with."""
 EXACT = ("sjf", "saf", "lxf", "wfp", "unicef")
 """Named orders that are also tried with exact estimates, as they benefit from them."""
 PREDICTED = (
@@ -96,15 +105,6 @@ class FinalTable:
         longest = None if self.longest is None else asdict(self.longest)
         values = {"logs": list(self.logs), "objectives": list(OBJECTIVES), "rows": rows, "against": against}
         return values | {"copies": self.copies, "shaken": self.shaken, "longest": longest}
-
-
-def named_schedulers() -> list[tuple[str, Scheduler]]:
-    """Return EASY with each named order, for the queue or for backfilling, and with limits, each with its kind."""
-    plain = [name for name in NAMED_ORDERS if name != "fcfs"]
-    schedulers = [("named", Easy(order=parse_order(name))) for name in plain]
-    schedulers += [("named", Easy(backfill_order=parse_order(name))) for name in ("sjf", "saf", "lxf")]
-    schedulers += [("limited", Easy(order=parse_order(f"{name}:limit={LIMIT}"))) for name in plain]
-    return [(kind, Scheduler(policy)) for kind, policy in schedulers]
 
 
 def judge(
@@ -190,7 +190,19 @@ def used_predictors(found: Scheduler, predictors: Sequence[str] = ("tsafrir07",)
     return list(dict.fromkeys([*predictors, *own]))
 
 
-def simulations(parts: int, found: Scheduler, predictors: Sequence[str] = ("tsafrir07",)) -> int:
-    """Return the number of simulations of `judge` for one scheduler on this number of parts."""
-    forms = len(PREDICTED) + (found.prediction is None)
-    return parts * (1 + len(named_schedulers()) + forms * len(used_predictors(found, predictors)) + 1 + len(EXACT))
+def main() -> None:
+    """Judge the order of a file on logs, and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("order", type=Path)
+    parser.add_argument("logs", type=Path, nargs="+")
+    parser.add_argument("--copies", type=int, default=3)
+    parser.add_argument("--out", type=Path, required=True)
+    given = parser.parse_args()
+    table = judge(read_order_file(given.order).scheduler, [read(log) for log in given.logs], copies=given.copies)
+    given.out.write_text(json.dumps(table.as_dict(), indent=1) + "\n")
+    for row in (table.found, *(one for kinds in KINDS for one in [table.best(kinds, bounded=False)] if one is not None)):
+        print(f"{row.scheduler}: {row.overall[0]:.2f} times EASY's mean bounded slowdown, {row.overall[3]:.2f} times its longest wait")
+
+
+if __name__ == "__main__":
+    main()
