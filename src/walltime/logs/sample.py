@@ -60,9 +60,9 @@ def sample_of(file: LogFile, titles: Sequence[str] = (), delimiter: str | None =
         rows = _rows(lines, sign)
         width = len(rows[0]) if rows else 0
         good = [row for row in rows if len(row) == width]
-        if width >= LEAST_UNTITLED and len(rows) >= 2 and len(good) >= MOSTLY * len(rows):
-            if widest is None or (sign != " " and width > len(widest.columns)):
-                widest = Sample(_columns([f"column{k + 1}" for k in range(width)], good, sign), sign, comment, untitled=True)
+        is_table = width >= LEAST_UNTITLED and len(rows) >= 2 and len(good) >= MOSTLY * len(rows)
+        if is_table and (widest is None or (sign != " " and width > len(widest.columns))):
+            widest = Sample(_columns([f"column{k + 1}" for k in range(width)], good, sign), sign, comment, untitled=True)
     return widest
 
 

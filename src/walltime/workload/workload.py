@@ -60,7 +60,8 @@ class Origin:
     changed: Mapping[str, int] = field(default_factory=dict)
     noticed: Mapping[str, int] = field(default_factory=dict)
     omissions: Mapping[str, float | None] = field(default_factory=dict)
-    """What the machine does not model, with the share of the work that requests it, None if unknown; see `walltime.machine.omissions`."""
+    """Features that the machine does not model, with the share of the work that requests them, None if unknown; see
+    `walltime.machine.omissions`."""
     header: tuple[str, ...] = ()
     steps: tuple[str, ...] = ()
     """Changes made to the jobs after they were read or generated (filters, scaling, shaking), in order."""
