@@ -81,7 +81,13 @@ class LogOptions:
         for line in getattr(log, "reading", ()):
             note(f"recognised: {line}")
         workload = _reported(log.to_workload(**(self.of_jobs | size)))
-        if machine is not None and machine.second == "gpus" and machine.second_total and "gpus" not in workload.columns:
+        if (
+            log.format == "slurm"
+            and machine is not None
+            and machine.second == "gpus"
+            and machine.second_total
+            and "gpus" not in workload.columns
+        ):
             note(
                 f"the machine has {machine.second_total:,} GPUs, but the log does not record any: Slurm's accounting has them only if "
                 "AccountingStorageTRES contains gres/gpu"

@@ -558,8 +558,8 @@ def test_convert__takes_the_file_as_a_word_or_as_an_option(capsys, tmp_path):
         assert call(capsys, "convert", log, *words)[0] == 0
         assert (tmp_path / "a.csv").is_file()
         (tmp_path / "a.csv").unlink()
-    assert "say once" in one_line(*call(capsys, "convert", log))
-    assert "say once" in one_line(*call(capsys, "convert", log, tmp_path / "a.csv", "--out", tmp_path / "b.csv"))
+    assert "name the output file once" in one_line(*call(capsys, "convert", log))
+    assert "name the output file once" in one_line(*call(capsys, "convert", log, tmp_path / "a.csv", "--out", tmp_path / "b.csv"))
     assert "extensions" in one_line(*call(capsys, "convert", log, tmp_path / "a.txt"))
 
 

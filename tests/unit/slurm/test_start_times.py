@@ -379,7 +379,7 @@ def test_command__prints_writes_and_explains(capsys, files):
     assert "\x1b" not in out
     assert "28 min 20 s" in out
     assert "58 min 20 s" in out
-    assert "requested 4 processors" in out
+    assert "4 processors of the partition all" in out
     page = (files / "p.html").read_text()
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert" in page
