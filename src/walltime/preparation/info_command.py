@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
 
 LISTED = 20
 """Number of bad lines listed; all are counted, and `--json` lists all."""
-_END = re.compile(r"[:;.](?=\s|$)")
-"""The end of the first clause of a rule's meaning, which is shown; the guide on logs has the whole meaning."""
 
 
 @manual(
@@ -180,10 +177,10 @@ def _quality(facts: dict[str, Any]) -> Facts | str:
     """Return how many records each rule dropped, changed or kept as they are."""
     from walltime.logs import all_rules
     from walltime.tables import Facts
-    from walltime.wording import human_percent
+    from walltime.wording import first_clause, human_percent
     from walltime.workload.drops import UNKNOWN_WORK
 
-    meaning = {rule.name: _END.split(rule.meaning, maxsplit=1)[0] for rule in all_rules()}
+    meaning = {rule.name: first_clause(rule.meaning) for rule in all_rules()}
     works = {one["rule"]: one["share_of_work"] for one in facts["left_out"]["rules"]}
     work = {rule: f"; {UNKNOWN_WORK if share is None else human_percent(100 * share)} of the work" for rule, share in works.items()}
     rows = [

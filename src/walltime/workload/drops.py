@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from walltime.wording import human_percent, sanitize
+from walltime.wording import first_clause, human_percent, sanitize
 
 Array = np.ndarray
 MUCH = 0.05
@@ -46,7 +46,7 @@ class Drop:
     def __str__(self) -> str:
         work = UNKNOWN_WORK if math.isnan(self.share_of_work) else human_percent(100 * self.share_of_work)
         jobs = f"{self.jobs:,} of {self.of_jobs:,} jobs ({human_percent(100 * self.share_of_jobs)}, {work} of the work)"
-        return f"left out: {jobs}: {sanitize(self.reason, 200)} ({sanitize(self.rule)})"
+        return f"left out: {jobs}: {sanitize(first_clause(self.reason), 200)} ({sanitize(self.rule)})"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the counts and shares ready for JSON; None for unknown ones."""
