@@ -138,9 +138,7 @@ def _read(file: LogFile, options: ReadOptions) -> JobLog:
             " correct it, and give it with mapping=FILE",
             "ambiguous_columns",
         )
-    log = read_table(MappedLog, file, options, described.mapping, "the recognised mapping")
-    assert isinstance(log, MappedLog)
-    return replace(log, reading=described.reading)
+    return replace(read_table(MappedLog, file, options, described.mapping, "the recognised mapping"), reading=described.reading)
 
 
 def description_of(file: LogFile) -> Guess | LogFormat | None:

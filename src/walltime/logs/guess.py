@@ -6,22 +6,17 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
+from walltime.dataframes import pl
 from walltime.errors import LogError
-from walltime.lazy import LaterModule
 from walltime.logs.cells import BLANK, CLOCKS, JOB_NUMBER, NO_LIMITS, NUMBER, ONE_COLON, STAMP, ZONE_IN_TEXT, spans, without_limit
 from walltime.logs.mapping import SPANS, TEXTS, TIMES, UNITS, Source, Status, TableMapping, plain_title
 from walltime.logs.sample import Sample
 from walltime.logs.titles import SYNONYMS, candidates, is_of_utc, is_telling, times_by_words
 from walltime.wording import printable
-
-if TYPE_CHECKING:
-    import polars as pl
-else:
-    pl = LaterModule("polars")
 
 MAY_BE_WAITS = ("queued", "queuetime", "qtime")
 """Titles of times, or of durations if the numbers are small."""

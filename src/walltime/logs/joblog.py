@@ -122,6 +122,7 @@ class JobLog:
     and others under the format's own names (int64 or float64, -1 is unknown). They become read-only int64, or float64 if a
     value is fractional; columns that are -1 everywhere are not stored. `header`: the log's description of itself. `names`: the texts for
     which the numbers 1, 2, ... of a column stand, if the log has names. `dropped, changed, noticed`: the reader's counts, by rule.
+    `reading`: notes on how the columns of a table were recognised.
 
     Raises LogError if the columns differ in length or contain invalid values.
 
@@ -144,6 +145,7 @@ class JobLog:
     dropped: Mapping[str, int] = field(default_factory=dict, kw_only=True)
     changed: Mapping[str, int] = field(default_factory=dict, kw_only=True)
     noticed: Mapping[str, int] = field(default_factory=dict, kw_only=True)
+    reading: tuple[str, ...] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
         given = {name: self._checked(name, values) for name, values in self.columns.items()}

@@ -6,13 +6,13 @@ import io
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 
+from walltime.dataframes import pl
 from walltime.errors import LogError
-from walltime.lazy import LaterModule
 from walltime.logs.batch_systems import (
     FLOORED,
     NO_LIMIT,
@@ -51,11 +51,6 @@ from walltime.logs.table_file import PARQUET
 from walltime.wording import quoted
 from walltime.workload import MISSING, SWF_BY_NAME
 
-if TYPE_CHECKING:
-    import polars as pl
-else:
-    pl = LaterModule("polars")
-
 Array = np.ndarray
 _STAMP = f"^{STAMP.pattern}$"
 _NUMBER = f"^{NUMBER.pattern}$"
@@ -71,14 +66,11 @@ _NEVER = 2 * 86_400
 """Times up to this many s since 1970 stand for events that did not happen."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class MappedLog(JobLog):
-    """A log from a table with a mapping; `reading`: how its columns were recognised, if no mapping was given."""
+    """A log from a table with a mapping."""
 
     format: ClassVar[str] = "mapped"
     endings: ClassVar[tuple[str, ...]] = (".csv", ".tsv", ".txt", ".parquet", ".json", ".jsonl", ".ndjson")
-
-    reading: tuple[str, ...] = ()
 
 
 def read_table(kind: type[JobLog], file: LogFile, options: ReadOptions, mapping: TableMapping, name: str = "the mapping") -> JobLog:

@@ -88,7 +88,7 @@ def test_info__counts_lines_that_it_cannot_read(read, tmp_path, capsys):
         read(*lines)
     status, out, err = call(capsys, "info", tmp_path / "log.txt", "--procs", "8", "--json")
     assert (status, json.loads(out)["records"], [bad["line"] for bad in json.loads(out)["bad_lines"]]) == (0, 4, [3, 5])
-    assert "2 of 4 lines left out" in err
+    assert "2 of 4 lines skipped" in err
 
 
 def test_repeated_records__are_one_job(read):

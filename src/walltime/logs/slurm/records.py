@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from functools import partial
+from types import MappingProxyType
 
 import numpy as np
 
+from walltime.dataframes import pl
 from walltime.errors import LogError
-from walltime.lazy import LaterModule
+from walltime.logs.batch_systems import UNREADABLE as UNREADABLE_DURATION
 from walltime.logs.batch_systems import Counts, Names, nothing_left, unknown
+from walltime.logs.cells import CLOCKS
 from walltime.logs.clock import Local
 from walltime.logs.joblog import BadLines, ReadOptions
+from walltime.logs.mapping import Source
 from walltime.logs.slurm import fields
 from walltime.logs.slurm.jobs import AGAIN, STEP, TEXT_COLUMNS, UNREADABLE, SlurmLog, slurm_log
 from walltime.logs.slurm.steps import Steps
 from walltime.slurm_values import BLANK
 from walltime.wording import quoted
 from walltime.workload import MISSING
-
-if TYPE_CHECKING:
-    import polars as pl
-else:
-    pl = LaterModule("polars")
 
 Array = np.ndarray
 Report = Callable[[int, str, str], None]
@@ -52,7 +51,6 @@ _ALLOWED = {
     "time": "it must be a time such as 2026-11-20T21:33:45",
     "whole": "it must be a whole number",
     "spent": "it must be a time such as 1-02:03:04",
-    "limit": "it must be a time such as 1-02:03:04, or a number of minutes",
     "state": "it must be a state of Slurm",
 }
 _NOT_NAMES = ("reason", "reservation", "nodelist", "constraints", "licenses")
@@ -112,10 +110,14 @@ class RecordTable:
 
 
 class RecordReader:
-    """Reads blocks of records, and joins them."""
+    """Reads blocks of records, and joins them; `forms`: as in `walltime.logs.slurm.adapted.Adapted`."""
 
-    def __init__(self, options: ReadOptions, counts: Counts) -> None:
+    def __init__(self, options: ReadOptions, counts: Counts, forms: Mapping[str, Source] = MappingProxyType({})) -> None:
         self.options, self.counts = options, counts
+        self._limits, self._elapsed = (
+            partial(parse, unit=forms[name].unit, clock=forms[name].clock or CLOCKS[0]) if name in forms else parse
+            for name, parse in (("timelimit", fields.limits), ("elapsed", fields.elapsed))
+        )
         self.names = {column: Names() for column in (*TEXT_COLUMNS.values(), "gpu_type", "requested_gpu_type")}
         self.blocks: list[dict[str, Array]] = []
         self.steps = Steps()
@@ -140,13 +142,14 @@ class RecordReader:
         for name in TIMES:
             times[name], was_local = table.times(name, zone)
             local |= was_local
-        elapsed = table.read(table.first("elapsedraw", "elapsed"), fields.elapsed)
+        elapsed = table.read(table.first("elapsedraw", "elapsed"), self._elapsed)
+        requested, odd_limit = self._limits(table.texts(table.first("timelimitraw", "timelimit")))
         lines = table.texts("submitline")
         values = {
             "KEY": key,
             "IDENTIFIED": ~bracket,
             "ELAPSED": elapsed,
-            "requested": table.read(table.first("timelimitraw", "timelimit"), fields.limits),
+            "requested": requested,
             "LIMIT": _limits_with_time_min(lines),
             "time_min": _limits_with_time_min(lines, "--time-min"),
             "exclusive": _exclusive(lines),
@@ -175,6 +178,7 @@ class RecordReader:
         usage = _usage(table, is_step)
         self.counts.add(UNREADABLE, table.odd & ~is_step & ~bad_id)
         good = ~_report_bad(table, bad_id, is_step, report) & ~is_step
+        self.counts.add(UNREADABLE_DURATION, odd_limit & good)
         values |= {name: self.names[name].numbers(column, good) for name, column in texts.items()}
         self.blocks.append({name: array[good] for name, array in values.items()})
         steps = {

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, pairwise, zip_longest
 
-from walltime.errors import LogError
 from walltime.logs.batch_systems import NEWLINE_IN_TEXT, Counts, text_lines
 from walltime.logs.cells import STAMP
 from walltime.logs.csv_rows import Records, fields_of
@@ -172,16 +171,12 @@ def is_printed(heading: Heading, lines: Sequence[str]) -> bool:
 
 
 def rows_of(
-    file: LogFile, used: Mapping[str, str], bad: BadLines, counts: Counts, untitled: Heading | None = None
+    file: LogFile, place: int, heading: Heading, used: Mapping[str, str], bad: BadLines, counts: Counts
 ) -> Iterator[tuple[Heading, Rows]]:
     """Yield the heading and the rows of a file, in blocks.
 
-    `used`: the kinds of the fields that are read, as in `_LOOKS`. `untitled`: the heading of a file without titles.
+    `place`: of the heading among the lines, -1 for a file without titles. `used`: the kinds of the fields that are read, as in `_LOOKS`.
     """
-    found = (-1, untitled) if untitled is not None else found_heading(first_lines(file.head))
-    if found is None:
-        raise LogError(f"{file.where}:1: the titles of sacct's columns are missing; print them, as walltime slurm sacct-command does")
-    place, heading = found
     lines = ((number, _FRAME.sub("", line)) for number, line in text_lines(file, counts))
     first = None
     if place >= 0:
