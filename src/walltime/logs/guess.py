@@ -243,6 +243,7 @@ class Guessing:
         return Source(title, format=fitting[0], text=False)
 
     def _span(self, title: str, texts: list[str], unit: str) -> Source | None:
+        unit = "min" if plain_title(title) == "timelimitraw" else unit
         series = pl.Series(texts, dtype=pl.String)
         limited = series.filter(~pl.Series(without_limit(series)))
         if not len(limited):
@@ -475,7 +476,7 @@ def agreeing(values: np.ndarray, others: np.ndarray, how: Relation) -> dict[str,
     values, others = values[there], others[there]
     if how == "limit":
         return {unit: float((others <= 1.05 * values * UNITS[unit] + 60).mean()) for unit in ("s", "min", "h")}
-    coarse = 60.0 if (others % 60 == 0).all() else 0.0  # if times are given without seconds
+    coarse = 60.0 if (others % 60 == 0).all() or (values % 60 == 0).all() else 0.0  # if times are given without seconds
     middle = 0.01 * float(np.median(others))
     return {
         unit: float((np.abs(values * UNITS[unit] - others) <= max(UNITS[unit], coarse, middle)).mean()) for unit in ("s", "ms", "min", "h")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from walltime.errors import LogError
 from walltime.logs.cells import NUMBER, ONE_COLON
 from walltime.logs.guess import Guessing
-from walltime.logs.mapping import Source
+from walltime.logs.mapping import Source, Status
 from walltime.logs.sample import Sample
 from walltime.logs.slurm.fields import state_word
 from walltime.logs.titles import SYNONYMS, candidates, is_telling
@@ -35,10 +35,10 @@ _OF_SACCT = re.compile(
 
 @dataclass(frozen=True)
 class Adapted:
-    """The fields of sacct that a table has: their titles; the forms of durations, if they are not sacct's; and notes on both."""
+    """The fields of sacct that a table has: their titles; the forms of durations and states, if they are not sacct's; and notes on both."""
 
     titles: Mapping[str, str]
-    forms: Mapping[str, Source] = field(default_factory=dict)
+    forms: Mapping[str, Source | Status] = field(default_factory=dict)
     reading: tuple[str, ...] = ()
 
 
@@ -56,7 +56,8 @@ def adapted(titles: Mapping[str, str], sample: Sample | None, where: str) -> Ada
     if not odd and not any(candidates(SYNONYMS[name].split(), others) for name in lacks):
         return Adapted(titles, reading=_unused(others))
     looks.guess()
-    found, forms, reading = dict(titles), {}, []
+    found, reading = dict(titles), list[str]()
+    forms: dict[str, Source | Status] = {}
     sources = looks.sources | ({"status": Source(looks.status.column)} if looks.status is not None else {})
     for name, source in sources.items():
         title, sacct = source.column or "", FIELDS_OF.get(name)
@@ -65,10 +66,11 @@ def adapted(titles: Mapping[str, str], sample: Sample | None, where: str) -> Ada
         doubt = next((doubt for doubt in looks.doubts if doubt.startswith(f"is {printable(title)!r} ")), None)
         if doubt is not None:
             raise LogError(f"{where}: {doubt}; give the meaning of the columns with mapping=FILE", "ambiguous_columns")
-        if name == "status" and any(state_word(text) is None for text in looks.known[title]):
-            continue
         found[str(sacct)] = title
-        forms |= {str(sacct): source} if name in _SPANS else {}
+        if name == "status" and looks.status is not None and any(state_word(text) is None for text in looks.known[title]):
+            forms["state"] = looks.status
+        elif name in _SPANS:
+            forms[str(sacct)] = source
         reading += [line for line in looks.reading if line.startswith(f"{name} is ")]
     return Adapted(found, forms, (*reading, *_unused([title for title in others if title not in found.values()])))
 

@@ -43,6 +43,10 @@ _RESOURCES = {"1": "cpu", "2": "mem", "4": "node", "5": "billing", "1001": "gres
 """Names of the resources that old records have by number."""
 _INFINITE = 2**32 - 2
 """Slurm's numbers for no limit, and for an unknown one, are from here on."""
+_SECONDS = 10**11
+"""Numbers from here on are not seconds since 1970."""
+_LAST = 2**33
+"""The last time that is accepted, in the year 2242; 20261120213345 is not a number of thousandths."""
 _NEVER = 2 * 86_400
 """Times up to this many s since 1970 stand for events that did not happen."""
 _PER_CPU = 2**31
@@ -88,9 +92,14 @@ def _amounts(texts: pl.Series, pattern: str, plain: str = "", base: float = 1024
 def times(texts: pl.Series, zone: str | None) -> tuple[Local, Array, Array]:
     """Return Unix times, and masks of the values that are not times, and of local times (others are numbers, or have their offset).
 
-    `texts`: such as 2026-11-20T21:33:45, with a fraction or an offset or without, or seconds since 1970; blank if unknown.
+    `texts`: such as 2026-11-20T21:33:45, with a fraction or an offset or without, or seconds since 1970, or thousandths (and so on) of
+    them; blank if unknown.
     """
-    numbers, bad = wholes(texts)
+    written = texts.str.extract(r"^([0-9]{1,19})(?:\.[0-9]*)?$").cast(pl.Int64, strict=False)
+    numbers = written.fill_null(MISSING).to_numpy()
+    for _ in range(3):
+        numbers = np.where(numbers >= _SECONDS, numbers // 1000, numbers)
+    bad = (written.is_null().to_numpy() & ~blank(texts)) | (numbers > _LAST)
     offsets, own = np.zeros(len(texts), np.int64), np.zeros(len(texts), bool)
     usual = texts.str.contains(_ISO)
     if (bad & ~usual.to_numpy()).any():

@@ -59,7 +59,7 @@ _ROW = re.compile(rf"(?=\s*[0-9]+(?:[_.+]\S*)?\W)(?=.*\b(?:{'|'.join(STATES)})\b
 _COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _FRAME = re.compile(rf"^(?:{_COLOURS.pattern})+|(?:{_COLOURS.pattern})+$")
 _RECORD = re.compile(r"[0-9]{1,15}(?:[_+.][^\s]*)?")
-_TIME = re.compile(rf"{STAMP.pattern}|[0-9]{{9,11}}(?:\.[0-9]*)?")
+_TIME = re.compile(rf"{STAMP.pattern}|[0-9]{{9,19}}(?:\.[0-9]*)?")
 _SPENT = re.compile(r"(?:[0-9]+(?:-| days? ))?(?:[0-9]+:)?[0-9]+:[0-9][0-9](?:\.[0-9]+)?|[0-9]{1,9}(?:\.0*)?")
 _WHOLE = re.compile(r"[0-9]+(?:\.[0-9]*)?[KMGTP]?")
 _TRES = re.compile(r"(?:[a-z0-9/:._-]+=[^,|]*(?:,|$))*", re.IGNORECASE)

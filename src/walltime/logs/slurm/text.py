@@ -9,6 +9,7 @@ from functools import partial
 from walltime.dataframes import pl
 from walltime.errors import LogError
 from walltime.logs.batch_systems import Counts
+from walltime.logs.cells import BLANK
 from walltime.logs.input import LogFile
 from walltime.logs.joblog import BadLines, LogFormat, ReadOptions
 from walltime.logs.mapping import TableMapping
@@ -35,7 +36,8 @@ def _table(heading: Heading, rows: Rows) -> RecordTable:
             column = split.list.get(place, null_on_oob=True)
             if rows.fields:
                 column = column.scatter([row for row, _ in rows.fields], [values[place] for _, values in rows.fields])
-            columns[name] = column.str.strip_chars() if heading.is_csv else column
+            column = column.str.strip_chars() if heading.is_csv else column
+            columns[name] = column.set(column.is_in(BLANK), "") if name in KINDS else column
     return RecordTable(columns)
 
 
