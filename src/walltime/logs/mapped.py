@@ -18,7 +18,7 @@ from walltime.logs.batch_systems import (
     NO_LIMIT,
     STILL_PENDING,
     STILL_RUNNING,
-    UNREADABLE,
+    UNREADABLE_DURATION,
     Counts,
     Names,
     make_log,
@@ -365,7 +365,7 @@ class _TableReader:
             kept &= status != number
         if not kept.any():
             raise LogError(nothing_left(bad, counts))
-        for rule, name in ((AMBIGUOUS, "OPEN"), (SKIPPED, "SKIPPED"), (FLOORED, "FRACTION"), (UNREADABLE, "UNREADABLE")):
+        for rule, name in ((AMBIGUOUS, "OPEN"), (SKIPPED, "SKIPPED"), (FLOORED, "FRACTION"), (UNREADABLE_DURATION, "UNREADABLE")):
             counts.add(rule, facts[name] & kept)
         if bad.options.time_zone is None:
             counts.add(ZONE_UNKNOWN, facts["LOCAL"] & kept)
