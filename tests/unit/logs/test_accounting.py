@@ -316,25 +316,6 @@ def test_swf__sizes_in_the_header_in_other_forms(value, procs, read):
     assert read(f"; MaxProcs: {value}\n1 0 5 100 4 -1 -1 4 200 -1 1 1 1 1 1 1 -1 -1\n", "l.swf").header.machine_procs == procs
 
 
-def test_guess__constant_columns_are_no_sizes_and_unused_requests_are_named(read):
-    titles = "cluster_id,uid,job_unique_id,user,node_num,gpu_num,cpu_num,submit_time,start_time,end_time,new_status,cores_hint,mem_hint"
-    lines = [
-        f"3,{k},{70 + k},u{k},{1 + k % 2},{8 + 8 * (k % 2)},0,{1000 + k},{2000 + k},{3000 + k},{'Pass' if k else 'Failed'},1,2"
-        for k in range(9)
-    ]
-    log = read("\n".join([titles, *lines]), "t.csv")
-    assert log.column("job_id").tolist() == list(range(70, 79))
-    assert rows(log, "allocated_procs", "nodes", "gpus")[:2] == [(1, 1, 8), (2, 2, 16)]
-    assert log.column("status").tolist() == [0] + [1] * 8
-    assert any(line.startswith("not used: ") and "cores_hint" in line and "mem_hint" in line for line in log.reading)
-
-
-def test_guess__gpus_in_lists_of_resources(read):
-    lines = [f'{k},{1000 + k},{2000 + k},{3000 + k},{4 + k},"cpu=4,gres/gpu={k},mem=4G"' for k in range(1, 6)]
-    log = read("\n".join(["id,submit,start,end,ncpus,req_tres", *lines]), "t.csv")
-    assert log.column("gpus").tolist() == [1, 2, 3, 4, 5]
-
-
 def test_info__shows_a_log_with_a_bad_line_that_other_commands_reject(tmp_path, capsys):
     path = tmp_path / "l.swf"
     good = [f"{k} {k} 5 100 4 -1 -1 4 200 -1 1 1 1 1 1 1 -1 -1" for k in range(1, 9)]
