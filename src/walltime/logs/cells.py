@@ -108,6 +108,7 @@ def plain_numbers(texts: pl.Series, delimiter: str) -> pl.Series:
     >>> [plain_numbers(pl.Series(one), ";").to_list() for one in (["3,600", "59"], ["3,600", "5999"], ["1.234.567", "3.600"], ["1.234,5"])]
     [['3600', '59'], ['3.600', '5999'], ['1234567', '3600'], ['1234.5']]
     """
+    texts = texts.str.replace(r"^-(0+(?:\.0*)?)$", "$1")
     grouped = texts.str.contains(r"^[0-9]{1,3}(?:([ \u00a0\u2009\u202f'\u2019])[0-9]{3})+(?:\.[0-9]+)?$")
     if grouped.any():
         texts = texts.str.replace_all(r"[ \u00a0\u2009\u202f'\u2019]", "").zip_with(grouped, texts)

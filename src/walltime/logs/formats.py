@@ -16,7 +16,7 @@ from walltime.logs.catalogue import find_log, known_by_lines, known_by_titles, s
 from walltime.logs.clock import parse_zone
 from walltime.logs.cobalt import COBALT
 from walltime.logs.guess import Guess, Guessing, fitted
-from walltime.logs.htcondor import HTCONDOR
+from walltime.logs.htcondor import HTCONDOR, is_history
 from walltime.logs.input import LogFile, Progress, unpacked_name
 from walltime.logs.joblog import RULES, JobLog, LogFormat, Partial, ReadOptions, Rule, TooWide
 from walltime.logs.joined import joined_tables
@@ -160,6 +160,8 @@ def description_of(file: LogFile) -> Guess | LogFormat | None:
             return _described_by_values(file, sample)
         if is_slurm(sample):
             return SLURM_TABLE
+        if is_history(sample):
+            return HTCONDOR
         return Guessing(file.where, sample).guess() or GuessingByValues(file.where, sample).complete()
     name, mapping = known
     about = f"the layout is known: {name}, {mapping.about.title if mapping.about else ''}"

@@ -10,14 +10,13 @@ import numpy as np
 
 from walltime.dataframes import pl
 from walltime.errors import LogError
-from walltime.logs.batch_systems import UNREADABLE as UNREADABLE_DURATION
-from walltime.logs.batch_systems import Counts, Names, nothing_left, unknown
+from walltime.logs.batch_systems import UNREADABLE_DURATION, UNREADABLE_VALUE, Counts, Names, nothing_left, unknown
 from walltime.logs.cells import CLOCKS
 from walltime.logs.clock import Local
 from walltime.logs.joblog import BadLines, ReadOptions
 from walltime.logs.mapping import STATUS, Source, Status
 from walltime.logs.slurm import fields
-from walltime.logs.slurm.jobs import AGAIN, STEP, TEXT_COLUMNS, UNREADABLE, SlurmLog, slurm_log
+from walltime.logs.slurm.jobs import AGAIN, STEP, TEXT_COLUMNS, SlurmLog, slurm_log
 from walltime.logs.slurm.steps import Steps
 from walltime.slurm_values import BLANK
 from walltime.wording import quoted
@@ -179,7 +178,7 @@ class RecordReader:
         for name, one in times.items():
             values |= {f"{name}:first": one.first, f"{name}:last": one.last, f"{name}:skipped": one.skipped}
         usage = _usage(table, is_step)
-        self.counts.add(UNREADABLE, table.odd & ~is_step & ~bad_id)
+        self.counts.add(UNREADABLE_VALUE, table.odd & ~is_step & ~bad_id)
         good = ~_report_bad(table, bad_id, is_step, report) & ~is_step
         self.counts.add(UNREADABLE_DURATION, odd_limit & good)
         values |= {name: self.names[name].numbers(column, good) for name, column in texts.items()}
