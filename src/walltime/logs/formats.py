@@ -230,8 +230,11 @@ def _claimed(file: LogFile) -> bool:
 def mapping_for(path: str | os.PathLike[str]) -> Guess:
     """Return the meaning of a table's columns, as far as they are recognised. Raises LogError for other files."""
     file = _log_file(find_log(path))
-    described = description_of(file)
+    described: Guess | LogFormat | None = description_of(file)
     if not isinstance(described, Guess):
+        sample = sample_of(file)
+        described = None if sample is None or sample.untitled else Guessing(file.where, sample).guess()
+    if described is None:
         raise LogError(f"{file.where}: either not a table that needs a mapping, or no column was recognised; try walltime info")
     return described
 

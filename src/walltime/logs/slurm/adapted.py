@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from walltime.errors import LogError
-from walltime.logs.cells import NUMBER, ONE_COLON
+from walltime.logs.cells import NO_LIMITS, NUMBER, ONE_COLON
 from walltime.logs.guess import Guessing
 from walltime.logs.mapping import Source, Status
 from walltime.logs.sample import Sample
@@ -28,7 +28,7 @@ _THE_SAME = {
 """Other fields with the same facts."""
 _SPANS = ("runtime", "requested")
 _OF_SACCT = re.compile(
-    r"(?i)(ave|max|min|tres|derived|resv|planned|system|consumed)\w*|(alloc|req)(nodes|gres|cpufreq\w*)|cputime(raw)?|group|gid|\w*id"
+    r"(?i)(ave|max|min)(cpu|disk|pages|rss|vmsize)\w*|(tres|derived|resv|planned|system|consumed)\w*|(alloc|req)(nodes|gres|cpufreq\w*)|cputime(raw)?|group|gid|\w*id"
 )
 """Titles of sacct's other fields."""
 
@@ -60,6 +60,7 @@ def adapted(titles: Mapping[str, str], sample: Sample | None, where: str) -> Ada
     forms: dict[str, Source | Status] = {}
     sources = looks.sources | ({"status": Source(looks.status.column)} if looks.status is not None else {})
     for name, source in sources.items():
+        is_mixed = False
         title, sacct = source.column or "", FIELDS_OF.get(name)
         if not (title in others and name in lacks and sacct) and not (name in odd and title == titles[FIELDS_OF[name]]):
             continue
@@ -70,14 +71,21 @@ def adapted(titles: Mapping[str, str], sample: Sample | None, where: str) -> Ada
         if name == "status" and looks.status is not None and any(state_word(text) is None for text in looks.known[title]):
             forms["state"] = looks.status
         elif name in _SPANS:
-            forms[str(sacct)] = source
-        reading += [line for line in looks.reading if line.startswith(f"{name} is ")]
+            is_mixed = name == "requested" and source.clock is None and _is_mixed(looks.known[title])
+            forms[str(sacct)] = replace(source, unit="min") if is_mixed else source
+        lines = [line for line in looks.reading if line.startswith(f"{name} is ")]
+        reading += [line.replace("are seconds", "are minutes") if is_mixed else line for line in lines]
     return Adapted(found, forms, (*reading, *_unused([title for title in others if title not in found.values()])))
 
 
 def _is_odd(text: str, name: str) -> bool:
     """Whether sacct does not write a duration in this form."""
     return ONE_COLON.fullmatch(text) is not None or (name == "requested" and NUMBER.fullmatch(text) is not None)
+
+
+def _is_mixed(texts: Sequence[str]) -> bool:
+    """Whether there are numbers and other limits, as `sbatch` takes them: 90, 3-0."""
+    return len({NUMBER.fullmatch(text) is not None for text in texts if text.lower() not in NO_LIMITS}) > 1
 
 
 def _unused(titles: list[str]) -> tuple[str, ...]:
