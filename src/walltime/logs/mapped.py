@@ -60,7 +60,7 @@ _STEP = r"^(.+)\.(?:batch|extern|interactive|[0-9]{1,10})$"
 _ARRAY_TASK = r"^([0-9]{1,15})(?:_|\[)([0-9]{1,9})\]?(?:\..*)?$"
 """The number of a job array, and of a task in it."""
 _ESSENTIAL = {"runtime": ("start", "end"), "wait": ("submit", "start"), "allocated_procs": (), "requested_procs": ()}
-"""Numbers without which a record is not a job, with the times that tell a duration as well."""
+"""Numbers without which a record is not a job, with the times that give a duration as well."""
 _FACTS = {AMBIGUOUS: "OPEN", SKIPPED: "SKIPPED", FLOORED: "FRACTION", UNREADABLE_DURATION: "UNREADABLE", UNREADABLE_VALUE: "ODD"}
 """The rules for rows that become jobs, with the masks of these rows."""
 _FRACTION = r":[0-9][0-9][.,][0-9]*[1-9]"
