@@ -251,6 +251,49 @@ def changed(form: Callable[[Path, list], None], change: Callable[[bytes], bytes]
     return write
 
 
+USED = {"MaxRSS": "8192K", "AveRSS": "4096K"}
+
+
+def with_steps(rows: list) -> list[dict[str, str]]:
+    """The records with those of batch steps, which used 8 MB, after the jobs that ran."""
+    found = []
+    for row in rows:
+        names = [name for name in ("JobID", "JobIDRaw") if name in row]
+        found += [row | dict.fromkeys(USED, ""), *([row | USED | {name: f"{row[name]}.batch" for name in names}] if row["Start"] else [])]
+    return found
+
+
+def objects_with_steps(rows: list) -> list[dict]:
+    """The jobs as in `sacct --json`, with their batch steps."""
+    used = {"requested": {"max": [{"type": "mem", "name": "", "id": 2, "count": 2**23}]}}
+    for job in (jobs := objects(rows)):
+        times = {"start": {"set": True, "infinite": False, "number": job["time"]["start"]}, "elapsed": job["time"]["elapsed"]}
+        job["steps"] = [{"step": {"id": f"{job['job_id']}.batch"}, "time": times, "tres": used}]
+    return jobs
+
+
+def fixed(path: Path, rows: list) -> None:
+    """`sacct` without -P, with columns that are wide enough for all values."""
+    rows = [clock(row) for row in rows]
+    widths = {name: max(len(name), *(len(row[name]) for row in rows)) for name in rows[0]}
+    lines = [dict(zip(widths, widths, strict=True)), {name: "-" * width for name, width in widths.items()}, *rows]
+    path.write_text("".join(" ".join(line[name].rjust(width) for name, width in widths.items()) + "\n" for line in lines))
+
+
+def shown(path: Path, rows: list) -> None:
+    """`scontrol show job`; before 23.02, `TRES` was in place of `AllocTRES`."""
+    keys = {"JobName": "JobName", "Account": "Account", "QOS": "QOS", "JobState": "State", "ExitCode": "ExitCode", "RunTime": "Elapsed"}
+    keys |= {f"{name}Time": name for name in ("Submit", "Eligible", "Start", "End")} | {"TimeLimit": "Timelimit", "NumNodes": "NNodes"}
+    keys |= {"NumCPUs": "ReqCPUS", "ReqTRES": "ReqTRES", "AllocTRES": "AllocTRES", "NodeList": "NodeList", "Features": "Constraints"}
+    lines = []
+    for row in map(clock, rows):
+        array = f"ArrayJobId=10 ArrayTaskId={row['JobID'].partition('_')[2]} " if "_" in row["JobID"] else ""
+        known = row | {"State": row["State"].split()[0], "Constraints": row["Constraints"] or "(null)"}
+        pairs = " ".join(f"{key}={known[name]}" for key, name in (keys | {"Priority": "Priority", "Partition": "Partition"}).items())
+        lines.append(f"JobId={row['JobIDRaw']} {array}UserId={row['User']}(1001) {pairs}\n")
+    path.write_text("".join(lines))
+
+
 META = {"plugin": {"data_parser": "data_parser/v0.0.44"}, "command": [], "slurm": {"release": "25.11.0"}}
 FORMS: dict[str, Callable[[Path, list], None]] = {
     "sacct -P": parsable("|", between="T"),
@@ -260,6 +303,8 @@ FORMS: dict[str, Callable[[Path, list], None]] = {
     "sacct -P with Z and a blank": parsable("\x1f", zone="Z", between=" "),
     "sacct -P with fractions": parsable("\x1f", zone=".250", between="T"),
     "sacct -P with odd delimiters": parsable("^|^", between="T"),
+    "sacct, fixed width": fixed,
+    "scontrol show job": shown,
     "CSV": as_csv(between="T"),
     "CSV with blanks in times": as_csv(between=" "),
     "CSV with all fields in quotes": as_csv(quoting=csv.QUOTE_ALL, between="T"),
