@@ -300,7 +300,7 @@ def features(which: str) -> str:
 
 
 def slurm_forms() -> str:
-    """What is read from each form of Slurm's records; a test writes fifty jobs in each."""
+    """The contents that are read from each form of Slurm's records; a test writes fifty jobs in each."""
     kept = json.loads(Path(__file__).with_name("slurm-forms.json").read_text())
     contents, forms = kept["contents"].values(), kept["containers"].items()
     lines = [(name, *("yes" if form["steps"] or one != "use by steps" else "" for one in contents)) for name, form in forms]
