@@ -1,6 +1,7 @@
 """The same jobs as Slurm's accounting has them, in each form that a site may have them in."""
 
 import csv
+import gzip
 import io
 import json
 from collections.abc import Callable
@@ -122,11 +123,34 @@ def frame(rows: list) -> pl.DataFrame:
     )
 
 
+def number(text: str) -> dict:
+    """A number as in the JSON of Slurm 23.02 and later."""
+    return {"set": text not in ("", "UNLIMITED"), "infinite": text == "UNLIMITED", "number": int(text) if text.isdecimal() else 0}
+
+
+def plainly(value: object) -> object:
+    """The same value with plain numbers, as in the JSON of Slurm 22.05."""
+    if isinstance(value, dict) and value.keys() == {"set", "infinite", "number"}:
+        return None if value["infinite"] else value["number"]
+    if isinstance(value, dict):
+        return {name: plainly(one) for name, one in value.items()}
+    return [plainly(one) for one in value] if isinstance(value, list) else value
+
+
+def of_parser(jobs: list, version: int) -> list:
+    """The jobs as data_parser v0.0.VERSION writes them: states were texts before 0.0.40, signals had other keys before 0.0.41."""
+    for job in jobs:
+        if version < 41 and isinstance(job["exit_code"], dict):
+            job["exit_code"] = {"status": "SUCCESS", "return_code": job["exit_code"]["return_code"], "signal": {"signal_id": 0, "name": ""}}
+        if version < 40 and "state" in job:
+            job["state"]["current"] = job["state"]["current"][0]
+        elif version < 40:
+            job["job_state"] = job["job_state"][0]
+    return jobs
+
+
 def objects(rows: list) -> list[dict]:
     """The jobs as in `sacct --json` of Slurm 23.11 and later."""
-
-    def number(text: str) -> dict:
-        return {"set": text not in ("", "UNLIMITED"), "infinite": text == "UNLIMITED", "number": int(text) if text.isdecimal() else 0}
 
     def resources(text: str) -> list[dict]:
         entries = []
@@ -171,10 +195,6 @@ def objects(rows: list) -> list[dict]:
 
 def controlled(rows: list) -> list[dict]:
     """The jobs as slurmrestd's controller has them."""
-
-    def number(text: str) -> dict:
-        return {"set": text not in ("", "UNLIMITED"), "infinite": text == "UNLIMITED", "number": int(text) if text.isdecimal() else 0}
-
     return [
         {
             "job_id": int(row["JobIDRaw"]),
@@ -206,6 +226,74 @@ def controlled(rows: list) -> list[dict]:
     ]
 
 
+def in_parquet(change: pl.Expr, spent: bool = False) -> Callable[[Path, list], None]:
+    """Parquet with times, in texts as `clock` gives them, changed by an expression; `spent`: with durations as such."""
+
+    def write(path: Path, rows: list) -> None:
+        table = pl.DataFrame([clock(row) | ({"Elapsed": int(row["ElapsedRaw"])} if spent else {}) for row in rows])
+        table = table.with_columns(pl.duration(seconds="Elapsed").alias("Elapsed")) if spent else table
+        table.with_columns(change).write_parquet(path)
+
+    return write
+
+
+TIMES = pl.col("Submit", "Eligible", "Start", "End")
+DATES = TIMES.str.to_datetime("%Y-%m-%dT%H:%M:%S", strict=False)
+
+
+def changed(form: Callable[[Path, list], None], change: Callable[[bytes], bytes]) -> Callable[[Path, list], None]:
+    """A form whose bytes are changed, as other programs and systems do."""
+
+    def write(path: Path, rows: list) -> None:
+        form(path, rows)
+        path.write_bytes(change(path.read_bytes()))
+
+    return write
+
+
+USED = {"MaxRSS": "8192K", "AveRSS": "4096K"}
+
+
+def with_steps(rows: list) -> list[dict[str, str]]:
+    """The records with those of batch steps, which used 8 MB, after the jobs that ran."""
+    found = []
+    for row in rows:
+        names = [name for name in ("JobID", "JobIDRaw") if name in row]
+        found += [row | dict.fromkeys(USED, ""), *([row | USED | {name: f"{row[name]}.batch" for name in names}] if row["Start"] else [])]
+    return found
+
+
+def objects_with_steps(rows: list) -> list[dict]:
+    """The jobs as in `sacct --json`, with their batch steps."""
+    used = {"requested": {"max": [{"type": "mem", "name": "", "id": 2, "count": 2**23}]}}
+    for job in (jobs := objects(rows)):
+        times = {"start": {"set": True, "infinite": False, "number": job["time"]["start"]}, "elapsed": job["time"]["elapsed"]}
+        job["steps"] = [{"step": {"id": f"{job['job_id']}.batch"}, "time": times, "tres": used}]
+    return jobs
+
+
+def fixed(path: Path, rows: list) -> None:
+    """`sacct` without -P, with columns that are wide enough for all values."""
+    rows = [clock(row) for row in rows]
+    widths = {name: max(len(name), *(len(row[name]) for row in rows)) for name in rows[0]}
+    lines = [dict(zip(widths, widths, strict=True)), {name: "-" * width for name, width in widths.items()}, *rows]
+    path.write_text("".join(" ".join(line[name].rjust(width) for name, width in widths.items()) + "\n" for line in lines))
+
+
+def shown(path: Path, rows: list) -> None:
+    """`scontrol show job`; before 23.02, `TRES` was in place of `AllocTRES`."""
+    keys = {"JobName": "JobName", "Account": "Account", "QOS": "QOS", "JobState": "State", "ExitCode": "ExitCode", "RunTime": "Elapsed"}
+    keys |= {f"{name}Time": name for name in ("Submit", "Eligible", "Start", "End")} | {"TimeLimit": "Timelimit", "NumNodes": "NNodes"}
+    keys |= {"NumCPUs": "ReqCPUS", "ReqTRES": "ReqTRES", "AllocTRES": "AllocTRES", "NodeList": "NodeList", "Features": "Constraints"}
+    lines = []
+    for row in map(clock, rows):
+        array = f"ArrayJobId=10 ArrayTaskId={row['JobID'].partition('_')[2]} " if "_" in row["JobID"] else ""
+        known = row | {"State": row["State"].split()[0], "Constraints": row["Constraints"] or "(null)"}
+        pairs = " ".join(f"{key}={known[name]}" for key, name in (keys | {"Priority": "Priority", "Partition": "Partition"}).items())
+        lines.append(f"JobId={row['JobIDRaw']} {array}UserId={row['User']}(1001) {pairs}\n")
+    path.write_text("".join(lines))
+
+
 META = {"plugin": {"data_parser": "data_parser/v0.0.44"}, "command": [], "slurm": {"release": "25.11.0"}}
 FORMS: dict[str, Callable[[Path, list], None]] = {
     "sacct -P": parsable("|", between="T"),
@@ -215,6 +303,8 @@ FORMS: dict[str, Callable[[Path, list], None]] = {
     "sacct -P with Z and a blank": parsable("\x1f", zone="Z", between=" "),
     "sacct -P with fractions": parsable("\x1f", zone=".250", between="T"),
     "sacct -P with odd delimiters": parsable("^|^", between="T"),
+    "sacct, fixed width": fixed,
+    "scontrol show job": shown,
     "CSV": as_csv(between="T"),
     "CSV with blanks in times": as_csv(between=" "),
     "CSV with all fields in quotes": as_csv(quoting=csv.QUOTE_ALL, between="T"),
@@ -224,14 +314,31 @@ FORMS: dict[str, Callable[[Path, list], None]] = {
     "TSV": as_csv("\t", between="T"),
     "Parquet": lambda path, rows: frame(rows).write_parquet(path),
     "Parquet of texts": lambda path, rows: pl.DataFrame([clock(row) for row in rows]).write_parquet(path),
+    "Parquet of dates": in_parquet(DATES),
+    "Parquet of dates with a zone, and durations": in_parquet(DATES.dt.replace_time_zone("UTC"), spent=True),
+    "Parquet with ms since 1970": lambda path, rows: frame(rows).with_columns(TIMES * 1000).write_parquet(path),
+    "CSV with CRLF and a BOM": changed(as_csv(between="T"), lambda text: b"\xef\xbb\xbf" + text.replace(b"\n", b"\r\n")),
+    "CSV in UTF-16": changed(as_csv(between="T"), lambda text: text.decode().encode("utf-16")),
+    "CSV with the columns in another order": lambda path, rows: as_csv(between=" ")(path, [dict(reversed(row.items())) for row in rows]),
+    "CSV, packed": changed(as_csv(between="T"), gzip.compress),
+    "JSON of texts": lambda path, rows: path.write_text("\n".join(json.dumps(clock(row)) for row in rows)),
+    "JSON of columns": lambda path, rows: path.write_text(json.dumps({name: [row[name] for row in rows] for name in rows[0]})),
     "JSON lines": lambda path, rows: frame(rows).write_ndjson(path),
     "JSON array": lambda path, rows: frame(rows).write_json(path),
     "sacct --json": lambda path, rows: path.write_text(json.dumps({"meta": META, "jobs": objects(rows), "errors": []})),
     "sacct --json, meta last": lambda path, rows: path.write_text(json.dumps({"jobs": objects(rows), "meta": META})),
     "sacct --json after a warning": lambda path, rows: path.write_text("sacct: warning: odd\n" + json.dumps({"jobs": objects(rows)})),
+    "sacct --json of Slurm 22.05": lambda path, rows: path.write_text(json.dumps({"jobs": plainly(of_parser(objects(rows), 38))})),
     "jq .jobs": lambda path, rows: path.write_text(json.dumps(objects(rows), indent=2)),
     "jq .jobs[]": lambda path, rows: path.write_text("\n".join(json.dumps(one, indent=2) for one in objects(rows))),
     "jq -c .jobs[]": lambda path, rows: path.write_text("\n".join(map(json.dumps, objects(rows)))),
     "slurmrestd": lambda path, rows: path.write_text(json.dumps({"jobs": controlled(rows), "last_update": 1, "meta": META})),
+    **{
+        f"{name} 0.0.{version}": lambda path, rows, jobs=jobs, version=version: path.write_text(
+            json.dumps({"jobs": of_parser(jobs(rows), version), "meta": META})
+        )
+        for version in range(39, 45)
+        for name, jobs in (("slurmrestd's accounting", objects), ("slurmrestd's controller", controlled))
+    },
 }
 """Writes the jobs to a file, by the form."""

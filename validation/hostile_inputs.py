@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import json
 import tempfile
@@ -15,6 +16,7 @@ from unittest import mock
 import numpy as np
 
 import walltime as wt
+from tests import slurm_forms
 from tests.batch_text import COBALT, LSF, MAPPING, PBS, TABLE
 from tests.cli import HEADER, record
 from tests.layouts import batsim, bjobs, completed, condor, flux, grid_engine, lassen_files, markdown, oar, qstat, sacct, shown, text
@@ -388,6 +390,57 @@ def _rows_as_csv(quote: str) -> bytes:
     return "".join(",".join(f"{quote}{cell.replace(',', ' ')}{quote}" for cell in row) + "\n" for row in rows).encode()
 
 
+FORMS = {
+    "sacct-parsable": "sacct -P",
+    "sacct-offsets": "sacct -P with offsets",
+    "sacct-delimiters": "sacct -P with odd delimiters",
+    "sacct-semicolons": "CSV with semicolons",
+    "sacct-numbered": "CSV with numbered rows",
+    "sacct-parquet": "Parquet",
+    "sacct-dates": "Parquet of dates with a zone, and durations",
+    "sacct-lines": "JSON lines",
+    "sacct-columns": "JSON of columns",
+    "sacct-meta-last": "sacct --json, meta last",
+    "sacct-jq": "jq -c .jobs[]",
+    "slurmrestd-accounting": "slurmrestd's accounting 0.0.40",
+    "slurmrestd-jobs": "slurmrestd's controller 0.0.44",
+}
+"""The forms of Slurm's records in `tests.slurm_forms` by kind of input."""
+
+
+def _form(kind: str) -> Input:
+    with tempfile.TemporaryDirectory() as folder:
+        slurm_forms.FORMS[FORMS[kind]](Path(folder) / "log", slurm_forms.records(30))
+        return _log(kind, "log", (Path(folder) / "log").read_bytes())
+
+
+def _other_titles() -> bytes:
+    """A table of Slurm's records with limits in hours and minutes, and with titles that sacct does not have."""
+    rows = [slurm_forms.clock(row, " ") | {"Reqd": f"{k % 9:02d}:30", "GPUs": str(k % 3)} for k, row in enumerate(slurm_forms.records(30))]
+    kept = [{"RunLimit" if name == "Reqd" else name: text for name, text in row.items() if "TRES" not in name} for row in rows]
+    return "\n".join(";".join(line) for line in (kept[0], *(row.values() for row in kept))).encode()
+
+
+def _archive() -> bytes:
+    """An archive of OpenXDMoD, without titles."""
+    times = "2026-03-02T08:00:00|2026-03-02T08:00:00|2026-03-02T08:0{0}:00|2026-03-02T09:01:00|01:0{0}:00"
+    middle = f"castor|main|normal|bio|grp|45|ann|1001|{times}|0:0|COMPLETED|1|12|12|31000Mn|cpu=12,mem=31000M,node=1"
+    line = f"{{0}}|{{0}}|{middle}|billing=12,cpu=12,gres/gpu=2,mem=31000M,node=1|2-00:00:00|n[{{0}}]|x|y"
+    return "\n".join(line.format(k) for k in range(1, 10)).encode()
+
+
+def _fixed() -> bytes:
+    """`sacct` without options, which cuts values."""
+    widths = {"JobID": 12, "State": 10, "Submit": 19, "Start": 19, "End": 19, "AllocCPUS": 10, "Timelimit": 10}
+
+    def line(row: Mapping[str, str]) -> str:
+        cut = (row[name] if len(row[name]) <= width else f"{row[name][: width - 1]}+" for name, width in widths.items())
+        return " ".join(text.rjust(width) for text, width in zip(cut, widths.values(), strict=True))
+
+    rows = [slurm_forms.clock(row) for row in slurm_forms.records(30)]
+    return "\n".join([line({name: name for name in widths}), line({n: "-" * w for n, w in widths.items()}), *map(line, rows)]).encode()
+
+
 def _plan() -> Input:
     commands = (("campaign", "status", "{folder}/plan.toml"),)
     return Input("plan", {"log.swf": SWF.encode(), "plan.toml": PLAN.encode()}, ("plan.toml",), commands)
@@ -422,6 +475,10 @@ INPUTS: dict[str, Callable[[], AbstractContextManager[Input]]] = {
     "markdown": _still(lambda: _log("markdown", "table.md", markdown().encode())),
     "sacct-csv": _still(lambda: _log("sacct-csv", "log.csv", _rows_as_csv(""))),
     "sacct-quoted": _still(lambda: _log("sacct-quoted", "log.csv", _rows_as_csv('"'))),
+    **{kind: _still(functools.partial(_form, kind)) for kind in FORMS},
+    "sacct-other-titles": _still(lambda: _log("sacct-other-titles", "log.csv", _other_titles())),
+    "sacct-archive": _still(lambda: _log("sacct-archive", "log.txt", _archive())),
+    "sacct-fixed": _still(lambda: _log("sacct-fixed", "log.txt", _fixed())),
     "gpu-table": _still(_gpu_table),
     "squeue": _still(_squeue),
     "joined": _still(_joined),

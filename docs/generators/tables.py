@@ -299,7 +299,16 @@ def features(which: str) -> str:
     return table(("feature", "unit", "scale", "meaning"), [(f"`{f.name}`", f.unit, f.scale, f.about) for f in shown])
 
 
+def slurm_forms() -> str:
+    """The contents that are read from each form of Slurm's records; a test writes fifty jobs in each."""
+    kept = json.loads(Path(__file__).with_name("slurm-forms.json").read_text())
+    contents, forms = kept["contents"].values(), kept["containers"].items()
+    lines = [(name, *("yes" if form["steps"] or one != "use by steps" else "" for one in contents)) for name, form in forms]
+    return table(("records", *contents), lines)
+
+
 GENERATORS = {
+    "slurm-forms": slurm_forms,
     "features": features,
     "measured": measured,
     "gallery": gallery,

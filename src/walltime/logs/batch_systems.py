@@ -6,22 +6,18 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
+from walltime.dataframes import pl
 from walltime.errors import LogError
-from walltime.lazy import LaterModule
 from walltime.logs import clock
+from walltime.logs.cells import NO_LIMITS
 from walltime.logs.header import Header
 from walltime.logs.input import LogFile, decoded
-from walltime.logs.joblog import BadLines, JobLog, Rule
+from walltime.logs.joblog import REPEATED_RECORD, BadLines, JobLog, ReadOptions, Rule
 from walltime.workload import MISSING
-
-if TYPE_CHECKING:
-    import polars as pl
-else:
-    pl = LaterModule("polars")
 
 Array = np.ndarray
 Log = TypeVar("Log", bound=JobLog)
@@ -48,7 +44,10 @@ SUBMITTED_AGAIN = Rule(
     "change",
     "The job ran before, and was put back into the queue: each run is a separate job; this one is submitted when the earlier one ends.",
 )
-UNREADABLE = Rule("unreadable_duration", "change", "A request, or another duration that is not essential, cannot be read: it is unknown.")
+UNREADABLE_DURATION = Rule(
+    "unreadable_duration", "change", "A request, or another duration that is not essential, cannot be read: it is unknown."
+)
+UNREADABLE_VALUE = Rule("unreadable_value", "notice", "A value that is not needed for a simulation is unreadable; it is unknown.")
 STILL_PENDING = Rule("still_pending", "drop", "The job had not started when the log was written; waiting tasks of an array are one record.")
 STILL_RUNNING = Rule("still_running", "drop", "The job had not ended when the log was written.")
 RULES = (
@@ -62,7 +61,8 @@ RULES = (
     NOT_UTF8,
     NEWLINE_IN_TEXT,
     FLOORED,
-    UNREADABLE,
+    UNREADABLE_DURATION,
+    UNREADABLE_VALUE,
     SUBMITTED_AGAIN,
     *clock.RULES,
 )
@@ -73,6 +73,9 @@ YEAR = 365 * 86_400
 """Request of a job without a limit, s; Slurm writes the same for a partition without a limit."""
 NO_LIMIT = -2
 """Requested time of a job without a limit, until `make_log` replaces it."""
+UNREADABLE = -3
+"""A value that cannot be read, until `read_runs` counts it and replaces it by an unknown one."""
+_WEIGHTS = (1, 60, 3600, 86_400)
 
 
 @dataclass
@@ -233,30 +236,74 @@ class RecordError(Exception):
     """The line is not a record; the message gives the reason."""
 
 
-class JobRows:
-    """The jobs of a log so far."""
+class Skip(Exception):  # noqa: N818 (not an error)
+    """The record is not of a run; `rule` counts it."""
+
+    def __init__(self, rule: Rule) -> None:
+        self.rule = rule
+
+
+Run = tuple[Mapping[str, float], Mapping[str, str], object]
+"""The numbers and the names of a run, and what its job's runs have in common, None if a job has one run.
+
+Its Unix times are `submit, eligible, start`; -1 is unknown, `UNREADABLE` a value that cannot be read.
+"""
+
+
+def read_runs(
+    kind: type[Log],
+    file: LogFile,
+    options: ReadOptions,
+    records: Iterable[tuple[int, Any]],
+    runs_of: Callable[[Any], Iterable[Run]],
+    counts: Counts,
+    unit: str = "line",
+    **header: Any,
+) -> Log:
+    """Return the log of the runs in the records of a file, which `runs_of` reads one by one; all runs have the same columns.
+
+    `header`: as for `make_log`. Raises LogError if there is no run, or if a record cannot be read.
+    """
+    bad, rows = BadLines(file, options, unit), _Rows()
+    for number, record in records:
+        try:
+            for numbers, texts, job in runs_of(record):
+                odd = {name for name, value in numbers.items() if value == UNREADABLE}
+                counts.add(UNREADABLE_DURATION, int("requested" in odd))
+                counts.add(UNREADABLE_VALUE, int(bool(odd - {"requested"})))
+                is_new = rows.add({**numbers, **dict.fromkeys(odd, MISSING)} if odd else numbers, texts, job)
+                counts.add(REPEATED_RECORD, int(not is_new))
+        except Skip as other:
+            counts.add(other.rule, 1)
+        except RecordError as error:
+            bad.add(number, str(error), record if isinstance(record, str) else str(record)[:200])
+    return rows.log(kind, bad, counts, **header)
+
+
+class _Rows:
+    """The runs of a log so far."""
 
     def __init__(self) -> None:
         self._columns: dict[str, list[float]] = {}
         self._texts: dict[str, list[str]] = {}
-        self._runs: dict[object, list[int]] = {}
+        self._runs: dict[object, dict[tuple[float, float], int]] = {}
         self._rows = 0
 
-    def add(self, numbers: Mapping[str, float], texts: Mapping[str, str], job: object = None) -> None:
-        """Add a run with the same columns as the others; its Unix times are `submit, eligible, start`, and -1 is unknown.
-
-        `job`: the same for all runs of a job; None if a job has one run.
-        """
+    def add(self, numbers: Mapping[str, float], texts: Mapping[str, str], job: object) -> bool:
+        """Add a run, and return whether it is new."""
+        if job is not None:
+            runs = self._runs.setdefault(job, {})
+            if runs.setdefault((numbers["start"], numbers["runtime"]), self._rows) < self._rows:
+                return False
         for name, number in numbers.items():
             self._columns.setdefault(name, []).append(number)
         for name, text in texts.items():
             self._texts.setdefault(name, []).append(text)
-        if job is not None:
-            self._runs.setdefault(job, []).append(self._rows)
         self._rows += 1
+        return True
 
-    def log(self, kind: type[Log], bad: BadLines, counts: Counts, header: Mapping[str, Any] | None = None, absolute: bool = True) -> Log:
-        """Return the log of these jobs, with `header` and `absolute` as for `make_log`. Raises LogError if there are none."""
+    def log(self, kind: type[Log], bad: BadLines, counts: Counts, **header: Any) -> Log:
+        """Return the log of these runs. Raises LogError if there are none."""
         if not self._rows:
             raise LogError(nothing_left(bad, counts))
         counts.add(SUBMITTED_AGAIN, self._submit_again())
@@ -265,14 +312,14 @@ class JobRows:
         for name, texts in self._texts.items():
             numbers = Names()
             columns[name], names[name] = numbers.numbers(texts), numbers.texts
-        return make_log(kind, bad, counts, columns, names, header, absolute)
+        return make_log(kind, bad, counts, columns, names, **header)
 
     def _submit_again(self) -> int:
         """Move the submissions of later runs to the ends of the earlier ones; return how many were moved."""
         submit, start, runtime = (self._columns[name] for name in ("submit", "start", "runtime"))
         moved = 0
-        for rows in self._runs.values():
-            for earlier, later in pairwise(sorted(rows, key=start.__getitem__)):
+        for runs in self._runs.values():
+            for earlier, later in pairwise(sorted(runs.values(), key=start.__getitem__)):
                 end = start[earlier] + runtime[earlier]
                 if start[earlier] >= 0 and submit[later] < end <= start[later]:
                     submit[later] = end
@@ -290,9 +337,24 @@ def whole(text: str | None, name: str) -> int:
 
 
 def count_of(text: str | None) -> int:
-    """Return a whole number, perhaps written with a fraction of zeros; -1 if it is missing or anything else."""
-    match = re.fullmatch(r"([0-9]{1,15})(?:\.0*)?", text or "", re.ASCII)
-    return MISSING if match is None else int(match[1])
+    """Return a whole number, perhaps written with a fraction of zeros; -1 if it is missing or negative, `UNREADABLE` for other texts."""
+    match = re.fullmatch(r"(-?)([0-9]{1,15})(?:\.0*)?", text or "-1", re.ASCII)
+    return UNREADABLE if match is None else MISSING if match[1] else int(match[2])
+
+
+def seconds_of(text: str | None) -> int:
+    """Return a duration such as 1:02:03:04, 26:00:00 or 90, s; -1 if it is missing, 0 or negative, and for others the values below.
+
+    >>> [seconds_of(text) for text in ("26:00:00", "90", "", "-1", "UNLIMITED", "soon")] == [93600, 90, -1, -1, NO_LIMIT, UNREADABLE]
+    True
+    """
+    if (text or "").lower() in NO_LIMITS:
+        return NO_LIMIT
+    parts = [count_of(part or "0") for part in (text or "-1").split(":")]
+    if len(parts) > len(_WEIGHTS) or UNREADABLE in parts:
+        whole_part, point, fraction = (text or "").rpartition(".")
+        return seconds_of(whole_part) if point and fraction.isdecimal() else UNREADABLE
+    return max(sum(weight * part for weight, part in zip(_WEIGHTS, reversed(parts), strict=False)), 0) or MISSING
 
 
 def first_known(items: Mapping[str, str], readers: Iterable[tuple[str, Callable[[str], int]]]) -> int:

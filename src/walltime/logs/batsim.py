@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from walltime.errors import LogError
-from walltime.logs.batch_systems import Counts, JobRows, RecordError
+from walltime.logs.batch_systems import Counts, RecordError, Run, read_runs
 from walltime.logs.input import LogFile
-from walltime.logs.joblog import BadLines, JobLog, LogFormat, ReadOptions
+from walltime.logs.joblog import JobLog, LogFormat, ReadOptions
 from walltime.workload import MISSING
 
 _HEAD = re.compile(rb'\A(?:\xef\xbb\xbf)?\s*+\{(?=.*"subtime"\s*:)(?=.*"(?:res|profile)"\s*:)(?!.*"JobState")', re.DOTALL)
@@ -50,7 +50,6 @@ def _duration(profiles: Mapping[str, Any], name: object, depth: int = 0) -> floa
 
 
 def _read(file: LogFile, options: ReadOptions) -> BatsimLog:
-    counts, bad, rows = Counts(), BadLines(file, options, "record"), JobRows()
     try:
         document = json.loads(b"".join(file.chunks()))
     except (ValueError, RecursionError) as error:
@@ -58,25 +57,24 @@ def _read(file: LogFile, options: ReadOptions) -> BatsimLog:
     jobs, profiles = document.get("jobs"), document.get("profiles") or {}
     if not isinstance(jobs, list) or not isinstance(profiles, Mapping):
         raise LogError(f"{file.where}: a workload of Batsim needs a list of jobs, and an object of profiles; give another file", "no_jobs")
-    for number, job in enumerate(jobs, 1):
-        try:
-            if not isinstance(job, Mapping):
-                raise RecordError("the job is not an object")
-            match = _ID.fullmatch(str(job.get("id")))
-            numbers = {
-                "job_id": MISSING if match is None else int(match[1]),
-                "submit": _number(job, "subtime"),
-                "start": MISSING,
-                "runtime": _duration(profiles, job.get("profile")),
-                "requested": _number(job, "walltime"),
-                "requested_procs": _number(job, "res"),
-            }
-        except RecordError as error:
-            bad.add(number, str(error), str(job)[:200])
-            continue
-        rows.add(numbers, {"executable": str(job.get("profile", ""))})
+
+    def runs(job: Any) -> Iterator[Run]:
+        if not isinstance(job, Mapping):
+            raise RecordError("the job is not an object")
+        match = _ID.fullmatch(str(job.get("id")))
+        numbers = {
+            "job_id": MISSING if match is None else int(match[1]),
+            "submit": _number(job, "subtime"),
+            "start": MISSING,
+            "runtime": _duration(profiles, job.get("profile")),
+            "requested": _number(job, "walltime"),
+            "requested_procs": _number(job, "res"),
+        }
+        yield numbers, {"executable": str(job.get("profile", ""))}, None
+
     size = document.get("nb_res")
-    return rows.log(BatsimLog, bad, counts, {"MaxProcs": size} if isinstance(size, int) and size > 0 else {}, absolute=False)
+    header = {"MaxProcs": size} if isinstance(size, int) and size > 0 else {}
+    return read_runs(BatsimLog, file, options, enumerate(jobs, 1), runs, Counts(), "record", header=header, absolute=False)
 
 
 BATSIM = LogFormat("batsim", "a workload of Batsim", (), _HEAD, _read)

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from walltime.lazy import LaterModule
+from walltime.dataframes import pl
 from walltime.logs.clock import ABBREVIATIONS, ZONE_WORD, offset_of
 from walltime.workload import MISSING
-
-if TYPE_CHECKING:
-    import polars as pl
-else:
-    pl = LaterModule("polars")
 
 Array = np.ndarray
 _BLANK_WORDS = "NULL null NA N/A n/a NaN nan NaT <NA> None none NONE Unknown unknown \\N - -- (null) INVALID Partition_Limit"
@@ -114,6 +108,7 @@ def plain_numbers(texts: pl.Series, delimiter: str) -> pl.Series:
     >>> [plain_numbers(pl.Series(one), ";").to_list() for one in (["3,600", "59"], ["3,600", "5999"], ["1.234.567", "3.600"], ["1.234,5"])]
     [['3600', '59'], ['3.600', '5999'], ['1234567', '3600'], ['1234.5']]
     """
+    texts = texts.str.replace(r"^-(0+(?:\.0*)?)$", "$1")
     grouped = texts.str.contains(r"^[0-9]{1,3}(?:([ \u00a0\u2009\u202f'\u2019])[0-9]{3})+(?:\.[0-9]+)?$")
     if grouped.any():
         texts = texts.str.replace_all(r"[ \u00a0\u2009\u202f'\u2019]", "").zip_with(grouped, texts)

@@ -7,21 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import product
-from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
+from walltime.dataframes import pl
 from walltime.errors import LogError, PolicyError
-from walltime.lazy import LaterModule
 from walltime.logs.joblog import Rule
 from walltime.wording import shown
 from walltime.workload import MISSING
-
-if TYPE_CHECKING:
-    import polars as pl
-else:
-    pl = LaterModule("polars")
 
 Array = np.ndarray
 
@@ -39,7 +33,6 @@ AMBIGUOUS = Rule(
 SKIPPED = Rule("skipped_time", "change", "A local time does not exist, because clocks were set forward: it is moved forward by an hour.")
 RULES = (ZONE_UNKNOWN, AMBIGUOUS, SKIPPED)
 _OFFSET = re.compile(r"(?:UTC|GMT)?([+-])([0-9]{1,2}):?([0-9]{2})?", re.IGNORECASE)
-_DURATION = r"^(?:([0-9]{1,9})-)?(?:([0-9]{1,9}):)?([0-9]{1,9}):([0-9]{1,2})(?:\.[0-9]+)?$"
 _HOUR = 3600
 _YEARS = range(2000, 2027)
 ABBREVIATIONS: Mapping[str, tuple[float, ...]] = {
@@ -145,15 +138,6 @@ def settle(local: Sequence[Local], elapsed: Array) -> tuple[dict[str, Array], Ar
         times[name][rows] = values
     unclear[rows] = several
     return times, unclear
-
-
-def durations(texts: pl.Series) -> tuple[Array, Array]:
-    """Return durations such as 1-02:03:04 or 02:03, in s, -1 for other texts, and a mask of those."""
-    parts = texts.str.extract_groups(_DURATION).struct.unnest()
-    days, hours, minutes, seconds = (parts.to_series(k).cast(pl.Int64) for k in range(4))
-    total = days.fill_null(0) * 86_400 + hours.fill_null(0) * 3600 + minutes * 60 + seconds
-    values = total.fill_null(MISSING).to_numpy().copy()
-    return values, values < 0
 
 
 def offset_of(word: str, zone: str | None) -> int:

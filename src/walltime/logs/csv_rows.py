@@ -7,22 +7,16 @@ import io
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from walltime.dataframes import pl
 from walltime.errors import LogError
-from walltime.lazy import LaterModule
 from walltime.logs.batch_systems import NEWLINE_IN_TEXT, Counts, lines_in
 from walltime.logs.input import LogFile, decoded, without_panics
 from walltime.logs.joblog import BadLines
 from walltime.logs.mapping import TableMapping
 from walltime.wording import quoted
-
-if TYPE_CHECKING:
-    import polars as pl
-else:
-    pl = LaterModule("polars")
 
 Array = np.ndarray
 ROWS_AT_ONCE = 400_000

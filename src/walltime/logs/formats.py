@@ -16,7 +16,7 @@ from walltime.logs.catalogue import find_log, known_by_lines, known_by_titles, s
 from walltime.logs.clock import parse_zone
 from walltime.logs.cobalt import COBALT
 from walltime.logs.guess import Guess, Guessing, fitted
-from walltime.logs.htcondor import HTCONDOR
+from walltime.logs.htcondor import HTCONDOR, is_history
 from walltime.logs.input import LogFile, Progress, unpacked_name
 from walltime.logs.joblog import RULES, JobLog, LogFormat, Partial, ReadOptions, Rule, TooWide
 from walltime.logs.joined import joined_tables
@@ -138,9 +138,7 @@ def _read(file: LogFile, options: ReadOptions) -> JobLog:
             " correct it, and give it with mapping=FILE",
             "ambiguous_columns",
         )
-    log = read_table(MappedLog, file, options, described.mapping, "the recognised mapping")
-    assert isinstance(log, MappedLog)
-    return replace(log, reading=described.reading)
+    return replace(read_table(MappedLog, file, options, described.mapping, "the recognised mapping"), reading=described.reading)
 
 
 def description_of(file: LogFile) -> Guess | LogFormat | None:
@@ -162,6 +160,8 @@ def description_of(file: LogFile) -> Guess | LogFormat | None:
             return _described_by_values(file, sample)
         if is_slurm(sample):
             return SLURM_TABLE
+        if is_history(sample):
+            return HTCONDOR
         return Guessing(file.where, sample).guess() or GuessingByValues(file.where, sample).complete()
     name, mapping = known
     about = f"the layout is known: {name}, {mapping.about.title if mapping.about else ''}"
@@ -230,8 +230,11 @@ def _claimed(file: LogFile) -> bool:
 def mapping_for(path: str | os.PathLike[str]) -> Guess:
     """Return the meaning of a table's columns, as far as they are recognised. Raises LogError for other files."""
     file = _log_file(find_log(path))
-    described = description_of(file)
+    described: Guess | LogFormat | None = description_of(file)
     if not isinstance(described, Guess):
+        sample = sample_of(file)
+        described = None if sample is None or sample.untitled else Guessing(file.where, sample).guess()
+    if described is None:
         raise LogError(f"{file.where}: either not a table that needs a mapping, or no column was recognised; try walltime info")
     return described
 

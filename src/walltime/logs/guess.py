@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
+from walltime.dataframes import pl
 from walltime.errors import LogError
-from walltime.lazy import LaterModule
 from walltime.logs.cells import BLANK, CLOCKS, JOB_NUMBER, NO_LIMITS, NUMBER, ONE_COLON, STAMP, ZONE_IN_TEXT, spans, without_limit
 from walltime.logs.mapping import SPANS, TEXTS, TIMES, UNITS, Source, Status, TableMapping, plain_title
 from walltime.logs.sample import Sample
 from walltime.logs.titles import SYNONYMS, candidates, is_of_utc, is_telling, times_by_words
 from walltime.wording import printable
-
-if TYPE_CHECKING:
-    import polars as pl
-else:
-    pl = LaterModule("polars")
 
 MAY_BE_WAITS = ("queued", "queuetime", "qtime")
 """Titles of times, or of durations if the numbers are small."""
@@ -52,13 +47,17 @@ FORMATS += ("%m/%d/%y %H:%M:%S", "%m/%d/%y %H:%M", "%d/%m/%y %H:%M:%S", "%d/%m/%
 FORMATS += ("%b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S %Z %Y", "%Y%m%d%H%M%S", "%Y%m%d-%H%M%S", "%Y%m%dT%H%M%S")
 KINDS = {
     "failed": r"incomplete|unfinished|unsuccess|not |fail|error",
-    "completed": r"complet|done|success|succeed|finish|ok$|exited|^pass|^cd$",
+    "completed": r"complet(?!ing)|done|success|succeed|finish(?!ing)|ok$|exited|^pass|^cd$",
     "cancelled": r"cancel|abort|deleted|revoked|killed|^ca$",
-    "pending": r"^(pend|queued|wait|held|pd$)",
-    "running": r"^(running|r$)",
+    "pending": r"^(pend|queued|wait|held|hold|idle|tolaunch|resubmit|pd$)",
+    "running": r"^(running|completing|launching|suspended|resuming|finishing|transferring|r$)",
 }
+_OF_OAR = {"completed": "^terminated$"}
+"""The usual end of a job in OAR; elsewhere it is a failure."""
 WORDS = {"ns": "nanoseconds", "us": "microseconds", "ms": "milliseconds", "s": "seconds", "min": "minutes", "h": "hours", "d": "days"}
 _MOSTLY = 0.95
+_HALF = 0.51
+"""Share of values that must be readable in a column whose title tells its meaning; the others are bad, or unknown."""
 _CLEARLY = 0.9
 _SHOWN = 5
 _UNUSED = 12
@@ -206,13 +205,13 @@ class Guessing:
             return False  # such a number is that of a cluster, and such a size is unknown
         if name in TIMES:
             waits = plain_title(title) in MAY_BE_WAITS and share(texts, NUMBER) >= _MOSTLY and middle_of(texts) < EARLIEST
-            source = None if waits else self.time(title, texts)
+            source = None if waits else self.time(title, texts, _HALF)
         elif name in SPANS:
             source = self._span(title, texts, unit)
         elif name in COUNTS:
-            source = Source(title, text=False) if share(texts, re.compile(r"[0-9]{1,12}(\.0*)?")) >= _MOSTLY else None
+            source = Source(title, text=False) if share(texts, re.compile(r"[0-9]{1,12}(\.0*)?")) >= _HALF else None
         elif name == "job_id":
-            source = Source(title, text=False) if share(texts, re.compile(JOB_NUMBER)) >= _MOSTLY else None
+            source = Source(title, text=False) if share(texts, re.compile(JOB_NUMBER)) >= _HALF else None
         elif name == "memory":
             source = Source(title, text=False) if share(texts, NUMBER) >= _MOSTLY else Source(title, text=True)
         elif name == "status":
@@ -227,11 +226,12 @@ class Guessing:
         self.reading.append(f"{name} is {label}{f' ({how})' if how else ''}")
         return True
 
-    def time(self, title: str, texts: list[str]) -> Source | None:
-        """Return the source of a column of times, with their format or unit; None if these are not times."""
-        if share(texts, STAMP) >= _MOSTLY:
+    def time(self, title: str, texts: list[str], least: float = _MOSTLY) -> Source | None:
+        """Return the source of a column of times, with their format or unit; None if fewer than `least` of the values are times."""
+        texts = [text for text in texts if text != "0"] or texts  # 0 stands for an event that did not happen
+        if share(texts, STAMP) >= least:
             return Source(title, text=False)
-        if share(texts, NUMBER) >= _MOSTLY and share(texts, _CALENDAR) < _MOSTLY:
+        if share(texts, NUMBER) >= least and share(texts, _CALENDAR) < least:
             middle = middle_of(texts)
             self.relative |= middle < EARLIEST
             return Source(title, unit=next(unit for unit, most in _EPOCHS.items() if middle < most), text=False)
@@ -239,7 +239,7 @@ class Guessing:
         with_zone = "UTC" in series[0]
         forms = [form if "%Z" in form else f"{form} %Z" for form in FORMATS] if with_zone else FORMATS
         likely = [form for form in forms if _times_as(series.head(_FIRST), form)]
-        fitting = [form for form in likely if _times_as(series, form) >= _MOSTLY * len(texts)]
+        fitting = [form for form in likely if _times_as(series, form) >= least * len(texts)]
         if not fitting:
             return None
         if len(fitting) > 1:
@@ -248,6 +248,7 @@ class Guessing:
         return Source(title, format=fitting[0], text=False)
 
     def _span(self, title: str, texts: list[str], unit: str) -> Source | None:
+        unit = "min" if plain_title(title) == "timelimitraw" else unit
         series = pl.Series(texts, dtype=pl.String)
         limited = series.filter(~pl.Series(without_limit(series)))
         if not len(limited):
@@ -263,10 +264,9 @@ class Guessing:
             self.status = Status(title, completed=("0", "0.0"), other="failed")
             self.reading.append(f"status is {printable(title)!r} (completed: 0; all others failed)")
             return True
-        words: dict[str, list[str]] = {}
-        for text in dict.fromkeys(texts):
-            kind = next((kind for kind, pattern in KINDS.items() if re.search(pattern, text.lower())), "failed")
-            words.setdefault(kind, []).append(text)
+        words = _words_by_kind(texts, KINDS)
+        if "completed" not in words:
+            words = _words_by_kind(texts, KINDS | _OF_OAR)
         if len(words.get("failed", [])) > 50 or not words.keys() - {"failed"}:
             return False
         kinds = {kind: tuple(texts) for kind, texts in words.items() if kind != "failed"}
@@ -467,6 +467,15 @@ class Guessing:
         self.doubts.append(f"is {printable(title)!r} {meanings}? Its first values are {rows}")
 
 
+def _words_by_kind(texts: Iterable[str], kinds: Mapping[str, str]) -> dict[str, list[str]]:
+    """The different states by kind, each by the first pattern that it matches, else failed."""
+    words: dict[str, list[str]] = {}
+    for text in dict.fromkeys(texts):
+        kind = next((kind for kind, pattern in kinds.items() if re.search(pattern, text.lower())), "failed")
+        words.setdefault(kind, []).append(text)
+    return words
+
+
 def _times_as(texts: pl.Series, form: str) -> int:
     """The number of texts that are times in this format."""
     return int((texts.str.to_datetime(form.replace("%Z", "UTC"), strict=False).dt.year() >= _FIRST_YEAR).sum())
@@ -480,7 +489,7 @@ def agreeing(values: np.ndarray, others: np.ndarray, how: Relation) -> dict[str,
     values, others = values[there], others[there]
     if how == "limit":
         return {unit: float((others <= 1.05 * values * UNITS[unit] + 60).mean()) for unit in ("s", "min", "h")}
-    coarse = 60.0 if (others % 60 == 0).all() else 0.0  # if times are given without seconds
+    coarse = 60.0 if (others % 60 == 0).all() or (values % 60 == 0).all() else 0.0  # if times are given without seconds
     middle = 0.01 * float(np.median(others))
     return {
         unit: float((np.abs(values * UNITS[unit] - others) <= max(UNITS[unit], coarse, middle)).mean()) for unit in ("s", "ms", "min", "h")

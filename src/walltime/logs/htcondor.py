@@ -1,23 +1,32 @@
-"""HTCondor's history: class ads from `condor_history -long` or its history file, and `condor_history -json`.
+"""HTCondor's history: class ads from `condor_history -long` or its history file, `condor_history -json`, and tables of ads.
 
 Source: HTCondor manual, Job ClassAd Attributes, https://htcondor.readthedocs.io/en/latest/classad-attributes/job-classad-attributes.html
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
-from walltime.logs.batch_systems import STILL_PENDING, STILL_RUNNING, Counts, JobRows
+from walltime.logs.batch_systems import STILL_PENDING, STILL_RUNNING, Counts, RecordError, Run, Skip, read_runs
 from walltime.logs.input import LogFile
-from walltime.logs.joblog import BadLines, JobLog, LogFormat, ReadOptions
-from walltime.logs.objects import frame_of
+from walltime.logs.joblog import JobLog, LogFormat, ReadOptions, Rule
+from walltime.logs.objects import frame_of, holds_objects
+from walltime.logs.sample import Sample, sample_of
 from walltime.logs.slurm.jobs import ELAPSED_DIFFERS, NEVER_STARTED
+from walltime.logs.table_file import PARQUET
 from walltime.workload import MISSING
 
-_HEAD = re.compile(rb'\A(?:\xef\xbb\xbf)?\s*+[\[{A-Z*](?=.*\bClusterId"? ?[=:] ?[0-9])(?=.*\bQDate"? ?[=:] ?[0-9])', re.DOTALL)
+SUBMIT_HOST = Rule(
+    "submit_host", "drop", "HTCondor ran the job on the submit host (scheduler or local universe, such as DAGMan): it has no slot."
+)
+_HEAD = re.compile(rb'(?is)\A(?:\xef\xbb\xbf)?\s*+(?=[\[{A-Z*])(?=.*\bClusterId"? ?[=:] ?"?[0-9])(?=.*\bQDate"? ?[=:] ?"?[0-9])')
 _REMOVED, _COMPLETED = 3, 4
+_PARALLEL, _AT_SUBMIT_HOST = 11, (7, 12)
+"""Values of JobUniverse."""
 _OPEN = {1: STILL_PENDING, 5: STILL_PENDING, 2: STILL_RUNNING, 6: STILL_RUNNING, 7: STILL_RUNNING}
 """Values of JobStatus for jobs that have not ended: idle, held, running, transferring output, suspended."""
 _LIMITS = (("maxwalltimemins", 60), ("maxwalltime", 60), ("maxruntime", 1), ("allowedexecuteduration", 1), ("allowedjobduration", 1))
@@ -54,63 +63,81 @@ class _Ad:
 
     def text(self, *names: str) -> str:
         """Return the first of these attributes that is known, else an empty text."""
-        return next((self._values[name] for name in names if self._values.get(name, "undefined") != "undefined"), "")
+        return next((self._values[name] for name in names if self._values.get(name, "undefined") not in ("undefined", "")), "")
 
 
-def _runs(ad: _Ad) -> Iterator[tuple[float, float, bool]]:
-    """Yield start, runtime and whether it is the last one, of the runs of a job; the runs before the last one are taken as one."""
+def _starts(ad: _Ad) -> list[tuple[float, float]]:
+    """Start and runtime of the runs of a job; the runs before the last one are taken as one."""
     first, start = ad.number("jobstartdate", least=1), ad.number("jobcurrentstartdate", "jobstartdate", least=1)
     end = ad.number("completiondate", "enteredcurrentstatus", least=1)
     total, last = ad.number("remotewallclocktime"), ad.number("lastremotewallclocktime")
     if last < 0:
         last = total if total >= 0 and first in (start, MISSING) else max(end - start, MISSING)
-    if start > 0 and ad.number("numjobstarts") != 0:
-        earlier = total - last
-        if earlier > 1 and first > 0 and first + earlier <= start:
-            yield first, earlier, False
-        yield start, last, True
+    if start <= 0 or ad.number("numjobstarts") == 0:
+        return []
+    earlier = total - last
+    return [*([(first, earlier)] if earlier > 1 and 0 < first <= start - earlier else []), (start, last)]
 
 
-def _read(file: LogFile, options: ReadOptions) -> HtcondorLog:
-    counts, bad, rows = Counts(), BadLines(file, options, "record"), JobRows()
-    for number, row in enumerate(frame_of(file).iter_rows(named=True), 1):
+class _Records:
+    """Reads the ads of a file one by one."""
+
+    def __init__(self, counts: Counts) -> None:
+        self.counts = counts
+
+    def __call__(self, row: Mapping[str, object]) -> Iterator[Run]:
+        """Yield the runs of a job."""
         ad = _Ad(row)
         status = int(ad.number("jobstatus")) if ad.number("jobstatus") >= 0 else _COMPLETED
         cluster, part, submit = (ad.number(name) for name in ("clusterid", "procid", "qdate"))
         if cluster < 0 or submit < 0:
-            bad.add(number, "ClusterId or QDate is not a number", str(row)[:200])
-            continue
+            raise RecordError("ClusterId or QDate is not a number")
+        if ad.number("jobuniverse") in _AT_SUBMIT_HOST:
+            raise Skip(SUBMIT_HOST)
         if status in _OPEN:
-            counts.add(_OPEN[status], 1)
-            continue
-        runs = list(_runs(ad))
-        counts.add(NEVER_STARTED, int(not runs))
+            raise Skip(_OPEN[status])
+        runs = _starts(ad)
+        if not runs:
+            raise Skip(NEVER_STARTED)
+        end, total = ad.number("completiondate", least=1), ad.number("remotewallclocktime")
+        lost = (total >= 0 and abs(total - sum(run[1] for run in runs)) > 1) or abs(end - sum(runs[-1])) > 1
+        self.counts.add(ELAPSED_DIFFERS, int(end > 0 and lost))
         code = ad.number("exitcode", "exitstatus")
         done = status == _COMPLETED and code <= 0 and ad.text("exitbysignal").lower() != "true"
-        limit = next((unit * ad.number(name, least=1) for name, unit in _LIMITS if ad.number(name, least=1) > 0), float(MISSING))
-        sizes = {name: ad.number(*names, least=1) for name, names in _SIZES.items()}
-        for start, runtime, is_last in runs:
-            numbers = {
-                "job_id": cluster if part <= 0 else MISSING,
-                "submit": submit,
-                "start": start,
-                "runtime": runtime,
-                "requested": limit,
-                **sizes,
-                "status": 0 if not is_last else 5 if status == _REMOVED else int(done),
-                "array_job": cluster if part > 0 else MISSING,
-                "array_task": part if part > 0 else MISSING,
-                "exit_code": code if is_last else MISSING,
-            }
-            rows.add(numbers, {name: ad.text(*names) for name, names in _TEXTS.items()}, (cluster, part))
-        end = ad.number("completiondate", least=1)
-        if runs and end > 0:
-            begin, runtime, _ = runs[-1]
-            total = ad.number("remotewallclocktime")
-            lost = total >= 0 and abs(total - sum(run[1] for run in runs)) > 1
-            counts.add(ELAPSED_DIFFERS, int(lost or abs(end - begin - runtime) > 1))
-    return rows.log(HtcondorLog, bad, counts)
+        hosts = max(ad.number("currenthosts", "maxhosts"), 1) if ad.number("jobuniverse") == _PARALLEL else 1
+        numbers = {
+            "job_id": cluster if part <= 0 else MISSING,
+            "submit": submit,
+            "requested": next((unit * ad.number(name, least=1) for name, unit in _LIMITS if ad.number(name, least=1) > 0), MISSING),
+            **{name: hosts * amount if (amount := ad.number(*names, least=1)) > 0 else MISSING for name, names in _SIZES.items()},
+            "array_job": cluster if part > 0 else MISSING,
+            "array_task": part if part > 0 else MISSING,
+        }
+        texts = {name: ad.text(*names) for name, names in _TEXTS.items()}
+        for start, runtime in runs:
+            is_last = start == runs[-1][0]
+            ended = {"status": 0 if not is_last else 5 if status == _REMOVED else int(done), "exit_code": code if is_last else MISSING}
+            yield numbers | {"start": start, "runtime": runtime} | ended, texts, (cluster, part, submit)
 
 
-HTCONDOR = LogFormat("htcondor", "HTCondor's history", (), _HEAD, _read)
+def is_history(sample: Sample) -> bool:
+    """Return whether a table has a row for each ad, with their attributes as titles."""
+    return {"clusterid", "qdate", "jobstatus"} <= {title.lower() for title in sample.columns} and sample.delimiter != " "
+
+
+def _ads(file: LogFile) -> Iterator[Mapping[str, object]]:
+    """The ads of a file: as they are, in JSON or Parquet, or in a table with titles."""
+    if holds_objects(file.head) or file.head.startswith(PARQUET):
+        return frame_of(file).iter_rows(named=True)
+    sample = sample_of(file)
+    text = io.StringIO(file.content().decode("utf-8-sig", "replace"))
+    return csv.DictReader(text, restval="", delimiter="," if sample is None else sample.delimiter, skipinitialspace=True)
+
+
+def _read(file: LogFile, options: ReadOptions) -> HtcondorLog:
+    counts = Counts()
+    return read_runs(HtcondorLog, file, options, enumerate(_ads(file), 1), _Records(counts), counts, "record")
+
+
+HTCONDOR = LogFormat("htcondor", "HTCondor's history", (), _HEAD, _read, (SUBMIT_HOST,))
 """HTCondor's history, as class ads or JSON."""

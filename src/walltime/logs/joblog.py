@@ -44,7 +44,7 @@ _IDLE = frozenset(
     }
 )
 """Rules that drop records without work of their own: of jobs that never ran, or whose work is in another record."""
-_NUMBERED = frozenset({"swf", "slurm", "pbs", "lsf"})
+_NUMBERED = frozenset({"swf", "slurm"})
 """Formats in which two records of one job differ in some column; elsewhere, tasks of an array may have one number, and be equal."""
 
 
@@ -64,9 +64,10 @@ class Rule:
         _MEANINGS[self.name] = self.meaning
 
 
+REPEATED_RECORD = Rule("repeated_record", "drop", "An earlier record is of the same run, as where two exports overlap.")
 RULES = (
     Rule("bad_line", "drop", "The line is not a valid record of the log's format; only if bad lines are skipped."),
-    Rule("repeated_record", "drop", "An earlier record of the same job is equal in every column, as where two exports overlap."),
+    REPEATED_RECORD,
     Rule("partial_execution", "drop", "Part (status 2, 3, 4) of an interrupted job that also has a summary record, which is kept."),
     Rule("partial_execution_without_summary", "drop", "Part (status 2, 3, 4) of an interrupted job that has no summary record."),
     Rule("partial_execution_summary", "drop", "Summary of an interrupted job whose parts are kept instead; only with `parts`."),
@@ -122,6 +123,7 @@ class JobLog:
     and others under the format's own names (int64 or float64, -1 is unknown). They become read-only int64, or float64 if a
     value is fractional; columns that are -1 everywhere are not stored. `header`: the log's description of itself. `names`: the texts for
     which the numbers 1, 2, ... of a column stand, if the log has names. `dropped, changed, noticed`: the reader's counts, by rule.
+    `reading`: notes on how the columns of a table were recognised.
 
     Raises LogError if the columns differ in length or contain invalid values.
 
@@ -144,6 +146,7 @@ class JobLog:
     dropped: Mapping[str, int] = field(default_factory=dict, kw_only=True)
     changed: Mapping[str, int] = field(default_factory=dict, kw_only=True)
     noticed: Mapping[str, int] = field(default_factory=dict, kw_only=True)
+    reading: tuple[str, ...] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
         given = {name: self._checked(name, values) for name, values in self.columns.items()}

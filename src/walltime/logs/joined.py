@@ -7,19 +7,13 @@ from collections.abc import Iterator
 from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from walltime.dataframes import pl
 from walltime.errors import LogError
-from walltime.lazy import LaterModule
 from walltime.logs.catalogue import shipped
 from walltime.logs.input import Digest, LogFile, Progress, chunks_of
 from walltime.logs.mapping import TableMapping
 from walltime.wording import printable
-
-if TYPE_CHECKING:
-    import polars as pl
-else:
-    pl = LaterModule("polars")
 
 
 def joined_tables(folder: Path, mapping: TableMapping | None, progress: Progress | None) -> LogFile | None:

@@ -6,19 +6,20 @@ import io
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 
+from walltime.dataframes import pl
 from walltime.errors import LogError
-from walltime.lazy import LaterModule
 from walltime.logs.batch_systems import (
     FLOORED,
     NO_LIMIT,
     STILL_PENDING,
     STILL_RUNNING,
-    UNREADABLE,
+    UNREADABLE_DURATION,
+    UNREADABLE_VALUE,
     Counts,
     Names,
     make_log,
@@ -46,15 +47,10 @@ from walltime.logs.input import LogFile, reading_parquet
 from walltime.logs.joblog import BadLines, JobLog, ReadOptions
 from walltime.logs.mapping import SPANS, STATUS, TIMES, UNITS, Source, Status, TableMapping
 from walltime.logs.objects import frame_of, holds_objects
-from walltime.logs.slurm.jobs import STEP
+from walltime.logs.slurm.jobs import NEVER_STARTED, STEP
 from walltime.logs.table_file import PARQUET
 from walltime.wording import quoted
 from walltime.workload import MISSING, SWF_BY_NAME
-
-if TYPE_CHECKING:
-    import polars as pl
-else:
-    pl = LaterModule("polars")
 
 Array = np.ndarray
 _STAMP = f"^{STAMP.pattern}$"
@@ -63,22 +59,21 @@ _STEP = r"^(.+)\.(?:batch|extern|interactive|[0-9]{1,10})$"
 """The number of a step of a job, and of its job."""
 _ARRAY_TASK = r"^([0-9]{1,15})(?:_|\[)([0-9]{1,9})\]?(?:\..*)?$"
 """The number of a job array, and of a task in it."""
-_ESSENTIAL = ("runtime", "wait")
-"""Durations without which a record is not a job."""
+_ESSENTIAL = {"runtime": ("start", "end"), "wait": ("submit", "start"), "allocated_procs": (), "requested_procs": ()}
+"""Numbers without which a record is not a job, with the times that give a duration as well."""
+_FACTS = {AMBIGUOUS: "OPEN", SKIPPED: "SKIPPED", FLOORED: "FRACTION", UNREADABLE_DURATION: "UNREADABLE", UNREADABLE_VALUE: "ODD"}
+"""The rules for rows that become jobs, with the masks of these rows."""
 _FRACTION = r":[0-9][0-9][.,][0-9]*[1-9]"
 _NO_LIMITS = [float(text) for text in NO_LIMITS if NUMBER.fullmatch(text)] + [float("inf")]
 _NEVER = 2 * 86_400
 """Times up to this many s since 1970 stand for events that did not happen."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class MappedLog(JobLog):
-    """A log from a table with a mapping; `reading`: how its columns were recognised, if no mapping was given."""
+    """A log from a table with a mapping."""
 
     format: ClassVar[str] = "mapped"
     endings: ClassVar[tuple[str, ...]] = (".csv", ".tsv", ".txt", ".parquet", ".json", ".jsonl", ".ndjson")
-
-    reading: tuple[str, ...] = ()
 
 
 def read_table(kind: type[JobLog], file: LogFile, options: ReadOptions, mapping: TableMapping, name: str = "the mapping") -> JobLog:
@@ -147,7 +142,7 @@ class _TablePart:
         self.reasons: dict[int, str] = {}
         self.times: dict[str, Local] = {}
         self.values: dict[str, Array] = {}
-        self.local, self.fraction, self.unreadable = (np.zeros(self.rows, bool) for _ in range(3))
+        self.local, self.fraction, self.unreadable, self.odd = (np.zeros(self.rows, bool) for _ in range(4))
         self.status = unknown(self.rows)
         self.ids: pl.Series | None = None
         texts = {}
@@ -217,12 +212,15 @@ class _TablePart:
             values = np.where(np.abs(values - np.round(values)) < 1e-6, np.round(values), values)
         huge = values >= 2.0**53
         values[huge] = MISSING
-        if name in SPANS and name not in _ESSENTIAL and (values >= 0).any():  # else this is a column of another kind
-            self.unreadable |= bad | huge
-            bad = huge = np.zeros(self.rows, bool)
-        self._bad(source, texts, bad | huge, f"it must be {'a duration' if name in SPANS else 'a number'}")
-        if whole:
-            self._bad(source, texts, (values != np.floor(values)) & ~bad, "it must be a whole number")
+        bad |= huge
+        broken = (values != np.floor(values)) & ~bad if whole else np.zeros(self.rows, bool)
+        others = _ESSENTIAL.get(name)
+        if (others is None or (others and set(others) <= self.mapping.columns.keys())) and (values >= 0).any():
+            unreadable = self.unreadable if name in SPANS else self.odd
+            unreadable |= bad | broken
+            return np.where(broken, MISSING, values)
+        self._bad(source, texts, bad, f"it must be {'a duration' if name in SPANS else 'a number'}")
+        self._bad(source, texts, broken, "it must be a whole number")
         return values
 
     def _times(self, name: str, source: Source) -> Local:
@@ -315,6 +313,11 @@ class _TablePart:
         times = {"submit": submit, "start": start} | ({"eligible": eligible} if "eligible" in self.times else {})
         return {**values, **times, "runtime": runtime, "requested": requested}, is_open
 
+    def never_started(self, columns: Mapping[str, Array]) -> Array:
+        """Return which rows, with these columns, are of jobs that ended without a start and were not cancelled."""
+        idle = (columns["runtime"] == 0) | ((columns["runtime"] < 0) & (self.status == STATUS["failed"]))
+        return idle & (columns["start"] < 0) & (self.status != STATUS["cancelled"]) & ("start" in self.times)
+
 
 class _TableReader:
     """Reads the tables of a file according to a mapping, and makes a log of them."""
@@ -334,7 +337,7 @@ class _TableReader:
         columns, is_open = part.columns()
         skipped = np.logical_or.reduce([times.skipped for times in part.times.values()])
         facts = {"STATUS": part.status, "LOCAL": part.local, "OPEN": is_open, "SKIPPED": skipped, "GOOD": part.good}
-        facts |= {"FRACTION": part.fraction, "UNREADABLE": part.unreadable}
+        facts |= {"FRACTION": part.fraction, "UNREADABLE": part.unreadable, "ODD": part.odd, "NEVER": part.never_started(columns)}
         for name, values in {**columns, **facts}.items():
             self._columns[name].add(values)
         self._ids.append(part.ids)
@@ -363,9 +366,11 @@ class _TableReader:
         for rule, number in ((STILL_PENDING, STATUS["pending"]), (STILL_RUNNING, STATUS["running"])):
             counts.add(rule, kept & (status == number))
             kept &= status != number
+        counts.add(NEVER_STARTED, kept & facts["NEVER"])
+        kept &= ~facts["NEVER"]
         if not kept.any():
             raise LogError(nothing_left(bad, counts))
-        for rule, name in ((AMBIGUOUS, "OPEN"), (SKIPPED, "SKIPPED"), (FLOORED, "FRACTION"), (UNREADABLE, "UNREADABLE")):
+        for rule, name in _FACTS.items():
             counts.add(rule, facts[name] & kept)
         if bad.options.time_zone is None:
             counts.add(ZONE_UNKNOWN, facts["LOCAL"] & kept)

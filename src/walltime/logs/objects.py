@@ -6,17 +6,12 @@ import io
 import json
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from walltime.dataframes import pl
 from walltime.errors import LogError
-from walltime.lazy import LaterModule
 from walltime.logs.input import LogFile, reading_parquet, without_panics
 from walltime.logs.table_file import PARQUET
-
-if TYPE_CHECKING:
-    import polars as pl
-else:
-    pl = LaterModule("polars")
 
 _JOB_FIELDS = 3
 """Least number of simple values by which an object is a job, rather than a file of jobs."""

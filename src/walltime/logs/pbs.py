@@ -6,14 +6,29 @@ Sources: OpenPBS Administrator's Guide, Accounting Log; Torque Administrator's G
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import ClassVar
 
-from walltime.logs.batch_systems import FIRST_LINES, OTHER_EVENT, Counts, JobRows, RecordError, count_of, first_known, text_lines, whole
+from walltime.logs.batch_systems import (
+    FIRST_LINES,
+    OTHER_EVENT,
+    UNREADABLE,
+    Counts,
+    RecordError,
+    Run,
+    Skip,
+    count_of,
+    first_known,
+    read_runs,
+    seconds_of,
+    text_lines,
+    whole,
+)
 from walltime.logs.input import LogFile
-from walltime.logs.joblog import BadLines, JobLog, LogFormat, ReadOptions, Rule
+from walltime.logs.joblog import JobLog, LogFormat, ReadOptions, Rule
+from walltime.logs.slurm.jobs import NEVER_STARTED
 from walltime.workload import MISSING
 
 ARRAY_SUMMARY = Rule("array_summary", "drop", "The record is of a job array as a whole, such as 12[]; its jobs have their own.")
@@ -21,15 +36,19 @@ USED_DIFFERS = Rule(
     "walltime_differs", "notice", "The charged wall-clock time differs by over a minute from the runtime, the time from start to end."
 )
 LOST_RUN = Rule("lost_run", "notice", "The job started twice, and the log has no end of the first run, which is left out.")
-_LINE = re.compile(r"((?:[0-9]{2}/){2}[0-9]{4} (?:[0-9]{2}:){2}[0-9]{2}(?:\.[0-9]+)?);([A-Za-z]{1,2});([^;]*);(.*)", re.DOTALL)
-_HEAD = re.compile(rb"\A" + FIRST_LINES + rb"(?:[0-9]{2}/){2}[0-9]{4} (?:[0-9]{2}:){2}[0-9]{2}(?:\.[0-9]+)?;[A-Za-z]{1,2};[^;\n]*;")
+_STAMP = r"(?:[0-9]{2}/){2}[0-9]{4} (?:[0-9]{2}:){2}[0-9]{2}(?:\.[0-9]+)?"
+_LINE = re.compile(rf"({_STAMP});([A-Za-z]{{1,2}});([^;]*);(.*)", re.DOTALL)
+_HEAD = re.compile(rb"\A" + FIRST_LINES + _STAMP.encode() + rb";[A-Za-z]{1,2};[^;\n]*;")
 _ITEM = re.compile(r"""(?:^|\s)([A-Za-z_][\w.]*)=("[^"]*"(?=\s|$)|'[^']*'(?=\s|$)|.*?)(?=\s+[A-Za-z_][\w.]*=|\s*$)""", re.DOTALL)
 _KEY = re.compile(r"[A-Za-z_][\w.]*")
-_ID = re.compile(r"([0-9]{1,15})(?:\[([0-9]{0,9})\])?(?:\.\S*)?")
-_SPENT = re.compile(r"(?:(?:([0-9]{1,6}):)?([0-9]{1,9}):)?([0-9]{1,9}):([0-9]{1,2})(?:\.[0-9]+)?")
-_SIZE = re.compile(r"([0-9]{1,18})([kmgtp]?)[bw]?", re.IGNORECASE)
+_ID = re.compile(r"([0-9]{1,15})(?:\[([0-9]{0,9})\]|-([0-9]{1,9}))?(?:\.\S*)?")
+_SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)([kmgtp]?)([bw]?)", re.IGNORECASE)
 _UNITS = {"": 1 / 1024, "k": 1, "m": 1024, "g": 1024**2, "t": 1024**3, "p": 1024**4}
+_WORD = 8
+"""Bytes of a word, in sizes such as 512mw."""
 _NO_PROJECT = "_pbs_project_default"
+_ENDS = ("E", "R", "A")
+"""Records of the end of a run: of its job, before the job is queued again, and because the server aborted it."""
 _REPEATED = frozenset({"user", "ctime", "qtime", "etime", "start", "end", "Exit_status", "Resource_List.walltime", "Resource_List.ncpus"})
 
 
@@ -62,18 +81,11 @@ def _is_key(text: str) -> bool:
     return _KEY.fullmatch(text) is not None
 
 
-def _spent(text: str | None, name: str) -> int:
-    """A duration such as 26:00:00 or 90, in s; -1 if missing."""
-    match = _SPENT.fullmatch(text or "")
-    if match is None:
-        return whole(text, name)
-    days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
-    return days * 86_400 + hours * 3600 + minutes * 60 + seconds
-
-
 def _kilobytes(text: str | None) -> float:
     match = _SIZE.fullmatch(text or "")
-    return float(MISSING) if match is None else int(match[1]) * _UNITS[match[2].lower()]
+    if match is None:
+        return UNREADABLE if text else MISSING
+    return float(match[1]) * _UNITS[match[2].lower()] * (_WORD if match[3] in ("w", "W") else 1)
 
 
 def chunks(text: str, *names: str) -> int:
@@ -146,91 +158,89 @@ def _sizes(items: Mapping[str, str]) -> dict[str, int]:
     return {"allocated_procs": allocated, "requested_procs": requested, "nodes": nodes, "gpus": first_known(items, GPUS)}
 
 
-def _job(identity: str, items: Mapping[str, str], event: str, cancelled: bool) -> tuple[dict[str, float], dict[str, str], bool]:
-    """The numbers and texts of a run that has ended, and whether its charged time differs from its runtime."""
-    match = _ID.fullmatch(identity)
-    if match is None:
-        raise RecordError(f"{identity[:30]!r} is not a job number")
-    base, index = int(match[1]), match[2]
-    times = {name: whole(items.get(name), name) for name in ("ctime", "qtime", "etime", "start", "end")}
-    start, end = times["start"], times["end"]
-    if start < 0 or end < 0:
-        raise RecordError(f"{'start' if start < 0 else 'end'} is missing")
-    if end < start:
-        raise RecordError(f"end is {end}; it must not be before the start, {start}")
-    sizes = _sizes(items)
-    allocated, requested = sizes["allocated_procs"], sizes["requested_procs"]
-    processors = max(allocated if allocated > 0 else requested, 1)
-    used = _spent(items.get("resources_used.walltime"), "resources_used.walltime")
-    cpu = _spent(items.get("resources_used.cput"), "resources_used.cput")
-    memory, requested_memory = _kilobytes(items.get("resources_used.mem")), _kilobytes(items.get("Resource_List.mem"))
-    code = items.get("Exit_status", "")
-    known = re.fullmatch(r"-?[0-9]{1,6}", code) is not None
-    if code and not known:
-        raise RecordError(f"Exit_status is {code[:30]!r}; it must be a whole number")
-    numbers = {
-        "job_id": base if index is None else MISSING,
-        "submit": times["ctime"] if times["ctime"] >= 0 else times["qtime"],
-        "eligible": times["etime"],
-        "start": start,
-        "runtime": end - start,
-        "requested": _spent(items.get("Resource_List.walltime"), "Resource_List.walltime") or MISSING,
-        **sizes,
-        "cpu_time": cpu / processors if cpu >= 0 else MISSING,
-        "memory": memory / processors if memory >= 0 else MISSING,
-        "requested_memory": requested_memory / max(requested, 1) if requested_memory >= 0 else MISSING,
-        "status": 0 if event == "R" else MISSING if not known else 1 if int(code) == 0 else 5 if cancelled else 0,
-        "array_job": base if index is not None else MISSING,
-        "array_task": int(index) if index else MISSING,
-        "exit_code": int(code) if known and int(code) >= 0 else MISSING,
-        "run_count": whole(items.get("run_count"), "run_count"),
-    }
-    project = items.get("project", "")
-    texts = {
-        "user": items.get("user", ""),
-        "group": items.get("account") or (project if project != _NO_PROJECT else "") or items.get("group", ""),
-        "queue": items.get("queue", ""),
-        "executable": items.get("jobname", ""),
-    }
-    return numbers, texts, used >= 0 and abs(used - (end - start)) > 60
+class _Records:
+    """Reads the records of a file one by one; `deleted`: the jobs that were deleted, `started`: the records of starts, by job."""
 
+    def __init__(self, counts: Counts) -> None:
+        self.counts = counts
+        self.deleted: set[str] = set()
+        self.started: dict[str, tuple[str, str]] = {}
 
-def _read(file: LogFile, options: ReadOptions) -> PbsLog:
-    counts, bad, rows = Counts(), BadLines(file, options), JobRows()
-    deleted: set[str] = set()
-    started: dict[str, tuple[str, str]] = {}
-    for number, line in text_lines(file, counts):
-        text = line.strip()
-        match = _LINE.fullmatch(text)
+    def __call__(self, line: str) -> Iterator[Run]:
+        """Yield the run that ended, if the record is of its end."""
+        match = _LINE.fullmatch(line.strip())
         if match is None:
-            bad.add(number, "not a record such as 03/02/2026 10:00:00;E;12.server;user=...", text)
-            continue
-        stamp, event, identity, items = match[1], match[2].upper(), match[3], match[4]
-        if event not in ("E", "R"):
-            counts.add(OTHER_EVENT, 1)
-            deleted |= {identity} if event == "D" else set()
-            counts.add(LOST_RUN, int(event == "S" and identity in started))
-            started |= {identity: (stamp, items)} if event == "S" else {}
-            continue
-        begun = started.pop(identity, None)
+            raise RecordError("not a record such as 03/02/2026 10:00:00;E;12.server;user=...")
+        stamp, event, identity, items = match.groups()
+        begun = self.started.pop(identity, None) if event in ("S", *_ENDS) else None
+        if event == "S":
+            self.counts.add(LOST_RUN, int(begun is not None))
+            self.started[identity] = stamp, items
+        elif event == "D":
+            self.deleted.add(identity)
+        if event not in _ENDS or (event == "A" and begun is None):
+            raise Skip(OTHER_EVENT)
         if "[]" in identity:
-            counts.add(ARRAY_SUMMARY, 1)
-            continue
-        try:
-            values = _items(items)
-            if event == "R" and "end" not in values:  # Torque's record of a requeued run has only its time
-                if begun is None:
-                    counts.add(LOST_RUN, 1)
-                    continue
-                values = _items(begun[1]) | values
-                values["end"] = str(whole(values.get("start"), "start") + _time_of(stamp) - _time_of(begun[0]))
-            numbers, texts, differs = _job(identity, values, event, identity in deleted)
-        except RecordError as error:
-            bad.add(number, str(error), text)
-            continue
-        rows.add(numbers, texts, (identity, numbers["submit"]))
-        counts.add(USED_DIFFERS, int(differs))
-    return rows.log(PbsLog, bad, counts)
+            raise Skip(ARRAY_SUMMARY)
+        values = _items(items)
+        if event != "E" and "end" not in values:  # Torque's record of a requeued or aborted run has only its time
+            if begun is None:
+                raise Skip(LOST_RUN)
+            values = _items(begun[1]) | values
+            values["end"] = str(whole(values.get("start"), "start") + _time_of(stamp) - _time_of(begun[0]))
+        yield self._run(identity, values, event)
+
+    def _run(self, identity: str, items: Mapping[str, str], event: str) -> Run:
+        """Return the numbers and the names of a run that has ended, and its job."""
+        match = _ID.fullmatch(identity)
+        if match is None:
+            raise RecordError(f"{identity[:30]!r} is not a job number")
+        base, task = int(match[1]), match[2] or match[3]
+        times = {name: whole(items.get(name), name) for name in ("ctime", "qtime", "etime", "start", "end")}
+        start, end = times["start"], times["end"]
+        if start == 0:
+            raise Skip(NEVER_STARTED)
+        if start < 0 or end < 0:
+            raise RecordError(f"{'start' if start < 0 else 'end'} is missing")
+        if end < start:
+            raise RecordError(f"end is {end}; it must not be before the start, {start}")
+        sizes = _sizes(items)
+        processors = max(sizes["allocated_procs"] if sizes["allocated_procs"] > 0 else sizes["requested_procs"], 1)
+        code = items.get("Exit_status", "")
+        known = re.fullmatch(r"-?[0-9]{1,6}", code) is not None
+        numbers = {
+            "job_id": MISSING if task else base,
+            "submit": times["ctime"] if times["ctime"] >= 0 else times["qtime"],
+            "eligible": times["etime"],
+            "start": start,
+            "runtime": end - start,
+            "requested": seconds_of(items.get("Resource_List.walltime")),
+            "soft_walltime": max(seconds_of(items.get("Resource_List.soft_walltime")), MISSING),
+            **sizes,
+            "cpu_time": _shared(seconds_of(items.get("resources_used.cput")), processors),
+            "memory": _shared(_kilobytes(items.get("resources_used.mem")), processors),
+            "requested_memory": _shared(_kilobytes(items.get("Resource_List.mem")), max(sizes["requested_procs"], 1)),
+            "status": 0 if event != "E" else MISSING if not known else 1 if int(code) == 0 else 5 if identity in self.deleted else 0,
+            "array_job": base if task else MISSING,
+            "array_task": int(task) if task else MISSING,
+            "exit_code": max(int(code), MISSING) if known else UNREADABLE if code else MISSING,
+            "run_count": count_of(items.get("run_count")),
+        }
+        used = seconds_of(items.get("resources_used.walltime"))
+        self.counts.add(USED_DIFFERS, int(used >= 0 and abs(used - (end - start)) > 60))
+        project = items.get("project", "")
+        texts = {
+            "user": items.get("user", ""),
+            "group": items.get("account") or (project if project != _NO_PROJECT else "") or items.get("group", ""),
+            "queue": items.get("queue", ""),
+            "executable": items.get("jobname", ""),
+        }
+        return numbers, texts, (identity, numbers["submit"])
+
+
+def _shared(amount: float, processors: int) -> float:
+    """An amount for each processor; values below 0 have other meanings."""
+    return amount / processors if amount >= 0 else amount
 
 
 def _time_of(stamp: str) -> int:
@@ -239,6 +249,11 @@ def _time_of(stamp: str) -> int:
         return int(datetime.strptime(stamp[:19], "%m/%d/%Y %H:%M:%S").replace(tzinfo=UTC).timestamp())
     except ValueError:
         raise RecordError(f"{stamp} is not a time") from None
+
+
+def _read(file: LogFile, options: ReadOptions) -> PbsLog:
+    counts = Counts()
+    return read_runs(PbsLog, file, options, text_lines(file, counts), _Records(counts), counts)
 
 
 PBS = LogFormat("pbs", "PBS or Torque accounting", (".acct",), _HEAD, _read, (ARRAY_SUMMARY, USED_DIFFERS, LOST_RUN))

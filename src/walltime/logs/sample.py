@@ -5,18 +5,12 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from walltime.lazy import LaterModule
+from walltime.dataframes import pl
 from walltime.logs.cells import NUMBER, STAMP, plain_numbers, plain_texts
 from walltime.logs.input import LogFile
 from walltime.logs.objects import frame_of, holds_objects
 from walltime.logs.table_file import PARQUET
-
-if TYPE_CHECKING:
-    import polars as pl
-else:
-    pl = LaterModule("polars")
 
 ROWS = 2000
 MOSTLY = 0.95
@@ -39,10 +33,7 @@ class Sample:
 def sample_of(file: LogFile, titles: Sequence[str] = (), delimiter: str | None = None) -> Sample | None:
     """Return the first rows of a table; None if the file is not a table. `titles, delimiter`: of a file without a heading."""
     if file.head.startswith(PARQUET) or holds_objects(file.head):
-        frame = frame_of(file, ROWS)
-        plain = {one.name: one for one in frame if not one.dtype.is_nested() and one.dtype != pl.Binary}
-        texts = {name: plain_texts(one).to_list() for name, one in plain.items()}
-        return Sample(texts) if texts and len(frame) else None
+        return sample_of_frame(frame_of(file, ROWS))
     lines = file.head.removeprefix(b"\xef\xbb\xbf").decode("utf-8", errors="replace").splitlines()[: ROWS + 50]
     first = next((line.lstrip() for line in lines if line.strip()), "")
     comment = first[:1] if first[:1] in ("#", ";") else None
@@ -64,6 +55,12 @@ def sample_of(file: LogFile, titles: Sequence[str] = (), delimiter: str | None =
         if is_table and (widest is None or (sign != " " and width > len(widest.columns))):
             widest = Sample(_columns([f"column{k + 1}" for k in range(width)], good, sign), sign, comment, untitled=True)
     return widest
+
+
+def sample_of_frame(frame: pl.DataFrame) -> Sample | None:
+    """Return the first rows of a table; None if it has none."""
+    plain = [one for one in frame.head(ROWS) if not one.dtype.is_nested() and one.dtype != pl.Binary]
+    return Sample({one.name: plain_texts(one).to_list() for one in plain}) if plain and len(frame) else None
 
 
 def _columns(titles: Sequence[str], rows: Sequence[Sequence[str]], delimiter: str) -> dict[str, list[str]]:

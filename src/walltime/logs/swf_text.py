@@ -6,22 +6,16 @@ import io
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from walltime.dataframes import pl
 from walltime.errors import LogError
-from walltime.lazy import LaterModule
 from walltime.logs.batch_systems import Counts, Names, nothing_left
 from walltime.logs.input import LogFile, decoded
 from walltime.logs.joblog import BadLine, BadLines, ReadOptions, Rule, faults, narrowed
 from walltime.wording import quoted
 from walltime.workload import MISSING, SWF_COLUMNS, Column
-
-if TYPE_CHECKING:
-    import polars as pl
-else:
-    pl = LaterModule("polars")
 
 Array = np.ndarray
 

@@ -8,13 +8,13 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
+from walltime.dataframes import pl
 from walltime.errors import LogError
 from walltime.files import whole_file, write_as_parquet
-from walltime.lazy import LaterModule
 from walltime.logs.batch_systems import Names
 from walltime.logs.header import Header
 from walltime.logs.input import LOG_FACTS, LogFile, reading_parquet
@@ -22,11 +22,6 @@ from walltime.logs.joblog import JobLog, LogFormat, ReadOptions, is_further_name
 from walltime.logs.mapping import TEXTS
 from walltime.wording import quoted
 from walltime.workload import MISSING, SWF_BY_NAME
-
-if TYPE_CHECKING:
-    import polars as pl
-else:
-    pl = LaterModule("polars")
 
 Array = np.ndarray
 PARQUET = b"PAR1"

@@ -25,7 +25,7 @@ SYNONYMS: Mapping[str, str] = {
     " walltimerequested resourcelistwalltime timelimit timelimitraw walltime walltimelimit elpl hrt runlimit expectedduration"
     " estimatedruntime limit req requestedruntime reqruntime requestedduration requestedwallclock timerequested timereq runtimelimit"
     " maxruntime maxwalltime wallclocktimelimit estimate estimated estimatedtime runtimeestimate userestimate usrest"
-    " reqdtime requestwalltime",
+    " reqdtime requestwalltime moldablewalltime",
     "soft_walltime": "softwalltime softwall softlimit softtimelimit resourcelistsoftwalltime",
     "time_min": "timemin mintime minimumtime timelimitmin",
     "predicted": "predicted prediction predictedruntime predictedtime predictedwalltime predictedduration runtimeprediction",
@@ -45,7 +45,7 @@ SYNONYMS: Mapping[str, str] = {
     "partition": "partition partitionname partitionid",
     "executable": "jobname name executable application",
     "memory": "memory mem memreq memoryreq reqmem memrequested reqmemtotal",
-    "status": "state status jobstate jobstatus exitstate finalstate stat newstatus newstate jobresult podphase exitstatus exitcode",
+    "status": "state status jobstate jobstatus exitstate finalstate stat newstatus newstate jobresult podphase outcome exitstatus exitcode",
 }
 """Titles for columns of a log, in lower case, letters and digits only, the most likely first."""
 ENDINGS: Mapping[str, str] = {

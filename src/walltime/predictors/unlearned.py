@@ -5,23 +5,18 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 
+from walltime.dataframes import pl
 from walltime.declared import Field
 from walltime.errors import PolicyError
 from walltime.files import note_input
-from walltime.lazy import LaterModule
 from walltime.predictors.base import Array, Basis, Predictor, below_remark
 from walltime.predictors.hindsight import RECORDED, hindsight_remarks, twins_remark
 from walltime.wording import printable
 from walltime.workload import Workload
-
-if TYPE_CHECKING:
-    import polars as pl
-else:
-    pl = LaterModule("polars")
 
 UNIX = 10**8
 """Times in a file of at least this are seconds since 1970, if the start of the log is recorded."""

@@ -5,21 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from walltime.dataframes import pl
 from walltime.errors import LogError, OutputError
 from walltime.files import whole_file, write_as_parquet
-from walltime.lazy import LaterModule
 from walltime.provenance import provenance
 from walltime.workload import LIMIT, SCHEDULE_COLUMNS, Origin, Workload
-
-if TYPE_CHECKING:
-    import polars as pl
-else:
-    pl = LaterModule("polars")
 
 Array = np.ndarray
 FORMATS = (".csv", ".parquet", ".swf", ".swf.gz")

@@ -46,7 +46,8 @@ def period_answer(numbers: Period) -> str:
             f"{warning}{span_of(numbers, capital=True)}: jobs on {numbers.workload.origin.name} waited {human_time(n.mean_wait)} on "
             f"average, half of them {_at_most(n.median_wait)}"
         )
-    sentence = f"{first}; {_share(n.utilization)} of the machine was used"
+    wrong = " (more than all: its size is wrong)" if n.utilization > 1 else ""
+    sentence = f"{first}; {_share(n.utilization)} of the machine was used{wrong}"
     lost = n.lost_hours / max(n.used_hours, 1e-9)
     if lost >= 0.005:
         sentence += f", and {_share(lost)} of the used hours went to jobs that failed or ended at their limit"
@@ -303,8 +304,8 @@ def _caveats(numbers: Period) -> list[str]:
         sentences.append(
             f"{waiting:,} jobs still waited at the end; their waits count when they start. Most logs lack jobs that never started."
         )
-    if int(numbers.workload.procs.max()) > numbers.workload.machine_procs:
-        sentences.append("Some jobs are wider than the machine; its size may be wrong.")
+    if numbers.numbers.utilization > 1 or int(numbers.workload.procs.max()) > numbers.workload.machine_procs:
+        sentences.append("Jobs used more processors than the machine has; give its true size with --procs.")
     return sentences
 
 

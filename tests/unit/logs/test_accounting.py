@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 from tests.accounting_records import BEGIN, FORMS, class_ads, condor, fifty_jobs, grid_engine, lsf, pbs_record, torque
@@ -52,6 +53,70 @@ def test_pbs__runs_that_were_put_back_are_jobs_of_their_own(read):
     assert log.changed["submitted_again"] == 1
 
 
+@pytest.mark.parametrize(
+    ("text", "limit"),
+    [("90", 90), ("90:00", 5400), ("2:00:00:00", 172_800), ("01:00:00.5", 3600), ('"02:00:00"', 7200), ("-1", -1), ("00:00:00", -1)],
+)
+def test_pbs__limits_in_every_form(text, limit, read):
+    log = read(pbs_record(ONE, "Resource_List.ncpus=4").replace("walltime=01:00:00", f"walltime={text}"))
+    assert (rows(log, "requested"), dict(log.changed)) == ([(limit,)], {})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "rule"),
+    [
+        ("walltime=01:00:00", "walltime=soon", "unreadable_duration"),
+        ("walltime=01:00:00", "walltime=1:0:0:0:0", "unreadable_duration"),
+        ("walltime=01:00:00", "walltime=UNLIMITED", "unlimited"),
+        ("Exit_status=0", "Exit_status=ok", "unreadable_value"),
+        ("resources_used.walltime=", "resources_used.cput=x resources_used.walltime=", "unreadable_value"),
+        ("session=1", "run_count=two", "unreadable_value"),
+        ("session=1", "resources_used.mem=much", "unreadable_value"),
+        ("session=1", "Resource_List.nodect=1:ppn=4:gpu=2:reqmem=64:gpu", None),
+    ],
+)
+def test_pbs__a_value_that_cannot_be_read_costs_no_job(old, new, rule, read):
+    text = pbs_record(ONE, "Resource_List.ncpus=4")
+    assert old in text
+    log = read(text.replace(old, new))
+    assert rows(log, "wait", "runtime", "requested_procs") == [(60, 900, 4)]
+    assert {**log.changed, **log.noticed} == ({rule: 1} if rule else {})
+
+
+@pytest.mark.parametrize(
+    ("text", "kilobytes"),
+    [("8gb", 2 * 1024**2), ("1.5gb", 393_216), ("10.00M", 2560), ("4194304", 1024), ("512mw", 1024**2), ("8192kb", 2048)],
+)
+def test_pbs__memory_in_every_unit(text, kilobytes, read):
+    log = read(pbs_record(ONE, f"Resource_List.ncpus=4 Resource_List.mem={text} resources_used.mem={text}"))
+    assert rows(log, "memory", "requested_memory") == [(kilobytes, kilobytes)]
+
+
+def test_pbs__jobs_that_never_started_have_a_start_of_0(read):
+    record = pbs_record(ONE, "Resource_List.ncpus=4")
+    never = record.replace(f"start={ONE[2]}", "start=0").replace(f"end={ONE[3]}", "end=0").replace("7.srv", "8.srv")
+    log = read(never + record)
+    assert (rows(log, "job_id", "submit"), log.dropped) == ([(7, 0)], {"never_started": 1})
+
+
+def test_pbs__phases_of_a_job_are_not_jobs_and_equal_records_are_one(read):
+    record = pbs_record(ONE, "Resource_List.ncpus=4")
+    log = read(pbs_record(ONE, "Resource_List.ncpus=4", "e") + pbs_record(ONE, "Resource_List.ncpus=4", "u") + record + record)
+    assert (log.records, log.dropped) == (1, {"other_event": 2, "repeated_record": 1})
+
+
+def test_torque__runs_that_the_server_aborted_end_with_their_record(read):
+    started = torque(ONE).partition(" session=")[0].replace(";E;", ";S;").replace("10:16:00", "10:01:00") + "\n"
+    log = read(started + "03/02/2026 10:05:00;A;7.srv;\n" + torque((8, *ONE[1:])))
+    assert rows(log, "job_id", "wait", "runtime", "status") == [(7, 60, 240, 0), (8, 60, 900, 1)]
+
+
+@pytest.mark.parametrize(("identity", "task"), [("7-3.srv", 3), ("7[3].srv", 3), ("7[12]", 12)])
+def test_torque__tasks_of_arrays_in_both_forms(identity, task, read):
+    log = read(pbs_record(ONE, "Resource_List.ncpus=4").replace("7.srv", identity))
+    assert rows(log, "job_id", "array_job", "array_task") == [(-1, 7, task)]
+
+
 def test_torque__requeued_runs_have_only_a_time(read):
     again = (7, BEGIN, BEGIN + 1160, BEGIN + 1760, 1, 4, 0, 3600, True)
     started = torque(ONE).partition(" session=")[0].replace(";E;", ";S;").replace("10:16:00", "10:01:00") + "\n"
@@ -81,8 +146,8 @@ def test_torque__requeued_runs_have_only_a_time(read):
     ],
 )
 def test_pbs__sizes_of_every_kind(resources, procs, nodes, gpus, read):
-    log = read(pbs_record(ONE, resources) + pbs_record(ONE[:4] + ONE[4:], resources))
-    assert log.to_workload(procs=4096).procs.tolist() == [procs, procs]
+    log = read(pbs_record(ONE, resources))
+    assert log.to_workload(procs=4096).procs.tolist() == [procs]
     assert rows(log, "nodes", "gpus")[0] == (nodes, gpus)
 
 
@@ -94,6 +159,30 @@ def test_lsf__limits_and_gpus_are_read_and_a_start_before_the_submission_is_move
     log = read(lsf(early).replace(" 0 7200 0 0 ", " 0 7201 0 0 ").replace("num=2:mode", "num=1/task:mode"))
     assert rows(log, "requested", "gpus") == [(-1, 4)]
     assert read(lsf(early).replace("1 1042", '2 1086 "-1 -1 -1 -1 -1 -1 -1 -1 -1 1800 -1 -1 " 1042')).column("requested").tolist() == [1800]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "gpus"),
+    [
+        ("num=2:mode=shared", "mode=exclusive_process:num=1:j_exclusive=yes", 2),
+        ("num=2:mode=shared", "num=3/host", 6),
+        ("num=2:mode=shared", "num=1/task", 8),
+        ('1 1042 "num=2:mode=shared"', "0", -1),
+        ('1 1042 "num=2:mode=shared" 0 3600 0 0 "select[type==any] rusage[mem=100]"', '0 0 3600 0 0 "rusage[ngpus_physical=2.00]"', 4),
+        ('1 1042 "num=2:mode=shared" 0 3600 0 0 "select[type==any] rusage[mem=100]"', '0 0 3600 0 0 "rusage[ngpus=1/task]"', 8),
+    ],
+)
+def test_lsf__gpus_of_hosts_and_of_tasks(old, new, gpus, read):
+    text = lsf((7, BEGIN, BEGIN + 60, BEGIN + 960, 2, 4, 2, 3600, True))
+    assert old in text
+    assert rows(read(text.replace(old, new)), "gpus", "requested") == [(gpus, 3600)]
+
+
+def test_lsf__runs_that_were_put_back_and_equal_records(read):
+    again = (7, BEGIN, BEGIN + 1160, BEGIN + 1760, 1, 4, 0, 3600, True)
+    log = read("#a comment\n" + lsf(ONE) + lsf(again) + lsf(ONE))
+    assert rows(log, "submit", "wait") == [(0, 60), (960, 200)]
+    assert (log.dropped, log.changed) == ({"repeated_record": 1}, {"submitted_again": 1})
 
 
 def failed(code, **values):
@@ -141,7 +230,8 @@ def test_grid_engine__requests_may_contain_colons(request_, limit, soft, read):
     log = read(grid_engine(ONE).replace("h_rt=01:00:00", request_))
     assert rows(log, "requested", "soft_walltime") == [(limit, soft)]
     assert not log.bad_lines
-    unlimited = read(grid_engine(ONE).replace("h_rt=01:00:00", "h_rt=INFINITY") + grid_engine(ONE).replace("h_rt=01:00:00", "h_rt=soon"))
+    other = (8, *ONE[1:])
+    unlimited = read(grid_engine(ONE).replace("h_rt=01:00:00", "h_rt=INFINITY") + grid_engine(other).replace("h_rt=01:00:00", "h_rt=soon"))
     assert (unlimited.changed["unlimited"], unlimited.changed["unreadable_duration"]) == (1, 1)
 
 
@@ -165,6 +255,37 @@ def test_htcondor__evicted_removed_and_waiting_jobs(read):
     ]
     assert log.dropped == {"never_started": 1, "still_pending": 1, "still_running": 1}
     assert (log.changed, log.noticed) == ({"submitted_again": 1}, {"elapsed_differs": 1})
+
+
+@pytest.mark.parametrize("form", ["lines", "list", "texts", "lower", "one ad", "csv", "parquet"])
+def test_htcondor__every_form_of_ads(form, read, tmp_path):
+    ads = [condor((number, *ONE[1:])) for number in (1, 2)]
+    texts = [{name: str(value) for name, value in ad.items()} for ad in ads]
+    if form == "parquet":
+        pl.DataFrame(ads).write_parquet(tmp_path / "log")
+        log = read_log(tmp_path / "log")
+    else:
+        written = {
+            "lines": "\n".join(map(json.dumps, ads)),
+            "list": json.dumps(ads),
+            "texts": json.dumps(texts),
+            "lower": json.dumps([{name.lower(): value for name, value in ad.items()} for ad in ads]),
+            "one ad": "".join(f"{name} = {json.dumps(value)}\n" for name, value in ads[0].items()),
+            "csv": "\n".join([",".join(ads[0]), *(",".join(ad.values()) for ad in texts)]) + "\n",
+        }
+        log = read(written[form])
+    expected = (60, 900, 4, 3600, 1)
+    assert log.format == "htcondor"
+    assert set(rows(log, "wait", "runtime", "allocated_procs", "requested", "status")) == {expected}
+
+
+def test_htcondor__universes_and_equal_ads(read):
+    ads = [condor((number, *ONE[1:])) for number in range(1, 4)]
+    ads[0] |= {"JobUniverse": 7}
+    ads[1] |= {"JobUniverse": 11, "CurrentHosts": 3}
+    log = read(json.dumps([*ads, ads[2]]))
+    assert rows(log, "job_id", "allocated_procs") == [(2, 12), (3, 4)]
+    assert log.dropped == {"submit_host": 1, "repeated_record": 1}
 
 
 def test_htcondor__history_file_has_marks_between_jobs(read):
@@ -193,25 +314,6 @@ def test_batsim__workload_with_other_keys_names_before_numbers_and_a_size(read):
 @pytest.mark.parametrize(("value", "procs"), [("1,024", 1024), ("128.0", 128), ("1e3", 1000), ("  64 nodes", 64)])
 def test_swf__sizes_in_the_header_in_other_forms(value, procs, read):
     assert read(f"; MaxProcs: {value}\n1 0 5 100 4 -1 -1 4 200 -1 1 1 1 1 1 1 -1 -1\n", "l.swf").header.machine_procs == procs
-
-
-def test_guess__constant_columns_are_no_sizes_and_unused_requests_are_named(read):
-    titles = "cluster_id,uid,job_unique_id,user,node_num,gpu_num,cpu_num,submit_time,start_time,end_time,new_status,cores_hint,mem_hint"
-    lines = [
-        f"3,{k},{70 + k},u{k},{1 + k % 2},{8 + 8 * (k % 2)},0,{1000 + k},{2000 + k},{3000 + k},{'Pass' if k else 'Failed'},1,2"
-        for k in range(9)
-    ]
-    log = read("\n".join([titles, *lines]), "t.csv")
-    assert log.column("job_id").tolist() == list(range(70, 79))
-    assert rows(log, "allocated_procs", "nodes", "gpus")[:2] == [(1, 1, 8), (2, 2, 16)]
-    assert log.column("status").tolist() == [0] + [1] * 8
-    assert any(line.startswith("not used: ") and "cores_hint" in line and "mem_hint" in line for line in log.reading)
-
-
-def test_guess__gpus_in_lists_of_resources(read):
-    lines = [f'{k},{1000 + k},{2000 + k},{3000 + k},{4 + k},"cpu=4,gres/gpu={k},mem=4G"' for k in range(1, 6)]
-    log = read("\n".join(["id,submit,start,end,ncpus,req_tres", *lines]), "t.csv")
-    assert log.column("gpus").tolist() == [1, 2, 3, 4, 5]
 
 
 def test_info__shows_a_log_with_a_bad_line_that_other_commands_reject(tmp_path, capsys):

@@ -60,8 +60,6 @@ def test_pbs__takes_the_ends_of_jobs(written):
         (" end=1772446205 Exit_status=0 r", " Exit_status=0 r", "there is no end"),
         ("end=1772446205 Exit_status=0 r", "end=1772440000 Exit_status=0 r", "end is 1772440000, before the start 1772445605"),
         ("jobname=plain queue=workq ctime=1772445600 q", "jobname=plain user=root ctime=1772445600 q", "user occurs twice"),
-        ("walltime=01:00:00", "walltime=1:0:0:0:0", "Resource_List.walltime is '1:0:0:0:0', it must be a whole number"),
-        ("Exit_status=0 resources", "Exit_status=ok resources", "Exit_status is 'ok', it must be a whole number"),
         (";E;123.srv", ";E;x.srv", "'x.srv' is no number of a job"),
     ],
 )

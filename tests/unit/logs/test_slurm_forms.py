@@ -1,11 +1,16 @@
 """The same fifty jobs in every form in which a site may have Slurm's records give the same workload."""
 
 import functools
+import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.slurm_forms import FORMS, gpus_of, records
+from tests import slurm_forms
+from tests.cli import call
+from tests.slurm_forms import FORMS, gpus_of, of_parser, records
 from walltime.logs import read_log
 
 COLUMNS = (
@@ -55,3 +60,60 @@ def test_workload__has_the_jobs_that_ran(folder):
     assert np.maximum(whole.columns["gpus"], 0).tolist() == [gpus_of(k) for k in ran]
     dropped = {"still_pending": 1, "still_running": 1, "part_of_resized": 1, "never_started": 3, "cancelled_before_start": 3}
     assert dict(whole.origin.dropped) == dropped
+
+
+def test_sacct_command__whose_output_is_read_with_every_column(capsys, tmp_path, folder):
+    command = call(capsys, "slurm", "sacct-command")[1]
+    fields = command.split("--format=")[1].split()[0].split(",")
+    given = {"ReqMem": "16G", "TotalCPU": "01:00:00", "UserCPU": "50:00.5", "Flags": "SchedBackfill", "Restarts": "0", "Reservation": "day"}
+    given |= {
+        "Licenses": "matlab:2",
+        "SubmitLine": "sbatch --exclusive a|b",
+        "Reason": "Priority",
+        "ConsumedEnergyRaw": "900",
+        "Cluster": "c",
+    }
+    used = {"MaxRSS": "4096000", "AveRSS": "2048000", "TRESUsageInTot": "mem=8G,gres/gpuutil=80,gres/gpumem=2G", "TRESUsageInAve": "mem=4G"}
+    rows = []
+    for row in records():
+        begun = row["State"] != "PENDING"
+        rows += [
+            given | row | {"Cluster": "c"},
+            *([used | row | {"JobIDRaw": f"{row['JobIDRaw']}.batch"}] if begun and row["Start"] else []),
+        ]
+    lines = [fields, *([row.get(name, "") for name in fields] for row in rows)]
+    (tmp_path / "jobs.txt").write_text("\n".join(map("\x1f".join, lines)) + "\n")
+    log, whole = read_log(tmp_path / "jobs.txt"), expected(folder)
+    found = log.to_workload(procs=64)
+    assert (found.job_id.tolist(), log.bad_lines, log.reading) == (whole.job_id.tolist(), (), ())
+    assert [names(found, name) for name in ("constraints", "executable")] == [names(whole, name) for name in ("constraints", "executable")]
+    columns = "reason reservation licences sched_backfill exclusive user_cpu_time cpu_time energy cluster used_mem_mb max_rss_mb ave_rss_mb"
+    assert set(f"{columns} gpu_use gpu_mem_mb restarts node_list priority gpus".split()) <= log.columns.keys()
+    assert {name: log.columns[name][0] for name in ("exclusive", "user_cpu_time", "energy", "used_mem_mb")} == {
+        "exclusive": 1, "user_cpu_time": 3000, "energy": 900, "used_mem_mb": 8192,
+    }  # fmt: skip
+
+
+KEPT = json.loads((Path(__file__).parents[3] / "docs" / "generators" / "slurm-forms.json").read_text())
+
+
+@pytest.mark.parametrize("container", KEPT["containers"])
+def test_table_of_the_guide__has_what_is_read_from_each_container(container, tmp_path):
+    kept = KEPT["containers"][container]
+    forms = [name for name in FORMS if any(re.fullmatch(rf"{re.escape(one)}(?![\w'-]).*", name) for one in kept["forms"])]
+    assert forms
+    for name in forms:
+        if container.startswith(("`sacct --json`", "slurmrestd, `slurmdb")):
+            version = int(name[-2:]) if "0.0." in name else 44
+            (tmp_path / "log").write_text(json.dumps({"jobs": of_parser(slurm_forms.objects_with_steps(records()), version)}))
+        else:
+            FORMS[name](tmp_path / "log", slurm_forms.with_steps(records()) if kept["steps"] else records())
+        read = read_log(tmp_path / "log").columns.keys()
+        missing = {column for column in KEPT["contents"] if column not in read}
+        assert missing == (set() if kept["steps"] else {"used_mem_mb"}), name
+        assert "used_mem_mb" not in read or (read_log(tmp_path / "log").column("used_mem_mb").max() == 8), name
+
+
+def test_table_of_the_guide__has_every_form():
+    prefixes = [re.escape(one) for kept in KEPT["containers"].values() for one in kept["forms"]]
+    assert [name for name in FORMS if not re.match("|".join(prefixes), name)] == []

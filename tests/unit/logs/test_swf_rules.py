@@ -391,7 +391,7 @@ def test_repeated_records__of_two_exports_count_once():
     columns = {"job_id": [1, 2, 1, 1], "submit": [0, 5, 0, 0], "runtime": [9, 9, 9, 8], "allocated_procs": [4, 2, 4, 4], "wait": [1] * 4}
 
     class Numbered(JobLog):
-        format = "pbs"
+        format = "swf"
 
     jobs = Numbered(4, columns).to_workload(procs=8)
     assert jobs.origin.dropped == {"repeated_record": 1}

@@ -60,6 +60,14 @@ def test_period__that_begins_before_the_log_is_cut():
     assert period(jobs, 3 * 86_400 - HOUR, WEEK).missing == 0, "the first hours of a log may have no submission"
 
 
+def test_answer__of_a_machine_that_is_too_small_says_so():
+    found = period(recorded([0, 0], [0, 1], [HOUR, HOUR], [4, 4], requested=[9 * HOUR] * 2, status=[0, 1]), 0, HOUR + 2)
+    assert found.numbers.utilization == pytest.approx(2, rel=0.01)
+    assert found.numbers.lost_hours / found.numbers.used_hours == 0.5
+    assert "its size is wrong" in period_answer(found)
+    assert any("--procs" in caveat for caveat in period_page(found).caveats)
+
+
 def test_period__only_what_lies_within_it():
     n = period(day(), 3 * HOUR, 6 * HOUR).numbers
     assert (n.submitted, n.started, n.ended, n.waiting_at_end) == (0, 1, 1, 1)

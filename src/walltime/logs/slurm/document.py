@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from walltime.dataframes import pl
 from walltime.errors import LogError
-from walltime.lazy import LaterModule
 from walltime.logs.batch_systems import Counts
 from walltime.logs.input import LogFile
 from walltime.logs.joblog import BadLines, LogFormat, ReadOptions
@@ -20,11 +20,6 @@ from walltime.logs.slurm.jobs import SlurmLog
 from walltime.logs.slurm.records import KINDS, TEXTS, TIMES, RecordReader, RecordTable
 from walltime.slurm_values import BLANK, UNLIMITED, OddError, elements, members, number_of
 from walltime.wording import quoted
-
-if TYPE_CHECKING:
-    import polars as pl
-else:
-    pl = LaterModule("polars")
 
 Json = Mapping[str, Any]
 Row = dict[str, str]

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from walltime.lazy import LaterModule
+from walltime.dataframes import pl
 from walltime.logs.batch_systems import NO_LIMIT
-from walltime.logs.cells import STAMP, zone_offsets
-from walltime.logs.clock import Local, durations, to_unix
+from walltime.logs.cells import CLOCKS, STAMP, spans, zone_offsets
+from walltime.logs.clock import Local, to_unix
 from walltime.logs.joblog import LIMIT
+from walltime.logs.mapping import UNITS
 from walltime.slurm_values import BLANK, NO_LIMITS, gpus_of
 from walltime.workload import MISSING
-
-if TYPE_CHECKING:
-    import polars as pl
-else:
-    pl = LaterModule("polars")
 
 Array = np.ndarray
 COMPLETED, CANCELLED, FAILED = 1, 5, 0
@@ -39,6 +35,7 @@ STATES = {pair.split("=")[1]: status for status, pairs in _LETTERS.items() for p
 """The states with the status of the job, or the reason to drop its record."""
 _ISO = r"^[0-9]{4}-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-9][0-9]:[0-9][0-9]$"
 _NUMBER = r"^([0-9]{1,16})(?:\.[0-9]*)?$"
+_DECIMAL = r"^([0-9]{1,16}(?:\.[0-9]*)?)$"
 _ABBREVIATED = r"^([0-9]{1,12}(?:\.[0-9]+)?)([KMGTP])$"
 _SIZE = r"(?:^|,){}=([0-9]{{1,20}}(?:\.[0-9]+)?)([KMGTP]?)(?:,|$)"
 _NUMBERED = re.compile(r"(?:[0-9]+=[0-9]+(?:,|$))+")
@@ -46,6 +43,10 @@ _RESOURCES = {"1": "cpu", "2": "mem", "4": "node", "5": "billing", "1001": "gres
 """Names of the resources that old records have by number."""
 _INFINITE = 2**32 - 2
 """Slurm's numbers for no limit, and for an unknown one, are from here on."""
+_SECONDS = 10**11
+"""Numbers from here on are not seconds since 1970."""
+_LAST = 2**33
+"""The last time that is accepted, in the year 2242; 20261120213345 is not a number of thousandths."""
 _NEVER = 2 * 86_400
 """Times up to this many s since 1970 stand for events that did not happen."""
 _PER_CPU = 2**31
@@ -91,9 +92,14 @@ def _amounts(texts: pl.Series, pattern: str, plain: str = "", base: float = 1024
 def times(texts: pl.Series, zone: str | None) -> tuple[Local, Array, Array]:
     """Return Unix times, and masks of the values that are not times, and of local times (others are numbers, or have their offset).
 
-    `texts`: such as 2026-11-20T21:33:45, with a fraction or an offset or without, or seconds since 1970; blank if unknown.
+    `texts`: such as 2026-11-20T21:33:45, with a fraction or an offset or without, or seconds since 1970, or thousandths (and so on) of
+    them; blank if unknown.
     """
-    numbers, bad = wholes(texts)
+    written = texts.str.extract(r"^([0-9]{1,19})(?:\.[0-9]*)?$").cast(pl.Int64, strict=False)
+    numbers = written.fill_null(MISSING).to_numpy()
+    for _ in range(3):
+        numbers = np.where(numbers >= _SECONDS, numbers // 1000, numbers)
+    bad = (written.is_null().to_numpy() & ~blank(texts)) | (numbers > _LAST)
     offsets, own = np.zeros(len(texts), np.int64), np.zeros(len(texts), bool)
     usual = texts.str.contains(_ISO)
     if (bad & ~usual.to_numpy()).any():
@@ -113,31 +119,33 @@ def times(texts: pl.Series, zone: str | None) -> tuple[Local, Array, Array]:
     return Local(np.where(known, first, MISSING), np.where(known, last, MISSING), local.skipped & ~own), bad, read & ~own
 
 
-def elapsed(texts: pl.Series) -> tuple[Array, Array]:
-    """Return durations such as 1-02:03:04, 02:03 or 95 (seconds), in s, -1 where blank, and a mask of the values that are neither."""
-    texts = texts.str.replace(r"^([0-9]+) days?,? \+?", "$1-")
-    values, bad = durations(texts)
-    bad &= ~blank(texts)
-    if not bad.any():
-        return values, bad
-    numbers, odd = wholes(texts)
-    return np.where(bad, numbers, values), bad & odd
+def elapsed(texts: pl.Series, unit: str = "s", clock: str = CLOCKS[0]) -> tuple[Array, Array]:
+    """Return durations such as 1-02:03:04, 02:03 or 95, in whole s, -1 where blank, and a mask of the values that are neither.
+
+    `unit`: of numbers. `clock`: the meaning of 02:03, see `walltime.logs.cells.CLOCKS`.
+    """
+    numbers = texts.str.extract(_DECIMAL).cast(pl.Float64) * UNITS[unit]
+    values, bad = numbers.fill_null(float(MISSING)).to_numpy(), numbers.is_null().to_numpy() & ~blank(texts)
+    if bad.any():
+        durations, odd = spans(texts, clock)
+        values, bad = np.where(bad, durations, values), bad & odd
+    bad |= values >= LIMIT
+    return np.floor(np.where(bad, MISSING, values) + 1e-6).astype(np.int64), bad
 
 
-def limits(texts: pl.Series) -> tuple[Array, Array]:
-    """Return time limits in s, from durations or numbers of minutes, -1 if unknown, or NO_LIMIT, and a mask of other values."""
+def limits(texts: pl.Series, unit: str = "min", clock: str = CLOCKS[0]) -> tuple[Array, Array]:
+    """Return time limits in s, as `elapsed` does, or NO_LIMIT; Slurm writes numbers of minutes."""
     words = by_text(texts, _limit_word, pl.Int64).to_numpy()
-    minutes, odd = wholes(texts)
-    values, bad = elapsed(texts)
-    values = np.where(odd | (minutes < 0), values, np.where(minutes < _INFINITE, 60 * minutes, NO_LIMIT))
+    values, bad = elapsed(texts, unit, clock)
+    values = np.where(values < _INFINITE * UNITS[unit], values, NO_LIMIT)
     values = np.where((values > 0) | (values == NO_LIMIT), values, MISSING)
     return np.where(words == 0, values, words), bad & (words == 0)
 
 
 def _limit_word(text: str) -> int:
     """NO_LIMIT or MISSING for one of Slurm's words, perhaps cut, such as `Partition+`; 0 for other texts."""
-    begin = text[:-1] if text.endswith("+") and len(text) > 3 else ""
-    word = next((word for word in NO_LIMITS if word == text or (begin and word.startswith(begin))), "")
+    begin = text[:-1] if text.endswith("+") and len(text) > 3 else text
+    word = next((word for word in NO_LIMITS if word.lower() == text.lower() or (begin != text and word.startswith(begin))), "")
     return 0 if not word else MISSING if word in ("Partition_Limit", "NOT_SET") else NO_LIMIT
 
 
@@ -194,7 +202,11 @@ def energies(texts: pl.Series) -> tuple[Array, Array]:
 
 
 def gpus(texts: pl.Series) -> tuple[Array, pl.Series]:
-    """Return the number of GPUs in lists of resources, -1 if they have none, and the types, such as `a100`, or `a100:1+v100:2`."""
+    """Return the number of GPUs in lists of resources, or as a number, and their types, such as `a100`, or `a100:1+v100:2`.
+
+    The number is -1 where a list has none.
+    """
+    texts = texts.str.replace(r"^([0-9]{1,9})(?:\.0*)?$", "gpu:$1")
     parts = texts.str.extract_all(r"(?:gres[/:])?gpu(?:[:=][^,]*)?(?:,|$)").list.join("").fill_null("")
     numbers = by_text(parts, lambda text: gpus_of(text) if text else MISSING, pl.Int64).to_numpy()
     return numbers, by_text(parts, _gpu_types, pl.String)

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from walltime.dataframes import pl
 from walltime.errors import LogError
-from walltime.lazy import LaterModule
 from walltime.logs.batch_systems import STILL_PENDING, STILL_RUNNING, Counts, make_log, nothing_left
 from walltime.logs.clock import AMBIGUOUS, SKIPPED, ZONE_UNKNOWN, Local, settle
-from walltime.logs.joblog import BadLines, JobLog, Rule
+from walltime.logs.joblog import REPEATED_RECORD, BadLines, JobLog, Rule
 from walltime.logs.slurm.fields import CANCELLED, COMPLETED, OTHER, PENDING, RUNNING
 from walltime.logs.slurm.steps import Steps
 from walltime.workload import MISSING
-
-if TYPE_CHECKING:
-    import polars as pl
-else:
-    pl = LaterModule("polars")
 
 Array = np.ndarray
 
@@ -47,13 +42,9 @@ JOINED_RUNS = Rule(
     "The job was put back into the queue, and its runs are joined: it has its first submission and its last run; the column "
     "`earlier_runtime` has the seconds of the earlier runs.",
 )
-REPEATED_RECORD = Rule(
-    "repeated_record", "drop", "The same run is recorded twice, as where two exports overlap: same number, times, state and processors."
-)
 SEVERAL_CLUSTERS = Rule(
     "several_clusters", "notice", "The job is of another cluster than most: the log has several; keep one with `--remove`."
 )
-UNREADABLE = Rule("unreadable_value", "notice", "A value that is not needed for a simulation is unreadable; it is unknown.")
 ELAPSED_DIFFERS = Rule(
     "elapsed_differs",
     "notice",
@@ -61,7 +52,6 @@ ELAPSED_DIFFERS = Rule(
 )
 RULES = (
     STEP,
-    REPEATED_RECORD,
     EARLIER_RUN,
     PART_OF_RESIZED,
     NEVER_STARTED,
@@ -73,7 +63,6 @@ RULES = (
     ELAPSED_DIFFERS,
     JOINED_RUNS,
     SEVERAL_CLUSTERS,
-    UNREADABLE,
 )
 AGAIN = ("REQUEUED", "PREEMPTED", "NODE_FAIL", "BOOT_FAIL")
 """The states of a run after which Slurm may put the job back into the queue."""

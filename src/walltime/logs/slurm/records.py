@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from functools import partial
+from types import MappingProxyType
 
 import numpy as np
 
+from walltime.dataframes import pl
 from walltime.errors import LogError
-from walltime.lazy import LaterModule
-from walltime.logs.batch_systems import Counts, Names, nothing_left, unknown
+from walltime.logs.batch_systems import UNREADABLE_DURATION, UNREADABLE_VALUE, Counts, Names, nothing_left, unknown
+from walltime.logs.cells import CLOCKS
 from walltime.logs.clock import Local
 from walltime.logs.joblog import BadLines, ReadOptions
+from walltime.logs.mapping import STATUS, Source, Status
 from walltime.logs.slurm import fields
-from walltime.logs.slurm.jobs import AGAIN, STEP, TEXT_COLUMNS, UNREADABLE, SlurmLog, slurm_log
+from walltime.logs.slurm.jobs import AGAIN, STEP, TEXT_COLUMNS, SlurmLog, slurm_log
 from walltime.logs.slurm.steps import Steps
 from walltime.slurm_values import BLANK
 from walltime.wording import quoted
 from walltime.workload import MISSING
-
-if TYPE_CHECKING:
-    import polars as pl
-else:
-    pl = LaterModule("polars")
 
 Array = np.ndarray
 Report = Callable[[int, str, str], None]
@@ -52,7 +50,6 @@ _ALLOWED = {
     "time": "it must be a time such as 2026-11-20T21:33:45",
     "whole": "it must be a whole number",
     "spent": "it must be a time such as 1-02:03:04",
-    "limit": "it must be a time such as 1-02:03:04, or a number of minutes",
     "state": "it must be a state of Slurm",
 }
 _NOT_NAMES = ("reason", "reservation", "nodelist", "constraints", "licenses")
@@ -112,21 +109,28 @@ class RecordTable:
 
 
 class RecordReader:
-    """Reads blocks of records, and joins them."""
+    """Reads blocks of records, and joins them; `forms`: as in `walltime.logs.slurm.adapted.Adapted`."""
 
-    def __init__(self, options: ReadOptions, counts: Counts) -> None:
+    def __init__(self, options: ReadOptions, counts: Counts, forms: Mapping[str, Source | Status] = MappingProxyType({})) -> None:
         self.options, self.counts = options, counts
+        self._limits, self._elapsed = (
+            partial(parse, unit=form.unit, clock=form.clock or CLOCKS[0]) if isinstance(form, Source) else parse
+            for form, parse in ((forms.get("timelimit"), fields.limits), (forms.get("elapsed"), fields.elapsed))
+        )
+        self._states = forms.get("state")
         self.names = {column: Names() for column in (*TEXT_COLUMNS.values(), "gpu_type", "requested_gpu_type")}
         self.blocks: list[dict[str, Array]] = []
         self.steps = Steps()
 
     def add(self, table: RecordTable, report: Report, count_steps: bool = True) -> None:
         """Add a block of records. `count_steps`: whether steps are records of their own, rather than parts of a job's."""
-        main = table.texts(table.first("jobidraw", "jobid")).str.extract_groups(_ID).struct.unnest()
-        shown = table.texts(table.first("jobid", "jobidraw")).str.extract_groups(_ID).struct.unnest()
+        main, shown = (_job_ids(table.texts(table.first(*names))) for names in (("jobidraw", "jobid"), ("jobid", "jobidraw")))
         job, base, task, offset = (_numbers(part) for part in (main.to_series(0), *(shown.to_series(k) for k in (0, 1, 3))))
         bracket = shown.to_series(2).is_not_null().to_numpy()
-        status, words, bad_state = fields.states(table.texts("state"))
+        states = table.texts("state")
+        if isinstance(self._states, Status):
+            states = fields.by_text(states, partial(_state_of, self._states), pl.String)
+        status, words, bad_state = fields.states(states)
         if bad_state.any():
             table.bad.append(("state", bad_state))
         waits = status == fields.PENDING
@@ -140,13 +144,14 @@ class RecordReader:
         for name in TIMES:
             times[name], was_local = table.times(name, zone)
             local |= was_local
-        elapsed = table.read(table.first("elapsedraw", "elapsed"), fields.elapsed)
+        elapsed = table.read(table.first("elapsedraw", "elapsed"), self._elapsed)
+        requested, odd_limit = self._limits(table.texts(table.first("timelimitraw", "timelimit")))
         lines = table.texts("submitline")
         values = {
             "KEY": key,
             "IDENTIFIED": ~bracket,
             "ELAPSED": elapsed,
-            "requested": table.read(table.first("timelimitraw", "timelimit"), fields.limits),
+            "requested": requested,
             "LIMIT": _limits_with_time_min(lines),
             "time_min": _limits_with_time_min(lines, "--time-min"),
             "exclusive": _exclusive(lines),
@@ -173,8 +178,9 @@ class RecordReader:
         for name, one in times.items():
             values |= {f"{name}:first": one.first, f"{name}:last": one.last, f"{name}:skipped": one.skipped}
         usage = _usage(table, is_step)
-        self.counts.add(UNREADABLE, table.odd & ~is_step & ~bad_id)
+        self.counts.add(UNREADABLE_VALUE, table.odd & ~is_step & ~bad_id)
         good = ~_report_bad(table, bad_id, is_step, report) & ~is_step
+        self.counts.add(UNREADABLE_DURATION, odd_limit & good)
         values |= {name: self.names[name].numbers(column, good) for name, column in texts.items()}
         self.blocks.append({name: array[good] for name, array in values.items()})
         steps = {
@@ -206,6 +212,20 @@ def _report_bad(table: RecordTable, bad_id: Array, is_step: Array, report: Repor
             allowed = _ALLOWED[KINDS[name]]
         report(row, name, f"{quoted(str(table.texts(name)[row]))}; {allowed}")
     return bad
+
+
+def _job_ids(texts: pl.Series) -> pl.DataFrame:
+    """The parts of job numbers, see `_ID`; numbers that are all such as 12.0 were read as fractions, and are not steps."""
+    if texts.str.contains(r"^(?:[0-9]+\.0)?$").all():
+        texts = texts.str.strip_suffix(".0")
+    return texts.str.extract_groups(_ID).struct.unnest()
+
+
+def _state_of(status: Status, text: str) -> str:
+    """The state of Slurm for a word of another program."""
+    kind = status.kind_of(text)
+    number = STATUS["failed"] if kind is None else kind
+    return next(name.upper() for name, one in STATUS.items() if one == number) if text else ""
 
 
 def _numbers(texts: pl.Series) -> Array:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, pairwise, zip_longest
 
-from walltime.errors import LogError
 from walltime.logs.batch_systems import NEWLINE_IN_TEXT, Counts, text_lines
 from walltime.logs.cells import STAMP
 from walltime.logs.csv_rows import Records, fields_of
@@ -60,7 +59,7 @@ _ROW = re.compile(rf"(?=\s*[0-9]+(?:[_.+]\S*)?\W)(?=.*\b(?:{'|'.join(STATES)})\b
 _COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _FRAME = re.compile(rf"^(?:{_COLOURS.pattern})+|(?:{_COLOURS.pattern})+$")
 _RECORD = re.compile(r"[0-9]{1,15}(?:[_+.][^\s]*)?")
-_TIME = re.compile(rf"{STAMP.pattern}|[0-9]{{9,11}}(?:\.[0-9]*)?")
+_TIME = re.compile(rf"{STAMP.pattern}|[0-9]{{9,19}}(?:\.[0-9]*)?")
 _SPENT = re.compile(r"(?:[0-9]+(?:-| days? ))?(?:[0-9]+:)?[0-9]+:[0-9][0-9](?:\.[0-9]+)?|[0-9]{1,9}(?:\.0*)?")
 _WHOLE = re.compile(r"[0-9]+(?:\.[0-9]*)?[KMGTP]?")
 _TRES = re.compile(r"(?:[a-z0-9/:._-]+=[^,|]*(?:,|$))*", re.IGNORECASE)
@@ -172,16 +171,12 @@ def is_printed(heading: Heading, lines: Sequence[str]) -> bool:
 
 
 def rows_of(
-    file: LogFile, used: Mapping[str, str], bad: BadLines, counts: Counts, untitled: Heading | None = None
+    file: LogFile, place: int, heading: Heading, used: Mapping[str, str], bad: BadLines, counts: Counts
 ) -> Iterator[tuple[Heading, Rows]]:
     """Yield the heading and the rows of a file, in blocks.
 
-    `used`: the kinds of the fields that are read, as in `_LOOKS`. `untitled`: the heading of a file without titles.
+    `place`: of the heading among the lines, -1 for a file without titles. `used`: the kinds of the fields that are read, as in `_LOOKS`.
     """
-    found = (-1, untitled) if untitled is not None else found_heading(first_lines(file.head))
-    if found is None:
-        raise LogError(f"{file.where}:1: the titles of sacct's columns are missing; print them, as walltime slurm sacct-command does")
-    place, heading = found
     lines = ((number, _FRAME.sub("", line)) for number, line in text_lines(file, counts))
     first = None
     if place >= 0:

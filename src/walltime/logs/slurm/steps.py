@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from walltime.lazy import LaterModule
+from walltime.dataframes import pl
 from walltime.workload import MISSING
-
-if TYPE_CHECKING:
-    import polars as pl
-else:
-    pl = LaterModule("polars")
 
 Array = np.ndarray
 USED = ("used_mem_mb", "max_rss_mb", "ave_rss_mb", "gpu_mem_mb", "gpu_use", "GPU_TOTAL")

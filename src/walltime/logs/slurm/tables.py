@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
-from walltime.lazy import LaterModule
+from walltime.dataframes import pl
 from walltime.logs.batch_systems import Counts
 from walltime.logs.cells import BLANK, plain_texts
 from walltime.logs.input import LogFile
 from walltime.logs.joblog import BadLines, LogFormat, ReadOptions
 from walltime.logs.objects import frame_of
-from walltime.logs.sample import Sample
+from walltime.logs.sample import Sample, sample_of_frame
+from walltime.logs.slurm.adapted import adapted
 from walltime.logs.slurm.jobs import SlurmLog
 from walltime.logs.slurm.records import KINDS, TEXTS, RecordReader, RecordTable, suffice
 from walltime.logs.slurm.rows import Heading, is_printed
-
-if TYPE_CHECKING:
-    import polars as pl
-else:
-    pl = LaterModule("polars")
 
 SHOWN: Mapping[str, str] = {
     "jobid": "jobidraw", "arrayjobid": "array", "arraytaskid": "task", "userid": "user", "jobname": "jobname", "name": "jobname",
@@ -73,9 +69,10 @@ def _texts(column: pl.Series) -> pl.Series:
 
 def _read(file: LogFile, options: ReadOptions) -> SlurmLog:
     bad = BadLines(file, options, "record")
-    reader = RecordReader(options, Counts())
     frame = frame_of(file)
-    names = _names(frame.columns)
+    meaning = adapted(_names(frame.columns), sample_of_frame(frame), file.where)
+    names = meaning.titles
+    reader = RecordReader(options, Counts(), meaning.forms)
     for first in range(0, len(frame), _ROWS_AT_ONCE):
         columns = {name: _texts(frame[title].slice(first, _ROWS_AT_ONCE)) for name, title in names.items()}
         if {"array", "task"} <= columns.keys():
@@ -88,7 +85,7 @@ def _read(file: LogFile, options: ReadOptions) -> SlurmLog:
             bad.add(first + row + 1, f"{names.get(name, name)} is {what}", "")
 
         reader.add(RecordTable({name: column for name, column in columns.items() if name in KINDS or name in TEXTS}), report)
-    return reader.log(bad)
+    return replace(reader.log(bad), reading=meaning.reading)
 
 
 SLURM_TABLE = LogFormat("slurm-table", "a table with the fields of Slurm's sacct", (), re.compile(b"(?!)"), _read)

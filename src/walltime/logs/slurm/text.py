@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
+from walltime.dataframes import pl
 from walltime.errors import LogError
-from walltime.lazy import LaterModule
 from walltime.logs.batch_systems import Counts
+from walltime.logs.cells import BLANK
 from walltime.logs.input import LogFile
 from walltime.logs.joblog import BadLines, LogFormat, ReadOptions
 from walltime.logs.mapping import TableMapping
-from walltime.logs.sample import Sample
+from walltime.logs.sample import Sample, sample_of
+from walltime.logs.slurm.adapted import FIELDS_OF, Adapted, adapted
 from walltime.logs.slurm.fields import state_word
 from walltime.logs.slurm.fixed import fixed_rows, found_titles
 from walltime.logs.slurm.jobs import RULES, SlurmLog
@@ -21,17 +22,6 @@ from walltime.logs.slurm.records import KINDS, TEXTS, RecordReader, RecordTable,
 from walltime.logs.slurm.rows import NEEDED, Heading, Rows, first_lines, found_heading, is_printed, rows_of
 from walltime.logs.slurm.rows import RULES as LINE_RULES
 
-if TYPE_CHECKING:
-    import polars as pl
-else:
-    pl = LaterModule("polars")
-
-FIELDS_OF = {
-    "job_id": "jobid", "submit": "submit", "eligible": "eligible", "start": "start", "end": "end", "runtime": "elapsed",
-    "requested": "timelimit", "allocated_procs": "alloccpus", "requested_procs": "reqcpus", "nodes": "nnodes", "user": "user",
-    "group": "account", "partition": "partition", "queue": "qos",
-}  # fmt: skip
-"""The fields of sacct with the facts of the columns of a log."""
 _LIST = re.compile(r"[a-z]+(?:/[a-z:0-9_.-]+)?=[^,]*,[a-z]")
 _TESTED_ROWS = 50
 """Number of rows by which output of sacct is recognised."""
@@ -46,7 +36,8 @@ def _table(heading: Heading, rows: Rows) -> RecordTable:
             column = split.list.get(place, null_on_oob=True)
             if rows.fields:
                 column = column.scatter([row for row, _ in rows.fields], [values[place] for _, values in rows.fields])
-            columns[name] = column.str.strip_chars() if heading.is_csv else column
+            column = column.str.strip_chars() if heading.is_csv else column
+            columns[name] = column.set(column.is_in(BLANK), "") if name in KINDS else column
     return RecordTable(columns)
 
 
@@ -79,9 +70,22 @@ def untitled(sample: Sample, mapping: TableMapping) -> LogFormat | None:
 
 def _read(file: LogFile, options: ReadOptions, untitled: Heading | None = None) -> SlurmLog:
     counts, bad = Counts(), BadLines(file, options)
-    reader = RecordReader(options, counts)
-    place = found_titles(first_lines(file.head))
-    blocks = rows_of(file, KINDS, bad, counts, untitled) if place is None else fixed_rows(file, place, KINDS, bad, counts)
+    lines = first_lines(file.head)
+    place, meaning = found_titles(lines), Adapted({})
+    if place is not None:
+        blocks = fixed_rows(file, place, KINDS, bad, counts)
+    else:
+        found = (-1, untitled) if untitled is not None else found_heading(lines)
+        if found is None:
+            raise LogError(f"{file.where}:1: the titles of sacct's columns are missing; print them, as walltime slurm sacct-command does")
+        place, heading = found
+        if place >= 0 and len(heading.delimiter) == 1 and suffice(set(heading.fields)):
+            titles = dict(reversed([pair for pair in zip(heading.fields, heading.titles, strict=True) if pair[0] in (*KINDS, *TEXTS)]))
+            meaning = adapted(titles, sample_of(file, delimiter=heading.delimiter), file.where)
+            names = {title: name for name, title in meaning.titles.items()}
+            heading = replace(heading, fields=tuple(map(names.get, heading.titles, heading.fields)))
+        blocks = rows_of(file, place, heading, KINDS, bad, counts)
+    reader = RecordReader(options, counts, meaning.forms)
     for heading, rows in blocks:
         if not suffice(set(heading.fields)):
             raise LogError(f"{file.where}:1: a job log needs the columns {NEEDED}; see walltime slurm sacct-command")
@@ -91,7 +95,7 @@ def _read(file: LogFile, options: ReadOptions, untitled: Heading | None = None) 
 
         if rows.texts:
             reader.add(_table(heading, rows), report)
-    return reader.log(bad)
+    return replace(reader.log(bad), reading=meaning.reading)
 
 
 SLURM = LogFormat("slurm", "Slurm's sacct -P", (".sacct",), re.compile(b""), _read, (*RULES, *LINE_RULES), _is_text)

@@ -1,0 +1,116 @@
+"""Tables of no known system: columns, states and single values that are odd, and what becomes of them."""
+
+import json
+
+import pytest
+
+from walltime.logs import read_log
+
+DAY = "2026-03-02"
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read(text, name="t.csv", **options):
+        (tmp_path / name).write_text(text)
+        return read_log(tmp_path / name, **options)
+
+    return read
+
+
+def rows(log, *names):
+    unknown = [-1] * log.records
+    return list(zip(*(log.column(name).tolist() if name in log.columns else unknown for name in names), strict=True))
+
+
+def test_guess__constant_columns_are_no_sizes_and_unused_requests_are_named(read):
+    titles = "cluster_id,uid,job_unique_id,user,node_num,gpu_num,cpu_num,submit_time,start_time,end_time,new_status,cores_hint,mem_hint"
+    lines = [
+        f"3,{k},{70 + k},u{k},{1 + k % 2},{8 + 8 * (k % 2)},0,{1000 + k},{2000 + k},{3000 + k},{'Pass' if k else 'Failed'},1,2"
+        for k in range(9)
+    ]
+    log = read("\n".join([titles, *lines]), "t.csv")
+    assert log.column("job_id").tolist() == list(range(70, 79))
+    assert rows(log, "allocated_procs", "nodes", "gpus")[:2] == [(1, 1, 8), (2, 2, 16)]
+    assert log.column("status").tolist() == [0] + [1] * 8
+    assert any(line.startswith("not used: ") and "cores_hint" in line and "mem_hint" in line for line in log.reading)
+
+
+def test_guess__gpus_in_lists_of_resources(read):
+    lines = [f'{k},{1000 + k},{2000 + k},{3000 + k},{4 + k},"cpu=4,gres/gpu={k},mem=4G"' for k in range(1, 6)]
+    log = read("\n".join(["id,submit,start,end,ncpus,req_tres", *lines]), "t.csv")
+    assert log.column("gpus").tolist() == [1, 2, 3, 4, 5]
+
+
+ENDED = [
+    ("ann", f"{DAY} 08:00:00", f"{DAY} 08:05:00", f"{DAY} 09:05:00", 3600, "ok"),
+    ("bob", f"{DAY} 08:01:00", "", f"{DAY} 08:03:00", 0, "failed"),
+    ("bob", f"{DAY} 08:02:00", "None", f"{DAY} 08:04:00", 0, "node failure"),
+    ("eve", f"{DAY} 08:03:00", "1970-01-01 00:00:00", f"{DAY} 08:07:00", 0, "failed"),
+    ("eve", f"{DAY} 08:04:00", "0", f"{DAY} 08:07:00", 0, "deadline"),
+    ("ann", f"{DAY} 08:06:00", f"{DAY} 08:07:00", f"{DAY} 08:07:00", 0, "failed"),
+    ("ann", f"{DAY} 08:07:00", "", f"{DAY} 08:08:00", 0, "cancelled"),
+]
+
+
+@pytest.mark.parametrize("sign", [",", ";", "\t"])
+@pytest.mark.parametrize("elapsed", [True, False])
+@pytest.mark.parametrize("mark", [" ", "T"])
+def test_jobs_that_ended_without_a_start__are_dropped(sign, elapsed, mark, read):
+    titles = ["user", "submitted", "started", "finished", *(["seconds run"] if elapsed else []), "cores", "outcome"]
+    lines = [[user, *times, *([str(spent)] if elapsed else []), "4", word] for user, *times, spent, word in ENDED]
+    text = "\n".join(sign.join(line) for line in [titles, *lines]).replace(f"{DAY} ", DAY + mark) + "\n"
+    log = read(text.replace("seconds run", "runtime"))
+    assert rows(log, "wait", "runtime", "status") == [(300, 3600, 1), (60, 0, 0), (-1, 0, 5)]
+    assert log.dropped == {"never_started": 4}
+    assert len(log.to_workload(procs=8)) == 2
+
+
+def test_oar__ends_usually_as_terminated_and_has_states_of_its_own(read):
+    times = [(60, 960), (60, 960), (0, 99), (60, 0), (0, 0), (0, 0), (60, 0)]
+    states = ["Terminated", "Error", "Error", "Running", "Waiting", "Hold", "Finishing"]
+    jobs = {
+        str(number): {
+            **{"Job_Id": number, "owner": "ann", "state": state, "submissionTime": 1_772_445_600 + number, "walltime": 3600},
+            **{"startTime": start and 1_772_445_600 + start, "stopTime": end and 1_772_445_600 + end, "assigned_resources": [1, 2]},
+        }
+        for number, (state, (start, end)) in enumerate(zip(states, times, strict=True), 1)
+    }
+    log = read(json.dumps(jobs), "oar.json")
+    assert rows(log, "job_id", "runtime", "allocated_procs", "requested", "status") == [(1, 900, 2, 3600, 1), (2, 900, 2, 3600, 0)]
+    assert log.dropped == {"still_pending": 2, "still_running": 2, "never_started": 1}
+
+
+def test_terminated__is_a_failure_where_other_jobs_completed(read):
+    lines = [f"{k},{1000 + k},{2000 + k},{3000 + k},4,{word}" for k, word in enumerate(["Completed", "Terminated", "Completed"], 1)]
+    assert read("\n".join(["id,submit,start,end,cores,state", *lines])).column("status").tolist() == [1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("title", "value", "rule"),
+    [("nodes", "two", "unreadable_value"), ("gpus", "many", "unreadable_value"), ("limit", "some", "unreadable_duration")],
+)
+def test_one_value_that_cannot_be_read__is_unknown_and_the_column_is_kept(title, value, rule, read):
+    lines = [f"{k},{1000 + k},{2000 + k},{3000 + k},4,{value if k == 2 else 3600}" for k in range(1, 7)]
+    log = read("\n".join([f"id,submit,start,end,cores,{title}", *lines]))
+    name = "requested" if title == "limit" else title
+    assert log.column(name).tolist() == [3600, -1, 3600, 3600, 3600, 3600]
+    assert {**log.changed, **log.noticed} == {rule: 1}
+
+
+@pytest.mark.parametrize("column", range(6))
+def test_one_essential_value_that_cannot_be_read__is_a_bad_line_and_not_a_lost_column(column, read):
+    lines = [[str(k), str(1_772_445_600 + k), str(1_772_446_600 + k), str(1_772_447_600 + k), "4", "3600"] for k in range(1, 7)]
+    lines[3][column] = "x?"
+    text = "\n".join(map(",".join, [["id", "submit", "start", "end", "cores", "limit"], *lines]))
+    log = read(text, skip_bad_lines=True)
+    assert (log.records, len(log.bad_lines)) == ((6, 0) if column in (0, 5) else (5, 1))
+    assert len(log.columns) >= 5
+
+
+def test_wait__that_the_times_tell_may_be_negative_or_unreadable(read):
+    waits = ["-0.000000", "1.5", "-3", "later", "4"]
+    lines = [f"{k},{1000 + k},{2000 + k},{3000 + k},4,{wait}" for k, wait in enumerate(waits, 1)]
+    log = read("\n".join(["id,submit,start,end,cores,wait", *lines]))
+    assert log.column("wait").tolist() == [1000] * 5
+    assert log.changed == {"unreadable_duration": 2}
