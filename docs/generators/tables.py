@@ -299,6 +299,13 @@ def features(which: str) -> str:
     return table(("feature", "unit", "scale", "meaning"), [(f"`{f.name}`", f.unit, f.scale, f.about) for f in shown])
 
 
+def records() -> str:
+    """The fields that are read from the records of each batch system."""
+    kept = json.loads(Path(__file__).with_name("records.json").read_text())
+    rows = [(system, *(fields.get(name, "") for name in kept["contents"])) for system, fields in kept["containers"].items()]
+    return table(("records", *(meaning.lower() if meaning != "GPUs" else meaning for meaning in kept["contents"].values())), rows)
+
+
 GENERATORS = {
     "features": features,
     "measured": measured,
@@ -311,6 +318,7 @@ GENERATORS = {
     "interval-kinds": kinds,
     "intervals-by-command": by_command,
     "scopes": scopes,
+    "records": records,
     "rules": rules,
     "checks": checks,
     "promises": promises,
