@@ -25,12 +25,12 @@ def clock(seconds):
 
 
 def pbs_record(job, resources, event="E"):
-    number, submit, start, end, *_, limit, done = job
+    number, submit, start, end, nodes, *_, limit, done = job
     stamp = f"{datetime.fromtimestamp(end, UTC):%m/%d/%Y %H:%M:%S}"
     return (
         f"{stamp};{event};{number}.srv;user=ann group=bio jobname=x queue=q ctime={submit} qtime={submit} etime={submit} start={start} "
-        f"{resources} Resource_List.walltime={clock(limit)} session=1 end={end} Exit_status={int(not done)} "
-        f"resources_used.walltime={clock(end - start)}\n"
+        f"{resources} Resource_List.mem={nodes * 2048}mb Resource_List.walltime={clock(limit)} session=1 end={end} "
+        f"Exit_status={int(not done)} resources_used.walltime={clock(end - start)}\n"
     )
 
 
@@ -83,7 +83,13 @@ def condor(job):
     return {
         **{"ClusterId": number, "ProcId": 0, "Owner": "ann", "JobStatus": 4, "QDate": submit, "JobStartDate": start, "NumJobStarts": 1},
         **{"JobCurrentStartDate": start, "CompletionDate": end, "RemoteWallClockTime": float(end - start), "RequestCpus": nodes * each},
-        **{"CpusProvisioned": nodes * each, "RequestGpus": nodes * gpus, "ExitCode": int(not done), "MaxWallTimeMins": limit // 60},
+        **{
+            "CpusProvisioned": nodes * each,
+            "RequestGpus": nodes * gpus,
+            "RequestMemory": nodes * 2048,
+            "ExitCode": int(not done),
+            "MaxWallTimeMins": limit // 60,
+        },
     }
 
 
@@ -93,15 +99,49 @@ def class_ads(jobs):
 
 
 def oar(job):
-    number, submit, start, end, nodes, each, _, limit, _ = job
+    number, submit, start, end, nodes, each, _, limit, done = job
     times = {"submissionTime": submit, "startTime": start, "stopTime": end, "walltime": limit}
-    return {"Job_Id": number, "owner": "ann", "queue": "q", "state": "Terminated", **times, "assigned_resources": list(range(nodes * each))}
+    return {
+        "Job_Id": number,
+        "owner": "ann",
+        "queue": "q",
+        "state": "Terminated" if done else "Error",
+        **times,
+        "assigned_resources": list(range(nodes * each)),
+    }
 
 
 def openb(job):
     number, submit, start, end, nodes, each, gpus, _, done = job
     phase = "Succeeded" if done else "Failed"
-    return f"openb-pod-{number},{nodes * each},2048,{nodes},{gpus},,LS,{phase},{submit},{end},{start}\n"
+    return f"openb-pod-{number},{nodes * each},{nodes * 2048},{nodes},{gpus},,LS,{phase},{submit},{end},{start}\n"
+
+
+def alcf(jobs):
+    titles = "JOB_NAME,QUEUED_TIMESTAMP,START_TIMESTAMP,END_TIMESTAMP,QUEUE_NAME,WALLTIME_SECONDS,RUNTIME_SECONDS,NODES_USED,EXIT_STATUS"
+    lines = [titles]
+    for number, submit, start, end, nodes, each, _, limit, done in jobs:
+        times = (f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d %H:%M:%S}" for time in (submit, start, end))
+        lines.append(f'"{number}.theta",{",".join(times)},q,{limit}.0,{end - start}.0,{nodes * each}.0,{int(not done)}')
+    return "\n".join(lines) + "\n"
+
+
+def batsim(jobs):
+    profiles = {f"d{job[0]}": {"type": "delay", "delay": job[3] - job[2]} for job in jobs}
+    listed = [
+        {"id": f"w0!{job[0]}", "subtime": job[1], "res": job[4] * job[5], "walltime": job[7], "profile": f"d{job[0]}"} for job in jobs
+    ]
+    return json.dumps({"nb_res": 100, "jobs": listed, "profiles": profiles})
+
+
+def simulator(job):
+    number, submit, start, end, nodes, each, _, limit, _ = job
+    return f"{number};{submit};-1;{end - start};{nodes * each};-1;{nodes * 2048};-1;{limit};-1;-1;ann;bio;-1;normal;q;;-1;\n"
+
+
+def table_of_ads(jobs):
+    ads = [condor(job) for job in jobs]
+    return "\n".join([",".join(ads[0]), *(",".join(map(str, ad.values())) for ad in ads)]) + "\n"
 
 
 def gwf(job):
@@ -147,6 +187,10 @@ FORMS = {
     ),
     "HTCondor, class ads": class_ads,
     "HTCondor, JSON": lambda jobs: json.dumps([condor(job) for job in jobs], indent=1),
+    "HTCondor, tables": table_of_ads,
+    "ALCF, Cobalt and PBS": alcf,
+    "Batsim": batsim,
+    "Slurm Simulator, semicolons": lambda jobs: "".join(map(simulator, jobs)),
     "OAR": lambda jobs: json.dumps({str(job[0]): oar(job) for job in jobs}),
     "OpenB": lambda jobs: (
         "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n"

@@ -307,6 +307,13 @@ def slurm_forms() -> str:
     return table(("records", *contents), lines)
 
 
+def records() -> str:
+    """The fields that are read from the records of each batch system."""
+    kept = json.loads(Path(__file__).with_name("records.json").read_text())
+    rows = [(system, *(fields.get(name, "") for name in kept["contents"])) for system, fields in kept["containers"].items()]
+    return table(("records", *(meaning.lower() if meaning != "GPUs" else meaning for meaning in kept["contents"].values())), rows)
+
+
 GENERATORS = {
     "slurm-forms": slurm_forms,
     "features": features,
@@ -320,6 +327,7 @@ GENERATORS = {
     "interval-kinds": kinds,
     "intervals-by-command": by_command,
     "scopes": scopes,
+    "records": records,
     "rules": rules,
     "checks": checks,
     "promises": promises,

@@ -64,6 +64,8 @@ class Source:
     """factor by which numbers are multiplied"""
     by: str | None = None
     """title of a further column by which numbers are multiplied, such as processors of a node by nodes"""
+    otherwise: str | None = None
+    """title of the column whose numbers are taken where those of the first one are unknown"""
     pattern: Annotated[str | None, Field(read=_pattern)] = None
     """regular expression whose first group is the value"""
     text: bool | None = None
@@ -237,7 +239,7 @@ class TableMapping:
             return by_plain.get(column, by_plain.get(plain_title(column)))
 
         kept = {
-            name: replace(one, column=one.column and title_of(one.column))
+            name: replace(one, column=one.column and title_of(one.column), otherwise=one.otherwise and title_of(one.otherwise))
             for name, one in self.columns.items()
             if one.column is None or title_of(one.column) is not None
         }

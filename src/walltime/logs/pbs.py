@@ -219,6 +219,7 @@ class _Records:
             **sizes,
             "cpu_time": _shared(seconds_of(items.get("resources_used.cput")), processors),
             "memory": _shared(_kilobytes(items.get("resources_used.mem")), processors),
+            "mem_mb": _shared(_kilobytes(items.get("Resource_List.mem")), 1024),
             "requested_memory": _shared(_kilobytes(items.get("Resource_List.mem")), max(sizes["requested_procs"], 1)),
             "status": 0 if event != "E" else MISSING if not known else 1 if int(code) == 0 else 5 if identity in self.deleted else 0,
             "array_job": base if task else MISSING,

@@ -30,17 +30,20 @@ def rows(log, *names):
 
 
 @pytest.mark.parametrize("container", TABLE["containers"])
-def test_fifty_jobs__are_the_same_in_every_form(container, read):
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_fifty_jobs__are_the_same_in_every_form(container, line_end, tmp_path):
     jobs, contents = fifty_jobs(), TABLE["containers"][container]
-    log = read(FORMS[container](jobs))
+    (tmp_path / "log").write_bytes(FORMS[container](jobs).replace("\n", line_end).encode())
+    log = read_log(tmp_path / "log", time_zone="UTC")
     numbers, submit, start, end, nodes, each, gpus, limit, done = (np.array(values) for values in zip(*jobs, strict=True))
     assert log.column("job_id").tolist() == numbers.tolist()
-    assert rows(log, "submit", "wait", "runtime") == list(zip(submit - submit[0], start - submit, end - start, strict=True))
+    waits = [-1] * 50 if "no starts" in contents["times"] else (start - submit).tolist()
+    assert rows(log, "submit", "wait", "runtime") == list(zip((submit - submit[0]).tolist(), waits, (end - start).tolist(), strict=True))
     assert log.to_workload(procs=100).procs.tolist() == (nodes * each).tolist()
-    values = {"gpus": nodes * gpus, "requested": limit, "status": done.astype(int)}
-    known = {name for name in values if name in log.columns and log.column(name).max() > 0} - ({"status"} if container == "OAR" else set())
+    values = {"gpus": nodes * gpus, "requested": limit, "status": done.astype(int), "mem_mb": nodes * 2048}
+    known = {name for name in values if name in log.columns and log.column(name).max() > 0}
     assert {name for name in values if name in contents} == known
-    for name in values.keys() & contents.keys():
+    for name in known:
         assert np.maximum(log.column(name), 0).tolist() == values[name].tolist(), name
     assert not log.changed
 
@@ -88,7 +91,8 @@ def test_pbs__a_value_that_cannot_be_read_costs_no_job(old, new, rule, read):
     [("8gb", 2 * 1024**2), ("1.5gb", 393_216), ("10.00M", 2560), ("4194304", 1024), ("512mw", 1024**2), ("8192kb", 2048)],
 )
 def test_pbs__memory_in_every_unit(text, kilobytes, read):
-    log = read(pbs_record(ONE, f"Resource_List.ncpus=4 Resource_List.mem={text} resources_used.mem={text}"))
+    record = pbs_record(ONE, f"Resource_List.ncpus=4 resources_used.mem={text}")
+    log = read(record.replace("Resource_List.mem=2048mb", f"Resource_List.mem={text}"))
     assert rows(log, "memory", "requested_memory") == [(kilobytes, kilobytes)]
 
 
