@@ -57,7 +57,6 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
 PARTS: Mapping[str, str] = {
     "calibrate --starts": "slurm.starts.recorded_page",
     "demo": "explanation",
-    "estimates": "papers.printed",
     "simulate --figure": "figures",
 }
 """Modules of further features that a command uses for some of its options."""
