@@ -32,6 +32,7 @@ _LETTERS = {
 SHORT = {pair.split("=")[0]: pair.split("=")[1] for pairs in _LETTERS.values() for pair in pairs.split()}
 """The states of Slurm jobs by their letters (manual of squeue)."""
 STATES = {pair.split("=")[1]: status for status, pairs in _LETTERS.items() for pair in pairs.split()}
+STATES |= {"RECONFIG_FAIL": FAILED, "EXPEDITING": PENDING}  # of Slurm 23.11 and 25.05
 """The states with the status of the job, or the reason to drop its record."""
 _ISO = r"^[0-9]{4}-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-9][0-9]:[0-9][0-9]$"
 _NUMBER = r"^([0-9]{1,16})(?:\.[0-9]*)?$"
