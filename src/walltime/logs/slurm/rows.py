@@ -63,7 +63,6 @@ _TIME = re.compile(rf"{STAMP.pattern}|[0-9]{{9,19}}(?:\.[0-9]*)?")
 _SPENT = re.compile(r"(?:[0-9]+(?:-| days? ))?(?:[0-9]+:)?[0-9]+:[0-9][0-9](?:\.[0-9]+)?|[0-9]{1,9}(?:\.0*)?")
 _WHOLE = re.compile(r"[0-9]+(?:\.[0-9]*)?[KMGTP]?")
 _TRES = re.compile(r"(?:[a-z0-9/:._-]+=[^,|]*(?:,|$))*", re.IGNORECASE)
-_CUT_TIME = re.compile(r"([0-9]+-[0-9][0-9](?::[0-9][0-9])?):?[0-9]?\+")
 _QUOTED = r'(?:^|{0})"(?:[^"]|"")*(?:{0}|"")(?:[^"]|"")*"(?:{0}|$)'
 """A field in quotes that contains the separator or doubled quotes."""
 
