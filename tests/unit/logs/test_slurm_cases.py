@@ -132,7 +132,7 @@ def test_clusters__are_named(read, tmp_path, capsys):
     log = read(*lines)
     assert (log.records, dict(log.noticed)) == (3, {"several_clusters": 1})
     status, out, err = call(capsys, "simulate", tmp_path / "log.txt", "--procs", "8", "--policy", "easy")
-    assert (status, "sun 1, moon 2" in err) == (0, True)
+    assert (status, "sun 1, moon 2" in out) == (0, True)
     status, out, err = call(capsys, "simulate", tmp_path / "log.txt", "--procs", "8", "--policy", "easy", "--by", "cluster")
     assert "cluster moon" in out
 
