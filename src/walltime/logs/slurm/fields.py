@@ -58,7 +58,6 @@ _FLAGS = frozenset(
     | {"--unbuffered", "-u", "--ignore-pbs", "--spread-job", "--use-min-nodes", "--reboot", "--immediate", "-I"}
 )
 """Options of sbatch, srun and salloc without a value, or with a value only after an equals sign."""
-_MINUTES = re.compile(r"(?:([0-9]{1,6})-)?([0-9]{1,9})(?::([0-9]{1,9}))?(?::([0-9]{1,9}))?")
 
 
 def blank(texts: pl.Series) -> Array:
@@ -250,7 +249,8 @@ def command_limit(line: str, *options: str) -> int | None:
     180
     """
     value = option_value(line, *(options or ("-t", "--time")))
-    return None if value is None else _limit(value)
+    seconds, bad = limits(pl.Series("", [value or ""], pl.String))
+    return None if bad[0] or seconds[0] <= 0 else -(-int(seconds[0]) // 60) * 60  # as Slurm rounds it
 
 
 def option_value(line: str, *options: str) -> str | None:
@@ -273,20 +273,3 @@ def option_value(line: str, *options: str) -> str | None:
         if option in options:
             found = value
     return found
-
-
-def _limit(text: str) -> int | None:
-    """A time limit, s, rounded up to minutes, in a format of Slurm: minutes, minutes:seconds, hours:minutes:seconds, days-hours, ..."""
-    match = _MINUTES.fullmatch(text)
-    if not match:
-        return None
-    days, *rest = match.groups()
-    numbers = [int(number) for number in rest if number is not None]
-    if days is not None:
-        hours, minutes, seconds = [*numbers, 0, 0][:3]
-    elif len(numbers) == 3:
-        hours, minutes, seconds = numbers
-    else:
-        hours, (minutes, seconds) = 0, [*numbers, 0][:2]
-    total = int(days or 0) * 86_400 + hours * 3600 + minutes * 60 + seconds
-    return -(-total // 60) * 60 or None
