@@ -28,20 +28,9 @@ HOURS_AND_MINUTES = ("reqdtime", "elaptime", "runlimit", "runtimelimit")
 """Titles of durations that qstat -a and LSF write as hours and minutes."""
 EXITS = ("exitstatus", "exitcode")
 COUNTS = ("allocated_procs", "requested_procs", "nodes", "requested_nodes", "gpus")
-FORMATS: tuple[str, ...] = (
-    "%Y/%m/%d %H:%M:%S",
-    "%Y/%m/%d %H:%M",
-    "%d.%m.%Y %H:%M:%S",
-    "%d.%m.%Y %H:%M",
-    "%d/%m/%Y %H:%M:%S",
-    "%d/%m/%Y %H:%M",
-    "%d-%m-%Y %H:%M:%S",
-    "%d-%m-%Y %H:%M",
-    "%d-%b-%Y %H:%M:%S",
-    "%d %b %Y %H:%M:%S",
-    "%a %d %b %Y %I:%M:%S %p",
-    "%a, %d %b %Y %H:%M:%S",
-)
+FORMATS: tuple[str, ...] = ("%Y/%m/%d %H:%M:%S", "%Y/%m/%d %H:%M", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M", "%d/%m/%Y %H:%M:%S")
+FORMATS += ("%d/%m/%Y %H:%M", "%d-%m-%Y %H:%M:%S", "%d-%m-%Y %H:%M", "%d-%b-%Y %H:%M:%S", "%d %b %Y %H:%M:%S")
+FORMATS += ("%a %d %b %Y %I:%M:%S %p", "%a, %d %b %Y %H:%M:%S")
 FORMATS += ("%m/%d/%Y %H:%M:%S", "%m/%d/%Y %H:%M", "%m/%d/%Y %I:%M:%S %p", "%m/%d/%Y %I:%M %p", "%d/%m/%Y %I:%M:%S %p", "%d/%m/%Y %I:%M %p")
 FORMATS += ("%m/%d/%y %H:%M:%S", "%m/%d/%y %H:%M", "%d/%m/%y %H:%M:%S", "%d/%m/%y %H:%M", "%m-%d-%Y %H:%M:%S", "%m-%d-%Y %H:%M")
 FORMATS += ("%b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S %Z %Y", "%Y%m%d%H%M%S", "%Y%m%d-%H%M%S", "%Y%m%dT%H%M%S")
