@@ -117,6 +117,53 @@ def openb(job):
     return f"openb-pod-{number},{nodes * each},{nodes * 2048},{nodes},{gpus},,LS,{phase},{submit},{end},{start}\n"
 
 
+def written_out(time):
+    return f"{datetime.fromtimestamp(time, UTC):%a %b %d %H:%M:%S %Y}"
+
+
+def qstat(job):
+    _, submit, start, end, nodes, each, gpus, limit, done = job
+    times = {"ctime": submit, "qtime": submit, "etime": submit, "stime": start, "obittime": end}
+    requested = {"ncpus": nodes * each, "mem": f"{2 * nodes}gb", "select": f"{nodes}:ncpus={each}:ngpus={gpus}", "walltime": clock(limit)}
+    return {
+        **{"Job_Name": "x", "Job_Owner": "ann@h", "job_state": "F", "queue": "q", **{name: written_out(at) for name, at in times.items()}},
+        **{"Exit_status": int(not done), "exec_vnode": "+".join(f"(n{k}:ncpus={each}:ngpus={gpus})" for k in range(nodes))},
+        **{"Resource_List": requested, "resources_used": {"cput": "00:10:00", "walltime": clock(end - start)}},
+    }
+
+
+def qstat_text(job):
+    number, submit, start, end, nodes, each, gpus, limit, done = job
+    times = {"ctime": submit, "qtime": submit, "etime": submit, "start_time": start, "comp_time": end}
+    hosts = "+".join(f"n{k}/0-{each - 1}" for k in range(nodes))
+    lines = [
+        *(
+            "Job_Name = x",
+            "Job_Owner = ann@h",
+            "job_state = C",
+            "queue = q",
+            *(f"{name} = {written_out(at)}" for name, at in times.items()),
+        ),
+        f"exec_host = {hosts[:9]}\n\t{hosts[9:]}",
+        f"exit_status = {int(not done)}",
+        f"Resource_List.mem = {2 * nodes}gb",
+        f"Resource_List.nodes = {nodes}:ppn={each}:gpus={gpus}",
+        f"Resource_List.walltime = {clock(limit)}",
+        f"resources_used.walltime = {clock(end - start)}",
+    ]
+    return "".join([f"Job Id: {number}.srv\n", *(f"    {line}\n" for line in lines), "\n"])
+
+
+def bjobs(job):
+    number, submit, start, end, nodes, each, gpus, limit, done = job
+    return {
+        **{"JOBID": str(number), "STAT": "DONE" if done else "EXIT", "USER": "ann", "QUEUE": "q", "EXIT_CODE": "" if done else "1"},
+        **{"SUBMIT_TIME": written_out(submit), "START_TIME": written_out(start), "FINISH_TIME": f"{written_out(end)} L"},
+        **{"RUNTIMELIMIT": f"{limit / 60:.1f}/n1", "NREQ_SLOT": str(nodes * each), "NALLOC_SLOT": str(nodes * each)},
+        **{"RUN_TIME": f"{end - start} second(s)", "GPU_NUM": str(nodes * gpus)},
+    }
+
+
 def alcf(jobs):
     titles = "JOB_NAME,QUEUED_TIMESTAMP,START_TIMESTAMP,END_TIMESTAMP,QUEUE_NAME,WALLTIME_SECONDS,RUNTIME_SECONDS,NODES_USED,EXIT_STATUS"
     lines = [titles]
@@ -174,6 +221,11 @@ FORMS = {
     "OpenPBS, PBS Professional": lambda jobs: "".join(map(pbs, jobs)),
     "Torque": lambda jobs: "".join(map(torque, jobs)),
     "PBS on Cray": lambda jobs: "".join(map(cray, jobs)),
+    "PBS, `qstat -x -f -F json`": lambda jobs: json.dumps(
+        {"timestamp": 1, "Jobs": {f"{job[0]}.srv": qstat(job) for job in jobs}}, indent=4
+    ),
+    "Torque, `qstat -f`": lambda jobs: "".join(map(qstat_text, jobs)),
+    "LSF, `bjobs -json`": lambda jobs: json.dumps({"COMMAND": "bjobs", "JOBS": 50, "RECORDS": list(map(bjobs, jobs))}, indent=2),
     "LSF": lambda jobs: "".join(map(lsf, jobs)),
     "Sun, Son of Grid Engine": lambda jobs: "".join(grid_engine(job, name=("x", "run:3", "a:b:c")[job[0] % 3]) for job in jobs),
     "Univa Grid Engine": lambda jobs: "".join(

@@ -14,7 +14,6 @@ from walltime.logs.anonymous import read_key
 from walltime.logs.batsim import BATSIM
 from walltime.logs.catalogue import find_log, known_by_lines, known_by_titles, shipped
 from walltime.logs.clock import parse_zone
-from walltime.logs.cobalt import COBALT
 from walltime.logs.guess import Guess, Guessing, fitted
 from walltime.logs.htcondor import HTCONDOR, is_history
 from walltime.logs.input import LogFile, Progress, unpacked_name
@@ -24,6 +23,7 @@ from walltime.logs.lsf import LSF
 from walltime.logs.mapped import MappedLog, read_table
 from walltime.logs.mapping import MAPPING_FILE, TableMapping, plain_title
 from walltime.logs.pbs import PBS
+from walltime.logs.qstat import QSTAT
 from walltime.logs.sample import Sample, sample_of
 from walltime.logs.sge import SGE
 from walltime.logs.slurm.document import SLURM_JSON
@@ -36,7 +36,7 @@ from walltime.logs.untitled import GuessingByValues
 from walltime.wording import printable
 from walltime.workload import Workload
 
-FORMATS: list[LogFormat] = [SWF, BATSIM, HTCONDOR, SLURM, SLURM_JSON, PBS, LSF, SGE, COBALT, TABLE]
+FORMATS: list[LogFormat] = [SWF, BATSIM, HTCONDOR, SLURM, SLURM_JSON, PBS, QSTAT, LSF, SGE, TABLE]
 """All formats, in the order of detection."""
 _SHOWN = 40
 _FOREIGN: tuple[tuple[bytes, str], ...] = (

@@ -158,7 +158,7 @@ def _sizes(items: Mapping[str, str]) -> dict[str, int]:
     return {"allocated_procs": allocated, "requested_procs": requested, "nodes": nodes, "gpus": first_known(items, GPUS)}
 
 
-class _Records:
+class PbsRecords:
     """Reads the records of a file one by one; `deleted`: the jobs that were deleted, `started`: the records of starts, by job."""
 
     def __init__(self, counts: Counts) -> None:
@@ -180,18 +180,18 @@ class _Records:
             self.deleted.add(identity)
         if event not in _ENDS or (event == "A" and begun is None):
             raise Skip(OTHER_EVENT)
-        if "[]" in identity:
-            raise Skip(ARRAY_SUMMARY)
         values = _items(items)
-        if event != "E" and "end" not in values:  # Torque's record of a requeued or aborted run has only its time
+        if event != "E" and "end" not in values and "[]" not in identity:  # Torque's record of a requeued or aborted run has only its time
             if begun is None:
                 raise Skip(LOST_RUN)
             values = _items(begun[1]) | values
             values["end"] = str(whole(values.get("start"), "start") + _time_of(stamp) - _time_of(begun[0]))
-        yield self._run(identity, values, event)
+        yield self.run(identity, values, event)
 
-    def _run(self, identity: str, items: Mapping[str, str], event: str) -> Run:
+    def run(self, identity: str, items: Mapping[str, str], event: str) -> Run:
         """Return the numbers and the names of a run that has ended, and its job."""
+        if "[]" in identity:
+            raise Skip(ARRAY_SUMMARY)
         match = _ID.fullmatch(identity)
         if match is None:
             raise RecordError(f"{identity[:30]!r} is not a job number")
@@ -254,7 +254,7 @@ def _time_of(stamp: str) -> int:
 
 def _read(file: LogFile, options: ReadOptions) -> PbsLog:
     counts = Counts()
-    return read_runs(PbsLog, file, options, text_lines(file, counts), _Records(counts), counts)
+    return read_runs(PbsLog, file, options, text_lines(file, counts), PbsRecords(counts), counts)
 
 
 PBS = LogFormat("pbs", "PBS or Torque accounting", (".acct",), _HEAD, _read, (ARRAY_SUMMARY, USED_DIFFERS, LOST_RUN))

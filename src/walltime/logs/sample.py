@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from walltime.dataframes import pl
+from walltime.logs.batch_systems import Counts
 from walltime.logs.cells import NUMBER, STAMP, plain_numbers, plain_texts
+from walltime.logs.csv_rows import Records
 from walltime.logs.input import LogFile
 from walltime.logs.objects import frame_of, holds_objects
 from walltime.logs.table_file import PARQUET
@@ -69,9 +71,7 @@ def _columns(titles: Sequence[str], rows: Sequence[Sequence[str]], delimiter: st
 
 
 def _rows(lines: Sequence[str], delimiter: str) -> list[list[str]]:
-    if delimiter == " ":
-        return [line.split() for line in lines]
-    try:
-        return list(csv.reader(lines, delimiter=delimiter, skipinitialspace=True))
-    except csv.Error:
-        return []
+    """The fields of the records; lines without a closing quote are left out."""
+    records = Records(delimiter, Counts())
+    found = chain(chain.from_iterable(records.add(place, line) for place, line in enumerate(lines)), records.rest())
+    return [fields for _, _, fields in found if fields is not None]

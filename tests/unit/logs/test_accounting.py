@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tests.accounting_records import BEGIN, FORMS, class_ads, condor, fifty_jobs, grid_engine, lsf, pbs_record, torque
+from tests.accounting_records import BEGIN, FORMS, class_ads, condor, fifty_jobs, grid_engine, lsf, pbs_record, qstat, torque
 from tests.cli import call
 from walltime.logs import read_log
 
@@ -107,6 +107,18 @@ def test_pbs__phases_of_a_job_are_not_jobs_and_equal_records_are_one(read):
     record = pbs_record(ONE, "Resource_List.ncpus=4")
     log = read(pbs_record(ONE, "Resource_List.ncpus=4", "e") + pbs_record(ONE, "Resource_List.ncpus=4", "u") + record + record)
     assert (log.records, log.dropped) == (1, {"other_event": 2, "repeated_record": 1})
+
+
+def test_qstat__jobs_that_have_not_ended_and_arrays(read):
+    ended, running, queued, array, idle = (qstat((number, *ONE[1:])) for number in (1, 2, 3, 4, 5))
+    running |= {"job_state": "R", "obittime": ""}
+    del idle["stime"], idle["obittime"]
+    jobs = {"1.srv": ended, "2.srv": running, "3.srv": queued | {"job_state": "Q"}, "4[].srv": array, "4[2].srv": array, "5.srv": idle}
+    log = read(json.dumps({"pbs_version": "22", "Jobs": jobs}), time_zone="Europe/Stockholm")
+    assert rows(log, "job_id", "array_task", "wait", "runtime", "status") == [(1, -1, 60, 900, 1), (-1, 2, 60, 900, 1)]
+    assert log.dropped == {"still_running": 1, "still_pending": 1, "array_summary": 1, "never_started": 1}
+    assert log.header.unix_start_time == BEGIN - 3600
+    assert read(json.dumps({"pbs_version": "22", "Jobs": jobs})).noticed["zone_unknown"] == 2
 
 
 def test_torque__runs_that_the_server_aborted_end_with_their_record(read):
