@@ -51,21 +51,9 @@ UNREADABLE_VALUE = Rule("unreadable_value", "notice", "A value that is not neede
 STILL_PENDING = Rule("still_pending", "drop", "The job had not started when the log was written; waiting tasks of an array are one record.")
 STILL_RUNNING = Rule("still_running", "drop", "The job had not ended when the log was written.")
 RULES = (
-    OTHER_EVENT,
-    STILL_PENDING,
-    STILL_RUNNING,
-    ELIGIBLE_LATER,
-    ELIGIBLE_AFTER_START,
-    START_BEFORE_SUBMIT,
-    UNLIMITED,
-    NOT_UTF8,
-    NEWLINE_IN_TEXT,
-    FLOORED,
-    UNREADABLE_DURATION,
-    UNREADABLE_VALUE,
-    SUBMITTED_AGAIN,
-    *clock.RULES,
-)
+    OTHER_EVENT, STILL_PENDING, STILL_RUNNING, ELIGIBLE_LATER, ELIGIBLE_AFTER_START, START_BEFORE_SUBMIT, UNLIMITED, NOT_UTF8,
+    NEWLINE_IN_TEXT, FLOORED, UNREADABLE_DURATION, UNREADABLE_VALUE, SUBMITTED_AGAIN, *clock.RULES,
+)  # fmt: skip
 """Rules of all formats of batch systems."""
 FIRST_LINES = rb"(?:\s*+\S[^\n]*+\n){0,2}?\s*+"
 """Start of patterns that match at the beginning of the first, second or third line of a file."""
@@ -325,6 +313,12 @@ class _Rows:
                     submit[later] = end
                     moved += 1
         return moved
+
+
+def numbered(job: float, task: float | None) -> dict[str, float]:
+    """Return the columns of a job's number, or of an array's number and a task."""
+    values = (job, MISSING, MISSING) if task is None else (MISSING, job, task)
+    return dict(zip(("job_id", "array_job", "array_task"), values, strict=True))
 
 
 def whole(text: str | None, name: str) -> int:

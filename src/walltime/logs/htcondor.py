@@ -5,13 +5,13 @@ Source: HTCondor manual, Job ClassAd Attributes, https://htcondor.readthedocs.io
 
 from __future__ import annotations
 
-import csv
-import io
 import re
-from collections.abc import Iterator, Mapping
-from typing import ClassVar
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from typing import Any, ClassVar
 
-from walltime.logs.batch_systems import STILL_PENDING, STILL_RUNNING, Counts, RecordError, Run, Skip, read_runs
+from walltime.logs.batch_systems import STILL_PENDING, STILL_RUNNING, Counts, RecordError, Run, Skip, numbered, read_runs, text_lines
+from walltime.logs.csv_rows import Records
 from walltime.logs.input import LogFile
 from walltime.logs.joblog import JobLog, LogFormat, ReadOptions, Rule
 from walltime.logs.objects import frame_of, holds_objects
@@ -106,12 +106,10 @@ class _Records:
         done = status == _COMPLETED and code <= 0 and ad.text("exitbysignal").lower() != "true"
         hosts = max(ad.number("currenthosts", "maxhosts"), 1) if ad.number("jobuniverse") == _PARALLEL else 1
         numbers = {
-            "job_id": cluster if part <= 0 else MISSING,
+            **numbered(cluster, part if part > 0 else None),
             "submit": submit,
             "requested": next((unit * ad.number(name, least=1) for name, unit in _LIMITS if ad.number(name, least=1) > 0), MISSING),
             **{name: hosts * amount if (amount := ad.number(*names, least=1)) > 0 else MISSING for name, names in _SIZES.items()},
-            "array_job": cluster if part > 0 else MISSING,
-            "array_task": part if part > 0 else MISSING,
         }
         texts = {name: ad.text(*names) for name, names in _TEXTS.items()}
         for start, runtime in runs:
@@ -125,18 +123,23 @@ def is_history(sample: Sample) -> bool:
     return {"clusterid", "qdate", "jobstatus"} <= {title.lower() for title in sample.columns} and sample.delimiter != " "
 
 
-def _ads(file: LogFile) -> Iterator[Mapping[str, object]]:
-    """The ads of a file: as they are, in JSON or Parquet, or in a table with titles."""
-    if holds_objects(file.head) or file.head.startswith(PARQUET):
-        return frame_of(file).iter_rows(named=True)
+def _table(file: LogFile, counts: Counts) -> Iterator[tuple[int, Mapping[str, object]]]:
+    """Yield the lines of a table with titles, and the ads in them, which are empty where the number of fields is wrong."""
     sample = sample_of(file)
-    text = io.StringIO(file.content().decode("utf-8-sig", "replace"))
-    return csv.DictReader(text, restval="", delimiter="," if sample is None else sample.delimiter, skipinitialspace=True)
+    records = Records("," if sample is None else sample.delimiter, counts)
+    lines = chain.from_iterable(records.add(number, line) for number, line in text_lines(file, counts))
+    titles: list[str] | None = None
+    for number, _, fields in chain(lines, records.rest()):
+        if titles is not None:
+            yield number, dict(zip(titles, fields, strict=True)) if fields is not None and len(fields) == len(titles) else {}
+        titles = titles or fields
 
 
 def _read(file: LogFile, options: ReadOptions) -> HtcondorLog:
     counts = Counts()
-    return read_runs(HtcondorLog, file, options, enumerate(_ads(file), 1), _Records(counts), counts, "record")
+    is_table = not holds_objects(file.head) and not file.head.startswith(PARQUET)
+    rows: Iterable[Any] = _table(file, counts) if is_table else enumerate(frame_of(file).iter_rows(named=True), 1)
+    return read_runs(HtcondorLog, file, options, rows, _Records(counts), counts, "line" if is_table else "record")
 
 
 HTCONDOR = LogFormat("htcondor", "HTCondor's history", (), _HEAD, _read, (SUBMIT_HOST,))

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import ClassVar
 
-from walltime.logs.batch_systems import OTHER_EVENT, Counts, RecordError, Run, Skip, count_of, read_runs, seconds_of, text_lines
+from walltime.logs.batch_systems import OTHER_EVENT, Counts, RecordError, Run, Skip, count_of, numbered, read_runs, seconds_of, text_lines
 from walltime.logs.input import LogFile
 from walltime.logs.joblog import JobLog, LogFormat, ReadOptions
 from walltime.logs.slurm.jobs import NEVER_STARTED, STEP
@@ -84,7 +84,7 @@ def _runs(line: str) -> Iterator[Run]:
         raise Skip(NEVER_STARTED)
     category, job, task, slots = record["category"] or "", int(record["job_number"]), int(record["task_number"]), int(record["slots"])
     numbers = {
-        "job_id": MISSING if task else job,
+        **numbered(job, task or None),
         "submit": submit or MISSING,
         "start": start,
         "runtime": end - start if end >= start else MISSING,
@@ -93,8 +93,6 @@ def _runs(line: str) -> Iterator[Run]:
         "allocated_procs": slots or MISSING,
         "cpu_time": float(record["cpu"]) / max(slots, 1),
         "status": int(record["failed"] == "0" and record["exit_status"] == "0"),
-        "array_job": job if task else MISSING,
-        "array_task": task or MISSING,
         "exit_code": int(record["exit_status"]),
         "gpus": count_of(_requested(category, "n?gpus?")),
     }
