@@ -40,6 +40,17 @@ def pbs(job):
     return pbs_record(job, f"exec_vnode={vnodes} Resource_List.ncpus={nodes * each} Resource_List.select={nodes}:ncpus={each}:ngpus={gpus}")
 
 
+def pbs_rows(jobs):
+    """The items of each job's record, and its name."""
+    records = (pbs(job).strip().split(";") for job in jobs)
+    return [{"id": name} | dict(item.split("=", 1) for item in items.split(" ")) for _, _, name, items in records]
+
+
+def pbs_table(jobs):
+    rows = pbs_rows(jobs)
+    return "\n".join([",".join(rows[0]), *(",".join(row.values()) for row in rows)]) + "\n"
+
+
 def torque(job):
     nodes, each, gpus = job[4:7]
     hosts = "+".join(f"n{k}/0-{each - 1}" for k in range(nodes))
@@ -224,6 +235,7 @@ FORMS = {
     "PBS, `qstat -x -f -F json`": lambda jobs: json.dumps(
         {"timestamp": 1, "Jobs": {f"{job[0]}.srv": qstat(job) for job in jobs}}, indent=4
     ),
+    "PBS, tables": pbs_table,
     "Torque, `qstat -f`": lambda jobs: "".join(map(qstat_text, jobs)),
     "LSF, `bjobs -json`": lambda jobs: json.dumps({"COMMAND": "bjobs", "JOBS": 50, "RECORDS": list(map(bjobs, jobs))}, indent=2),
     "LSF": lambda jobs: "".join(map(lsf, jobs)),

@@ -23,7 +23,7 @@ from walltime.logs.lsf import LSF
 from walltime.logs.mapped import MappedLog, read_table
 from walltime.logs.mapping import MAPPING_FILE, TableMapping, plain_title
 from walltime.logs.pbs import PBS
-from walltime.logs.qstat import QSTAT
+from walltime.logs.qstat import QSTAT, is_pbs
 from walltime.logs.sample import Sample, sample_of
 from walltime.logs.sge import SGE
 from walltime.logs.slurm.document import SLURM_JSON
@@ -158,10 +158,9 @@ def description_of(file: LogFile) -> Guess | LogFormat | None:
             return None
         if sample.untitled:
             return _described_by_values(file, sample)
-        if is_slurm(sample):
-            return SLURM_TABLE
-        if is_history(sample):
-            return HTCONDOR
+        for fits, of_tables in ((is_slurm, SLURM_TABLE), (is_history, HTCONDOR), (is_pbs, QSTAT)):
+            if fits(sample):
+                return of_tables
         return Guessing(file.where, sample).guess() or GuessingByValues(file.where, sample).complete()
     name, mapping = known
     about = f"the layout is known: {name}, {mapping.about.title if mapping.about else ''}"

@@ -6,18 +6,14 @@ Source: HTCondor manual, Job ClassAd Attributes, https://htcondor.readthedocs.io
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
-from typing import Any, ClassVar
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
 
-from walltime.logs.batch_systems import STILL_PENDING, STILL_RUNNING, Counts, RecordError, Run, Skip, numbered, read_runs, text_lines
-from walltime.logs.csv_rows import Records
+from walltime.logs.batch_systems import STILL_PENDING, STILL_RUNNING, Counts, RecordError, Run, Skip, numbered, read_runs
 from walltime.logs.input import LogFile
 from walltime.logs.joblog import JobLog, LogFormat, ReadOptions, Rule
-from walltime.logs.objects import frame_of, holds_objects
-from walltime.logs.sample import Sample, sample_of
+from walltime.logs.sample import Sample, items_of
 from walltime.logs.slurm.jobs import ELAPSED_DIFFERS, NEVER_STARTED
-from walltime.logs.table_file import PARQUET
 from walltime.workload import MISSING
 
 SUBMIT_HOST = Rule(
@@ -123,23 +119,10 @@ def is_history(sample: Sample) -> bool:
     return {"clusterid", "qdate", "jobstatus"} <= {title.lower() for title in sample.columns} and sample.delimiter != " "
 
 
-def _table(file: LogFile, counts: Counts) -> Iterator[tuple[int, Mapping[str, object]]]:
-    """Yield the lines of a table with titles, and the ads in them, which are empty where the number of fields is wrong."""
-    sample = sample_of(file)
-    records = Records("," if sample is None else sample.delimiter, counts)
-    lines = chain.from_iterable(records.add(number, line) for number, line in text_lines(file, counts))
-    titles: list[str] | None = None
-    for number, _, fields in chain(lines, records.rest()):
-        if titles is not None:
-            yield number, dict(zip(titles, fields, strict=True)) if fields is not None and len(fields) == len(titles) else {}
-        titles = titles or fields
-
-
 def _read(file: LogFile, options: ReadOptions) -> HtcondorLog:
     counts = Counts()
-    is_table = not holds_objects(file.head) and not file.head.startswith(PARQUET)
-    rows: Iterable[Any] = _table(file, counts) if is_table else enumerate(frame_of(file).iter_rows(named=True), 1)
-    return read_runs(HtcondorLog, file, options, rows, _Records(counts), counts, "line" if is_table else "record")
+    rows, unit = items_of(file, counts)
+    return read_runs(HtcondorLog, file, options, rows, _Records(counts), counts, unit)
 
 
 HTCONDOR = LogFormat("htcondor", "HTCondor's history", (), _HEAD, _read, (SUBMIT_HOST,))

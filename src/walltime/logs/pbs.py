@@ -48,7 +48,7 @@ _UNITS = {"": 1 / 1024, "k": 1, "m": 1024, "g": 1024**2, "t": 1024**3, "p": 1024
 _WORD = 8
 """Bytes of a word, in sizes such as 512mw."""
 _TEXTS = {"user": ("user",), "group": ("account", "project", "group"), "queue": ("queue",), "executable": ("jobname",)}
-"""The items with each name, the first of which is taken that is known."""
+"""The items that may have each name; the first known one counts."""
 _NO_PROJECT = "_pbs_project_default"
 _ENDS = ("E", "R", "A")
 """Records of the end of a run: of its job, before the job is queued again, and because the server aborted it."""

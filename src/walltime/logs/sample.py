@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
 from walltime.dataframes import pl
-from walltime.logs.batch_systems import Counts
+from walltime.logs.batch_systems import Counts, text_lines
 from walltime.logs.cells import NUMBER, STAMP, plain_numbers, plain_texts
 from walltime.logs.csv_rows import Records
 from walltime.logs.input import LogFile
@@ -63,6 +63,27 @@ def sample_of_frame(frame: pl.DataFrame) -> Sample | None:
     """Return the first rows of a table; None if it has none."""
     plain = [one for one in frame.head(ROWS) if not one.dtype.is_nested() and one.dtype != pl.Binary]
     return Sample({one.name: plain_texts(one).to_list() for one in plain}) if plain and len(frame) else None
+
+
+def items_of(file: LogFile, counts: Counts) -> tuple[Iterator[tuple[int, Mapping[str, object]]], str]:
+    """Return the rows of a table in any format, with their numbers and as values by title, and the word for a row: line or record.
+
+    The values of a line with a wrong number of fields are empty.
+    """
+    if file.head.startswith(PARQUET) or holds_objects(file.head):
+        return enumerate(frame_of(file).iter_rows(named=True), 1), "record"
+    sample = sample_of(file)
+    records = Records("," if sample is None else sample.delimiter, counts)
+
+    def lines() -> Iterator[tuple[int, Mapping[str, object]]]:
+        titles: list[str] | None = None
+        found = chain(chain.from_iterable(records.add(number, line) for number, line in text_lines(file, counts)), records.rest())
+        for number, _, fields in found:
+            if titles is not None:
+                yield number, dict(zip(titles, fields, strict=True)) if fields is not None and len(fields) == len(titles) else {}
+            titles = titles or fields
+
+    return lines(), "line"
 
 
 def _columns(titles: Sequence[str], rows: Sequence[Sequence[str]], delimiter: str) -> dict[str, list[str]]:

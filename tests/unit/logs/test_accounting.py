@@ -1,13 +1,14 @@
 """Accounting records of batch systems: the same jobs in every form, and the odd records of each system with their right values."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
-from tests.accounting_records import BEGIN, FORMS, class_ads, condor, fifty_jobs, grid_engine, lsf, pbs_record, qstat, torque
+from tests.accounting_records import BEGIN, FORMS, class_ads, condor, fifty_jobs, grid_engine, lsf, pbs_record, pbs_rows, qstat, torque
 from tests.cli import call
 from walltime.logs import read_log
 
@@ -119,6 +120,18 @@ def test_qstat__jobs_that_have_not_ended_and_arrays(read):
     assert log.dropped == {"still_running": 1, "still_pending": 1, "array_summary": 1, "never_started": 1}
     assert log.header.unix_start_time == BEGIN - 3600
     assert read(json.dumps({"pbs_version": "22", "Jobs": jobs})).noticed["zone_unknown"] == 2
+
+
+@pytest.mark.parametrize("written", [str, float, lambda time: f"{datetime.fromtimestamp(int(time), UTC):%Y-%m-%d %H:%M:%S}"])
+def test_pbs__tables_have_times_in_every_form(written, tmp_path):
+    rows_of_jobs = [
+        row | {name: written(row[name]) for name in ("ctime", "qtime", "etime", "start", "end")} for row in pbs_rows(fifty_jobs())
+    ]
+    pl.DataFrame(rows_of_jobs).write_parquet(tmp_path / "t.parquet")
+    (tmp_path / "t.acct").write_text(FORMS["OpenPBS, PBS Professional"](fifty_jobs()))
+    table, text = read_log(tmp_path / "t.parquet"), read_log(tmp_path / "t.acct")
+    names = ("job_id", "submit", "wait", "runtime", "allocated_procs", "gpus", "requested", "status", "mem_mb")
+    assert (table.format, rows(table, *names)) == ("pbs", rows(text, *names))
 
 
 def test_torque__runs_that_the_server_aborted_end_with_their_record(read):
