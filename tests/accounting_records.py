@@ -85,6 +85,25 @@ def grid_engine(job, unit=1, name="x", later="", before=""):
     )
 
 
+def grid_engine_rows(jobs, unit=1):
+    """What a reader of `accounting` makes of each job's record, with the names of accounting(5)."""
+    rows = []
+    for number, submit, start, end, nodes, each, gpus, limit, done in jobs:
+        times = {"submission_time": unit * submit, "start_time": unit * start, "end_time": unit * end}
+        gpu = f",gpu={nodes * gpus}" if gpus else ""
+        rows.append(
+            {"qname": "all.q", "owner": "ann", "job_name": "x", "job_number": number, **times, "failed": 0, "exit_status": int(not done)}
+            | {"slots": nodes * each, "task_number": 0, "cpu": 1.5, "category": f"-l h_rt={clock(limit)}{gpu}", "pe_taskid": None}
+        )
+    return rows
+
+
+def grid_engine_table(jobs):
+    rows = grid_engine_rows(jobs)
+    lines = (";".join("" if value is None else str(value) for value in row.values()) for row in rows)
+    return "\n".join([";".join(rows[0]), *lines]) + "\n"
+
+
 def reported(job):
     return f"{job[1]}:new_job:{job[1]}:{job[0]}:-1:NONE:x:ann:g::dep:sge:1\n" + grid_engine(job, before=f"{job[3]}:acct:")
 
@@ -249,6 +268,7 @@ FORMS = {
             f"{job[1]}:new_job:{job[1]}:{job[0]}:-1:NONE:x:ann:g::dep:sge:1\n" + grid_engine(job, before=f"{job[3]}:acct:") for job in jobs
         )
     ),
+    "Grid Engine, tables": grid_engine_table,
     "HTCondor, class ads": class_ads,
     "HTCondor, JSON": lambda jobs: json.dumps([condor(job) for job in jobs], indent=1),
     "HTCondor, tables": table_of_ads,

@@ -24,6 +24,8 @@ SLOW = {
     "alcf": 4,
     "torque": 2,
     "qstat": 2,
+    "grid-engine-table": 2,
+    "pbs-table": 2,
     "htcondor-table": 2,
     "table": 4,
     "untitled": 1,

@@ -25,7 +25,7 @@ from walltime.logs.mapping import MAPPING_FILE, TableMapping, plain_title
 from walltime.logs.pbs import PBS
 from walltime.logs.qstat import QSTAT, is_pbs
 from walltime.logs.sample import Sample, sample_of
-from walltime.logs.sge import SGE
+from walltime.logs.sge import SGE, is_accounting
 from walltime.logs.slurm.document import SLURM_JSON
 from walltime.logs.slurm.rows import lacks_titles
 from walltime.logs.slurm.tables import SLURM_TABLE, is_slurm
@@ -158,7 +158,7 @@ def description_of(file: LogFile) -> Guess | LogFormat | None:
             return None
         if sample.untitled:
             return _described_by_values(file, sample)
-        for fits, of_tables in ((is_slurm, SLURM_TABLE), (is_history, HTCONDOR), (is_pbs, QSTAT)):
+        for fits, of_tables in ((is_slurm, SLURM_TABLE), (is_history, HTCONDOR), (is_pbs, QSTAT), (is_accounting, SGE)):
             if fits(sample):
                 return of_tables
         return Guessing(file.where, sample).guess() or GuessingByValues(file.where, sample).complete()

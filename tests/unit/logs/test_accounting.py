@@ -8,7 +8,20 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tests.accounting_records import BEGIN, FORMS, class_ads, condor, fifty_jobs, grid_engine, lsf, pbs_record, pbs_rows, qstat, torque
+from tests.accounting_records import (
+    BEGIN,
+    FORMS,
+    class_ads,
+    condor,
+    fifty_jobs,
+    grid_engine,
+    grid_engine_rows,
+    lsf,
+    pbs_record,
+    pbs_rows,
+    qstat,
+    torque,
+)
 from tests.cli import call
 from walltime.logs import read_log
 
@@ -262,6 +275,22 @@ def test_grid_engine__requests_may_contain_colons(request_, limit, soft, read):
     other = (8, *ONE[1:])
     unlimited = read(grid_engine(ONE).replace("h_rt=01:00:00", "h_rt=INFINITY") + grid_engine(other).replace("h_rt=01:00:00", "h_rt=soon"))
     assert (unlimited.changed["unlimited"], unlimited.changed["unreadable_duration"]) == (1, 1)
+
+
+@pytest.mark.parametrize("unit", [1, 1000, 10**6])
+def test_grid_engine__json_lines_in_every_unit(unit, read):
+    jobs = grid_engine_rows([(number, *ONE[1:]) for number in (1, 2, 3, 4, 5)], unit)
+    jobs[1] |= {"failed": 26, "start_time": 0, "end_time": 0}
+    jobs[2] |= {"failed": 100, "exit_status": 137}
+    jobs[3] |= {"task_number": 7}
+    jobs[4] |= {"pe_taskid": "1.n2"}
+    log = read("\n".join(map(json.dumps, jobs)), "accounting.jsonl")
+    assert (log.format, log.dropped) == ("sge", {"never_started": 1, "step": 1})
+    assert rows(log, "job_id", "array_task", "wait", "runtime", "requested", "status", "exit_code") == [
+        (1, -1, 60, 900, 3600, 1, 0),
+        (3, -1, 60, 900, 3600, 0, 137),
+        (-1, 7, 60, 900, 3600, 1, 0),
+    ]
 
 
 def test_htcondor__evicted_removed_and_waiting_jobs(read):
