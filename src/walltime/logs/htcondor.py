@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import ClassVar
 
 from walltime.logs.batch_systems import STILL_PENDING, STILL_RUNNING, Counts, RecordError, Run, Skip, numbered, read_runs
@@ -75,43 +76,37 @@ def _starts(ad: _Ad) -> list[tuple[float, float]]:
     return [*([(first, earlier)] if earlier > 1 and 0 < first <= start - earlier else []), (start, last)]
 
 
-class _Records:
-    """Reads the ads of a file one by one."""
-
-    def __init__(self, counts: Counts) -> None:
-        self.counts = counts
-
-    def __call__(self, row: Mapping[str, object]) -> Iterator[Run]:
-        """Yield the runs of a job."""
-        ad = _Ad(row)
-        status = int(ad.number("jobstatus")) if ad.number("jobstatus") >= 0 else _COMPLETED
-        cluster, part, submit = (ad.number(name) for name in ("clusterid", "procid", "qdate"))
-        if cluster < 0 or submit < 0:
-            raise RecordError("ClusterId or QDate is not a number")
-        if ad.number("jobuniverse") in _AT_SUBMIT_HOST:
-            raise Skip(SUBMIT_HOST)
-        if status in _OPEN:
-            raise Skip(_OPEN[status])
-        runs = _starts(ad)
-        if not runs:
-            raise Skip(NEVER_STARTED)
-        end, total = ad.number("completiondate", least=1), ad.number("remotewallclocktime")
-        lost = (total >= 0 and abs(total - sum(run[1] for run in runs)) > 1) or abs(end - sum(runs[-1])) > 1
-        self.counts.add(ELAPSED_DIFFERS, int(end > 0 and lost))
-        code = ad.number("exitcode", "exitstatus")
-        done = status == _COMPLETED and code <= 0 and ad.text("exitbysignal").lower() != "true"
-        hosts = max(ad.number("currenthosts", "maxhosts"), 1) if ad.number("jobuniverse") == _PARALLEL else 1
-        numbers = {
-            **numbered(cluster, part if part > 0 else None),
-            "submit": submit,
-            "requested": next((unit * ad.number(name, least=1) for name, unit in _LIMITS if ad.number(name, least=1) > 0), MISSING),
-            **{name: hosts * amount if (amount := ad.number(*names, least=1)) > 0 else MISSING for name, names in _SIZES.items()},
-        }
-        texts = {name: ad.text(*names) for name, names in _TEXTS.items()}
-        for start, runtime in runs:
-            is_last = start == runs[-1][0]
-            ended = {"status": 0 if not is_last else 5 if status == _REMOVED else int(done), "exit_code": code if is_last else MISSING}
-            yield numbers | {"start": start, "runtime": runtime} | ended, texts, (cluster, part, submit)
+def _runs(counts: Counts, row: Mapping[str, object]) -> Iterator[Run]:
+    """Yield the runs of a job."""
+    ad = _Ad(row)
+    status = int(ad.number("jobstatus")) if ad.number("jobstatus") >= 0 else _COMPLETED
+    cluster, part, submit = (ad.number(name) for name in ("clusterid", "procid", "qdate"))
+    if cluster < 0 or submit < 0:
+        raise RecordError("ClusterId or QDate is not a number")
+    if ad.number("jobuniverse") in _AT_SUBMIT_HOST:
+        raise Skip(SUBMIT_HOST)
+    if status in _OPEN:
+        raise Skip(_OPEN[status])
+    runs = _starts(ad)
+    if not runs:
+        raise Skip(NEVER_STARTED)
+    end, total = ad.number("completiondate", least=1), ad.number("remotewallclocktime")
+    lost = (total >= 0 and abs(total - sum(run[1] for run in runs)) > 1) or abs(end - sum(runs[-1])) > 1
+    counts.add(ELAPSED_DIFFERS, int(end > 0 and lost))
+    code = ad.number("exitcode", "exitstatus")
+    done = status == _COMPLETED and code <= 0 and ad.text("exitbysignal").lower() != "true"
+    hosts = max(ad.number("currenthosts", "maxhosts"), 1) if ad.number("jobuniverse") == _PARALLEL else 1
+    numbers = {
+        **numbered(cluster, part if part > 0 else None),
+        "submit": submit,
+        "requested": next((unit * ad.number(name, least=1) for name, unit in _LIMITS if ad.number(name, least=1) > 0), MISSING),
+        **{name: hosts * amount if (amount := ad.number(*names, least=1)) > 0 else MISSING for name, names in _SIZES.items()},
+    }
+    texts = {name: ad.text(*names) for name, names in _TEXTS.items()}
+    for start, runtime in runs:
+        is_last = start == runs[-1][0]
+        ended = {"status": 0 if not is_last else 5 if status == _REMOVED else int(done), "exit_code": code if is_last else MISSING}
+        yield numbers | {"start": start, "runtime": runtime} | ended, texts, (cluster, part, submit)
 
 
 def is_history(sample: Sample) -> bool:
@@ -122,7 +117,7 @@ def is_history(sample: Sample) -> bool:
 def _read(file: LogFile, options: ReadOptions) -> HtcondorLog:
     counts = Counts()
     rows, unit = items_of(file, counts)
-    return read_runs(HtcondorLog, file, options, rows, _Records(counts), counts, unit)
+    return read_runs(HtcondorLog, file, options, rows, partial(_runs, counts), counts, unit)
 
 
 HTCONDOR = LogFormat("htcondor", "HTCondor's history", (), _HEAD, _read, (SUBMIT_HOST,))
