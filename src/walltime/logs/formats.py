@@ -14,7 +14,6 @@ from walltime.logs.anonymous import read_key
 from walltime.logs.batsim import BATSIM
 from walltime.logs.catalogue import find_log, known_by_lines, known_by_titles, shipped
 from walltime.logs.clock import parse_zone
-from walltime.logs.cobalt import COBALT
 from walltime.logs.guess import Guess, Guessing, fitted
 from walltime.logs.htcondor import HTCONDOR, is_history
 from walltime.logs.input import LogFile, Progress, unpacked_name
@@ -24,8 +23,9 @@ from walltime.logs.lsf import LSF
 from walltime.logs.mapped import MappedLog, read_table
 from walltime.logs.mapping import MAPPING_FILE, TableMapping, plain_title
 from walltime.logs.pbs import PBS
+from walltime.logs.qstat import QSTAT, is_pbs
 from walltime.logs.sample import Sample, sample_of
-from walltime.logs.sge import SGE
+from walltime.logs.sge import SGE, is_accounting
 from walltime.logs.slurm.document import SLURM_JSON
 from walltime.logs.slurm.rows import lacks_titles
 from walltime.logs.slurm.tables import SLURM_TABLE, is_slurm
@@ -36,7 +36,7 @@ from walltime.logs.untitled import GuessingByValues
 from walltime.wording import printable
 from walltime.workload import Workload
 
-FORMATS: list[LogFormat] = [SWF, BATSIM, HTCONDOR, SLURM, SLURM_JSON, PBS, LSF, SGE, COBALT, TABLE]
+FORMATS: list[LogFormat] = [SWF, BATSIM, HTCONDOR, SLURM, SLURM_JSON, PBS, QSTAT, LSF, SGE, TABLE]
 """All formats, in the order of detection."""
 _SHOWN = 40
 _FOREIGN: tuple[tuple[bytes, str], ...] = (
@@ -158,10 +158,9 @@ def description_of(file: LogFile) -> Guess | LogFormat | None:
             return None
         if sample.untitled:
             return _described_by_values(file, sample)
-        if is_slurm(sample):
-            return SLURM_TABLE
-        if is_history(sample):
-            return HTCONDOR
+        for fits, of_tables in ((is_slurm, SLURM_TABLE), (is_history, HTCONDOR), (is_pbs, QSTAT), (is_accounting, SGE)):
+            if fits(sample):
+                return of_tables
         return Guessing(file.where, sample).guess() or GuessingByValues(file.where, sample).complete()
     name, mapping = known
     about = f"the layout is known: {name}, {mapping.about.title if mapping.about else ''}"

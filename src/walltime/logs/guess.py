@@ -38,8 +38,8 @@ KINDS = {
     "failed": r"incomplete|unfinished|unsuccess|not |fail|error",
     "completed": r"complet(?!ing)|done|success|succeed|finish(?!ing)|ok$|exited|^pass|^cd$",
     "cancelled": r"cancel|abort|deleted|revoked|killed|^ca$",
-    "pending": r"^(pend|queued|wait|held|hold|idle|tolaunch|resubmit|pd$)",
-    "running": r"^(running|completing|launching|suspended|resuming|finishing|transferring|r$)",
+    "pending": r"^(pend|queued|wait|held|hold|idle|tolaunch|resubmit|psusp|pd$)",
+    "running": r"^(run$|running|completing|launching|suspended|ususp|ssusp|resuming|finishing|transferring|r$)",
 }
 _OF_OAR = {"completed": "^terminated$"}
 """The usual end of a job in OAR; elsewhere it is a failure."""
@@ -256,10 +256,13 @@ class Guessing:
         words = _words_by_kind(texts, KINDS)
         if "completed" not in words:
             words = _words_by_kind(texts, KINDS | _OF_OAR)
+        others = {plain_title(other) for other in self.known if self.known[other]} & set(EXITS)
+        if others and "completed" not in words and not all(re.search(_FAILURES, text.lower()) for text in words.get("failed", ())):
+            return False  # such as PBS's F, finished
         if len(words.get("failed", [])) > 50 or not words.keys() - {"failed"}:
             return False
         kinds = {kind: tuple(texts) for kind, texts in words.items() if kind != "failed"}
-        self.status = Status(title, other="failed", **kinds)
+        self.status = Status(title, other="failed", otherwise=None, **kinds)
         words_of_kinds = ", ".join(f"{kind}: {'/'.join(map(printable, texts[:3]))}" for kind, texts in kinds.items())
         self.reading.append(f"status is {printable(title)!r} ({words_of_kinds}; all others failed)")
         return True

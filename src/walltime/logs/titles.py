@@ -32,9 +32,9 @@ SYNONYMS: Mapping[str, str] = {
     "allocated_procs": "allocatedprocs ncpus alloccpus allocatedcpus cpusalloc numcoresalloc coresalloc usedcores coresused procs"
     " processors cores numcores ncores corecount cpus numcpus cpunum cpucount usedcpunum nproc nprocs numprocs slots nslots numslots"
     " nbresources resourcescount assignedresourcescount totalcpus totalcores totalprocs proccnt processorcount cpucores alloccores"
-    " allocatedcores resourcesusedncpus",
+    " allocatedcores resourcesusedncpus nallocslot",
     "requested_procs": "requestedprocs processorsreq procsreq reqcpus requestedcpus requestcpus cpusreq reqprocs numcoresreq coresreq"
-    " requestedcores requestednumberofresources resourcelistncpus reqcores requestedprocessors res",
+    " requestedcores requestednumberofresources resourcelistncpus reqcores requestedprocessors res nreqslot",
     "nodes": "nodes nnodes numnodes nodenum nodecount numnodesalloc allocnodes allocatednodes nodesused usednodenum nodect numhosts nhosts"
     " assignednetworkaddresscount nodecnt totalnodes nodesalloc numberofnodes",
     "requested_nodes": "requestednodes noderequested nodesreq reqnodes numnodesreq nodesrequested resourcelistnodect",

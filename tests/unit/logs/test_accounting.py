@@ -1,13 +1,27 @@
 """Accounting records of batch systems: the same jobs in every form, and the odd records of each system with their right values."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
-from tests.accounting_records import BEGIN, FORMS, class_ads, condor, fifty_jobs, grid_engine, lsf, pbs_record, torque
+from tests.accounting_records import (
+    BEGIN,
+    FORMS,
+    class_ads,
+    condor,
+    fifty_jobs,
+    grid_engine,
+    grid_engine_rows,
+    lsf,
+    pbs_record,
+    pbs_rows,
+    qstat,
+    torque,
+)
 from tests.cli import call
 from walltime.logs import read_log
 
@@ -107,6 +121,30 @@ def test_pbs__phases_of_a_job_are_not_jobs_and_equal_records_are_one(read):
     record = pbs_record(ONE, "Resource_List.ncpus=4")
     log = read(pbs_record(ONE, "Resource_List.ncpus=4", "e") + pbs_record(ONE, "Resource_List.ncpus=4", "u") + record + record)
     assert (log.records, log.dropped) == (1, {"other_event": 2, "repeated_record": 1})
+
+
+def test_qstat__jobs_that_have_not_ended_and_arrays(read):
+    ended, running, queued, array, idle = (qstat((number, *ONE[1:])) for number in (1, 2, 3, 4, 5))
+    running |= {"job_state": "R", "obittime": ""}
+    del idle["stime"], idle["obittime"]
+    jobs = {"1.srv": ended, "2.srv": running, "3.srv": queued | {"job_state": "Q"}, "4[].srv": array, "4[2].srv": array, "5.srv": idle}
+    log = read(json.dumps({"pbs_version": "22", "Jobs": jobs}), time_zone="Europe/Stockholm")
+    assert rows(log, "job_id", "array_task", "wait", "runtime", "status") == [(1, -1, 60, 900, 1), (-1, 2, 60, 900, 1)]
+    assert log.dropped == {"still_running": 1, "still_pending": 1, "array_summary": 1, "never_started": 1}
+    assert log.header.unix_start_time == BEGIN - 3600
+    assert read(json.dumps({"pbs_version": "22", "Jobs": jobs})).noticed["zone_unknown"] == 2
+
+
+@pytest.mark.parametrize("written", [str, float, lambda time: f"{datetime.fromtimestamp(int(time), UTC):%Y-%m-%d %H:%M:%S}"])
+def test_pbs__tables_have_times_in_every_form(written, tmp_path):
+    rows_of_jobs = [
+        row | {name: written(row[name]) for name in ("ctime", "qtime", "etime", "start", "end")} for row in pbs_rows(fifty_jobs())
+    ]
+    pl.DataFrame(rows_of_jobs).write_parquet(tmp_path / "t.parquet")
+    (tmp_path / "t.acct").write_text(FORMS["OpenPBS, PBS Professional"](fifty_jobs()))
+    table, text = read_log(tmp_path / "t.parquet"), read_log(tmp_path / "t.acct")
+    names = ("job_id", "submit", "wait", "runtime", "allocated_procs", "gpus", "requested", "status", "mem_mb")
+    assert (table.format, rows(table, *names)) == ("pbs", rows(text, *names))
 
 
 def test_torque__runs_that_the_server_aborted_end_with_their_record(read):
@@ -237,6 +275,22 @@ def test_grid_engine__requests_may_contain_colons(request_, limit, soft, read):
     other = (8, *ONE[1:])
     unlimited = read(grid_engine(ONE).replace("h_rt=01:00:00", "h_rt=INFINITY") + grid_engine(other).replace("h_rt=01:00:00", "h_rt=soon"))
     assert (unlimited.changed["unlimited"], unlimited.changed["unreadable_duration"]) == (1, 1)
+
+
+@pytest.mark.parametrize("unit", [1, 1000, 10**6])
+def test_grid_engine__json_lines_in_every_unit(unit, read):
+    jobs = grid_engine_rows([(number, *ONE[1:]) for number in (1, 2, 3, 4, 5)], unit)
+    jobs[1] |= {"failed": 26, "start_time": 0, "end_time": 0}
+    jobs[2] |= {"failed": 100, "exit_status": 137}
+    jobs[3] |= {"task_number": 7}
+    jobs[4] |= {"pe_taskid": "1.n2"}
+    log = read("\n".join(map(json.dumps, jobs)), "accounting.jsonl")
+    assert (log.format, log.dropped) == ("sge", {"never_started": 1, "step": 1})
+    assert rows(log, "job_id", "array_task", "wait", "runtime", "requested", "status", "exit_code") == [
+        (1, -1, 60, 900, 3600, 1, 0),
+        (3, -1, 60, 900, 3600, 0, 137),
+        (-1, 7, 60, 900, 3600, 1, 0),
+    ]
 
 
 def test_htcondor__evicted_removed_and_waiting_jobs(read):
