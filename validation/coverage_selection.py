@@ -1,7 +1,7 @@
 """How often the intervals of long runs, suites, leaderboards, fitted orders and agents hold the truth.
 
-The truth is that of a formula (autoregressive streams), of much longer runs of the same model, of schedulers made equal, or of the rest
-of a long log. Logs are looked for in the folder that WALLTIME_TRACES names; without them their cases are left out.
+The truth is that of a formula (autoregressive streams), of schedulers made equal, or of the rest of a long log.
+Logs are looked for in the folder that WALLTIME_TRACES names; without them their cases are left out.
 """
 
 from __future__ import annotations
@@ -13,22 +13,17 @@ import numpy as np
 
 from benchmarks.common import find_log
 from validation.coverage import Sizes, Trials, experiment
-from walltime import Easy, read, simulate
+from walltime import read
 from walltime.benchmark.standings import behind_best
 from walltime.learn import Task
 from walltime.learn.evaluation import SCHEDULERS
 from walltime.learn.training import formula_outcomes
-from walltime.metrics import BatchMeans, batch_means, halves_differ, jobs_needed, prediction_interval, series_interval, stratified_interval
+from walltime.metrics import halves_differ, prediction_interval, series_interval, stratified_interval
 from walltime.papers.mualem01.models import published_batch_means
 from walltime.simulation.windows import log_cost
-from walltime.workloads import Lublin99
 
 Array = np.ndarray
 
-LOADS = (0.6, 0.7, 0.8, 1.1)
-"""The last one is overloaded: the long run has no mean."""
-RUN = 290_000
-"""Jobs of a run that is long enough at a load of 0.7; at one of 0.8 it is not, and four times as many are."""
 LOGS = {"KTH-SP2": "KTH-SP2-1996-2.1-cln", "SDSC-SP2": "SDSC-SP2-1998-4.x-cln", "LANL-CM5": "LANL-CM5-1994-4.1-cln"}
 """The beginning of each file's name."""
 STRETCH = {"KTH-SP2": 30, "SDSC-SP2": 63, "LANL-CM5": 63}
@@ -54,29 +49,6 @@ def autoregressive(share: float, count: int, seed: int) -> Array:
     return stream[1000:]
 
 
-@experiment("batch-means", of_what="the long run", command="simulate --batch-means", quick=True)
-def streams(sizes: Sizes) -> list[Trials]:
-    """Autoregressive streams, whose mean is 0."""
-    found = []
-    for share, count, batch in sizes.some(((0.5, 4000, 40), (0.9, 6000, 60), (0.99, 20_000, 200), (0.999, 20_000, 500))):
-        trials = Trials(f"autoregressive, neighbours correlate by {share:g}, {count:,} values")
-        for seed in range(sizes.many(600, 60)):
-            add(trials, batch_means(autoregressive(share, count, seed), batch=batch), 0.0)
-        found.append(trials)
-    return found
-
-
-def add(trials: Trials, found: BatchMeans, truth: float | None, group: int | None = None) -> None:
-    """Count a result of batch means; without a truth an interval fails."""
-    interval = found.interval
-    if interval is None:
-        trials.withhold(found.verdict)
-    elif truth is None:
-        trials.add(1.0, 1.0, 0.0, group)
-    else:
-        trials.add(interval.low, interval.high, truth, group)
-
-
 @experiment("batch-means.published", of_what="the long run", command="paper run mualem01")
 def published(sizes: Sizes) -> list[Trials]:
     """The rules of the paper, for comparison: batches are taken for independent."""
@@ -87,33 +59,6 @@ def published(sizes: Sizes) -> list[Trials]:
             interval = published_batch_means(1000 + autoregressive(share, count, seed), batch=batch, precision=0).interval
             trials.add(interval.low, interval.high, 1000.0)
         found.append(trials)
-    return found
-
-
-def responses(load: float, seed: int, jobs: int) -> Array:
-    """Response times in order of termination, s, without the first 20,000.
-
-    The model's load is exact over a run as a whole, so its mean varies less than that of as long a piece of a longer run.
-    """
-    schedule = simulate(Lublin99().generate(jobs + 20_000, 128, load, seed), Easy())
-    order = np.lexsort((schedule.start, schedule.end))
-    return np.asarray((schedule.end - schedule.submit)[order][20_000:])
-
-
-@experiment("batch-means:model", of_what="the long run", command="simulate --batch-means")
-def generated(sizes: Sizes) -> list[Trials]:
-    """Pieces of long runs of the Lublin'99 model under EASY; the truth is the mean of all long runs."""
-    seeds = sizes.many(10, 2)
-    found = []
-    for load in LOADS:
-        cases = {jobs: Trials(f"load {load}, {jobs:,} jobs, batches of 3,333") for jobs in (40_000, 140_000, RUN, 4 * RUN)}
-        runs = [responses(load, seed, 4 * RUN if load < 1 else 140_000) for seed in range(seeds)]
-        truth = float(np.mean([run.mean() for run in runs])) if load < 1 else None
-        for jobs, trials in cases.items():
-            for seed, run in enumerate(runs):
-                for begin in range(0, len(run) - jobs + 1, jobs):
-                    add(trials, batch_means(run[begin : begin + jobs], least=jobs_needed(load)), truth, seed)
-        found += [trials for trials in cases.values() if trials.held or trials.why]
     return found
 
 

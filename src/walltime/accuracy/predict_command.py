@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow
-from walltime.cli.output import PageOutput, caveats, command_line, note, progress_bar, write_rows
+from walltime.cli.output import PageOutput, caveats, note, progress_bar, write_rows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -127,10 +127,7 @@ def predict(
     learned = f"Learned only from jobs that have ended, with the ends of {_source(replays[0].ends, replaying.ends, rules.label)}."
     answer, table = _answer(workload, rows, int(judged.sum())), _table(workload, rows, None if given else MOST_PREDICTORS[verbose])
     blocks = [table, *caveats([*remarks, *NOTES, learned])]
-    if output.report is not None:
-        from walltime.accuracy.prediction_pages import replays_page
-
-        output.write(replays_page(workload, rows, answer, blocks, command_line()))
+    output.write_blocks("predicted runtimes", f"Predicted runtimes on {workload.origin.name}", [answer], blocks, workload)
     output.show(record, [answer, *blocks], **{"predictions" if len(replays) == 1 else "table": out})
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow
-from walltime.cli.output import PageOutput, caveats, command_line
+from walltime.cli.output import PageOutput, caveats
 from walltime.errors import WorkloadError
 from walltime.wording import shown
 
@@ -90,10 +90,8 @@ def suggest(
     record = {"trace": str(trace), "sha256": workload.origin.sha256, "user": number, **asdict(advice), "version": version()}
     called = workload.origin.name_of("user", number)
     blocks = list(_blocks(workload.origin.name, called, kind, advice))
-    if output.report is not None:
-        from walltime.accuracy.prediction_pages import advice_page
-
-        output.write(advice_page(workload, called, advice, blocks, command_line()))
+    answer = f"Walltimes for the next job of user {called}, from {advice.jobs:,} earlier jobs."
+    output.write_blocks("advised walltime", f"The next job of user {called}", [answer], blocks, workload)
     output.show(record, blocks)
 
 

@@ -16,7 +16,7 @@ from walltime.cli.table import part_of
 from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
-    from walltime.metrics import BatchMeans, DynamicsSummary, RecordedWaits, Summary
+    from walltime.metrics import DynamicsSummary, RecordedWaits, Summary
     from walltime.report.page import Block
     from walltime.schedule import Schedule
     from walltime.schedule.groups import Edges
@@ -28,13 +28,6 @@ if TYPE_CHECKING:
 class TableOptions:
     """The tables that are shown."""
 
-    batch_means: int | None = o.field(
-        None,
-        "Print the mean response of batches of at least this many jobs, with its interval, for steady workloads (mualem01: 3333).",
-        min=1,
-        metavar="JOBS",
-        advanced=True,
-    )
     monthly: o.MonthlyOption = False
     month_of: o.MonthOfOption = "end"
     by: o.BreakdownOption = None
@@ -102,8 +95,7 @@ def simulate(
         from walltime.comparison.many_runs_command import refuse, run_many
 
         single: dict[str, object] = {"--out": files.out, "--monthly": shown.monthly, "--dynamics": shown.dynamics, "--by": groupings}
-        single |= {"--test-share": run.test_share < 1, "--batch-means": shown.batch_means}
-        refuse(single | {"--timeline": files.timeline, "--fairness": shown.fair})
+        refuse(single | {"--test-share": run.test_share < 1, "--timeline": files.timeline, "--fairness": shown.fair})
         run_many(trace, reading.load(trace, machine)[0], [chosen], run, part, machine, output, files)
         return
     workload, seconds_read = reading.load(trace, machine)
@@ -114,10 +106,6 @@ def simulate(
     record["caveats"] = sentences
     recorded = schedule.recorded(trim)
     blocks: list[Block | Facts | str] = list(_blocks(schedule, summary, record, recorded, verbose))
-    if shown.batch_means is not None:
-        batches = schedule.batch_means(batch=shown.batch_means)
-        record["batch_means"] = batches_object(batches, shown.batch_means)
-        blocks += batches_lines(batches, shown.batch_means)
     if shown.dynamics:
         effects = schedule.dynamics_summary(trim)
         record["dynamics"] = effects.as_dict()
@@ -316,41 +304,3 @@ def _fairness_facts(f: Fairness) -> Facts:
         users = f"rank correlation over {f.users:,} users; positive: heavier users wait longer"
         rows.append(("use and wait of users", f"{f.use_correlation:.2f}", users))
     return Facts("fairness: the fair start of a job is its start if no job had arrived later", rows)
-
-
-def batches_object(means: BatchMeans, asked: int) -> dict[str, Any]:
-    """Return batch means for `--json`; `asked`: the requested jobs in a batch."""
-    interval = means.interval
-    return {
-        "mean_response": means.mean,
-        "low": None if interval is None else interval.low,
-        "high": None if interval is None else interval.high,
-        "what": None if interval is None else interval.what,
-        "mean_of_all_jobs": means.whole,
-        "batches": means.batches,
-        "jobs_per_batch": means.batch,
-        "correlation": means.correlation,
-        "asked": {"jobs_per_batch": asked, "correlation": means.correlation_asked},
-        "jobs_alike": means.alike,
-        "jobs_needed": means.needed,
-        "verdict": means.verdict,
-        "reason": means.reason,
-        "contradiction": means.contradiction,
-    }
-
-
-def batches_lines(means: BatchMeans, asked: int) -> list[str]:
-    """The same in sentences, without digits beyond the error."""
-    from walltime.metrics.intervals import SHOWN_LEVEL
-    from walltime.wording import to_error
-
-    merged = "" if means.batch == asked else f"; between batches of {asked:,}, as asked for: {means.correlation_asked:+.2f}"
-    made = f"{means.batches} batches of {means.batch:,} jobs, correlation between neighbours {means.correlation:+.2f}{merged}"
-    if means.interval is None:
-        lines = [f"mean response after the warm-up {means.mean:,.0f} s, with no interval: {means.reason} ({made})"]
-    else:
-        half = means.interval.half_width
-        mean, low, high = (to_error(value, half) for value in (means.mean, means.interval.low, means.interval.high))
-        what = f"{SHOWN_LEVEL} interval of the mean in the long run"
-        lines = [f"mean response by batch means {mean} s ({low} to {high}: {what}; {means.verdict}; {made})"]
-    return [*lines, *([means.contradiction] if means.contradiction else [])]

@@ -5,9 +5,6 @@ from typing import TYPE_CHECKING
 from walltime.lazy import lazy
 
 if TYPE_CHECKING:
-    from walltime.metrics.batches import BatchMeans as BatchMeans
-    from walltime.metrics.batches import batch_means as batch_means
-    from walltime.metrics.batches import jobs_needed as jobs_needed
     from walltime.metrics.changes import ChangedJob as ChangedJob
     from walltime.metrics.changes import ChangedUser as ChangedUser
     from walltime.metrics.changes import Gains as Gains

@@ -82,11 +82,6 @@ KINDS: Mapping[str, IntervalKind] = {
         commands=("suggest", "estimates"),
     ),
     "bootstrap": IntervalKind("sampling of users", "mean over the jobs, whole users resampled"),
-    "batch-means": IntervalKind(
-        "the long run",
-        "Student's t over five blocks of batches, merged until they hardly correlate; withheld if fewer than ten would be left",
-        commands=("simulate",),
-    ),
     "batch-means.published": IntervalKind("the long run", "as in mualem01: batches taken for independent", commands=("paper run",)),
     "benchmark.total": IntervalKind(
         "sampling of windows",

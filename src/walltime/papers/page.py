@@ -65,7 +65,7 @@ def _item(result: Result) -> Section:
 def _blocks(part: Part, prefix: str) -> list[Block]:
     if isinstance(part, Table):
         rows = [[_cell(entry) for entry in row] for row in part.rows]
-        return [Heading(part.title), Shown(part.columns, rows, part.title, part.note, -1 if part.words else 1)]
+        return [Heading(part.title), Shown(part.columns, rows, part.title, part.note)]
     if isinstance(part, Chart):
         pixels = round(PIXELS * float(part.figure.get_size_inches()[0]))
         return [Drawing(part.figure, f"{prefix}-{part.name}", part.caption, part.caption, pixels=pixels)]

@@ -60,8 +60,6 @@ class Table:
     columns: Sequence[str]
     rows: Sequence[Sequence[Entry]]
     note: str = ""
-    words: bool = False
-    """whether all cells are texts, which are left-aligned"""
 
     def values(self) -> list[Value]:
         """Return all numbers that have a printed counterpart."""

@@ -169,16 +169,6 @@ class Schedule:
         known = LogView.of(self.policy.reads, w, w.requested)
         return metrics.weighted_wait_under(self.policy.order, self.submit, self.start, w.requested, w.procs, known)
 
-    def batch_means(self, **options: Any) -> metrics.BatchMeans:
-        """Return the mean response with a confidence interval by batch means, jobs in order of termination.
-
-        `options`: of `walltime.metrics.batch_means`, such as `batch=1000`; `least` follows from the utilization by default. Raises
-        WorkloadError for too few jobs.
-        """
-        in_order = np.lexsort((self.start, self.end))
-        least = {"least": metrics.jobs_needed(self.summary().utilization)} | options
-        return metrics.batch_means((self.end - self.submit)[in_order], **least)
-
     def monthly(self, by: str = "end") -> list[metrics.Month]:
         """Return averages for each calendar month, in the site's time zone, as in feitelson98 and mualem01, Table 1.
 

@@ -287,8 +287,7 @@ def published_batch_means(
     `precision` of the mean, and `least` batches are done. `saturated`: the mean exceeds `saturation`, so there is no steady state; from two
     batches on. `out of jobs`: none are left. Raises WorkloadError if fewer than two batches remain.
 
-    Batches are assumed to be independent; where they are not, the interval covers less than 90 %. Therefore
-    `walltime.metrics.batch_means` has other rules.
+    Batches are assumed to be independent; where they are not, the interval covers less than 90 %.
 
     Source: mualem01, section 3.1. Interpretation: "smaller than 5 percent" refers to the half-width. `least` is ours: the width
     of an interval over few batches is itself noisy, and stopping as soon as it happens to be small gives poor coverage.

@@ -252,17 +252,3 @@ def figure_6(study: Study) -> list[Part]:
 def figure_7(study: Study) -> list[Part]:
     """Fig. 7: a threshold, double key."""
     return _threshold_figure(study, "fig7", "double")
-
-
-@item("T3", where="no simulation: a summary")
-def table_3(study: Study) -> list[Part]:
-    """Table 3: what adjustment does."""
-    rows: Rows = [
-        ["waiting job", "over-estimate made smaller", "more jobs fit the backfill window; with an order by length, a fairer place", "-"],
-        ["waiting job", "under-estimate", "backfilled too", "may hold its processors beyond the reservation it was to respect"],
-        ["running job", "over-estimate made smaller", "reservation nearer to the truth", "smaller backfill window"],
-        ["running job", "under-estimate", "-", "smaller backfill window, and a reservation that is missed"],
-    ]
-    head = ["adjusted", "what it becomes", "gain", "loss"]
-    title = "Effect of adjustment in the scheduler, in our words"
-    return [Table("table3", title, head, rows, "tang13, Table 3 and section 5.1.", words=True)]
