@@ -55,7 +55,7 @@ class Task:
     def __post_init__(self) -> None:
         if self.reward not in REWARDS:
             raise PolicyError(
-                f"an agent cannot be trained with the reward {self.reward!r}; valid rewards: {', '.join(REWARDS)}", "unknown_reward"
+                f"an agent cannot be trained with the reward {self.reward!r}. Valid rewards: {', '.join(REWARDS)}", "unknown_reward"
             )
         if not 0 < self.test_share < 1:
             raise PolicyError(f"test_share must be between 0 and 1, not {self.test_share!r}", "number_out_of_range")
@@ -233,7 +233,7 @@ def load(folder: str | Path) -> TrainedAgent:
                 "other_agent",
             )
     if not done:
-        raise PolicyError(f"{printable(folder)}: the training has not stored an agent yet; continue it")
+        raise PolicyError(f"{printable(folder)}: the training has not stored an agent yet; continue it with walltime learn train")
     return trained
 
 
@@ -363,7 +363,7 @@ def filter_episodes(
     ([True], 1)
     """
     if formula not in FORMULAS:
-        raise PolicyError(f"unknown formula {formula!r}; valid formulas: {', '.join(FORMULAS)}", "unknown_formula")
+        raise PolicyError(f"unknown formula {formula!r}. Valid formulas: {', '.join(FORMULAS)}", "unknown_formula")
     given = as_episodes(episodes)
     batch = Batch(given, parse_rules(options))
     costs = np.array([batch.baseline(number, formula) for number in range(len(given))])
@@ -371,6 +371,7 @@ def filter_episodes(
     if not inside.any():
         found = f"{costs.min():.4g} to {costs.max():.4g}, median {np.median(costs):.4g}, on {len(given)} episodes"
         raise WorkloadError(
-            f"no episode has a cost of {formula} between {least:g} and {most:g}: it is {found}; widen least and most", "no_episode"
+            f"no episode has a cost of {formula} between {least:g} and {most:g}: it is {found}; set least and most further apart",
+            "no_episode",
         )
     return [one for one, is_inside in zip(given, inside, strict=True) if is_inside], int((~inside).sum())
