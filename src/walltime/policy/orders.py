@@ -238,7 +238,7 @@ class ShortestFirst(ScoredOrder):
 
 @dataclass(frozen=True)
 class Wfp(ScoredOrder):
-    """(wait / planned runtime) ** exponent * processors: favours long waits, wide jobs and short jobs.
+    """`(wait / planned runtime) ** exponent * processors`: favours long waits, wide jobs and short jobs.
 
     The planned runtime is the user's request, unless estimates or predictions replace it.
 
