@@ -11,6 +11,7 @@ from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow
 from walltime.cli.output import PageOutput, caveats, command_line
+from walltime.declared import nearest
 from walltime.errors import WorkloadError
 from walltime.wording import shown
 
@@ -102,7 +103,9 @@ def _number(workload: Workload, column: str, text: str) -> int:
     number = workload.origin.number_of(column, text)
     if number < 0:
         what = "job name or program" if column == "executable" else column
-        raise WorkloadError(f"{workload.origin.name} has no {what} {shown(text)}")
+        names = workload.origin.names.get(column, ())
+        close = nearest(text, names) or f"; give one of its {'names' if names else 'numbers'}"
+        raise WorkloadError(f"{workload.origin.name} has no {what} {shown(text)}{close}")
     return number
 
 

@@ -155,14 +155,14 @@ def combinations_table(lines: Sequence[CombinationMean], baseline: Baseline, by:
     """Return one narrow table for a terminal: a row for each combination, means with intervals, relative differences to the baseline.
 
     `by`: the name of the grouping, if the lines are of groups of jobs. The mean response is omitted next to the mean wait, from which it
-    differs by the runtimes.
+    differs by the runtimes, and the utilization next to the wait.
     """
     words = varying(lines) or list(lines[0].combination)[:1]
     by_metric: dict[str, list[CombinationMean]] = {}
     for line in lines:
         by_metric.setdefault(line.metric, []).append(line)
     if "mean_wait" in by_metric:
-        by_metric.pop("mean_response", None)
+        by_metric = {name: mine for name, mine in by_metric.items() if name not in ("mean_response", "utilization")}
     keys = list(dict.fromkeys((tuple(line.combination[name] for name in words), line.group) for line in lines))
     columns: list[list[str]] = [[value_cell(values[k]).text for values, _ in keys] for k in range(len(words))]
     columns += [[group or "" for _, group in keys]] if by else []

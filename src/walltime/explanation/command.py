@@ -53,7 +53,7 @@ def explain(
     from walltime.explanation.sentences import waits_table
 
     if (asked.job is None) == (asked.longest is None):
-        raise PolicyError("name a job with --job, or ask for the longest waits with --longest N")
+        raise PolicyError("give one option: --job NUMBER explains a job, --longest N lists the longest waits")
     if asked.job is None and (drawn.figure is not None or asked.no_sooner):
         raise PolicyError("--figure and --no-sooner are for one job; name it with --job")
     machine = machine_in(simulated.machine_file)

@@ -54,7 +54,7 @@ class Task:
     def __post_init__(self) -> None:
         if self.reward not in REWARDS:
             raise PolicyError(
-                f"an agent cannot be trained with the reward {self.reward!r}; valid rewards: {', '.join(REWARDS)}", "unknown_reward"
+                f"an agent cannot be trained with the reward {self.reward!r}. Valid rewards: {', '.join(REWARDS)}", "unknown_reward"
             )
         if not 0 < self.test_share < 1:
             raise PolicyError(f"test_share must be between 0 and 1, not {self.test_share!r}", "number_out_of_range")
@@ -232,7 +232,7 @@ def load(folder: str | Path) -> TrainedAgent:
                 "other_agent",
             )
     if not done:
-        raise PolicyError(f"{printable(folder)}: the training has not stored an agent yet; continue it")
+        raise PolicyError(f"{printable(folder)}: the training has not stored an agent yet; continue it with walltime learn train")
     return trained
 
 

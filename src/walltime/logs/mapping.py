@@ -278,4 +278,4 @@ def as_text(mapping: TableMapping) -> str:
     return to_toml(replace(mapping, columns=plain, time_zone=zone), {})
 
 
-MAPPING_FILE = TomlFile(TableMapping, "a mapping, a TOML file", "the guide on logs of clusters", LogError)
+MAPPING_FILE = TomlFile(TableMapping, "a mapping, a TOML file", "docs/guides/mappings.md", LogError)

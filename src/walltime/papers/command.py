@@ -116,7 +116,7 @@ def run(
     folder = out or Path(name)
     for place in inputs.logs or []:
         if not place.is_dir():
-            raise PolicyError(f"--logs {place}: not a folder")
+            raise PolicyError(f"--logs {place}: not a folder; name the folder of the logs")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

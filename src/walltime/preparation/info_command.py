@@ -146,7 +146,7 @@ def _blocks(facts: dict[str, Any], w: Workload) -> Iterator[Facts | Table | str]
     requests = "not recorded"
     if facts["distinct_requests"] is not None:
         used = human_percent(100 * facts["mean_use_of_request"])
-        requests = f"{used} of the requested time is used, on average; {facts['distinct_requests']:,} distinct values"
+        requests = f"{used} of the requested time is used; {facts['distinct_requests']:,} distinct values"
     rows = [
         ("machine", _size_text(facts["procs"], facts["procs_estimated"])),
         ("period", period),

@@ -159,7 +159,7 @@ def simulate_many(
             raise PolicyError(f"estimates given as an array must be int64 with one entry per job ({len(workload)})", "wrong_length")
     rules = Dialect.of(dialect, coincident)
     if trim not in metrics.TRIMS:
-        raise PolicyError(f"unknown trim {trim!r}; valid values: {', '.join(metrics.TRIMS)}", "unknown_trim")
+        raise PolicyError(f"unknown trim {trim!r}. Valid values: {', '.join(metrics.TRIMS)}", "unknown_trim")
     effective(workload.runtime, workload.requested, workload.believed, overrun)
     options: dict[str, Any] = {"dialect": rules, "overrun": overrun, "machine": machine, "dynamics": dynamics}
 

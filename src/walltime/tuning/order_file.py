@@ -91,7 +91,7 @@ class OrderFile:
         return asdict(self)
 
 
-ORDER_FILE = TomlFile(OrderFile, "a file of walltime search", "the guide on searching for orders", PolicyError)
+ORDER_FILE = TomlFile(OrderFile, "a file of walltime search", "docs/guides/tuning.md", PolicyError)
 
 
 def read_order_file(path: str | os.PathLike[str]) -> OrderFile:

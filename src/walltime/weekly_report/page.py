@@ -43,7 +43,7 @@ def period_answer(numbers: Period) -> str:
         first = f"{warning}No job started on {numbers.workload.origin.name} from {span_of(numbers)}"
     else:
         first = (
-            f"{warning}{span_of(numbers, capital=True)}: jobs on {numbers.workload.origin.name} waited {human_time(n.mean_wait)} on "
+            f"{warning}{span_of(numbers, capital=True)}: jobs waited {human_time(n.mean_wait)} on "
             f"average, half of them {_at_most(n.median_wait)}"
         )
     wrong = " (more than all: its size is wrong)" if n.utilization > 1 else ""

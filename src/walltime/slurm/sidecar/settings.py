@@ -59,4 +59,4 @@ class SidecarSettings:
             )
 
 
-SETTINGS_FILE = TomlFile(SidecarSettings, "the side-car's settings, a TOML file", "the guide on the side-car", PolicyError)
+SETTINGS_FILE = TomlFile(SidecarSettings, "the side-car's settings, a TOML file", "docs/guides/adjust.md", PolicyError)
