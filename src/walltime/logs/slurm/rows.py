@@ -159,17 +159,20 @@ def _has_whole_quotes(fields: Sequence[str], heading: Heading) -> bool:
 
 
 def _looks_right(row: Sequence[str], heading: Heading) -> bool:
-    """Whether a row has values of sacct in the fields that other tables have, too."""
+    """Whether a row has values of sacct in the fields that other tables have, too; times in any format next to a state of Slurm."""
     looks: Mapping[str, Callable[[str], bool]] = {
         "jobid": partial(_is, _RECORD, BLANK),
         **dict.fromkeys(("submit", "start", "end", "eligible"), _LOOKS["time"]),
         **{name: _LOOKS[kind] for name, kind in (("elapsed", "spent"), ("state", "state"), ("nnodes", "whole"), ("alloctres", "tres"))},
     }
-    return all(looks[name](row[k].strip()) for k, name in enumerate(heading.fields) if name in looks)
+    right = {name: looks[name](row[k].strip()) for k, name in enumerate(heading.fields) if name in looks}
+    others = [fits for name, fits in right.items() if looks[name] is not _LOOKS["time"]]
+    states = [row[k].strip() for k, name in enumerate(heading.fields) if name == "state"]
+    return all(right.values()) or (all(others) and any(text in STATES for text in states) and "alloctres" in right)
 
 
 def is_printed(heading: Heading, lines: Sequence[str]) -> bool:
-    """Return whether any of these rows is output of sacct; other tables with its titles have times in another format."""
+    """Return whether any of these rows is output of sacct; other tables with its titles have other values."""
     split = [fields_of(line, heading.delimiter) if heading.is_csv else line.split(heading.delimiter) for line in lines]
     rows = [row for row in split if row is not None and len(row) == len(heading.fields) + heading.ends]
     return not rows or any(_looks_right(row, heading) for row in rows)
