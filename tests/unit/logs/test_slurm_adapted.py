@@ -55,6 +55,12 @@ def test_limits__of_any_title_unit_and_form_are_read(limit, title, read):
     assert log.column("runtime").tolist() == [run for run, _ in RUNS]
 
 
+def test_limits__of_jobs_whose_processors_are_in_a_list_of_resources(read):
+    text = table(lambda s: clock(s, with_seconds=False), heading="JobID,User,Submit,Start,End,Elapsed,AllocTRES,State")
+    log = read(text.replace(",4,COMPLETED,", ',"cpu=4,node=1",COMPLETED,'))
+    assert (log.column("requested").tolist(), log.column("allocated_procs").tolist()) == ([most for _, most in RUNS], [4] * 4)
+
+
 def test_limits__without_a_bound_among_hours_and_minutes(read):
     log = read(table(lambda s: "UNLIMITED" if s > 100_000 else clock(s, with_seconds=False)))
     assert (log.column("requested").tolist(), log.changed["unlimited"]) == ([1800, 7200, 86_400, 365 * 86_400], 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from walltime.errors import LogError
@@ -56,7 +57,8 @@ def adapted(titles: Mapping[str, str], sample: Sample | None, where: str) -> Ada
     odd = [name for name in _ODD if any(_is_odd(text, name) for text in looks.known.get(titles.get(FIELDS_OF[name], ""), ()))]
     if not odd and not any(candidates(SYNONYMS[name].split(), others) for name in lacks):
         return Adapted(titles, reading=_unused(others))
-    looks.guess()
+    with suppress(LogError):  # the table lacks a column that Slurm's lists of resources have
+        looks.guess()
     found, reading = dict(titles), list[str]()
     forms: dict[str, Source | Status] = {}
     sources = looks.sources | ({"status": Source(looks.status.column)} if looks.status is not None else {})
