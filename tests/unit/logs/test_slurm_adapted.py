@@ -144,3 +144,9 @@ def test_quotes__around_single_fields_are_those_of_csv(read):
 def test_quotes__around_a_name_are_of_the_name(read):
     log = read(f'JobID|Submit|Start|End|NCPUS|State|JobName\n1|{DAY}T08:00:00|{DAY}T08:01:00|{DAY}T08:26:00|4|COMPLETED|"a"\n')
     assert log.names["executable"] == ('"a"',)
+
+
+@pytest.mark.parametrize("delimiter", [", ", " | ", "; "])
+def test_blanks__beside_the_separator_are_no_part_of_values(delimiter, read):
+    log = read(table(lambda s: f"{s / 3600:g}", "Walltime (h)").replace(",", delimiter))
+    assert (log.column("requested").tolist(), log.names["user"]) == ([most for _, most in RUNS], ("u1", "u0"))

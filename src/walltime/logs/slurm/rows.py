@@ -108,12 +108,14 @@ def heading_of(line: str) -> Heading | None:
     if not match or not match[2].strip(" "):
         return None
     delimiter, is_csv = match[2], bool(match[1])
+    if len(plain := delimiter.strip(" ")) == 1 and plain != delimiter:  # blanks beside the separator, as other programs write them
+        delimiter, is_csv = plain, True
     if is_csv and len(delimiter) > 1:
         return None
     ends = line.endswith(delimiter)
     line = line.removesuffix(delimiter)
-    titles = next(csv.reader([line], delimiter=delimiter)) if is_csv else line.split(delimiter)
-    fields = tuple(title.strip().lower().split("%")[0] for title in titles)
+    titles = [title.strip() for title in (next(csv.reader([line], delimiter=delimiter)) if is_csv else line.split(delimiter))]
+    fields = tuple(title.lower().split("%")[0] for title in titles)
     known = {"submit", "start", "end", "state", "elapsed", "elapsedraw", "alloccpus", "reqcpus", "eligible", "timelimit", "timelimitraw"}
     if {"jobid", "jobidraw"} & set(fields) and len(known & set(fields)) >= 2:
         return Heading(fields, tuple(titles), delimiter, ends, is_csv)
