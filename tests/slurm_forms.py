@@ -94,6 +94,17 @@ def clock(row: dict[str, str], between: str = "T", zone: str = "") -> dict[str, 
     }
 
 
+def spreadsheet(row: dict[str, str]) -> dict[str, str]:
+    """The record as a spreadsheet saves it: with its own format of times."""
+    import datetime
+
+    times = {}
+    for name in ("Submit", "Eligible", "Start", "End"):
+        one = datetime.datetime.fromtimestamp(int(row[name] or 0), datetime.UTC)
+        times[name] = f"{one:%d.%m.%Y %H:%M:%S}" if row[name] else ""
+    return clock(row) | times
+
+
 def parsable(delimiter: str, ends: bool = False, **how: str) -> Callable[[Path, list], None]:
     def write(path: Path, rows: list) -> None:
         rows = [clock(row, **how) for row in rows] if how else rows
@@ -320,6 +331,7 @@ FORMS: dict[str, Callable[[Path, list], None]] = {
     "CSV with CRLF and a BOM": changed(as_csv(between="T"), lambda text: b"\xef\xbb\xbf" + text.replace(b"\n", b"\r\n")),
     "CSV in UTF-16": changed(as_csv(between="T"), lambda text: text.decode().encode("utf-16")),
     "CSV with the columns in another order": lambda path, rows: as_csv(between=" ")(path, [dict(reversed(row.items())) for row in rows]),
+    "CSV of a spreadsheet": lambda path, rows: as_csv(";")(path, [spreadsheet(row) for row in rows]),
     "CSV, packed": changed(as_csv(between="T"), gzip.compress),
     "JSON of texts": lambda path, rows: path.write_text("\n".join(json.dumps(clock(row)) for row in rows)),
     "JSON of columns": lambda path, rows: path.write_text(json.dumps({name: [row[name] for row in rows] for name in rows[0]})),

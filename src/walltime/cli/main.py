@@ -228,7 +228,8 @@ def _fault_of(error: typer.TyperException) -> str:
     """Return what is wrong with a value or a name, and what is allowed; empty for other faults."""
     from walltime.declared import nearest
 
-    param, faults = getattr(error, "param", None), getattr(error.__cause__, "errors", list)()
+    param = getattr(error, "param", None)
+    faults: list[dict[str, Any]] = getattr(error.__cause__, "errors", list)()
     if param is not None and faults:
         name = param.opts[0] if param.opts[0].startswith("-") else param.metavar or param.name.upper()
         given, kind = str(faults[0]["input"]), param.type_descriptor

@@ -64,16 +64,11 @@ def read_log(
     anonymise: str | None = None,
     progress: Progress | None = None,
 ) -> JobLog:
-    """Read a job log unchanged, in any of the known formats, plain or packed with gzip, bzip2, xz or Zstandard.
+    """Read a job log unchanged, in any of the known formats, plain or packed with gzip, bzip2, xz or Zstandard; the options as in `read`.
 
-    `path`: a file, or the name of a log of the catalogue that is on this machine, such as `KTH-SP2`. The format is recognized
-    by the content, else by the file extension. `skip_bad_lines` skips invalid lines and lists them in `bad_lines`. `join_runs`: make one
-    job of the runs of a job that Slurm put back into the queue. `time_zone`: time zone of the site, such as Europe/Stockholm, for logs that
-    do not give it. `mapping`: the meaning of the columns of a CSV, Parquet or
-    JSON file: a TOML file, or the name of a shipped mapping, such as `f-data`; without it they are recognised, unless an
-    essential one is doubtful. `anonymise`: a key; users, accounts, job names and reservations become numbers that depend on it, see
-    `walltime.logs.anonymous`. `progress` is called with the amount read, the total (None if unknown), and the unit: bytes, columns or
-    rows.
+    The format is recognized by the content, else by the file extension; the columns of a table without a mapping are recognised, unless an
+    essential one is doubtful. Skipped lines are listed in `bad_lines`. `progress` is called with the amount read, the total (None if
+    unknown), and the unit: bytes, columns or rows.
 
     Raises LogError, in one line, for a file that cannot be read or has a bad line, and for an unknown format.
     """

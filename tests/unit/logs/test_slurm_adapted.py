@@ -55,6 +55,12 @@ def test_limits__of_any_title_unit_and_form_are_read(limit, title, read):
     assert log.column("runtime").tolist() == [run for run, _ in RUNS]
 
 
+def test_limits__of_jobs_whose_processors_are_in_a_list_of_resources(read):
+    text = table(lambda s: clock(s, with_seconds=False), heading="JobID,User,Submit,Start,End,Elapsed,AllocTRES,State")
+    log = read(text.replace(",4,COMPLETED,", ',"cpu=4,node=1",COMPLETED,'))
+    assert (log.column("requested").tolist(), log.column("allocated_procs").tolist()) == ([most for _, most in RUNS], [4] * 4)
+
+
 def test_limits__without_a_bound_among_hours_and_minutes(read):
     log = read(table(lambda s: "UNLIMITED" if s > 100_000 else clock(s, with_seconds=False)))
     assert (log.column("requested").tolist(), log.changed["unlimited"]) == ([1800, 7200, 86_400, 365 * 86_400], 1)
@@ -138,3 +144,9 @@ def test_quotes__around_single_fields_are_those_of_csv(read):
 def test_quotes__around_a_name_are_of_the_name(read):
     log = read(f'JobID|Submit|Start|End|NCPUS|State|JobName\n1|{DAY}T08:00:00|{DAY}T08:01:00|{DAY}T08:26:00|4|COMPLETED|"a"\n')
     assert log.names["executable"] == ('"a"',)
+
+
+@pytest.mark.parametrize("delimiter", [", ", " | ", "; "])
+def test_blanks__beside_the_separator_are_no_part_of_values(delimiter, read):
+    log = read(table(lambda s: f"{s / 3600:g}", "Walltime (h)").replace(",", delimiter))
+    assert (log.column("requested").tolist(), log.names["user"]) == ([most for _, most in RUNS], ("u1", "u0"))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from walltime.errors import LogError
-from walltime.logs.cells import NO_LIMITS, NUMBER, ONE_COLON
+from walltime.logs.cells import NO_LIMITS, NUMBER, ONE_COLON, STAMP
 from walltime.logs.guess import Guessing
-from walltime.logs.mapping import Source, Status
+from walltime.logs.mapping import TIMES, Source, Status
 from walltime.logs.sample import Sample
 from walltime.logs.slurm.fields import state_word
 from walltime.logs.titles import SYNONYMS, candidates, is_telling
@@ -26,7 +27,8 @@ _THE_SAME = {
     "allocgres": ("alloctres", "reqtres", "reqgres"),
 }  # fmt: skip
 """Other fields with the same facts."""
-_SPANS = ("runtime", "requested")
+_ODD = ("runtime", "requested", *TIMES)
+"""The columns whose values may have other forms than sacct's."""
 _OF_SACCT = re.compile(
     r"(?i)(ave|max|min)(cpu|disk|pages|rss|vmsize)\w*|(tres|derived|resv|planned|system|consumed)\w*|(alloc|req)(nodes|gres|cpufreq\w*)|cputime(raw)?|group|gid|\w*id"
 )
@@ -52,10 +54,11 @@ def adapted(titles: Mapping[str, str], sample: Sample | None, where: str) -> Ada
     looks = Guessing(where, sample)
     others = [title for title in sample.columns if title not in titles.values() and looks.known[title]]
     lacks = [name for name, field in FIELDS_OF.items() if not {field, *_THE_SAME.get(field, ())} & titles.keys()]
-    odd = [name for name in _SPANS if any(_is_odd(text, name) for text in looks.known.get(titles.get(FIELDS_OF[name], ""), ()))]
+    odd = [name for name in _ODD if any(_is_odd(text, name) for text in looks.known.get(titles.get(FIELDS_OF[name], ""), ()))]
     if not odd and not any(candidates(SYNONYMS[name].split(), others) for name in lacks):
         return Adapted(titles, reading=_unused(others))
-    looks.guess()
+    with suppress(LogError):  # the table lacks a column that Slurm's lists of resources have
+        looks.guess()
     found, reading = dict(titles), list[str]()
     forms: dict[str, Source | Status] = {}
     sources = looks.sources | ({"status": Source(looks.status.column)} if looks.status is not None else {})
@@ -70,7 +73,7 @@ def adapted(titles: Mapping[str, str], sample: Sample | None, where: str) -> Ada
         found[str(sacct)] = title
         if name == "status" and looks.status is not None and any(state_word(text) is None for text in looks.known[title]):
             forms["state"] = looks.status
-        elif name in _SPANS:
+        elif name in _ODD:
             is_mixed = name == "requested" and source.clock is None and _is_mixed(looks.known[title])
             forms[str(sacct)] = replace(source, unit="min") if is_mixed else source
         lines = [line for line in looks.reading if line.startswith(f"{name} is ")]
@@ -79,7 +82,9 @@ def adapted(titles: Mapping[str, str], sample: Sample | None, where: str) -> Ada
 
 
 def _is_odd(text: str, name: str) -> bool:
-    """Whether sacct does not write a duration in this form."""
+    """Whether sacct does not write a duration or a time in this form."""
+    if name in TIMES:
+        return STAMP.fullmatch(text) is None and NUMBER.fullmatch(text) is None
     return ONE_COLON.fullmatch(text) is not None or (name == "requested" and NUMBER.fullmatch(text) is not None)
 
 

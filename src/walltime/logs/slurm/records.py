@@ -11,7 +11,7 @@ import numpy as np
 from walltime.dataframes import pl
 from walltime.errors import LogError
 from walltime.logs.batch_systems import UNREADABLE_DURATION, UNREADABLE_VALUE, Counts, Names, nothing_left, unknown
-from walltime.logs.cells import CLOCKS
+from walltime.logs.cells import CLOCKS, ZONE_IN_TEXT
 from walltime.logs.clock import Local
 from walltime.logs.joblog import BadLines, ReadOptions
 from walltime.logs.mapping import STATUS, Source, Status
@@ -98,11 +98,16 @@ class RecordTable:
             values = np.where(bad, MISSING, values)
         return values
 
-    def times(self, name: str, zone: str | None) -> tuple[Local, Array]:
-        """Return Unix times, and a mask of the times that were local."""
+    def times(self, name: str, zone: str | None, form: Source | Status | None = None) -> tuple[Local, Array]:
+        """Return Unix times, and a mask of the times that were local. `form`: their format, by default as sacct writes them."""
         if name not in self._columns:
             return Local.exact(unknown(self.rows)), np.zeros(self.rows, bool)
-        local, bad, was_local = fields.times(self._columns[name], zone)
+        texts = self._columns[name]
+        if isinstance(form, Source) and form.format is not None:
+            zones = texts.str.extract(ZONE_IN_TEXT).fill_null("") if "%Z" in form.format else ""
+            plain = texts.str.replace(ZONE_IN_TEXT, "UTC").str.to_datetime(form.format.replace("%Z", "UTC"), strict=False)
+            texts = (plain.dt.strftime("%Y-%m-%dT%H:%M:%S") + zones).fill_null(texts)
+        local, bad, was_local = fields.times(texts, zone)
         if bad.any():
             self.bad.append((name, bad))
         return local, was_local
@@ -117,7 +122,7 @@ class RecordReader:
             partial(parse, unit=form.unit, clock=form.clock or CLOCKS[0]) if isinstance(form, Source) else parse
             for form, parse in ((forms.get("timelimit"), fields.limits), (forms.get("elapsed"), fields.elapsed))
         )
-        self._states = forms.get("state")
+        self._states, self._forms = forms.get("state"), forms
         self.names = {column: Names() for column in (*TEXT_COLUMNS.values(), "gpu_type", "requested_gpu_type")}
         self.blocks: list[dict[str, Array]] = []
         self.steps = Steps()
@@ -142,7 +147,7 @@ class RecordReader:
         zone = self.options.time_zone
         times, local = {}, np.zeros(table.rows, bool)
         for name in TIMES:
-            times[name], was_local = table.times(name, zone)
+            times[name], was_local = table.times(name, zone, self._forms.get(name))
             local |= was_local
         elapsed = table.read(table.first("elapsedraw", "elapsed"), self._elapsed)
         requested, odd_limit = self._limits(table.texts(table.first("timelimitraw", "timelimit")))

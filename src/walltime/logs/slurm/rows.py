@@ -108,12 +108,14 @@ def heading_of(line: str) -> Heading | None:
     if not match or not match[2].strip(" "):
         return None
     delimiter, is_csv = match[2], bool(match[1])
+    if len(plain := delimiter.strip(" ")) == 1 and plain != delimiter:  # blanks beside the separator, as other programs write them
+        delimiter, is_csv = plain, True
     if is_csv and len(delimiter) > 1:
         return None
     ends = line.endswith(delimiter)
     line = line.removesuffix(delimiter)
-    titles = next(csv.reader([line], delimiter=delimiter)) if is_csv else line.split(delimiter)
-    fields = tuple(title.strip().lower().split("%")[0] for title in titles)
+    titles = [title.strip() for title in (next(csv.reader([line], delimiter=delimiter)) if is_csv else line.split(delimiter))]
+    fields = tuple(title.lower().split("%")[0] for title in titles)
     known = {"submit", "start", "end", "state", "elapsed", "elapsedraw", "alloccpus", "reqcpus", "eligible", "timelimit", "timelimitraw"}
     if {"jobid", "jobidraw"} & set(fields) and len(known & set(fields)) >= 2:
         return Heading(fields, tuple(titles), delimiter, ends, is_csv)
@@ -159,17 +161,20 @@ def _has_whole_quotes(fields: Sequence[str], heading: Heading) -> bool:
 
 
 def _looks_right(row: Sequence[str], heading: Heading) -> bool:
-    """Whether a row has values of sacct in the fields that other tables have, too."""
+    """Whether a row has values of sacct in the fields that other tables have, too; times in any format next to a state of Slurm."""
     looks: Mapping[str, Callable[[str], bool]] = {
         "jobid": partial(_is, _RECORD, BLANK),
         **dict.fromkeys(("submit", "start", "end", "eligible"), _LOOKS["time"]),
         **{name: _LOOKS[kind] for name, kind in (("elapsed", "spent"), ("state", "state"), ("nnodes", "whole"), ("alloctres", "tres"))},
     }
-    return all(looks[name](row[k].strip()) for k, name in enumerate(heading.fields) if name in looks)
+    right = {name: looks[name](row[k].strip()) for k, name in enumerate(heading.fields) if name in looks}
+    others = [fits for name, fits in right.items() if looks[name] is not _LOOKS["time"]]
+    states = [row[k].strip() for k, name in enumerate(heading.fields) if name == "state"]
+    return all(right.values()) or (all(others) and any(text in STATES for text in states) and "alloctres" in right)
 
 
 def is_printed(heading: Heading, lines: Sequence[str]) -> bool:
-    """Return whether any of these rows is output of sacct; other tables with its titles have times in another format."""
+    """Return whether any of these rows is output of sacct; other tables with its titles have other values."""
     split = [fields_of(line, heading.delimiter) if heading.is_csv else line.split(heading.delimiter) for line in lines]
     rows = [row for row in split if row is not None and len(row) == len(heading.fields) + heading.ends]
     return not rows or any(_looks_right(row, heading) for row in rows)
