@@ -130,6 +130,7 @@ class Guessing:
             for unit, title in sorted(likely, key=lambda one: self._is_constant(name, one[1])):
                 if self._fits(name, unit, title, self.known[title]):
                     break
+        self._leave_constant_sizes()
         self._second_meanings()
         self._number_rows()
         self._check_units()
@@ -142,6 +143,20 @@ class Guessing:
     def _is_constant(self, name: str, title: str) -> bool:
         """Whether all rows have the same value, so that another column is more likely to be the times or sizes of jobs."""
         return name in (*TIMES, *COUNTS, "job_id") and len(set(self.sample.columns[title])) == 1
+
+    def _leave_constant_sizes(self) -> None:
+        """Leave processors that are the same in all rows where the nodes differ: they may be those of a node."""
+        varies = any(
+            name in self.sources and not self._is_constant(name, self.sources[name].column or "") for name in ("nodes", "requested_nodes")
+        )
+        for name in ("allocated_procs", "requested_procs") if varies else ():
+            source = self.sources.get(name)
+            if source is not None and self._is_constant(name, source.column or ""):
+                del self.sources[name]
+                self.reading = [line for line in self.reading if not line.startswith(f"{name} is ")]
+                self.reading.append(
+                    f"not used: {printable(source.column or '')}, which is {self.known[source.column or ''][0]} in all rows"
+                )
 
     def _take_gpus(self) -> None:
         """Take the GPUs from a list of resources, such as `cpu=8,gres/gpu=2`, if there is no column of them."""
