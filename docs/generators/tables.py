@@ -16,7 +16,7 @@ from pathlib import Path
 import questions
 import recipes_run
 import reference_pages
-from agreement_tables import site_agreement
+from agreement_tables import planted_rules, site_agreement
 from coverage_tables import by_command, coverage, kinds, scopes
 from found_tables import found_order
 from later_tables import later
@@ -322,6 +322,7 @@ GENERATORS = {
     "predictors": predictors,
     "columns": columns,
     "site-agreement": site_agreement,
+    "planted-rules": planted_rules,
     "commands": reference_pages.commands_table,
     "coverage": coverage,
     "interval-kinds": kinds,

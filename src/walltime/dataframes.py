@@ -1,7 +1,5 @@
 """The data-frame library polars, imported when it is first used."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from walltime.lazy import LaterModule

@@ -12,11 +12,12 @@ from tests import profiles
 from tests.cli import HEADER, call, one_line, record
 from validation import hostile
 from validation.hostile_damage import odd_digits
-from validation.hostile_inputs import CLUSTER, INPUTS, SWF
+from validation.hostile_inputs import CLUSTER, FORMS, INPUTS, SWF
 
 TRIALS = 100
 USUAL = 10
 SLOW = {
+    **dict.fromkeys((*FORMS, "sacct-other-titles", "sacct-archive", "sacct-fixed"), 1),
     "sacct": 5,
     "sacct-csv": 4,
     "sacct-quoted": 4,

@@ -84,27 +84,28 @@ def dialects(
 def _known() -> dict[str, Any]:
     """The dialects with their interpretations, and the interpretations."""
     from walltime.declared import meaning_of
-    from walltime.policy.dialect import DIALECTS, READINGS, VALIDATION, Dialect
+    from walltime.policy.dialect import DIALECTS, INTERPRETATIONS, VALIDATION, Dialect
 
     named = {
-        name: {"readings": one.changed, "source": DIALECTS.variants[name].meaning, "checked": VALIDATION.get(name, "")}
+        name: {"interpretations": one.changed, "source": DIALECTS.variants[name].meaning, "checked": VALIDATION.get(name, "")}
         for name, one in DIALECTS.items()
     }
-    readings = {
-        name: {"values": list(one.key.known), "default": one.default, "about": meaning_of(Dialect, one)} for name, one in READINGS.items()
+    interpretations = {
+        name: {"values": list(one.key.known), "default": one.default, "about": meaning_of(Dialect, one)}
+        for name, one in INTERPRETATIONS.items()
     }
-    return {"dialects": named, "readings": readings}
+    return {"dialects": named, "interpretations": interpretations}
 
 
 def _list() -> Iterator[str]:
     known = _known()
     for name, one in known["dialects"].items():
-        changed = [f"{reading}={value}" for reading, value in one["readings"].items()]
+        changed = [f"{interpretation}={value}" for interpretation, value in one["interpretations"].items()]
         yield f"{name}: {', '.join(changed) or 'the default of every interpretation'}"
         yield f"  read in {one['source']}" + (f"; checked: {one['checked']}" if one["checked"] else "")
     yield ""
-    for name, reading in known["readings"].items():
-        yield f"{name} = {', '.join(reading['values'] or [str(reading['default']), 'N'])}: {reading['about']}"
+    for name, interpretation in known["interpretations"].items():
+        yield f"{name} = {', '.join(interpretation['values'] or [str(interpretation['default']), 'N'])}: {interpretation['about']}"
     yield ""
     yield "To measure their effect on a log: walltime dialects LOG"
 

@@ -15,7 +15,7 @@ from walltime.report.page import Block, Drawing, Page, sections, workload_facts
 from walltime.tables import Facts
 from walltime.wording import human_difference, human_percent
 
-MOST_READINGS = 14
+MOST_INTERPRETATIONS = 14
 """Maximum number of interpretations in the figure."""
 
 
@@ -57,7 +57,7 @@ def dialects_page(comparison: DialectTable, blocks: Iterable[Block | Facts | str
             ("range by chance alone", chance),
             ("jobs moved by one interpretation at most", human_percent(100 * max((row.differs for row in others), default=0.0))),
         ],
-        picture=Drawing(_slowdowns(others[:MOST_READINGS], papers), "slowdowns", words, words, wide=False) if others else None,
+        picture=Drawing(_slowdowns(others[:MOST_INTERPRETATIONS], papers), "slowdowns", words, words, wide=False) if others else None,
         workload=w,
         record=provenance(w, command=list(command)),
         data=comparison.as_dict(),

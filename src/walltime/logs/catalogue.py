@@ -41,39 +41,22 @@ class CatalogueEntry:
         return f"{archive.rstrip('/')}/{self.folder}/{self.file}"
 
 
-CATALOGUE = (
-    CatalogueEntry(
-        "KTH-SP2", "KTH-SP2-1996-2.1-cln.swf.gz", "l_kth_sp2", 100, "feitelson98, mualem01, tsafrir06: 28,490 jobs on 100 processors"
-    ),
-    CatalogueEntry(
-        "KTH-SP2-raw",
-        "KTH-SP2-1996-2.swf.gz",
-        "l_kth_sp2",
-        100,
-        "feitelson98, mualem01, tsafrir06: the log before its first 14 jobs were removed",
-    ),
-    CatalogueEntry(
-        "CTC-SP2",
-        "CTC-SP2-1996-3.1-cln.swf.gz",
-        "l_ctc_sp2",
-        338,
-        "mualem01: 79,296 jobs, tsafrir06: 77,222; both on 512 processors (use --procs 512)",
-    ),
-    CatalogueEntry("SDSC-SP2", "SDSC-SP2-1998-4.2-cln.swf.gz", "l_sdsc_sp2", 128, "tsafrir06: 59,725 jobs on 128 processors"),
-    CatalogueEntry(
-        "SDSC-SP2-raw", "SDSC-SP2-1998-4.swf.gz", "l_sdsc_sp2", 128, "mualem01: 67,665 jobs on 128 processors, flurries included"
-    ),
-    CatalogueEntry("SDSC-BLUE", "SDSC-BLUE-2000-4.2-cln.swf.gz", "l_sdsc_blue", 1152, "tsafrir06: 243,314 jobs on 1,152 processors"),
-    CatalogueEntry("SDSC-Par95", "SDSC-Par-1995-3.1-cln.swf.gz", "l_sdsc_par", 416, "mualem01: with 1996, on 416 processors"),
-    CatalogueEntry("SDSC-Par96", "SDSC-Par-1996-3.1-cln.swf.gz", "l_sdsc_par", 416, "mualem01: with 1995, on 416 processors"),
-    CatalogueEntry(
-        "LANL-CM5", "LANL-CM5-1994-4.1-cln.swf.gz", "l_lanl_cm5", 1024, "mualem01: 201,387 jobs before cleaning, exact estimates"
-    ),
-    CatalogueEntry("ANL-Intrepid", "ANL-Intrepid-2009-1.swf.gz", "l_anl_int", 163_840, "tang13: its months January to September 2009"),
-    CatalogueEntry("HPC2N", "HPC2N-2002-2.2-cln.swf.gz", "l_hpc2n", 240, "no paper here"),
-    CatalogueEntry("CEA-Curie", "CEA-Curie-2011-2.1-cln.swf.gz", "l_cea_curie", 93_312, "no paper here"),
-    CatalogueEntry("UniLu-Gaia", "UniLu-Gaia-2014-2.swf.gz", "l_unilu_gaia", 2004, "no paper here"),
+_LOGS = (
+    ("KTH-SP2", "KTH-SP2-1996-2.1-cln.swf.gz", "l_kth_sp2", 100, "feitelson98, mualem01, tsafrir06: 28,490 jobs on 100 processors"),
+    ("KTH-SP2-raw", "KTH-SP2-1996-2.swf.gz", "l_kth_sp2", 100, "feitelson98, mualem01, tsafrir06: with the first 14 jobs"),
+    ("CTC-SP2", "CTC-SP2-1996-3.1-cln.swf.gz", "l_ctc_sp2", 338, "mualem01: 79,296 jobs, tsafrir06: 77,222; both with --procs 512"),
+    ("SDSC-SP2", "SDSC-SP2-1998-4.2-cln.swf.gz", "l_sdsc_sp2", 128, "tsafrir06: 59,725 jobs on 128 processors"),
+    ("SDSC-SP2-raw", "SDSC-SP2-1998-4.swf.gz", "l_sdsc_sp2", 128, "mualem01: 67,665 jobs on 128 processors, flurries included"),
+    ("SDSC-BLUE", "SDSC-BLUE-2000-4.2-cln.swf.gz", "l_sdsc_blue", 1152, "tsafrir06: 243,314 jobs on 1,152 processors"),
+    ("SDSC-Par95", "SDSC-Par-1995-3.1-cln.swf.gz", "l_sdsc_par", 416, "mualem01: with 1996, on 416 processors"),
+    ("SDSC-Par96", "SDSC-Par-1996-3.1-cln.swf.gz", "l_sdsc_par", 416, "mualem01: with 1995, on 416 processors"),
+    ("LANL-CM5", "LANL-CM5-1994-4.1-cln.swf.gz", "l_lanl_cm5", 1024, "mualem01: 201,387 jobs before cleaning, exact estimates"),
+    ("ANL-Intrepid", "ANL-Intrepid-2009-1.swf.gz", "l_anl_int", 163_840, "tang13: its months January to September 2009"),
+    ("HPC2N", "HPC2N-2002-2.2-cln.swf.gz", "l_hpc2n", 240, "no paper here"),
+    ("CEA-Curie", "CEA-Curie-2011-2.1-cln.swf.gz", "l_cea_curie", 93_312, "no paper here"),
+    ("UniLu-Gaia", "UniLu-Gaia-2014-2.swf.gz", "l_unilu_gaia", 2004, "no paper here"),
 )
+CATALOGUE = tuple(CatalogueEntry(*row) for row in _LOGS)
 """Newest recommended files first under their plain names; `-raw` is the uncleaned log. The size of the machine comes from the header."""
 
 

@@ -178,7 +178,7 @@ def _described_by_values(file: LogFile, sample: Sample) -> Guess | LogFormat | N
         raise
     if guess is not None and guess.doubts:
         _check_titles(file)
-    return guess if guess is None or guess.doubts else untitled(sample, guess.mapping) or guess
+    return guess if guess is None or guess.doubts else untitled(sample, guess) or guess
 
 
 def _check_titles(file: LogFile) -> None:
@@ -233,7 +233,8 @@ def mapping_for(path: str | os.PathLike[str]) -> Guess:
     described: Guess | LogFormat | None = description_of(file)
     if not isinstance(described, Guess):
         sample = sample_of(file)
-        described = None if sample is None or sample.untitled else Guessing(file.where, sample).guess()
+        kind = GuessingByValues if sample is not None and sample.untitled else Guessing
+        described = None if sample is None else kind(file.where, sample).guess()
     if described is None:
         raise LogError(f"{file.where}: either not a table that needs a mapping, or no column was recognised; try walltime info")
     return described

@@ -28,20 +28,9 @@ HOURS_AND_MINUTES = ("reqdtime", "elaptime", "runlimit", "runtimelimit")
 """Titles of durations that qstat -a and LSF write as hours and minutes."""
 EXITS = ("exitstatus", "exitcode")
 COUNTS = ("allocated_procs", "requested_procs", "nodes", "requested_nodes", "gpus")
-FORMATS: tuple[str, ...] = (
-    "%Y/%m/%d %H:%M:%S",
-    "%Y/%m/%d %H:%M",
-    "%d.%m.%Y %H:%M:%S",
-    "%d.%m.%Y %H:%M",
-    "%d/%m/%Y %H:%M:%S",
-    "%d/%m/%Y %H:%M",
-    "%d-%m-%Y %H:%M:%S",
-    "%d-%m-%Y %H:%M",
-    "%d-%b-%Y %H:%M:%S",
-    "%d %b %Y %H:%M:%S",
-    "%a %d %b %Y %I:%M:%S %p",
-    "%a, %d %b %Y %H:%M:%S",
-)
+FORMATS: tuple[str, ...] = ("%Y/%m/%d %H:%M:%S", "%Y/%m/%d %H:%M", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M", "%d/%m/%Y %H:%M:%S")
+FORMATS += ("%d/%m/%Y %H:%M", "%d-%m-%Y %H:%M:%S", "%d-%m-%Y %H:%M", "%d-%b-%Y %H:%M:%S", "%d %b %Y %H:%M:%S")
+FORMATS += ("%a %d %b %Y %I:%M:%S %p", "%a, %d %b %Y %H:%M:%S")
 FORMATS += ("%m/%d/%Y %H:%M:%S", "%m/%d/%Y %H:%M", "%m/%d/%Y %I:%M:%S %p", "%m/%d/%Y %I:%M %p", "%d/%m/%Y %I:%M:%S %p", "%d/%m/%Y %I:%M %p")
 FORMATS += ("%m/%d/%y %H:%M:%S", "%m/%d/%y %H:%M", "%d/%m/%y %H:%M:%S", "%d/%m/%y %H:%M", "%m-%d-%Y %H:%M:%S", "%m-%d-%Y %H:%M")
 FORMATS += ("%b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S %Z %Y", "%Y%m%d%H%M%S", "%Y%m%d-%H%M%S", "%Y%m%dT%H%M%S")
@@ -146,17 +135,13 @@ class Guessing:
 
     def _leave_constant_sizes(self) -> None:
         """Leave processors that are the same in all rows where the nodes differ: they may be those of a node."""
-        varies = any(
-            name in self.sources and not self._is_constant(name, self.sources[name].column or "") for name in ("nodes", "requested_nodes")
-        )
-        for name in ("allocated_procs", "requested_procs") if varies else ():
-            source = self.sources.get(name)
-            if source is not None and self._is_constant(name, source.column or ""):
-                del self.sources[name]
-                self.reading = [line for line in self.reading if not line.startswith(f"{name} is ")]
-                self.reading.append(
-                    f"not used: {printable(source.column or '')}, which is {self.known[source.column or ''][0]} in all rows"
-                )
+        constant = {name for name, source in self.sources.items() if self._is_constant(name, source.column or "")}
+        if not {"nodes", "requested_nodes"} & self.sources.keys() - constant:
+            return
+        for name in sorted(constant & {"allocated_procs", "requested_procs"}):
+            title = self.sources.pop(name).column or ""
+            self.reading = [line for line in self.reading if not line.startswith(f"{name} is ")]
+            self.reading.append(f"not used: {printable(title)!r}, which is {self.known[title][0]} in all rows")
 
     def _take_gpus(self) -> None:
         """Take the GPUs from a list of resources, such as `cpu=8,gres/gpu=2`, if there is no column of them."""

@@ -14,8 +14,10 @@ STANDARD_KEYS = tuple(_KEYS.split())
 
 _SPELLING = {key.casefold(): key for key in STANDARD_KEYS}
 _KEY = re.compile(r"([A-Za-z]\w*)\s*:(?!//)(.*)", re.DOTALL)
-_WHOLE = re.compile(r"([+-]?)([0-9]{1,300}|[0-9]{1,3}(?:,[0-9]{3})+)(?:\.0*)?(?:[eE]\+?([0-9]{1,2}))?")
-"""Sign, digits, perhaps with commas between thousands, and exponent."""
+_WHOLE = re.compile(
+    r"([+-]?)([0-9]{1,2}(?: [0-9]{3})+(?= *$)|[0-9]{1,300}|[0-9]{1,3}(?:[,'_][0-9]{3})+)(?:\.0*)?(?:[eE]\+?([0-9]{1,2}))?(?=\s|$)"
+)
+"""Sign, digits, perhaps with signs between thousands, and exponent."""
 _DAY = 86_400
 _FIELD = re.compile(r"[\s;]*field\s*([0-9]{1,3})\s*:\s*(\w+).*", re.IGNORECASE | re.DOTALL)
 _FIELDS = re.compile(r"[\s;]*fields\s*:(.*)", re.IGNORECASE | re.DOTALL)
@@ -72,8 +74,8 @@ class Header(Mapping[str, tuple[str, ...]]):
 
     def whole_number(self, key: str) -> int | None:
         """Return the first whole number at the start of a value of this key; None if there is none."""
-        firsts = (_WHOLE.fullmatch(value.split()[0]) for value in self.get(key, ()) if value.strip())
-        return next((int(one[1] + one[2].replace(",", "")) * 10 ** int(one[3] or 0) for one in firsts if one), None)
+        firsts = (_WHOLE.match(value.lstrip()) for value in self.get(key, ()))
+        return next((int(one[1] + re.sub("[^0-9]", "", one[2])) * 10 ** int(one[3] or 0) for one in firsts if one), None)
 
     @property
     def machine_procs(self) -> int | None:

@@ -22,6 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from walltime.dataframes import pl
 from walltime.errors import LogError
 from walltime.files import note_input
 from walltime.wording import printable, shown
@@ -130,18 +131,16 @@ class LogFile:
 
 
 @contextmanager
-def reading_parquet(where: str) -> Iterator[None]:
-    """Raise a LogError, in one line, for a Parquet file that polars cannot read in this context, and print nothing."""
-    import polars as pl
-
+def reading(where: str, kind: str = "Parquet", code: str = "") -> Iterator[None]:
+    """Raise a LogError, in one line, for a file of this kind that polars cannot read in this context, and print nothing."""
     try:
         with without_panics():
             yield
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, RuntimeError, RecursionError) as error:
-        if isinstance(error, LogError):
-            raise
+    except LogError:
+        raise
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, RuntimeError, TypeError) as error:
         reason = next((line for line in str(error).splitlines() if line), "no reason given")
-        raise LogError(f"{where}: cannot be read as Parquet ({reason[:100]}); give another file") from error
+        raise LogError(f"{where}: cannot be read as {kind} ({reason[:100]}); give another file", code) from error
 
 
 @contextmanager
@@ -292,15 +291,13 @@ def _parts(path: str, where: str, digest: Digest) -> Iterator[bytes]:
 
 
 def _joined(files: Sequence[Path], where: str, digest: Digest) -> bytes:
-    import polars as pl
-
     tables, facts = [], []
     for file in files:
         content = b"".join(chunks_of(str(file), printable(str(file)), digest))
-        with reading_parquet(printable(str(file))):
+        with reading(printable(str(file))):
             tables.append(pl.read_parquet(io.BytesIO(content)))
             facts.append(json.loads(pl.read_parquet_metadata(io.BytesIO(content)).get(LOG_FACTS, "null")))
-    with reading_parquet(where):
+    with reading(where):
         whole = io.BytesIO()
         metadata = {LOG_FACTS: json.dumps(_facts_together(facts, where))} if all(isinstance(one, dict) for one in facts) else None
         pl.concat(tables, how="diagonal_relaxed").write_parquet(whole, compression="uncompressed", metadata=metadata)
@@ -366,8 +363,6 @@ def _zstandard(raw: Any) -> Any:
     try:
         from compression import zstd  # type: ignore[import-not-found,unused-ignore]
     except ImportError:
-        import polars as pl
-
         if not hasattr(pl, "read_lines"):
             raise OSError("this version of polars cannot unpack it; use zstd -d") from None
         try:

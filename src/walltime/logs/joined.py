@@ -11,7 +11,7 @@ from pathlib import Path
 from walltime.dataframes import pl
 from walltime.errors import LogError
 from walltime.logs.catalogue import shipped
-from walltime.logs.input import Digest, LogFile, Progress, chunks_of
+from walltime.logs.input import Digest, LogFile, Progress, chunks_of, reading
 from walltime.logs.mapping import TableMapping
 from walltime.wording import printable
 
@@ -60,9 +60,6 @@ def _known(name: str) -> pl.Expr:
 def _texts(file: Path, digest: Digest, columns: list[str] | None = None) -> pl.DataFrame:
     """All or some columns of a CSV file, as texts."""
     content = b"".join(chunks_of(str(file), printable(str(file)), digest))
-    try:
+    with reading(printable(str(file)), "CSV"):
         table = pl.read_csv(io.BytesIO(content), infer_schema=False)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
-        reason = next((line for line in str(error).splitlines() if line), "no reason given")
-        raise LogError(f"{printable(str(file))}: cannot be read as CSV ({reason[:100]}); give another file") from error
     return table if columns is None else table.select(one for one in columns if one in table.columns)

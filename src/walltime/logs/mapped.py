@@ -43,7 +43,7 @@ from walltime.logs.cells import (
 )
 from walltime.logs.clock import AMBIGUOUS, SKIPPED, ZONE_UNKNOWN, Local, settle, to_unix
 from walltime.logs.csv_rows import ROWS_AT_ONCE, CsvTable, csv_tables, places_of
-from walltime.logs.input import LogFile, reading_parquet
+from walltime.logs.input import LogFile, reading
 from walltime.logs.joblog import BadLines, JobLog, ReadOptions
 from walltime.logs.mapping import SPANS, STATUS, TIMES, UNITS, Source, Status, TableMapping
 from walltime.logs.objects import frame_of, holds_objects
@@ -431,7 +431,7 @@ def _usual_stamps(texts: pl.Series) -> pl.Series | None:
 def _tables_of(file: LogFile, wanted: list[str], name: str, is_parquet: bool) -> Iterator[CsvTable]:
     """The rows of a Parquet or JSON file in tables of `ROWS_AT_ONCE`, at least one; numbers and times unchanged, others as texts."""
     if is_parquet:
-        with reading_parquet(file.where):
+        with reading(file.where):
             places_of(file, list(pl.read_parquet_schema(io.BytesIO(file.content()))), wanted, name)
             frame = pl.read_parquet(io.BytesIO(file.content()), columns=wanted)
     else:

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from walltime.dataframes import pl
-from walltime.errors import LogError
-from walltime.logs.input import LogFile, reading_parquet, without_panics
+from walltime.logs.input import LogFile, reading
 from walltime.logs.table_file import PARQUET
 
 _JOB_FIELDS = 3
@@ -38,15 +37,11 @@ def holds_objects(head: bytes) -> bool:
 def frame_of(file: LogFile, rows: int | None = None) -> pl.DataFrame:
     """Return the table in a Parquet or JSON file, or its first rows. Raises LogError."""
     if file.head.startswith(PARQUET):
-        with reading_parquet(file.where):
+        with reading(file.where):
             return pl.read_parquet(io.BytesIO(file.content()), n_rows=rows)
     content = file.content().removeprefix(b"\xef\xbb\xbf").lstrip()
-    try:
-        with without_panics():
-            table = _table_of_objects(content)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, RuntimeError, TypeError) as error:
-        reason = next((line for line in str(error).splitlines() if line), "no reason given")
-        raise LogError(f"{file.where}: cannot be read as JSON ({reason[:100]}); give another file", "not_json") from error
+    with reading(file.where, "JSON", "not_json"):
+        table = _table_of_objects(content)
     return _flat(table if rows is None else table.head(rows))
 
 

@@ -17,7 +17,7 @@ from walltime.errors import LogError
 from walltime.files import whole_file, write_as_parquet
 from walltime.logs.batch_systems import Names
 from walltime.logs.header import Header
-from walltime.logs.input import LOG_FACTS, LogFile, reading_parquet
+from walltime.logs.input import LOG_FACTS, LogFile, reading
 from walltime.logs.joblog import JobLog, LogFormat, ReadOptions, is_further_name
 from walltime.logs.mapping import TEXTS
 from walltime.wording import quoted
@@ -109,7 +109,7 @@ def _read(file: LogFile, options: ReadOptions) -> WalltimeLog:
     content = file.content()
     facts: dict[str, Any] = {}
     if content.startswith(PARQUET):
-        with reading_parquet(file.where):
+        with reading(file.where):
             facts = json.loads(pl.read_parquet_metadata(io.BytesIO(content)).get(LOG_FACTS, "null"))
             table = pl.read_parquet(io.BytesIO(content)) if isinstance(facts, dict) else None
         if table is None:
@@ -150,7 +150,7 @@ def _read(file: LogFile, options: ReadOptions) -> WalltimeLog:
 
 def is_own_parquet(file: LogFile) -> bool:
     """Return whether this program wrote a Parquet file."""
-    with reading_parquet(file.where):
+    with reading(file.where):
         return LOG_FACTS in pl.read_parquet_metadata(io.BytesIO(file.content()))
 
 
@@ -159,11 +159,8 @@ def _csv(file: LogFile, content: bytes) -> pl.DataFrame:
     fields = [[match[0] for match in _CELL.finditer(row)] for row in rows]
     names = [title.strip('"') for title in titles.strip().split(",")]
     quoted = {name: pl.String for k, name in enumerate(names) if any(len(row) > k and row[k][:1] == '"' for row in fields)}
-    try:
+    with reading(file.where, "CSV"):
         table = pl.read_csv(io.BytesIO(content), infer_schema_length=None, schema_overrides=quoted)
-    except (pl.exceptions.PolarsError, OSError, ValueError) as error:
-        reason = next((line for line in str(error).splitlines() if line), "no reason given")
-        raise LogError(f"{file.where}: cannot be read as CSV ({reason[:100]}); give another file") from error
     texts = [name for name, kind in table.schema.items() if kind == pl.String]
     table = table.with_columns(pl.col(name).str.strip_prefix("'") for name in texts)
     return table.with_columns(pl.col(pl.Int128).cast(pl.Float64))  # numbers beyond int64, which no column can have

@@ -48,24 +48,8 @@ SYNONYMS: Mapping[str, str] = {
     "status": "state status jobstate jobstatus exitstate finalstate stat newstatus newstate jobresult podphase outcome exitstatus exitcode",
 }
 """Titles for columns of a log, in lower case, letters and digits only, the most likely first."""
-ENDINGS: Mapping[str, str] = {
-    "milliseconds": "ms",
-    "microseconds": "us",
-    "ms": "ms",
-    "us": "us",
-    "ns": "ns",
-    "seconds": "s",
-    "secs": "s",
-    "sec": "s",
-    "s": "s",
-    "minutes": "min",
-    "mins": "min",
-    "min": "min",
-    "hours": "h",
-    "hrs": "h",
-    "hour": "h",
-    "h": "h",
-}
+_ENDINGS = {"ms": "milliseconds ms", "us": "microseconds us", "ns": "ns", "s": "seconds secs sec s", "min": "minutes mins min"}
+ENDINGS: Mapping[str, str] = {end: unit for unit, ends in (_ENDINGS | {"h": "hours hrs hour h"}).items() for end in ends.split()}
 """Units that a title may end with."""
 EVENT_WORDS: Mapping[str, str] = {
     "submit": "submit submitted submission arrival arrived queued queue enqueued enqueue created creation entered",

@@ -162,6 +162,7 @@ class GuessingByValues(Guessing):
         """Take the processors, and the nodes if one column is a multiple of another; further columns of counts make them doubtful."""
         counts = [title for title in self._free() if share(self.known[title], _COUNT) >= _MOSTLY]
         counts = [title for title in counts if len(set(self.known[title])) < max(len(self.known[title]), 2)]
+        counts = [title for title in counts if len(set(self.known[title])) > 1] or counts
         values = {title: self._values(title) for title in counts}
         taken = counts[:1]
         for nodes, procs in permutations(counts, 2):
@@ -170,6 +171,12 @@ class GuessingByValues(Guessing):
             multiple = there.any() and ((large % np.maximum(small, 1) == 0) & (large >= small))[there].mean() >= _MOSTLY
             if multiple and (large > small)[there].any() and len(np.unique(small[there])) > 1:
                 taken = [procs, nodes]
+                ratio = np.unique((large / np.maximum(small, 1))[there], return_counts=True)[1].max() / there.sum()
+                spent = self.seconds("runtime") if "runtime" in self.sources else self.between("start", "end")
+                if ratio < 0.5 and "requested" not in self.sources and spent is not None:  # nodes have different sizes, or these are limits
+                    limits = agreeing(large, spent, "limit").get("min", 0) >= 0.9
+                    if limits:
+                        self.doubt(procs, "the processors, or limits in minutes", self.sample.columns[procs])
                 break
         how = f"whole numbers, multiples of {taken[1]!r}" if len(taken) > 1 else "whole numbers"
         for name, title in zip(("allocated_procs", "nodes"), taken, strict=False):

@@ -173,7 +173,7 @@ class Policy(Specification):
         passes = self.passes
         if passes.kind in COMPILED_FOR_POOLS and passes.compiled and passes.every_arrival and not passes.window:
             return KERNEL
-        return Support("", "these readings are for a single-pool machine")
+        return Support("", "these interpretations are for a single-pool machine")
 
     @property
     def on_numbers(self) -> bool:

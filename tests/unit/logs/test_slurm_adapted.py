@@ -119,3 +119,22 @@ def test_no_limit__in_other_words():
 
     values, bad = limits(pl.Series(["unlimited", "infinite", "4294967295", "1.5", "NOT_SET"]), "h")
     assert (values.tolist(), bad.any()) == ([NO_LIMIT, NO_LIMIT, NO_LIMIT, 5400, -1], False)
+
+
+def test_quotes__around_single_fields_are_those_of_csv(read):
+    log = read(
+        "JobID,Submit,Start,End,NCPUS,State\n"
+        f"52_12,{DAY}T08:00:00,{DAY}T08:01:00,{DAY}T08:26:00,4,COMPLETED\n"
+        f'"52_[13-20%2]",{DAY}T08:00:00,Unknown,Unknown,4,PENDING\n'
+        f'60+0,{DAY}T08:00:00,{DAY}T08:01:00,{DAY}T08:26:00,4,"COMPLETED"\n'
+    )
+    assert (log.column("array_task").tolist(), log.column("het_job").tolist(), dict(log.dropped)) == (
+        [12, -1],
+        [-1, 60],
+        {"still_pending": 1},
+    )
+
+
+def test_quotes__around_a_name_are_of_the_name(read):
+    log = read(f'JobID|Submit|Start|End|NCPUS|State|JobName\n1|{DAY}T08:00:00|{DAY}T08:01:00|{DAY}T08:26:00|4|COMPLETED|"a"\n')
+    assert log.names["executable"] == ('"a"',)

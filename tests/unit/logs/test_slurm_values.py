@@ -124,9 +124,8 @@ def test_energies__without_a_measurement_are_unknown():
     assert fields.energies(texts("1250", "1.25M", "0", "18446744073709551614", ""))[0].tolist() == [1250, 1_250_000, -1, -1, -1]
 
 
-@pytest.mark.parametrize("state", fields.STATES)
-def test_state__in_full_and_by_its_letters(state):
-    letters = next(short for short, word in fields.SHORT.items() if word == state)
+@pytest.mark.parametrize(("letters", "state"), [*fields.SHORT.items(), ("EXPEDITING", "EXPEDITING"), ("RECONFIG_FAIL", "RECONFIG_FAIL")])
+def test_state__in_full_and_by_its_letters(letters, state):
     assert [fields.state_word(text) for text in (state, letters)] == [state, state]
     status, words, bad = fields.states(texts(state, "", "no state"))
     assert (status.tolist()[0], words.to_list()[0], bad.tolist()) == (fields.STATES[state], state, [False, False, True])

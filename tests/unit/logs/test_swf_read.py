@@ -240,6 +240,10 @@ def test_header__indented_keys_are_keys(written):
         ("; MaxProcs: 8.5", None),
         ("; MaxProcs: 512 (338 for batch)", 512),
         ("; MaxProcs:\n; MaxProcs: 16", 16),
+        ("; MaxProcs: 1,024", 1024),
+        ("; MaxProcs: 1 024", 1024),
+        ("; MaxProcs: 12'288 cores", 12_288),
+        ("; MaxProcs: 128 (64 nodes of 2)", 128),
         ("", None),
     ],
 )

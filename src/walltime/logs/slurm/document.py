@@ -86,79 +86,69 @@ def _limit(times: Json, key: str) -> str:
     return "UNLIMITED" if limit == UNLIMITED else "" if limit is None or limit < 0 else str(limit)
 
 
-def _seconds(value: Any, name: str) -> str:
-    return _number(members(value, name).get("seconds"), f"{name}.seconds")
+def _at(job: Json, path: str) -> Any:
+    """The value at a path of keys, such as `time.submission`."""
+    *outer, last = path.split(".")
+    for name in outer:
+        job = members(job.get(name), name)
+    return job.get(last)
 
 
-def _names(job: Json, array: str, task: str, het: str) -> Row:
-    """The fields that jobs of all forms have under the same keys. `array, task, het`: numbers as texts, empty or 0 if it is none."""
-    number = _number(job.get("job_id"), "job_id")
+_TEXTS = {name: name for name in ("account", "qos", "partition", "cluster", "licenses")}
+_TEXTS |= {"jobname": "name", "submitline": "submit_line", "nodelist": "nodes"}
+_NUMBERS = {"priority": "priority", "restarts": "restart_cnt"}
+_ACCOUNTED_AT = (
+    _TEXTS | {"constraints": "constraints", "reason": "state.reason", "reservation": "reservation.name", "user": "user"},
+    _NUMBERS | {"submit": "time.submission", "nnodes": "allocation_nodes", "reqcpus": "required.CPUs", "elapsedraw": "time.elapsed"}
+    | {name: f"time.{name}" for name in TIMES[1:]} | {"totalcpu": "time.total.seconds", "usercpu": "time.user.seconds"},
+)  # fmt: skip
+"""The paths of texts and of numbers in jobs of sacct or of slurmrestd's accounting, by sacct's fields."""
+_QUEUED_AT = (
+    _TEXTS | {"alloctres": "tres_alloc_str", "reqtres": "tres_req_str", "constraints": "features", "reason": "state_reason"}
+    | {"reservation": "resv_name", "user": "user_name"},
+    _NUMBERS | {name: f"{name}_time" for name in TIMES} | {"alloccpus": "cpus", "nnodes": "node_count"},
+)  # fmt: skip
+"""The paths in jobs of squeue, scontrol or slurmrestd's controller, which keeps ended jobs for some minutes."""
+
+
+def _fields(job: Json, paths: tuple[Mapping[str, str], Mapping[str, str]], array: str, task: str, het: str) -> Row:
+    """The fields at these paths, the job's number and its exit code. `array, task, het`: paths of further numbers."""
+    number, base, het_job = (_number(_at(job, path), path) for path in ("job_id", array, het))
     if not number:
         raise OddError("job_id is unknown")
+    index = _number(_at(job, task), task) or "[]" if int(base or 0) else ""
     return {
         "jobidraw": number,
-        "jobid": f"{array}_{task or '[]'}" if int(array or 0) else f"{het}+0" if int(het or 0) else number,
-        "priority": _number(job.get("priority"), "priority"),
-        "restarts": _number(job.get("restart_cnt"), "restart_cnt"),
+        "jobid": f"{base}_{index}" if int(base or 0) else f"{het_job}+0" if int(het_job or 0) else number,
         "exitcode": _codes(job),
         "flags": ",".join(_STARTED[flag] for flag in elements(job.get("flags"), "flags") if isinstance(flag, str) and flag in _STARTED),
-        **{name: _text(job.get(name)) for name in ("account", "qos", "partition", "cluster", "licenses")},
-        "jobname": _text(job.get("name")),
-        "submitline": _text(job.get("submit_line")),
-        "nodelist": _text(job.get("nodes")),
+        **{name: _text(_at(job, path)) for name, path in paths[0].items()},
+        **{name: _number(_at(job, path), path) for name, path in paths[1].items()},
     }
 
 
 def _accounted(job: Json) -> Row:
     """The fields of a job of sacct or of slurmrestd's accounting."""
-    times, tres = members(job["time"], "time"), members(job.get("tres"), "tres")
-    array, het = members(job.get("array"), "array"), members(job.get("het"), "het")
-    needed = _number(members(job.get("required"), "required").get("CPUs"), "required.CPUs")
-    state = _state(members(job.get("state"), "state").get("current"), "state.current")
-    array_job = _number(array.get("job_id"), "array.job_id")
-    task = _number(array.get("task_id"), "array.task_id") if int(array_job or 0) else ""
-    row = _names(job, array_job, task, _number(het.get("job_id"), "het.job_id"))
-    if state == "FAILED" and row["exitcode"] in ("0:", "0:0"):
+    row = _fields(job, _ACCOUNTED_AT, "array.job_id", "array.task_id", "het.job_id")
+    row["state"] = _state(_at(job, "state.current"), "state.current")
+    row["timelimitraw"] = _limit(job["time"], "limit")
+    row["user"] = row["user"] or _text(_at(job, "association.user"))
+    row["alloctres"] = _resources(_at(job, "tres.allocated"), "tres.allocated")
+    row["reqtres"] = _resources(_at(job, "tres.requested"), "tres.requested", row["reqcpus"])
+    if row["state"] == "FAILED" and row["exitcode"] in ("0:", "0:0"):
         row["exitcode"] = row["exitcode"][1:]  # Slurm 22.05 writes 0 for every job
-    spent = {"totalcpu": "total", "usercpu": "user"}
-    return row | {
-        **{name: _number(times.get(key), f"time.{key}") for name, key in zip(TIMES, ("submission", *TIMES[1:]), strict=True)},
-        "elapsedraw": _number(times.get("elapsed"), "time.elapsed"),
-        "timelimitraw": _limit(times, "limit"),
-        **{name: _seconds(times.get(key), f"time.{key}") for name, key in spent.items()},
-        "state": state,
-        "reqcpus": needed,
-        "nnodes": _number(job.get("allocation_nodes"), "allocation_nodes"),
-        "alloctres": _resources(tres.get("allocated"), "tres.allocated"),
-        "reqtres": _resources(tres.get("requested"), "tres.requested", needed),
-        "constraints": _text(job.get("constraints")),
-        "user": _text(job.get("user")) or _text(members(job.get("association"), "association").get("user")),
-        "reason": _text(members(job.get("state"), "state").get("reason")),
-        "reservation": _text(members(job.get("reservation"), "reservation").get("name")),
-    }
+    return row
 
 
 def _queued(job: Json) -> Row:
-    """The fields of a job of squeue, scontrol or slurmrestd's controller, which keeps ended jobs for some minutes."""
-    user = _number(job.get("user_id"), "user_id")
-    array = _number(job.get("array_job_id"), "array_job_id")
-    row = _names(job, array, _number(job.get("array_task_id"), "array_task_id"), _number(job.get("het_job_id"), "het_job_id"))
-    times = {name: _number(job.get(f"{name}_time"), f"{name}_time") for name in TIMES}
-    if not row["nodelist"] and int(times["end"] or 0) <= int(times["start"] or 0):
-        times["start"] = ""  # ended before its start: the controller sets both to this time
-    return row | {
-        **times,
-        "timelimitraw": _limit(job, "time_limit"),
-        "state": _state(job["job_state"], "job_state"),
-        "alloccpus": _number(job.get("cpus"), "cpus"),
-        "nnodes": _number(job.get("node_count"), "node_count"),
-        "alloctres": _text(job.get("tres_alloc_str")),
-        "reqtres": _text(job.get("tres_req_str")),
-        "constraints": _text(job.get("features")),
-        "user": _text(job.get("user_name")) or user,
-        "reason": _text(job.get("state_reason")),
-        "reservation": _text(job.get("resv_name")),
-    }
+    """The fields of a job of squeue, scontrol or slurmrestd's controller."""
+    row = _fields(job, _QUEUED_AT, "array_job_id", "array_task_id", "het_job_id")
+    row["state"] = _state(job["job_state"], "job_state")
+    row["timelimitraw"] = _limit(job, "time_limit")
+    row["user"] = row["user"] or _number(job.get("user_id"), "user_id")
+    if not row["nodelist"] and int(row["end"] or 0) <= int(row["start"] or 0):
+        row["start"] = ""  # ended before its start: the controller sets both to this time
+    return row
 
 
 def _steps(job: Json) -> list[Row]:

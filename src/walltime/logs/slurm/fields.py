@@ -32,6 +32,7 @@ _LETTERS = {
 SHORT = {pair.split("=")[0]: pair.split("=")[1] for pairs in _LETTERS.values() for pair in pairs.split()}
 """The states of Slurm jobs by their letters (manual of squeue)."""
 STATES = {pair.split("=")[1]: status for status, pairs in _LETTERS.items() for pair in pairs.split()}
+STATES |= {"RECONFIG_FAIL": FAILED, "EXPEDITING": PENDING}  # of Slurm 23.11 and 25.05
 """The states with the status of the job, or the reason to drop its record."""
 _ISO = r"^[0-9]{4}-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-9][0-9]:[0-9][0-9]$"
 _NUMBER = r"^([0-9]{1,16})(?:\.[0-9]*)?$"
@@ -57,7 +58,6 @@ _FLAGS = frozenset(
     | {"--unbuffered", "-u", "--ignore-pbs", "--spread-job", "--use-min-nodes", "--reboot", "--immediate", "-I"}
 )
 """Options of sbatch, srun and salloc without a value, or with a value only after an equals sign."""
-_MINUTES = re.compile(r"(?:([0-9]{1,6})-)?([0-9]{1,9})(?::([0-9]{1,9}))?(?::([0-9]{1,9}))?")
 
 
 def blank(texts: pl.Series) -> Array:
@@ -249,7 +249,8 @@ def command_limit(line: str, *options: str) -> int | None:
     180
     """
     value = option_value(line, *(options or ("-t", "--time")))
-    return None if value is None else _limit(value)
+    seconds, bad = limits(pl.Series("", [value or ""], pl.String))
+    return None if bad[0] or seconds[0] <= 0 else -(-int(seconds[0]) // 60) * 60  # as Slurm rounds it
 
 
 def option_value(line: str, *options: str) -> str | None:
@@ -272,20 +273,3 @@ def option_value(line: str, *options: str) -> str | None:
         if option in options:
             found = value
     return found
-
-
-def _limit(text: str) -> int | None:
-    """A time limit, s, rounded up to minutes, in a format of Slurm: minutes, minutes:seconds, hours:minutes:seconds, days-hours, ..."""
-    match = _MINUTES.fullmatch(text)
-    if not match:
-        return None
-    days, *rest = match.groups()
-    numbers = [int(number) for number in rest if number is not None]
-    if days is not None:
-        hours, minutes, seconds = [*numbers, 0, 0][:3]
-    elif len(numbers) == 3:
-        hours, minutes, seconds = numbers
-    else:
-        hours, (minutes, seconds) = 0, [*numbers, 0][:2]
-    total = int(days or 0) * 86_400 + hours * 3600 + minutes * 60 + seconds
-    return -(-total // 60) * 60 or None

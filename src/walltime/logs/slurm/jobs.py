@@ -51,35 +51,16 @@ ELAPSED_DIFFERS = Rule(
     "The elapsed time, which is the runtime, differs from the time from start to end: the job was suspended, or the log is inconsistent.",
 )
 RULES = (
-    STEP,
-    EARLIER_RUN,
-    PART_OF_RESIZED,
-    NEVER_STARTED,
-    LOST_START,
-    START_FROM_STEP,
-    SHRUNK_LIMIT,
-    REQUEUED,
-    HET_COMPONENT,
-    ELAPSED_DIFFERS,
-    JOINED_RUNS,
-    SEVERAL_CLUSTERS,
-)
+    STEP, EARLIER_RUN, PART_OF_RESIZED, NEVER_STARTED, LOST_START, START_FROM_STEP, SHRUNK_LIMIT, REQUEUED, HET_COMPONENT, ELAPSED_DIFFERS,
+    JOINED_RUNS, SEVERAL_CLUSTERS,
+)  # fmt: skip
 AGAIN = ("REQUEUED", "PREEMPTED", "NODE_FAIL", "BOOT_FAIL")
 """The states of a run after which Slurm may put the job back into the queue."""
 TEXT_COLUMNS = {
-    "user": "user",
-    "account": "group",
-    "qos": "queue",
-    "partition": "partition",
-    "jobname": "executable",
-    "state": "state",
-    "reason": "reason",
-    "reservation": "reservation",
-    "cluster": "cluster",
-    "nodelist": "node_list",
-    "constraints": "constraints",
+    "user": "user", "account": "group", "qos": "queue", "partition": "partition", "jobname": "executable", "state": "state",
+    "reason": "reason", "reservation": "reservation", "cluster": "cluster", "nodelist": "node_list", "constraints": "constraints",
     "licenses": "licences",
-}
+}  # fmt: skip
 """Slurm's fields that become numbers with names, and their columns."""
 
 

@@ -63,7 +63,6 @@ _TIME = re.compile(rf"{STAMP.pattern}|[0-9]{{9,19}}(?:\.[0-9]*)?")
 _SPENT = re.compile(r"(?:[0-9]+(?:-| days? ))?(?:[0-9]+:)?[0-9]+:[0-9][0-9](?:\.[0-9]+)?|[0-9]{1,9}(?:\.0*)?")
 _WHOLE = re.compile(r"[0-9]+(?:\.[0-9]*)?[KMGTP]?")
 _TRES = re.compile(r"(?:[a-z0-9/:._-]+=[^,|]*(?:,|$))*", re.IGNORECASE)
-_CUT_TIME = re.compile(r"([0-9]+-[0-9][0-9](?::[0-9][0-9])?):?[0-9]?\+")
 _QUOTED = r'(?:^|{0})"(?:[^"]|"")*(?:{0}|"")(?:[^"]|"")*"(?:{0}|$)'
 """A field in quotes that contains the separator or doubled quotes."""
 
@@ -143,7 +142,8 @@ def found_heading(lines: Sequence[str]) -> tuple[int, Heading] | None:
         if heading is not None:
             rows = lines[place + 1 :]
             quoted = re.compile(_QUOTED.format(re.escape(heading.delimiter)))
-            is_csv = len(heading.delimiter) == 1 and (heading.is_csv or any(quoted.search(row) for row in rows))
+            whole = ('"' in row and _has_whole_quotes(row.split(heading.delimiter), heading) for row in rows)
+            is_csv = len(heading.delimiter) == 1 and (heading.is_csv or any(whole) or any(quoted.search(row) for row in rows))
             return place, replace(heading, is_csv=is_csv)
     for layout in LAYOUTS:
         titles = tuple(layout.split())
@@ -151,6 +151,11 @@ def found_heading(lines: Sequence[str]) -> tuple[int, Heading] | None:
         if any(line.count("|") >= len(titles) - 1 and _looks_right(line.split("|"), heading) for line in lines):
             return -1, heading
     return None
+
+
+def _has_whole_quotes(fields: Sequence[str], heading: Heading) -> bool:
+    """Whether a field that is not a free text is in quotes."""
+    return any(re.fullmatch('"[^"]+"', text) and name not in FREE_TEXT for name, text in zip(heading.fields, fields, strict=False))
 
 
 def _looks_right(row: Sequence[str], heading: Heading) -> bool:

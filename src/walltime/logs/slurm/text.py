@@ -10,9 +10,9 @@ from walltime.dataframes import pl
 from walltime.errors import LogError
 from walltime.logs.batch_systems import Counts
 from walltime.logs.cells import BLANK
+from walltime.logs.guess import Guess
 from walltime.logs.input import LogFile
 from walltime.logs.joblog import BadLines, LogFormat, ReadOptions
-from walltime.logs.mapping import TableMapping
 from walltime.logs.sample import Sample, sample_of
 from walltime.logs.slurm.adapted import FIELDS_OF, Adapted, adapted
 from walltime.logs.slurm.fields import state_word
@@ -54,8 +54,9 @@ def _is_text(head: bytes) -> bool:
     return place < 0 or is_printed(heading, lines[place + 1 : place + 1 + _TESTED_ROWS])
 
 
-def untitled(sample: Sample, mapping: TableMapping) -> LogFormat | None:
+def untitled(sample: Sample, guess: Guess) -> LogFormat | None:
     """Return the format of a table without titles whose columns were recognised by their values, if these are Slurm's records."""
+    mapping = guess.mapping
     names = {source.column: FIELDS_OF[name] for name, source in mapping.columns.items() if source.column and name in FIELDS_OF}
     if mapping.status is None or any(state_word(text) is None for text in sample.columns[mapping.status.column]):
         return None
@@ -65,17 +66,19 @@ def untitled(sample: Sample, mapping: TableMapping) -> LogFormat | None:
     fields = tuple(names.get(title, title) for title in sample.columns)
     if not suffice(set(fields)):
         return None
-    return replace(SLURM, read=partial(_read, untitled=Heading(fields, tuple(sample.columns), sample.delimiter, False)))
+    forms = {FIELDS_OF[name]: mapping.columns[name] for name in ("requested", "runtime") if name in mapping.columns}
+    heading = Heading(fields, tuple(sample.columns), sample.delimiter, False)
+    return replace(SLURM, read=partial(_read, untitled=(heading, Adapted({}, forms, guess.reading))))
 
 
-def _read(file: LogFile, options: ReadOptions, untitled: Heading | None = None) -> SlurmLog:
+def _read(file: LogFile, options: ReadOptions, untitled: tuple[Heading, Adapted] | None = None) -> SlurmLog:
     counts, bad = Counts(), BadLines(file, options)
     lines = first_lines(file.head)
-    place, meaning = found_titles(lines), Adapted({})
+    place, meaning = found_titles(lines), Adapted({}) if untitled is None else untitled[1]
     if place is not None:
         blocks = fixed_rows(file, place, KINDS, bad, counts)
     else:
-        found = (-1, untitled) if untitled is not None else found_heading(lines)
+        found = (-1, untitled[0]) if untitled is not None else found_heading(lines)
         if found is None:
             raise LogError(f"{file.where}:1: the titles of sacct's columns are missing; print them, as walltime slurm sacct-command does")
         place, heading = found

@@ -1,11 +1,11 @@
-"""tang13, Figs. 14 to 17: adjusted walltimes in the scheduler, month by month."""
+"""tang13, Fig. 12, the example, and Figs. 14 to 17: adjusted walltimes in the scheduler, month by month."""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 
 from walltime.metrics import mean_gain, weighted_wait_under
 from walltime.papers import drawing
+from walltime.papers.drawing import Example, example_chart
 from walltime.papers.items import item
 from walltime.papers.results import Chart, Claims, Notes, Part, Rows, Table, Value, by_column
 from walltime.papers.study import Study
@@ -158,6 +159,57 @@ MONTH_NOTE = (
     "Each month is simulated alone, on an empty machine, until it is empty again; predictions are fixed at submission and learn from the "
     "log, also from the months before. The first month is history only. Jobs are killed at their users' requests in any case."
 )
+
+
+ADJUSTED = {1: 60, 2: 100, 3: 90, 4: 90, 5: 50}
+"""Adjusted walltimes of Fig. 12; the figure has no numbers, these have its proportions."""
+ESTIMATED, RAN = {3: 150, 4: 150, 5: 50}, {3: 80, 4: 130, 5: 40}
+
+
+def figure_12_jobs(waiting: int) -> Workload:
+    """Return job 1, which runs, job 2, which is first in the queue, and one of the jobs behind it."""
+    return Workload.from_arrays(
+        submit=[0, 1, 2],
+        runtime=[80, 50, RAN[waiting]],
+        requested=[100, 100, ESTIMATED[waiting]],
+        procs=[6, 8, 4],
+        machine_procs=10,
+    )
+
+
+@item("F12", where="a worked example")
+def figure_12(_study: Study) -> list[Part]:
+    """Fig. 12: over- and under-estimates in backfilling."""
+    starts: dict[tuple[int, str], list[int]] = {}
+    reserved_start: dict[tuple[int, str], int] = {}
+    for waiting in (3, 4, 5):
+        jobs = figure_12_jobs(waiting)
+        predicted = np.array([ADJUSTED[1], ADJUSTED[2], ADJUSTED[waiting]])
+        for mode in ("none", "selective", "regular"):
+            done = simulate(jobs, Easy(), prediction=Prediction(FixedPredictions(predicted), mode, "estimate"))
+            starts[waiting, mode], reserved_start[waiting, mode] = done.start.tolist(), int(done.reserved_start[1])
+    second = {key: start[1] for key, start in starts.items()}
+    at_once = {key for key, start in starts.items() if start[2] == 2}
+    late = {key for key, start in second.items() if start > reserved_start[key]}
+    at = {key: f"2 starts at {start}" for key, start in second.items()}
+    claims = Claims(
+        ("not adjusted: only job 5 is backfilled", [(j, "none") in at_once for j in (3, 4, 5)] == [False, False, True], "3 and 4 wait"),
+        ("waiting jobs adjusted: 3 and 4 are backfilled too", {(j, "selective") for j in (3, 4, 5)} <= at_once, "all start at 2"),
+        ("job 3, over-estimated, keeps job 2's reservation", (3, "selective") not in late, at[3, "selective"]),
+        ("job 4, under-estimated, delays job 2", (4, "selective") in late, at[4, "selective"]),
+        ("running jobs adjusted too: neither 3 nor 4 fits", not {(3, "regular"), (4, "regular")} & at_once, "the window ends at 60"),
+        ("and job 2 misses its reservation", (3, "regular") in late, f"at {second[3, 'regular']} instead of 60"),
+    )
+    rows: Rows = [[str(key[0]), key[1], Value(start[1]), Value(reserved_start[key]), Value(start[2])] for key, start in starts.items()]
+    drawn = []
+    for waiting in (3, 4):
+        jobs, names = figure_12_jobs(waiting), ["1", "2", str(waiting)]
+        adjusted = replace(jobs, believed=np.array([100, 100, ADJUSTED[waiting]]))
+        drawn.append(Example(f"job {waiting}, as estimated by its user", jobs, Easy(), names=names))
+        drawn.append(Example(f"job {waiting}, adjusted while it waits", adjusted, Easy(), names=names))
+    chart = example_chart("fig12", drawn, "A machine of 10; job 1 runs, job 2 has a reservation at 100.")
+    columns = ["job behind", "adjustment", "2 starts at", "reserved at", "it starts at"]
+    return [chart, Table("fig12", "Starts", columns, rows), claims]
 
 
 F14, F15, F16, F17 = (

@@ -1,4 +1,4 @@
-"""tsafrir06, Tables I and II, the formula of Fig. 10, and the estimates of Figs. 11 and 12."""
+"""tsafrir06, Tables I and II, the worked examples of Figs. 1 and 6, the formula of Fig. 10, and the estimates of Figs. 11 and 12."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from walltime.accuracy.estimate_figures import draw_accuracy, draw_distributions
 from walltime.estimates.fmodel import wrong_order_probability
 from walltime.metrics.estimates import accuracy_by_runtime, rank_of, top_share
 from walltime.papers import drawing
+from walltime.papers.drawing import Example, example_chart
 from walltime.papers.items import item
 from walltime.papers.results import Chart, Claims, Notes, Part, Rows, Table, Value
 from walltime.papers.study import Study
@@ -21,7 +22,7 @@ from walltime.simulation import simulate
 from walltime.workload import Workload
 
 SCALE = 3
-"""Unit of time of the worked example, s, so that thirds are whole."""
+"""Unit of time of the worked examples, s, so that thirds are whole."""
 RUNTIMES = {"J1": 6, "J2": 4, "J3": 3, "J4": 4, "J5": 3, "J6": 2}
 """Runtimes of Fig. 6, by Table II; J3's is not in the paper."""
 RATIOS = (1.5, 2.0, 4.0, 10.0)
@@ -65,6 +66,38 @@ def table_2(study: Study) -> list[Part]:
         rows.append([text, *mine, Value(hole, printed.value("hole", F=text), within=0.001, digits=2), started])
     columns = ["F", "J1", "J4", "J5", "J6", "hole at T4", "the first that fits"]
     return [Table("table2", printed.title, columns, rows), Notes(printed.note)]
+
+
+@item("F1", where="a worked example")
+def figure_1(_study: Study) -> list[Part]:
+    """Fig. 1: EASY backfilling."""
+
+    def jobs(length: int) -> Workload:
+        return Workload.from_arrays(submit=[0] * 4, procs=[2, 2, 4, 2], runtime=[4, 2, 3, length], machine_procs=4)
+
+    fits, too_long = (Example(f"job 4 is {length} long", jobs(length), Easy()) for length in (2, 3))
+    caption = "Job 4 is backfilled into the hole if it is no longer than 2; else it would delay job 3, which has a reservation at 4."
+    return [example_chart("fig1", [fits, too_long], caption)]
+
+
+@item("F6", where="a worked example")
+def figure_6(_study: Study) -> list[Part]:
+    """Fig. 6: heel and toe."""
+    examples = [Example(f"estimates {f} x runtime", figure_6_jobs(f), Easy(), SCALE) for f in (Fraction(1), Fraction(2))]
+    start = [simulate(figure_6_jobs(Fraction(f)), Easy(), dynamics=True) for f in (1, 2)]
+    perfect, doubled = (int(s.start[2]) / SCALE for s in start)
+    dynamics = start[1].dynamics
+    assert dynamics is not None
+    reserved, j4 = int(start[1].reserved_start[2]), int(start[1].start[3])
+    claims = Claims(
+        ("F = 2: J3 has its reservation at T12", reserved == 12 * SCALE, f"T{reserved / SCALE:g}"),
+        ("F = 2: J4 is backfilled at T4, a wild backfill", bool(dynamics.wild[3]) and j4 == 4 * SCALE, "J4 starts at T4"),
+        ("J3 starts later than with perfect estimates", doubled > perfect, f"T{doubled:g} against T{perfect:g}"),
+    )
+    caption = (
+        "Two processors, all jobs submitted at T0; J3 needs both. With doubled estimates J4, J5 and J6 are backfilled one after the other."
+    )
+    return [example_chart("fig6", examples, caption), claims]
 
 
 @item("F10", where="a formula")
