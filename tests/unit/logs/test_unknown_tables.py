@@ -37,10 +37,33 @@ def test_guess__constant_columns_are_no_sizes_and_unused_requests_are_named(read
     assert any(line.startswith("not used: ") and "cores_hint" in line and "mem_hint" in line for line in log.reading)
 
 
+@pytest.mark.parametrize(
+    ("title", "value", "expected"),
+    [
+        ("mem_gb", "2", 2048),
+        ("Memory (MB)", "2048", 2048),
+        ("memory_mib", "2048.0", 2048),
+        ("req_mem_kb", "1024", 1),
+        ("mem_bytes", "1048576", 1),
+    ],
+)
+def test_guess__memory_in_the_unit_of_its_title(title, value, expected, read):
+    lines = [f"{k},{1000 + k},{2000 + k},{3000 + k},{k},{value}" for k in range(1, 6)]
+    log = read("\n".join([f"id,submit,start,end,ncpus,{title}", *lines]))
+    assert log.column("mem_mb").tolist() == [expected] * 5
+    assert "requested" not in log.columns
+
+
+def test_guess__memory_of_a_request_is_no_duration(read):
+    lines = [f"{k},{1000 + k},{2000 + k},{3000 + k},{k},4000" for k in range(1, 6)]
+    log = read("\n".join(["id,submit,start,end,ncpus,limit_mb", *lines]))
+    assert "requested" not in log.columns
+
+
 def test_guess__gpus_in_lists_of_resources(read):
-    lines = [f'{k},{1000 + k},{2000 + k},{3000 + k},{4 + k},"cpu=4,gres/gpu={k},mem=4G"' for k in range(1, 6)]
+    lines = [f'{k},{1000 + k},{2000 + k},{3000 + k},{4 + k},"cpu=4,gres/gpu={k},mem={k}000M,node=1"' for k in range(1, 6)]
     log = read("\n".join(["id,submit,start,end,ncpus,req_tres", *lines]), "t.csv")
-    assert log.column("gpus").tolist() == [1, 2, 3, 4, 5]
+    assert rows(log, "gpus", "mem_mb") == [(k, 1000 * k) for k in range(1, 6)]
 
 
 ENDED = [
