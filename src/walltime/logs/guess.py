@@ -223,7 +223,8 @@ class Guessing:
         elif name == "memory" and unit:
             name, source = "mem_mb", Source(title, factor=MEGABYTES[unit], text=False) if share(texts, NUMBER) >= _HALF else None
         elif name == "memory":
-            source = Source(title, text=False) if share(texts, NUMBER) >= _MOSTLY else Source(title, text=True)
+            requested = "req" in plain_title(title)  # of an unknown unit, and not what was used
+            source = None if requested else Source(title, text=share(texts, NUMBER) < _MOSTLY)
         elif name == "status":
             return self.take_status(title, texts)
         else:  # a column of numbers with the title "queue" is the time in the queue

@@ -54,10 +54,12 @@ def test_guess__memory_in_the_unit_of_its_title(title, value, expected, read):
     assert "requested" not in log.columns
 
 
-def test_guess__memory_of_a_request_is_no_duration(read):
+@pytest.mark.parametrize("title", ["limit_mb", "req_mem_total"])
+def test_guess__memory_of_a_request_is_no_duration_and_not_what_was_used(title, read):
     lines = [f"{k},{1000 + k},{2000 + k},{3000 + k},{k},4000" for k in range(1, 6)]
-    log = read("\n".join(["id,submit,start,end,ncpus,limit_mb", *lines]))
-    assert "requested" not in log.columns
+    log = read("\n".join([f"id,submit,start,end,ncpus,{title}", *lines]))
+    assert not {"requested", "memory"} & log.columns.keys()
+    assert f"not used: {title}" in log.reading
 
 
 def test_guess__gpus_in_lists_of_resources(read):
