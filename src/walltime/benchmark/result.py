@@ -72,7 +72,7 @@ def run_suite(
         done[subject, place] = row
 
     before = len(done)
-    in_threads(lambda: run, len(missing), workers, None if progress is None else lambda count: progress(before + count))
+    in_threads(run, len(missing), workers, None if progress is None else lambda count: progress(before + count))
     rows = [done[subject, place] for subject, place, _ in windows]
     content = header | {"totals": totals(rows, suite.metrics), "windows": rows}
     with whole_file(path) as sink:
@@ -175,7 +175,7 @@ def verify_result(
         differing = [name for name in again if not _is_equal(row.get(name), again[name])]
         return [f"{subject}, window {place}: {' and '.join(differing)} differ"] if differing else []
 
-    return faults + [fault for some in in_threads(lambda: run, count, workers, progress) for fault in some]
+    return faults + [fault for some in in_threads(run, count, workers, progress) for fault in some]
 
 
 def _is_equal(one: Any, other: Any) -> bool:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow
-from walltime.cli.output import PageOutput, command_line, note, progress_bar, write_rows
-from walltime.errors import PolicyError
+from walltime.cli.output import Output, note, progress_bar, write_rows
 
 if TYPE_CHECKING:
     from walltime.dialects.dialects import DialectRow, DialectTable
@@ -47,12 +46,10 @@ def dialects(
     stretch: RecordedWindow,
     reading: LogOptions,
     out: Annotated[Path | None, o.out("a row for each run", *o.TABLE)] = None,
-    output: PageOutput,
+    output: Output,
 ) -> None:
     """Show the effect of each interpretation of the rules, alone and as a dialect, on the results of a log."""
     if trace is None:
-        if output.report is not None:
-            raise PolicyError("--report is for what they change on a log; name one")
         output.show(_known(), _list())
         return
     from walltime.dialects.dialects import SCHEDULERS, compare_dialects, dialect_runs
@@ -73,10 +70,6 @@ def dialects(
         )
     if out is not None:
         write_rows(comparison.table(), out)
-    if output.report is not None:
-        from walltime.dialects.page import dialects_page
-
-        output.write(dialects_page(comparison, _blocks(comparison), command_line()))
     about = {"trace": str(trace), "sha256": workload.origin.sha256, "procs": workload.machine_procs, "jobs": len(workload)}
     output.show(about | {"overrun": tried.overrun, "trim": tried.trim} | comparison.as_dict(), _blocks(comparison), table=out)
 

@@ -124,7 +124,7 @@ def compare_dialects(
         dialect, _, text = tasks[number]
         return simulate(workload, text, dialect=dialect, overrun=overrun, progress=check)
 
-    schedules = in_threads(lambda: run, len(tasks), workers, progress)
+    schedules = in_threads(run, len(tasks), workers, progress)
     papers = {text: schedule for (dialect, _, text), schedule in zip(tasks, schedules, strict=True) if dialect == PAPERS}
     bands = {}
     for k, text in enumerate(schedulers):
@@ -167,5 +167,5 @@ def _band(workload: Workload, text: str, copies: int, overrun: str, trim: str, p
         shaken = shake(workload, SECONDS, seed)
         return simulate(shaken, text, overrun=overrun, progress=check).summary(trim).mean_bounded_slowdown
 
-    band = metrics.range_of_runs(np.array(in_threads(lambda: run, copies, None, progress)))
+    band = metrics.range_of_runs(np.array(in_threads(run, copies, None, progress)))
     return band.low, band.high

@@ -13,7 +13,7 @@ import typer
 from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import JobSelectionWithLoad, LogOptions
-from walltime.cli.output import PageOutput, command_line
+from walltime.cli.output import PageOutput
 
 if TYPE_CHECKING:
     from walltime.tables import Table
@@ -60,11 +60,9 @@ def clean(
     report = CleaningReport(cleaned.removed, before, after)
     if out is not None:
         write_workload(out, after, extra_header=[f"; Note: {step}" for step in after.origin.steps])
-    if output.report is not None:
-        from walltime.preparation.log_page import cleaning_page
-
-        output.write(cleaning_page(report, _blocks(report, bursts), command_line()))
-    output.show(_record(trace, report, bursts, out), _blocks(report, bursts), log=out)
+    blocks, stay = list(_blocks(report, bursts)), f"{len(after):,} of the {len(before):,} jobs stay."
+    output.write_blocks("a changed log", before.origin.name, [stay], blocks, after)
+    output.show(_record(trace, report, bursts, out), blocks, log=out)
 
 
 def _check_call(context: typer.Context) -> None:

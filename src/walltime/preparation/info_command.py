@@ -117,7 +117,7 @@ def _record(log: JobLog, w: Workload) -> dict[str, Any]:
     }
 
 
-def _size_said(procs: int, estimate: dict[str, Any] | None) -> str:
+def _size_text(procs: int, estimate: dict[str, Any] | None) -> str:
     """Return the size of the machine and, if it is estimated, the source of the estimate."""
     from walltime.wording import human_time
 
@@ -158,7 +158,7 @@ def _blocks(facts: dict[str, Any], w: Workload) -> Iterator[Facts | Table | str]
         used = human_percent(100 * facts["mean_use_of_request"])
         requests = f"{used} of the requested time is used, on average; {facts['distinct_requests']:,} distinct values"
     rows = [
-        ("machine", _size_said(facts["procs"], facts["procs_estimated"])),
+        ("machine", _size_text(facts["procs"], facts["procs_estimated"])),
         ("period", period),
         ("jobs", f"{facts['jobs']:,}{users}; {facts['serial_percent']:.0f} % serial, {facts['power_of_two_percent']:.0f} % powers of two"),
         ("offered load", f"{percent(w.offered_load)} of the processor time of the machine"),

@@ -112,7 +112,7 @@ def predict(
         from walltime.engine.interface.load import load
 
         load("replay")
-    return in_threads(lambda: run, len(predictors), workers, progress)
+    return in_threads(run, len(predictors), workers, progress)
 
 
 def _ends(workload: Workload, ends: str | Schedule, dialect: Dialect) -> tuple[Ends, str]:

@@ -200,7 +200,7 @@ class _Costs:
             return float(getattr(self.runs[window].run(schedulers[which], check, overrun=settings.overrun), settings.metric))
 
         report = None if progress is None else lambda runs: progress(runs // count)
-        values = in_threads(lambda: run, len(schedulers) * count, self.workers, report)
+        values = in_threads(run, len(schedulers) * count, self.workers, report)
         return log_cost(np.array(values), settings.metric).reshape(len(schedulers), len(self.windows), settings.copies).mean(axis=2)
 
 

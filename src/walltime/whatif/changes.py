@@ -444,10 +444,10 @@ def _pools(change: Change, now: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _became(what: str, key: str, old: Any, new: Any) -> str:
-    return f"{what}: {key} {_said(key, old)} → {_said(key, new)}" + (" (no change)" if old == new else "")
+    return f"{what}: {key} {_value_text(key, old)} → {_value_text(key, new)}" + (" (no change)" if old == new else "")
 
 
-def _said(key: str, value: Any) -> str:
+def _value_text(key: str, value: Any) -> str:
     from walltime.schedule.groups import round_time
 
     if value is None:

@@ -9,7 +9,8 @@ import pytest
 import walltime as wt
 from tests.cli import call, one_line
 from tests.errors import raises
-from validation.start_times import calibrate_outcomes
+from validation.interval_factors import learn_factors
+from validation.start_times import calibrate_outcomes, replay_outcomes, to_history
 from walltime.errors import PolicyError
 from walltime.machine import Limit, Machine, Partition, Pool
 from walltime.report.html import render
@@ -19,15 +20,12 @@ from walltime.slurm import (
     Snapshot,
     SnapshotJob,
     explain_wait,
-    learn_factors,
-    replay_outcomes,
     score_outcomes,
     snapshot_at,
     start_times,
     try_jobs,
 )
 from walltime.slurm.starts.page import prometheus, start_times_page
-from walltime.slurm.starts.replay import to_history
 from walltime.slurm.starts.sampling import DAY, LEVELS, WEEK, Arrivals, JobsToDraw, Runtimes
 
 NOW = 1_795_000_000
