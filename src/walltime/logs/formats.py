@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,7 +39,7 @@ from walltime.workload import Workload
 
 FORMATS: list[LogFormat] = [SWF, BATSIM, HTCONDOR, SLURM, SLURM_JSON, PBS, QSTAT, LSF, SGE, TABLE]
 """All formats, in the order of detection."""
-_SHOWN = 40
+_SHOWN, _ROWS = 40, 5
 _FOREIGN: tuple[tuple[bytes, str], ...] = (
     (rb"PK\x03\x04", "a zip archive, or a spreadsheet; unpack it, or save its table as CSV"),
     (rb".{257}ustar", "a tar archive; unpack it, and give the log in it"),
@@ -234,6 +235,19 @@ def mapping_for(path: str | os.PathLike[str]) -> Guess:
     return described
 
 
+def columns_of(path: str | os.PathLike[str]) -> list[tuple[str, str, str]]:
+    """Return title, meaning and first values of the columns of a table, as far as they are recognised; none for other files."""
+    file = _log_file(find_log(path))
+    sample = sample_of(file)
+    if sample is None:
+        return []
+    looks = Guessing(file.where, sample)
+    with suppress(LogError):
+        looks.guess()
+    meanings = {source.column: name for name, source in looks.sources.items()} | ({looks.status.column: "status"} if looks.status else {})
+    return [(title, meanings.get(title, ""), ", ".join(dict.fromkeys(texts[:_ROWS]))) for title, texts in sample.columns.items()]
+
+
 def _by_content(file: LogFile) -> list[LogFormat]:
     head = file.head.removeprefix(b"\xef\xbb\xbf")
     return [known for known in FORMATS if known.head.search(head) and known.is_one(head)]
@@ -259,7 +273,8 @@ def format_of(file: LogFile) -> LogFormat:
     if titles and all(title.isprintable() and title.strip() and len(title) <= _SHOWN for title in titles):
         raise LogError(
             f"{file.where}: the columns of the table were not recognised; describe them with mapping=FILE;"
-            f" they are {', '.join(map(printable, titles))}"
+            f" they are {', '.join(map(printable, titles))}",
+            "unknown_columns",
         )
     first = next((line for line in file.head.split(b"\n") if line.strip()), b"").decode(errors="replace").strip()
     shown = first if len(first) <= _SHOWN else f"{first[: _SHOWN - 3]}..."

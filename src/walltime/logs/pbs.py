@@ -136,6 +136,7 @@ GPUS = (
     ("exec_vnode", lambda text: _sum(text, *_GPUS)),
     *((f"Resource_List.{name}", count_of) for name in _GPUS),
     *((key, lambda text: chunks(text, *_GPUS)) for key in _CHUNKS),
+    ("Resource_List.gres", lambda text: int((re.search(r"\bgpus?[:=+]([0-9]{1,6})", text) or ["", "0"])[1])),
 )
 """The items that give an amount, and how each is read, the most reliable first."""
 
@@ -149,7 +150,9 @@ def _sizes(items: Mapping[str, str]) -> dict[str, int]:
         if "Resource_List.mppwidth" in items:
             nodes = -(-wide // per_node) if per_node > 0 else MISSING
             wide *= max(count_of(items.get("Resource_List.mppdepth")), 1)
-        requested, allocated = wide, allocated if allocated >= wide else MISSING
+        requested = wide
+    if 0 < allocated < requested:  # exec_host is a login node alone, or cut
+        allocated = MISSING
     return {"allocated_procs": allocated, "requested_procs": requested, "nodes": nodes, "gpus": first_known(items, GPUS)}
 
 

@@ -30,11 +30,21 @@ def info(trace: o.TraceArgument, *, reading: LogOptions, part: RecordedWindow, r
     """Show what is in a log: machine, period, load, jobs, and data quality.
 
     Lines that cannot be read are skipped, counted and listed; other commands stop at the first one, unless with --skip-bad-lines.
+    For a table whose columns are not recognised, or doubtful, the columns with their first values are shown before the error.
     """
+    from walltime.errors import LogError
+    from walltime.logs.formats import columns_of
     from walltime.provenance import version
+    from walltime.tables import Table
 
     begin = time.perf_counter()
-    log = read_shown(trace, **reading.of_file | {"skip_bad_lines": True})
+    try:
+        log = read_shown(trace, **reading.of_file | {"skip_bad_lines": True})
+    except LogError as error:
+        if error.code in ("unknown_columns", "ambiguous_columns"):
+            columns = Table(["title", "meaning", "first values"], columns_of(trace), "columns of the table", texts=-1)
+            output.show({"trace": str(trace), "columns": columns.records()}, [columns])
+        raise
     estimate = None
     if reading.procs is None and log.header.machine_procs is None:
         from walltime.logs.joblog import estimated_size
