@@ -28,7 +28,7 @@ VARIED = 10
 
 @dataclass(frozen=True)
 class JobKind:
-    """The next job, as far as it is known."""
+    """The known properties of the next job."""
 
     job_procs: int | None = o.field(None, "Advise on jobs with this many processors.", group=o.JOBS, min=1)
     requested: int | None = o.field(None, "Advise on jobs whose user would request this walltime.", group=o.JOBS, min=1, metavar="SECONDS")

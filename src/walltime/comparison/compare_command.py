@@ -142,7 +142,7 @@ def compare(
 
 
 def spread_of(schedules: Sequence[Schedule], trim: str, copies: int | None = None) -> Spread | None:
-    """How far the averages move when the log is shaken, with a progress bar if it takes long; None where it would take too long."""
+    """Return the spread of the averages in shaken copies of the log, with a progress bar for long runs; None if it would take too long."""
     from walltime.simulation.spread import COPIES, shaking_spread
 
     if len(schedules) < 2:

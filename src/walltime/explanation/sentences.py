@@ -237,5 +237,5 @@ def waits_table(schedule: Schedule, waits: Sequence[LongWait]) -> Table:
 
 
 def more(number: int) -> str:
-    """Return how many more there are than listed."""
+    """Return the number of items beyond the listed ones, as words."""
     return f", and {number - MOST_LISTED:,} more" if number > MOST_LISTED else ""

@@ -173,7 +173,7 @@ def fit(widths: Sequence[int], narrowest: Sequence[int], room: int) -> list[int]
 
 
 def at_commas(name: str, width: int) -> str:
-    """Return a name in lines of at most this width that end after commas, colons and spaces, as far as it has any.
+    """Return a name in lines of at most this width, broken after commas, colons and spaces where possible.
 
     >>> at_commas("tang13:key=user,statistic=p70,window=2", 20).splitlines()
     ['tang13:key=user,', 'statistic=p70,', 'window=2']

@@ -34,7 +34,7 @@ MEASURES = ("mean_wait", "mean_bounded_slowdown")
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """Averages of some schedules, and of the same policies on shaken copies of the log, the same for all."""
+    """Averages of schedules, and of the same policies on shared shaken copies of the log."""
 
     seconds: int
     """largest shift of a submission"""

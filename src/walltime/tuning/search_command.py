@@ -15,7 +15,7 @@ from walltime.errors import PolicyError
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """How orders are searched."""
+    """The options for searching orders."""
 
     budget: o.BudgetOption = 1500
     test_share: float = o.field(

@@ -30,7 +30,7 @@ class Runs:
 
 @dataclass(frozen=True)
 class FitOptions:
-    """How a score is fitted."""
+    """The options for fitting a score."""
 
     score: str = o.field("power", "Fit a score of this kind: linear or power.", group=o.SCHEDULER)
     features: str | None = o.field(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TrialOptions:
-    """The changes, and how they are simulated."""
+    """The changes, and the options of their simulation."""
 
     change: list[str] | None = o.field(
         None,

@@ -12,6 +12,7 @@ from tests.cli import call
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs" / "tutorial" / "case.md"
+HEADS = ("...", " change ", "               ")
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -24,12 +25,12 @@ def site(name: str) -> Path:
 
 
 def commands() -> list[tuple[str, list[str]]]:
-    """Return each command of the page with the lines of its output that the page shows, without blanks at their ends."""
+    """Return each command of the page with the lines of its output that the page shows; heads depend on the terminal's width."""
     found = []
     for block in CONSOLE.findall(PAGE.read_text(encoding="utf-8")):
         for part in block.replace("\\\n", " ").split("$ ")[1:]:
             command, *lines = part.splitlines()
-            found.append((command, [" ".join(line.split()) for line in lines if line.strip() not in ("", "...")]))
+            found.append((command, [" ".join(line.split()) for line in lines if not line.startswith(HEADS)]))
     return found
 
 
