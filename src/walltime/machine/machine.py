@@ -80,8 +80,14 @@ class Pool:
     """processors of each"""
     second: Annotated[int, Field("{second}", least=0)] = 0
     """units of the second resource of each, under its name"""
+    memory: Count = 0
+    """memory of each (MB) where the second resource is another one, under Slurm's scheduling; 0 for no limit"""
     weight: Count = 1
     """as Slurm's Weight: under Slurm's scheduling, nodes of a lower weight are taken first"""
+    features: tuple[str, ...] = ()
+    """the features of each, which Slurm's jobs request as constraints (column `constraints`)"""
+    gpu_type: str = ""
+    """the type of its GPUs, which Slurm's jobs request (column `requested_gpu_type`)"""
 
     def __post_init__(self) -> None:
         _check(self, f"pool {self.name!r}")
