@@ -44,6 +44,7 @@ def nodes_of(machine: Machine, placement: Placement, placed: Workload) -> Nodes:
         partitions=[np.concatenate([own[machine.place_of(name)] for name in one.pools]) for one in machine.partitions],
         members=[np.concatenate([own[k] for k in pools]) for pools in sets],
         partition_of_members=of,
+        least_loaded=[int(one.least_loaded) for one in machine.partitions],
         tiers=[one.tier for one in machine.partitions],
         outages=outages,
         limits=placement.limits,

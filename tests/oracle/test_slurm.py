@@ -80,6 +80,7 @@ def shaped(draw: random.Random, machine: Machine, workload: Workload) -> tuple[M
     pools = [replace(one, memory=draw.choice((0, 4, 9, 9, 30))) for one in pools] if draw.random() < 0.6 else pools
     pools = [replace(one, features=draw.choice(features), gpu_type=draw.choice(("", "a100", "v100"))) for one in pools]
     partitions = [replace(one, exclusive=False) for one in machine.partitions] if draw.random() < 0.7 else machine.partitions
+    partitions = [replace(one, least_loaded=draw.random() < 0.25) for one in partitions]
     sizes = {one.name: one.procs for one in pools}
     partitions = [replace(one, exclusive=one.exclusive and len({sizes[p] for p in one.pools}) == 1) for one in partitions]
     machine = replace(machine, pools=tuple(pools), partitions=tuple(partitions))

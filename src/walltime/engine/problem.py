@@ -87,7 +87,7 @@ class Nodes(NamedTuple):
     partition, in the order in which they are taken among nodes of one weight, the lowest first. `tiers`: of each partition, a higher one
     comes first. `outages`: the nodes, begin, end and the time from which it is known, s. `limits`: the most jobs, processors and second
     resource that run. `members`: the sets of nodes that jobs may use: the partitions, by number, then parts of them, each with its
-    partition.
+    partition. `least_loaded`: of each partition, whether the nodes with the largest share of free processors are taken first.
     """
 
     pool: Array
@@ -98,6 +98,7 @@ class Nodes(NamedTuple):
     partitions: Sequence[Array]
     members: Sequence[Array]
     partition_of_members: Sequence[int]
+    least_loaded: Sequence[int]
     tiers: Sequence[int]
     outages: Sequence[tuple[Sequence[int], int, int, int]] = ()
     limits: Sequence[tuple[int, int, int]] = ()

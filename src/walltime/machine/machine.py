@@ -112,6 +112,8 @@ class Partition:
     """a job without a partition in the log goes to the first one that accepts its processors"""
     longest: Annotated[int | None, Field(accepts=int | str, read=length_of, label="seconds, or as in '1-12:00:00'")] = None
     """the same for its request (s)"""
+    least_loaded: bool = False
+    """whether Slurm's scheduling takes the nodes with the largest share of free processors first, as with LLN=YES"""
     since: Time | None = None
     """the same for its submission: the earliest"""
     until: Time | None = None

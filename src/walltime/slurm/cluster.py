@@ -258,6 +258,8 @@ class _ClusterBuilder:
                 tier=_whole(record, "PriorityTier"),
                 max_time=None if record.get("MaxTime", "") in NOTHING else _length(record, "MaxTime"),
                 job_factor=_whole(record, "PriorityJobFactor", 1),
+                least_loaded=record.get("LLN", "NO").upper() == "YES"
+                or "LLN" in self.records.settings.get("SelectTypeParameters", "").upper(),
             )
             partitions.append((record.get("Default", "NO") != "YES", partition))
         if mixed:

@@ -346,11 +346,12 @@ def test_every_silent_feature_is_noted(tmp_path):
     )
     found = read(tmp_path, config, partitions, nodes, RESERVATIONS)
     expected = {"GPU types", "MIG", "other generic resources", "cores bound to GPUs", "licences", "topology"}
-    expected |= {"least loaded nodes", "Unheard", "packing of tasks", "one task per core", "power saving", "overrun of reservations"}
+    expected |= {"Unheard", "packing of tasks", "one task per core", "power saving", "overrun of reservations"}
     expected |= {"fair-share dampening", "reservations", "processors per node and partition"}
     assert {note.feature for note in found.machine.notes} - {""} == expected
     assert expected - {"Unheard"} <= NAMES
     assert {(pool.features, pool.memory > 0) for pool in found.machine.pools} == {(("fast", "intel"), True), ((), True)}
+    assert [(one.name, one.least_loaded) for one in found.machine.partitions] == [("main", True), ("debug", True)]
     apart = read(
         tmp_path, node("a", gres="gpu:a100:2", partitions="x") + node("b", gres="gpu:t4:2", partitions="y") + node("c", partitions="x")
     )

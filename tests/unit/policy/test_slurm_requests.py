@@ -117,6 +117,16 @@ def test_whole_nodes_of_several_sizes():
     assert found.start.tolist() == [0, 1, 2]
 
 
+def test_least_loaded_nodes_come_first():
+    """Shares of 1/4, 1/2 and 5/8 are free on nodes of one weight: the last comes first, a heavier idle node comes last."""
+    pools = Pool("a", 2, 4), Pool("b", 1, 8), Pool("c", 1, 4, weight=2)
+    plain = Partition("1", ("a", "b", "c"))
+    machine = Machine(pools, (plain, replace(plain, name="2", least_loaded=True)))
+    jobs = [(0, 90, 3), (1, 90, 2), (2, 90, 3), (3, 90, 1), (4, 90, 7)]
+    found = run(machine, jobs, partition=[1, 1, 1, 2, 2], constraints=[-1] * 5)
+    assert [nodes_of(found, k) for k in range(5)] == [{0: 3}, {1: 2}, {2: 3}, {2: 1}, {1: 2, 2: 4, 0: 1}]
+
+
 def test_nice__lowers_the_priority():
     """Job 2 has a priority of 100, job 1 of 70; without weights, jobs are served in order of submission."""
     machine, jobs = machine_of(Pool("a", 1, 4)), [(0, 50, 4), (1, 9, 4), (2, 9, 4)]

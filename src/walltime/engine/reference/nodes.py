@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass
+from fractions import Fraction
 from heapq import heappop, heappush
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -438,12 +439,16 @@ class SlurmReference:
     def _collect(self, job: SlurmJob, free: Free) -> tuple[Given, bool]:
         """Choose nodes for a job, the best run of consecutive nodes and further ones until it has enough; return whether it has.
 
-        Where a single node of the run is enough, the job gets the one with the fewest free processors of these, else nodes in order.
-        Source: Slurm 24.11, _eval_nodes_consec.
+        Where a single node of the run is enough, the job gets the one with the fewest free processors of these, else nodes in order. Where
+        the least loaded nodes come first, these are one run, in order of weight, then of the share of free processors.
+        Source: Slurm 24.11, _eval_nodes_consec and _eval_nodes_lln.
         """
         usable = [FreeNode(*values) for values in zip(*(values.tolist() for values in free), strict=True)]
         by_run = groupby(enumerate(usable), key=lambda item: (item[1].weight, item[1].place - item[0]))
         runs = [[node for _, node in run] for _, run in by_run]
+        if least_loaded := bool(self.machine.least_loaded[job.partition]):
+            whole = self.capacity[0, self.partitions[job.partition]].tolist()
+            runs = [sorted(usable, key=lambda node: (node.weight, -Fraction(node.procs, whole[node.place])))]
         given: list[tuple[int, int, int, int]] = []
         nodes, procs, total = job.fewest, job.asked, job.total  # still needed
         most = job.most_nodes or len(usable)
@@ -451,7 +456,7 @@ class SlurmReference:
         while max(nodes, procs, total) > 0 and runs and len(given) < most:
             best = _best_run(runs, nodes, procs, total)
             runs.remove(best)
-            if nodes <= 1:
+            if nodes <= 1 and not least_loaded:
                 enough = [node for node in best if node.procs >= procs and node.second >= total]
                 best = [min(enough, key=lambda node: node.procs)] if enough else best
             for node in best:

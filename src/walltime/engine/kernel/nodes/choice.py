@@ -3,7 +3,7 @@
 import numpy as np
 
 from walltime.compiled.jit import called_kernel, kernel
-from walltime.engine.kernel.bits import add_in_planes, count_bits, next_member, number_of, ones, total_between, total_of, words_of
+from walltime.engine.kernel.bits import add_in_planes, count_bits, exclude, next_member, number_of, ones, total_between, total_of, words_of
 from walltime.engine.kernel.heap import drop_first, push
 from walltime.engine.kernel.nodes.memory import CAPACITY, CLOSED, FITTING, USABLE
 from walltime.engine.kernel.profile import NEVER
@@ -196,6 +196,8 @@ def choose(state, job, site, running, free, choice, time):
     """
     runs, heap, row, members = choice.runs, choice.heap, row_at(state, running, time), site.members[job.members]
     planes = site.shaped if job.shaped else free[row]
+    if site.partitions[job.partition].least_loaded:
+        return _choose_least_loaded(state, job, site, planes, choice)
     count, entries = _find_runs(state, job, site, planes, runs), -1
     left_nodes, left_procs, left_second = job.nodes, job.asked, job.total
     size, per_node = members.node_procs, job.shaped > 0 or job.each > 0 or (job.memory > 0 and not job.whole)
@@ -257,6 +259,45 @@ def choose(state, job, site, running, free, choice, time):
             left_procs -= procs
             left_second -= second if job.total > 0 else 0
             left_most -= 1
+    return left_nodes <= 0 and left_procs <= 0 and left_second <= 0
+
+
+@called_kernel
+def _choose_least_loaded(state, job, site, planes, choice):
+    """Choose the usable nodes with the largest shares of free processors, of the lowest weight first; return whether these are enough."""
+    part, left = site.members[job.members], site.sets[FITTING]
+    for w in range(len(left)):
+        left[w] = site.sets[USABLE, w]
+    left_nodes, left_procs, left_second = job.nodes, job.asked, job.total
+    left_most = job.most_nodes if job.most_nodes > 0 else NEVER
+    state.chosen = 0
+    while (left_nodes > 0 or left_procs > 0 or left_second > 0) and left_most > 0:
+        best, weight, free, whole = -1, 0, 0, 1
+        for s in range(part.first_stretch, part.last_stretch):
+            stretch = site.stretches[s]
+            node = next_member(left, stretch.node, stretch.end, 1)
+            while node < stretch.end and (best < 0 or stretch.weight <= weight):
+                procs = number_of(planes, 0, state.procs_planes, node)
+                capacity = number_of(site.sets, CAPACITY, CAPACITY + state.procs_planes, node)
+                if best < 0 or stretch.weight < weight or procs * whole > free * capacity:
+                    best, weight, free, whole = node, stretch.weight, procs, capacity
+                node = next_member(left, node + 1, stretch.end, 1)
+        if best < 0:
+            return False
+        exclude(left, best)
+        if left_most == 1 and free < left_procs:
+            continue
+        procs = free if job.whole else min(free, left_procs - max(0, left_nodes - 1) * job.task)
+        if procs <= 0 and job.total == 0:
+            continue
+        second = _second_of(state, job, planes, best, procs, left_second)
+        if procs <= 0 and second == 0:
+            continue
+        _take_node(state, job, choice, best, procs, second)
+        left_nodes = max(0, left_nodes - 1)
+        left_procs -= procs
+        left_second -= second if job.total > 0 else 0
+        left_most -= 1
     return left_nodes <= 0 and left_procs <= 0 and left_second <= 0
 
 

@@ -61,9 +61,9 @@ The plan (plan.py): `ahead`: blocks of the jobs before the one that is considere
 as in EARLIEST_START. `timeline_blocks`: blocks in the timeline, or NOT_MADE. `gain`, `gain_of_whole`, `changed_until`: changes of the
 machine since the last cycle."""
 
-PARTITION = record_dtype("kind closed tried tested reserved")
-"""A partition: the `kind` of its set of nodes; whether it is closed, and the jobs tried, in this pass of the main scheduler. Last, the jobs
-tested and reservations made in this cycle of backfill."""
+PARTITION = record_dtype("kind least_loaded closed tried tested reserved")
+"""A partition: the `kind` of its set of nodes; whether its least loaded nodes are taken first; whether it is closed, and the jobs tried, in
+this pass of the main scheduler. Last, the jobs tested and reservations made in this cycle of backfill."""
 
 MEMBERS = record_dtype("row every node_procs first_stretch last_stretch")
 """Nodes that jobs may use, `every` one of a partition or some: the `row` of their set. `node_procs`: the processors of each node if all
@@ -304,6 +304,7 @@ def _new_site(machine: Nodes, tested: int) -> tuple[NodeMachine, Records, list[A
     words = -(-len(machine.procs) // WORD)
     stretches: list[tuple[int, int, int, int]] = []
     partitions, weight = records(PARTITION, len(machine.partitions)), np.unique(machine.weight, return_inverse=True)[1]
+    partitions.least_loaded = machine.least_loaded
     kinds: list[Array] = []
     for part, own in zip(partitions, machine.partitions, strict=True):
         nodes = np.sort(np.asarray(own, np.int64))
