@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from walltime.engine.problem import NodeDemands, Nodes, Shares
 from walltime.errors import WorkloadError
 from walltime.machine import Machine, Placement
-from walltime.machine.placing import qos_factors
+from walltime.machine.constraints import satisfies
+from walltime.machine.placing import NEVER, qos_factors
 from walltime.policy.slurm import SlurmSettings
-from walltime.workload import Workload
+from walltime.workload import MISSING, Workload
 
 Array = np.ndarray
+UNLIMITED_MEMORY = 1024**2
+"""Memory of each processor of a pool without a limit, where other pools have one, MB."""
+COLUMNS = ("requested_nodes", "nodes", "most_nodes", "exclusive", "requested_procs", "cpus_per_task", "tasks_per_node")
+"""Columns that `demands_on` reads; -1 if the log lacks them."""
 
 
-def nodes_of(machine: Machine, placement: Placement) -> Nodes:
-    """Return the nodes of a machine, pool by pool.
+def nodes_of(machine: Machine, placement: Placement, placed: Workload) -> Nodes:
+    """Return the nodes of a machine, pool by pool, and the sets of them that these jobs may use.
 
     An outage takes the last nodes of its pool, first those without an earlier outage at the same time.
     """
@@ -26,49 +33,155 @@ def nodes_of(machine: Machine, placement: Placement) -> Nodes:
         gone = {n for nodes, _, until, _ in outages if until > begin for n in nodes}
         candidates = sorted(own[pool].tolist(), key=lambda n: (n in gone, -n))
         outages.append((candidates[: procs // machine.pools[pool].procs], begin, end, known))
+    sets, of, _, _ = _members(placed, placement)
+    has_memory = any(pool.memory for pool in machine.pools)
     return Nodes(
         pool=np.repeat(np.arange(len(counts)), counts),
         procs=np.repeat([pool.procs for pool in machine.pools], counts).astype(np.int64),
         second=np.repeat([pool.second for pool in machine.pools], counts).astype(np.int64),
+        memory=np.repeat([pool.memory or (pool.procs * UNLIMITED_MEMORY if has_memory else 0) for pool in machine.pools], counts),
         weight=np.repeat([pool.weight for pool in machine.pools], counts).astype(np.int64),
         partitions=[np.concatenate([own[machine.place_of(name)] for name in one.pools]) for one in machine.partitions],
+        members=[np.concatenate([own[k] for k in pools]) for pools in sets],
+        partition_of_members=of,
+        least_loaded=[int(one.least_loaded) for one in machine.partitions],
         tiers=[one.tier for one in machine.partitions],
         outages=outages,
         limits=placement.limits,
     )
 
 
-def demands_on(nodes: Nodes, placed: Workload, placement: Placement) -> NodeDemands:
-    """Return what jobs need of the nodes of their partitions.
+def _members(placed: Workload, placement: Placement) -> tuple[list[tuple[int, ...]], list[int], Array, Array]:
+    """Return the sets of pools that jobs may use, their partitions, each job's set, and whether no pool has what it requests (bool).
 
-    Reads the columns `requested_nodes`, or else `nodes` (minimum number), `exclusive` (1 for whole nodes, if the partition's nodes have one
-    size), `time_min` (s), `user`, and `held` (s between submission and eligibility). Associations and priorities are added by
-    `with_priorities`.
+    The first sets are the partitions. Jobs with constraints, or with a type of GPUs, may use some pools of theirs; all, if none fits.
     """
-    count, part, second = len(placed), placement.partition, placement.second
-    sizes = np.array([len(own) for own in nodes.partitions])[part]
-    whole = np.array([one.exclusive for one in placement.machine.partitions])[part]
-    one_size = np.array([len(np.unique(nodes.procs[own])) == 1 for own in nodes.partitions])[part]
-    whole |= one_size & (placed.columns.get("exclusive", np.zeros(count, np.int64)) == 1)
-    procs_each, second_each = (np.array([of[own].max() for own in nodes.partitions])[part] for of in (nodes.procs, nodes.second))
-    nodes_of_jobs, unknown = (placed.columns.get(name, np.full(count, -1)) for name in ("requested_nodes", "nodes"))
-    requested = np.minimum(np.where(nodes_of_jobs > 0, nodes_of_jobs, unknown), sizes)
-    fewest = np.clip(np.where(second > 0, np.minimum(requested, second), requested), 1, placed.procs)
+    machine, partition = placement.machine, placement.partition
+    sets = [tuple(machine.place_of(name) for name in one.pools) for one in machine.partitions]
+    of, number, unknown = list(range(len(sets))), partition.astype(np.int64), np.zeros(len(placed), bool)
+    places: dict[tuple[int, tuple[int, ...]], int] = {}
+    typed, featured = (any(values) for values in zip(*((pool.gpu_type, pool.features) for pool in machine.pools), strict=True))
+    none = np.full(len(placed), -1)
+    requests = [
+        placed.columns.get(name, none) if used else none for name, used in (("constraints", featured), ("requested_gpu_type", typed))
+    ]
+    rows = np.flatnonzero(((requests[0] > 0) | (requests[1] > 0)) & (placement.since == NEVER))
+    if not len(rows):
+        return sets, of, number, unknown
+    kinds, of_row = np.unique(np.stack([partition, *requests], axis=1)[rows], axis=0, return_inverse=True)
+    for k, (part, constraint, gpu_type) in enumerate(kinds.tolist()):
+        mine = rows[of_row.ravel() == k]
+        words = placed.origin.name_of("constraints", constraint) if constraint > 0 else ""
+        kind = placed.origin.name_of("requested_gpu_type", gpu_type) if gpu_type > 0 else ""
+        wanted = "" if "+" in kind else kind
+        pools = [machine.pools[p] for p in sets[part]]
+        fit = [satisfies(pool.features, words) and wanted in ("", pool.gpu_type) for pool in pools]
+        allowed = tuple(p for p, fits in zip(sets[part], fit, strict=True) if fits)
+        unknown[mine] = not allowed
+        if allowed and allowed != sets[part]:
+            number[mine] = places.setdefault((part, allowed), len(sets))
+            sets += [allowed] * (len(places) > len(sets) - len(machine.partitions))
+            of += [part] * (len(sets) - len(of))
+    return sets, of, number, unknown
+
+
+def unknown_features(placed: Workload, placement: Placement) -> Array:
+    """Return which jobs requested features, or a type of GPUs, that no node of their partition has; bool."""
+    return _members(placed, placement)[-1]
+
+
+def demands_on(nodes: Nodes, placed: Workload, placement: Placement) -> NodeDemands:
+    """Return the needs of jobs on the nodes that they may use.
+
+    Reads the columns `requested_nodes`, or else `nodes` (minimum number), `most_nodes`, `exclusive` (1 for whole nodes), `cpus_per_task`,
+    `tasks_per_node`, `time_min` (s), `user`, `held` (s between submission and eligibility), and of the second resource `_per_node`,
+    `_per_cpu` and `_per_task`, after its name. Jobs that run at first may have any nodes of their partition. Associations and priorities
+    are added by `with_priorities`.
+    """
+    count, second, to_come = len(placed), placement.second, placement.since == NEVER
+    unknown = np.full(count, -1)
+    column = {name: placed.columns.get(name, unknown) for name in COLUMNS}
+    column |= {name: np.where(to_come, column[name], -1) for name in ("most_nodes", "cpus_per_task", "tasks_per_node")}
+    _, _, members, _ = _members(placed, placement)
+
+    def of_nodes(amounts: Array, reduce: Callable[[Array], int]) -> Array:
+        """Return a number of the nodes that each job may use, such as the most processors."""
+        return np.array([reduce(amounts[own]) for own in nodes.members])[members]
+
+    sizes, procs_each, smallest, second_each = (
+        of_nodes(*each) for each in ((nodes.procs, len), (nodes.procs, np.max), (nodes.procs, np.min), (nodes.second, np.max))
+    )
+    whole = np.array([one.exclusive for one in placement.machine.partitions])[placement.partition] | (column["exclusive"] == 1)
+    mixed = whole & (smallest < procs_each)
+    procs = np.where(mixed & (column["requested_procs"] > 0), np.minimum(column["requested_procs"], placed.procs), placed.procs)
+    task = np.where((column["cpus_per_task"] > 1) & ~whole, column["cpus_per_task"], 1)
+    task = np.where((procs % task == 0) & (task <= procs_each), task, 1)
+    asked_nodes = np.where(column["requested_nodes"] > 0, column["requested_nodes"], column["nodes"])
+    per_node, per_task = _amounts_each(placed, placement.machine, placement.machine.second, second, task, asked_nodes, second_each)
+    per_node, per_task = (np.where((each <= second_each) & ~whole & (second > 0) & to_come, each, 0) for each in (per_node, per_task))
+    in_total = (per_node == 0) & (per_task == 0) & (second > 0)
+    requested = np.minimum(asked_nodes, sizes)
+    fewest = np.clip(np.where(in_total, np.minimum(requested, second), requested), 1, procs // task)
+    least = np.where((column["tasks_per_node"] > 0) & ~whole, column["tasks_per_node"] * task, 0)
+    least = np.where((least <= procs_each) & (least * fewest == procs), least, 0)
+    most = np.where(least > 0, least, procs_each)
+    least = np.where((column["most_nodes"] == 1) & (procs <= procs_each) & ~whole, procs, least)
     for_second = -(-second // np.maximum(second_each, 1))
-    wide = np.maximum(np.maximum(requested, -(-placed.procs // procs_each)), for_second)
+    wide = np.maximum(np.maximum(requested, -(-procs // np.where(mixed, np.maximum(procs, 1), procs_each))), for_second)
     needed = np.where(whole, np.maximum(wide, 1), fewest)
-    each = np.where(second > 0, np.where(whole, -(-second // needed), 1), 0)
+    each = np.where(in_total, np.where(whole, -(-second // needed), 1), per_node)
     _, user = np.unique(placed.columns.get("user", np.zeros(count, np.int64)), return_inverse=True)
     numbers = {"nodes": needed, "whole": whole, "each": each, "time_min": np.maximum(placed.columns.get("time_min", np.zeros(count)), 0)}
-    numbers |= {"user": user, "place": _places(placed, placement), "association": np.zeros(count), "second": second}
+    numbers |= {"user": user, "place": _places(placed, placement), "association": np.zeros(count), "second": second, "members": members}
+    numbers |= {"asked": np.where(whole & ~mixed, needed * procs_each, procs), "task": task, "least": least, "most": most}
+    numbers |= _memory(placed, placement, task, asked_nodes, whole, of_nodes(nodes.memory, np.max))
+    tasks = smallest // task  # on an empty node
+    for amount, of_task in ((nodes.second, per_task), (nodes.memory, numbers["task_memory"])):
+        tasks = np.where(of_task > 0, np.minimum(tasks, of_nodes(amount, np.min) // np.maximum(of_task, 1)), tasks)
+    fewer = (column["most_nodes"] > 0) & ~whole & (least == 0) & (procs > 1) & (smallest > 1)
+    most_nodes = np.where(fewer, np.maximum(column["most_nodes"], needed), 0)
+    numbers |= {"most_nodes": np.where(most_nodes * tasks * task >= procs, most_nodes, 0)}
+    numbers |= {"total": np.where(in_total, second, 0), "per_task": per_task}
     return NodeDemands(
         **{name: np.asarray(values).astype(np.int64) for name, values in numbers.items()},
-        partition=part,
+        partition=placement.partition,
         since=placement.since,
         merit=np.zeros(count),
         after=placement.after,
         limits=placement.limits_of,
     )
+
+
+def _amounts_each(
+    placed: Workload, machine: Machine, name: str, total: Array, task: Array, nodes: Array, largest: Array
+) -> tuple[Array, Array]:
+    """Return how much of a resource jobs need on each node, and for each task, int64; 0 for neither: from any nodes.
+
+    Without such columns, memory is per processor if it is Slurm's DefMemPerCPU for each, or if it is on no node (`largest`). Else it
+    is of each node, like GPUs, where the number of nodes is known and divides it.
+    """
+    unknown = np.full(len(placed), -1)
+    node, cpu, by_task = (placed.columns.get(f"{name}_per_{unit}", unknown).astype(np.int64) for unit in ("node", "cpu", "task"))
+    default = machine.slurm.get("DefMemPerCPU", "") if name == "mem_mb" else ""
+    is_default = (node < 0) & (total == int(default) * placed.procs) if default.isdecimal() else np.zeros(len(placed), bool)
+    per_task = np.where(by_task > 0, by_task, np.where(cpu > 0, cpu * task, np.where(is_default, total // placed.procs * task, 0)))
+    wide = (node < 0) & (nodes > 0) & (-(-total // np.maximum(nodes, 1)) > largest) if name == "mem_mb" else np.zeros(len(placed), bool)
+    per_task = np.where((per_task == 0) & wide, -(-total // placed.procs) * task, per_task)
+    divides = (node < 0) & (nodes > 0) & (total % np.maximum(nodes, 1) == 0)
+    per_node = np.where(node > 0, node, np.where(divides, total // np.maximum(nodes, 1), 0))
+    return np.where(per_task > 0, 0, per_node), per_task
+
+
+def _memory(placed: Workload, placement: Placement, task: Array, nodes: Array, whole: Array, largest: Array) -> dict[str, Array]:
+    """Return the memory that jobs need on each node, and for each task, MB, where it is not the second resource."""
+    total = np.maximum(placed.columns.get("mem_mb", np.zeros(len(placed))), 0).astype(np.int64)
+    to_come = placement.since == NEVER
+    if not any(pool.memory for pool in placement.machine.pools):
+        return dict.fromkeys(("memory", "task_memory"), np.zeros(len(placed), np.int64))
+    per_node, per_task = _amounts_each(placed, placement.machine, "mem_mb", total, task, nodes, largest)
+    spread = (per_node == 0) & (per_task == 0)
+    per_task = np.where(spread, -(-total // placed.procs) * task, per_task)
+    return {"memory": np.where(to_come, per_node, 0), "task_memory": np.where(whole | ~to_come, 0, per_task)}
 
 
 def _places(placed: Workload, placement: Placement) -> Array:
@@ -96,7 +209,8 @@ def with_priorities(
     most = max([1, *(one.job_factor for one in machine.partitions)])
     partition = np.array([one.job_factor / most for one in machine.partitions])[demands.partition]
     merit = settings["priority_weight_job_size"] * size + settings["priority_weight_partition"] * partition
-    merit = merit + settings["priority_weight_qos"] * qos_factors(placed, machine)
+    nice = placed.columns.get("nice", np.zeros(len(placed), np.int64))
+    merit = merit + settings["priority_weight_qos"] * qos_factors(placed, machine) - np.where(nice == MISSING, 0, nice)
     return demands._replace(association=association, merit=merit.astype(np.float64)), shares
 
 

@@ -14,7 +14,7 @@ from walltime.machine import Limit, Machine, Outage, Partition, Pool, Qos, Share
 from walltime.policy import Slurm
 from walltime.workload import Workload
 
-KINDS = ("parameters", "priorities", "time-min", "everything")
+KINDS = ("parameters", "priorities", "time-min", "everything", "shapes")
 
 
 def policy_of(draw: random.Random, kind: str) -> Slurm:
@@ -73,6 +73,37 @@ def site_of(draw: random.Random, kind: str) -> tuple[Machine, Workload]:
     return machine, replace(workload, columns=columns).with_feedback(draw.random() < 0.3)
 
 
+def shaped(draw: random.Random, machine: Machine, workload: Workload) -> tuple[Machine, Workload]:
+    """The same with features and types of nodes, larger nodes, and all requests for nodes and for what they have."""
+    features = (("intel",), ("intel", "big"), ("amd",), ())
+    pools = [replace(one, procs=draw.choice((1, 2, 5)) * one.procs, second=draw.choice((1, 7)) * one.second) for one in machine.pools]
+    pools = [replace(one, memory=draw.choice((0, 4, 9, 9, 30))) for one in pools] if draw.random() < 0.6 else pools
+    pools = [replace(one, features=draw.choice(features), gpu_type=draw.choice(("", "a100", "v100"))) for one in pools]
+    partitions = [replace(one, exclusive=False) for one in machine.partitions] if draw.random() < 0.7 else machine.partitions
+    partitions = [replace(one, least_loaded=draw.random() < 0.25) for one in partitions]
+    sizes = {one.name: one.procs for one in pools}
+    partitions = [replace(one, exclusive=one.exclusive and len({sizes[p] for p in one.pools}) == 1) for one in partitions]
+    machine = replace(machine, pools=tuple(pools), partitions=tuple(partitions))
+    choices = {
+        "constraints": (-1, -1, 1, 2, 3, 4),
+        "requested_gpu_type": (-1, -1, -1, 1, 2),
+        "cpus_per_task": (-1, -1, 1, 2, 3),
+        "tasks_per_node": (-1, -1, -1, 1, 2),
+        "most_nodes": (-1, -1, 1, 2, 3),
+        "gpus_per_node": (-1, -1, 0, 1, 2, 3),
+        "gpus_per_task": (-1, -1, -1, -1, 1),
+        "gpus_per_cpu": (-1, -1, -1, 1, 2),
+        "mem_mb": (-1, -1, 1, 2, 4, 6, 8),
+        "mem_mb_per_node": (-1, -1, -1, 2, 4),
+        "mem_mb_per_cpu": (-1, -1, -1, 1, 2),
+        "requested_procs": (-1, 1, 2, 5),
+    }
+    columns = workload.columns | {name: np.array([draw.choice(some) for _ in range(len(workload))]) for name, some in choices.items()}
+    names = {"constraints": ("intel", "intel&big", "amd|big", "none"), "requested_gpu_type": ("a100", "v100")}
+    procs = np.array([draw.choice((1, 1, 2, 4, 6, 12)) for _ in range(len(workload))])
+    return machine, replace(workload, columns=columns, procs=procs, origin=replace(workload.origin, names=names))
+
+
 def ran(workload, policy, machine, **options):
     """The schedule, or the kind of error."""
     try:
@@ -95,8 +126,11 @@ def test_kernel_equals_reference_and_passes_the_audit(kind):
     seen = {"shortened": 0, "backfilled": 0, "reserved": 0}
     for seed in range(scaled(300)):
         draw = random.Random(f"{kind} {seed}")
-        machine, workload = site_of(draw, kind)
-        policy = policy_of(draw, kind)
+        basis = draw.choice(KINDS[:4]) if kind == "shapes" else kind
+        machine, workload = site_of(draw, basis)
+        if kind == "shapes":
+            machine, workload = shaped(draw, machine, workload)
+        policy = policy_of(draw, basis)
         overrun = draw.choice(("kill", "extend", "continue"))
         kernel, reference = (ran(workload, policy, machine, overrun=overrun, engine=engine) for engine in ("kernel", "reference"))
         if isinstance(kernel, type):

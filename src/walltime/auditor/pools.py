@@ -15,6 +15,7 @@ from walltime.auditor.pool_flows import PoolLevels, broken_by_unions, broken_in_
 from walltime.auditor.slurm_decisions import SlurmWalk
 from walltime.auditor.walk import Difference, MachineSchedule
 from walltime.machine.placing import NEVER
+from walltime.node_demands import demands_on, nodes_of
 from walltime.policy import Policy, Wfp
 from walltime.predictors import Prediction
 from walltime.workload import Workload
@@ -50,7 +51,7 @@ def broken_rules(schedule: MachineSchedule, policy: Policy | None = None, predic
     if schedule.slots is not None:
         yield from _nodes(schedule, schedule.slots)
     elif schedule.given is not None:
-        yield from _pools(schedule, schedule.given)
+        yield from _pools(schedule, schedule.given, exact=policy is None or not policy.plans_nodes)
     else:
         yield from _somewhere(schedule, by_node=policy is not None and policy.plans_nodes)
     if policy is not None and _unchecked_reason(policy) is None:
@@ -166,10 +167,16 @@ def _shortened(schedule: MachineSchedule, limit: Array, allowed: Array) -> Itera
         yield schedule.broken("limit_shortened", job, what)
 
 
-def _pools(schedule: MachineSchedule, given: Array) -> Iterator[Difference]:
-    """Check at each start that the running jobs use no more of each pool than it has then."""
+def _pools(schedule: MachineSchedule, given: Array, exact: bool) -> Iterator[Difference]:
+    """Check at each start that the running jobs use no more of each pool than it has then.
+
+    `exact`: whether jobs get what they need; on nodes, they may get more of the second resource, or of whole nodes.
+    """
     placement, start, machine = schedule.placement, schedule.start, schedule.placement.machine
-    yield from _needs(schedule, given.sum(axis=1), "pool_capacity")
+    has, needed = given.sum(axis=1), np.stack([schedule.workload.procs, placement.second], axis=1)
+    for job in np.flatnonzero(((has < needed) | (exact & (has != needed))).any(axis=1)).tolist():
+        what = f"has {has[job, 0]} processors and {has[job, 1]} of the second resource; it needs {needed[job].tolist()}"
+        yield schedule.broken("pool_capacity", job, what)
     for p, pool in enumerate(machine.pools):
         outside = [k for k, one in enumerate(machine.partitions) if pool.name not in one.pools]
         for job in np.flatnonzero(np.isin(placement.partition, outside) & (given[:, p] > 0).any(axis=1)).tolist():
@@ -197,13 +204,7 @@ def _nodes(schedule: MachineSchedule, slots: Sequence[Array]) -> Iterator[Differ
     placement, start, end, machine = schedule.placement, schedule.start, schedule.end, schedule.placement.machine
     job, node, procs, second = slots
     pool = np.repeat(np.arange(len(machine.pools)), [one.nodes for one in machine.pools])
-    has = np.zeros((len(start), 2), np.int64)
-    np.add.at(has, job, np.stack([procs, second], axis=1))
-    yield from _needs(schedule, has, "node_capacity")
-    partitions = [np.isin(pool, [machine.place_of(name) for name in one.pools]) for one in machine.partitions]
-    inside = np.array(partitions)[placement.partition[job], node]
-    for k in np.flatnonzero(~inside).tolist():
-        yield schedule.broken("node_capacity", job[k], f"has node {node[k]}, which is not in its partition")
+    yield from _needs(schedule, slots)
     for amounts, each in ((procs, "procs"), (second, "second")):
         capacity = np.array([getattr(one, each) for one in machine.pools])[pool]
         for k, used in _overused(start[job], end[job], node, amounts, capacity):
@@ -213,12 +214,30 @@ def _nodes(schedule: MachineSchedule, slots: Sequence[Array]) -> Iterator[Differ
     yield from _outages(schedule, slots, pool)
 
 
-def _needs(schedule: MachineSchedule, has: Array, rule: str) -> Iterator[Difference]:
-    """Check that each job has the processors and the second resource that it needs; `has`: shape (jobs, 2)."""
-    needed = np.stack([schedule.workload.procs, schedule.placement.second], axis=1)
-    for k in np.flatnonzero((has != needed).any(axis=1)).tolist():
-        what = f"has {has[k, 0]} processors and {has[k, 1]} of the second resource; it needs {needed[k].tolist()}"
-        yield schedule.broken(rule, k, what)
+def _needs(schedule: MachineSchedule, slots: Sequence[Array]) -> Iterator[Difference]:
+    """Check that each job has what it needs, and on each node what it needs there."""
+    nodes = nodes_of(schedule.placement.machine, schedule.placement, schedule.workload)
+    needs = demands_on(nodes, schedule.workload, schedule.placement)
+    job, node, procs, second = slots
+    number, total_procs, total_second = (
+        np.bincount(job, weights=values, minlength=len(needs.nodes)).astype(np.int64) for values in (np.ones(len(job)), procs, second)
+    )
+    short = (number < needs.nodes) | (total_procs < needs.asked) | ((needs.whole == 0) & (total_procs > needs.asked))
+    short |= (needs.most_nodes > 0) & (number > needs.most_nodes)
+    short |= (needs.total > 0) & (total_second != needs.total)
+    for k in np.flatnonzero(short).tolist():
+        what = f"has {number[k]} nodes, {total_procs[k]} processors and {total_second[k]} of the second resource"
+        yield schedule.broken("node_capacity", k, f"{what}; it needs {needs.nodes[k]}, {needs.asked[k]} and {needs.total[k]}")
+    inside = np.zeros((len(nodes.members), len(nodes.procs)), bool)
+    for k, own in enumerate(nodes.members):
+        inside[k, own] = True
+    task, most, each = (getattr(needs, name)[job] for name in ("task", "most", "each"))
+    shared = (procs % task != 0) | (procs > most)
+    due = np.where(each > 0, each, needs.per_task[job] * (procs // task))
+    wrong = np.where(needs.whole[job] > 0, procs != nodes.procs[node], shared) | ((needs.total[job] == 0) & (second != due))
+    for rows, what in ((~inside[needs.members[job], node], "which it may not use"), (wrong, "but not what it needs there")):
+        for k in np.flatnonzero(rows).tolist():
+            yield schedule.broken("node_capacity", job[k], f"has node {node[k]}, {what}")
 
 
 def _overused(start: Array, end: Array, node: Array, amounts: Array, capacity: Array) -> Iterator[tuple[int, int]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -25,10 +26,11 @@ class SlurmWalk(SlurmReference):
     """A simulation of Slurm that follows a schedule and records the starts where it would have decided differently."""
 
     def __init__(self, schedule: MachineSchedule, policy: Slurm):
-        super().__init__(problem_of(schedule, policy))
+        problem = problem_of(schedule, policy)
+        super().__init__(problem)
         self.schedule, self.overrun = schedule, schedule.overrun
         self.actual_start, self.actual_end = schedule.start.tolist(), np.maximum(schedule.start, schedule.end).tolist()
-        self.actual_nodes = None if schedule.slots is None else _by_job(schedule.slots, len(self.jobs))
+        self.actual_nodes = None if schedule.slots is None else _by_job(schedule.slots, problem)
         self.runtimes = [job.runtime for job in self.jobs]
         self.differences: list[Difference] = []
         self.late: set[int] = set()  # reported as left waiting
@@ -104,7 +106,7 @@ class SlurmWalk(SlurmReference):
         procs, nodes, whole = int(free.sum()), np.count_nonzero(free), np.count_nonzero((free > 0) & (free == self.capacity[0]))
         while waiting:
             job = waiting[-1]
-            if (job.fewest <= whole) if job.whole else (job.fewest <= nodes and job.procs <= procs):
+            if job.fewest <= (whole if job.whole else nodes) and job.asked <= procs:
                 break
             waiting.pop()
         return waiting
@@ -142,7 +144,7 @@ class SlurmWalk(SlurmReference):
             if job.start < 0:
                 self.coming.discard(job.index)
                 limit = job.believed if self.schedule.limit is None else min(int(self.schedule.limit[job.index]), job.believed)
-                super()._run(job, self._usable(job, self.free, self.now, 1, []), self.actual_start[job.index], limit)
+                super()._run(job, self.usable(job, self.free, self.now, 1, []), self.actual_start[job.index], limit)
                 self._follow(job)
         self._news = self._news_for_all = self._started > before
 
@@ -178,7 +180,7 @@ class SlurmWalk(SlurmReference):
             self._report("left_waiting", job, f"finds its nodes at {now} and delays no job planned before it, but {actual}")
 
     def _report_early(self, job: SlurmJob) -> None:
-        fits = self._enough(job, self._usable(job, self.free, self.now, 1, []))
+        fits = self.is_enough(job, self.usable(job, self.free, self.now, 1, []))
         if job in self.waiting and fits and self.waiting[0] is not job:
             what = f"starts at {self.now}, ahead of jobs of a higher priority that it may delay"
             self._report("reservation_delayed", job, what)
@@ -190,7 +192,7 @@ def problem_of(schedule: MachineSchedule, policy: Slurm) -> Problem:
     """Return the problem that the schedule should solve."""
     jobs, placement = schedule.workload, schedule.placement
     machine = placement.machine
-    settings, nodes = policy.settings(machine.slurm), nodes_of(machine, placement)
+    settings, nodes = policy.settings(machine.slurm), nodes_of(machine, placement, jobs)
     demands, shares = with_priorities(jobs, machine, settings, demands_on(nodes, jobs, placement), nodes)
     after, think = jobs.dependencies() if jobs.feedback else (np.full(len(jobs), -1), np.zeros(len(jobs), np.int64))
     runtime, believed = effective_times(jobs, schedule.overrun)
@@ -210,10 +212,13 @@ def problem_of(schedule: MachineSchedule, policy: Slurm) -> Problem:
     )
 
 
-def _by_job(slots: Sequence[Array], count: int) -> list[Given]:
-    """Return the nodes of each job, in order, and what it has of each."""
+def _by_job(slots: Sequence[Array], problem: Problem) -> list[Given]:
+    """Return the nodes of each job, in order, and what it has of each; its memory follows from its processors."""
     job, node, procs, second = slots
+    demands: Any = problem.demands
     order = np.lexsort((node, job))
-    first = np.searchsorted(job[order], np.arange(count + 1))
-    nodes, amounts = node[order], np.stack([procs, second])[:, order]
+    first = np.searchsorted(job[order], np.arange(len(problem) + 1))
+    each, by_task, task, whole = (getattr(demands, name)[job] for name in ("memory", "task_memory", "task", "whole"))
+    memory = np.where(whole > 0, 0, np.where(each > 0, each, by_task * (procs // task)))
+    nodes, amounts = node[order], np.stack([procs, second, memory])[:, order]
     return [Given(nodes[a:b], amounts[:, a:b]) for a, b in pairwise(first.tolist())]

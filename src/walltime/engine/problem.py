@@ -83,16 +83,22 @@ class Shares(NamedTuple):
 class Nodes(NamedTuple):
     """A machine of nodes.
 
-    `pool`, `procs`, `second`, `weight`: of each node, int64. `partitions`: the nodes of each partition, in the order in which they are
-    taken among nodes of one weight, the lowest first. `tiers`: of each partition, a higher one comes first. `outages`: the nodes, begin,
-    end and the time from which it is known, s. `limits`: the most jobs, processors and second resource that run.
+    `pool`, `procs`, `second`, `memory` (0 everywhere if it is not limited), `weight`: of each node, int64. `partitions`: the nodes of each
+    partition, in the order in which they are taken among nodes of one weight, the lowest first. `tiers`: of each partition, a higher one
+    comes first. `outages`: the nodes, begin, end and the time from which it is known, s. `limits`: the most jobs, processors and second
+    resource that run. `members`: the sets of nodes that jobs may use: the partitions, by number, then parts of them, each with its
+    partition. `least_loaded`: of each partition, whether the nodes with the largest share of free processors are taken first.
     """
 
     pool: Array
     procs: Array
     second: Array
+    memory: Array
     weight: Array
     partitions: Sequence[Array]
+    members: Sequence[Array]
+    partition_of_members: Sequence[int]
+    least_loaded: Sequence[int]
     tiers: Sequence[int]
     outages: Sequence[tuple[Sequence[int], int, int, int]] = ()
     limits: Sequence[tuple[int, int, int]] = ()
@@ -140,18 +146,31 @@ class NodeRanges(Sequence[Array]):
 class NodeDemands(NamedTuple):
     """The needs of jobs on nodes besides processors, and their constraints; one entry per job, in order of arrival.
 
-    int64: `second`: units of the second resource. `nodes`: the fewest nodes. `whole`: 1 if the job gets `nodes` whole nodes. `each`: the
-    second resource that each of its nodes must have. `partition`: its number. `since`: the start of a job that runs at the beginning, NEVER
-    for others. `time_min`: the shortest runtime (s) for which it may be started, 0 for none. `user`: a number from 0 on. `place`: its place
-    in the order of submissions, -1 if that is the order of arrivals. `association`: its leaf of the tree of shares. float64: `merit`: the
-    part of its priority that does not change. `after`: the jobs that must have ended; `limits`: the limits that it counts towards; both by
-    index.
+    int64: `second`: units of the second resource, for limits. `nodes`, `most_nodes`: the fewest and the most nodes, 0 for any. `whole`: 1
+    if the job gets whole nodes. `asked`: the processors that its nodes have together. `members`: the set of nodes that it may use. `task`:
+    it gets multiples of this many processors on a node, on nodes with at least `least`, and at most `most` of each. It gets `each` units of
+    the second resource on every node, or `per_task` for each `task`; or, if `total` is positive, that many units from any nodes with at
+    least `each`. `memory`, `task_memory`: memory on every node, and for each `task`. `partition`: its number. `since`: the start of a job
+    that runs at the beginning, NEVER for others. `time_min`: the shortest runtime (s) for which it may be started, 0 for none. `user`: a
+    number from 0 on. `place`: its place in the order of submissions, -1 if that is the order of arrivals. `association`: its leaf of the
+    tree of shares. float64: `merit`: the part of its priority that does not change. `after`: the jobs that must have ended; `limits`: the
+    limits that it counts towards; both by index.
     """
 
     second: Array
     nodes: Array
+    most_nodes: Array
     whole: Array
+    asked: Array
+    members: Array
+    task: Array
+    least: Array
+    most: Array
+    total: Array
     each: Array
+    per_task: Array
+    memory: Array
+    task_memory: Array
     partition: Array
     since: Array
     time_min: Array

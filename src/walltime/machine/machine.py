@@ -80,8 +80,14 @@ class Pool:
     """processors of each"""
     second: Annotated[int, Field("{second}", least=0)] = 0
     """units of the second resource of each, under its name"""
+    memory: Count = 0
+    """memory of each (MB) where the second resource is another one, under Slurm's scheduling; 0 for no limit"""
     weight: Count = 1
     """as Slurm's Weight: under Slurm's scheduling, nodes of a lower weight are taken first"""
+    features: tuple[str, ...] = ()
+    """the features of each, which Slurm's jobs request as constraints (column `constraints`)"""
+    gpu_type: str = ""
+    """the type of its GPUs, which Slurm's jobs request (column `requested_gpu_type`)"""
 
     def __post_init__(self) -> None:
         _check(self, f"pool {self.name!r}")
@@ -106,6 +112,8 @@ class Partition:
     """a job without a partition in the log goes to the first one that accepts its processors"""
     longest: Annotated[int | None, Field(accepts=int | str, read=length_of, label="seconds, or as in '1-12:00:00'")] = None
     """the same for its request (s)"""
+    least_loaded: bool = False
+    """whether Slurm's scheduling takes the nodes with the largest share of free processors first, as with LLN=YES"""
     since: Time | None = None
     """the same for its submission: the earliest"""
     until: Time | None = None

@@ -23,6 +23,8 @@ REQUESTS = {
 """The columns in which jobs request a feature, by values above 0."""
 BY_MACHINE = ("memory", "GPU types", "whole nodes of several sizes")
 """Features that are missing only if the machine's notes name them; so are node features on machines of Slurm."""
+BY_NODES = ("node features", "GPU types", "memory")
+"""Features that only the scheduling of single nodes has, where pools have them."""
 LONGEST = 500
 """The most characters that list features with unknown shares."""
 COUNTED = ("user", "group", "queue")
@@ -36,27 +38,30 @@ def omissions(workload: Workload, machine: Machine, partition: Array) -> dict[st
     """
     work = workload.procs * workload.runtime.astype(np.float64)
     noted = {note.feature: note for note in machine.notes if note.feature}
+    of_pools = {"node features": any(pool.features for pool in machine.pools), "GPU types": any(pool.gpu_type for pool in machine.pools)}
+    of_pools["memory"] = any(pool.memory for pool in machine.pools)
     found: dict[str, float | None] = {}
     for feature in dict.fromkeys((*noted, *REQUESTS)):
         column = workload.columns.get(REQUESTS.get(feature, ""))
         if column is None:
             found |= {feature: None} if feature in noted else {}
-        elif feature in noted or not (feature in BY_MACHINE or (machine.slurm and feature == "node features")):
+        elif feature in noted or of_pools.get(feature) or not (feature in BY_MACHINE or (machine.slurm and feature == "node features")):
             least = np.zeros(len(workload))
             if feature in noted and noted[feature].above:
                 above = [noted[feature].above.get(one.name, np.inf) for one in machine.partitions]
                 least = np.array(above)[partition] * workload.procs
             share = float(work[column > least].sum() / max(work.sum(), 1.0))
-            name = f"{feature} beyond the processors' share" if feature == "memory" else feature
+            name = f"{feature} beyond the processors' share" if feature == "memory" and feature in noted else feature
             found |= {name: share} if share else {}
     counted = {name for limit in machine.limits for name in (*limit.by, *limit.among)}
     return found | {f"limits by {name}, which the log lacks": None for name in COUNTED if name in counted - workload.columns.keys()}
 
 
 def with_settings(found: Mapping[str, float | None], machine: Machine, settings: Sequence[str]) -> dict[str, float | None]:
-    """Add settings of the scheduler that its policy does not model, unless the machine's notes have them."""
-    known = {note.text for note in machine.notes}
-    return {**found, **dict.fromkeys(text for text in settings if text not in known)}
+    """Return what a policy that plans single nodes does not model: settings are added, unless notes have them, and BY_NODES left out."""
+    known, noted = {note.text for note in machine.notes}, {note.feature for note in machine.notes}
+    left = {name: share for name, share in found.items() if name not in BY_NODES or name in noted}
+    return {**left, **dict.fromkeys(text for text in settings if text not in known)}
 
 
 def omission_sentences(workloads: Iterable[Workload]) -> list[str]:

@@ -28,6 +28,10 @@ PLACING_RULES = {
     "whole_nodes": ("change", "The partition allocates whole nodes: the job's processors are rounded up."),
     "not_limited": ("change", "The machine does not describe the second resource, which the job needs: it is not limited."),
     "got_whole_nodes": ("change", "The job got all processors of its nodes, more than it requested: it gets whole nodes."),
+    "unknown_features": (
+        "change",
+        "No node has the features, or the type of GPUs, that the job requested: it may use any of its partition.",
+    ),
     "outside_windows": ("change", "The site's windows would never let the job start: those for which it is too long are ignored."),
     "over_limit": ("change", "The job exceeds a limit on running jobs by itself, but ran: that limit does not apply to it."),
     "over_partition_limit": ("change", "The job requested more time than its partition allows: its request is cut."),

@@ -13,7 +13,7 @@ from walltime.errors import WorkloadError
 from walltime.machine import Machine, Placement, place
 from walltime.machine.omissions import with_settings
 from walltime.machine.placing import PLACING_REASONS, possible
-from walltime.node_demands import demands_on, nodes_of, with_priorities
+from walltime.node_demands import demands_on, nodes_of, unknown_features, with_priorities
 from walltime.policy import Policy
 from walltime.policy.oar import STREAM
 from walltime.workload import Workload
@@ -28,7 +28,7 @@ def placed_on_nodes(workload: Workload, policy: Policy, machine: Machine) -> tup
     Settings of Slurm that are not modelled are in `origin.omissions`. Raises PolicyError if the policy does not support the machine.
     """
     placed, placement, demands = placed_for(workload, policy, machine)
-    nodes, settings = nodes_of(placement.machine, placement), policy.settings(machine.slurm)
+    nodes, settings = nodes_of(placement.machine, placement, placed), policy.settings(machine.slurm)
     fields = {"machine": nodes, "demands": demands, "settings": settings}
     if settings is None:
         oar: Any = policy
@@ -64,16 +64,19 @@ def place_on_nodes(workload: Workload, machine: Machine, linear: bool = False) -
         machine = replace(machine, partitions=tuple(replace(one, exclusive=True) for one in machine.partitions))
     while True:
         placed, placement = place(workload, machine)
-        nodes = nodes_of(machine, placement)
+        nodes = nodes_of(machine, placement, placed)
         demands = demands_on(nodes, placed, placement)
-        fits = _fit_when_empty(nodes, placed.procs, demands)
+        fits = _fit_when_empty(nodes, demands)
+        unknown = int(unknown_features(placed, placement).sum())
         if fits.all():
             break
         if not fits.any():
             raise WorkloadError(f"none of the {len(workload):,} jobs of {workload.origin.name} fits on the nodes of {machine.name}")
         workload = workload.without({"too_wide_for_partition": np.isin(workload.job_id, placed.job_id[~fits])}, PLACING_REASONS)
-    each = np.array([nodes.procs[own].max() for own in nodes.partitions])[placement.partition]
-    procs = np.where(demands.whole, demands.nodes * each, placed.procs)
+    if unknown:
+        placed = replace(placed, origin=replace(placed.origin, changed={**placed.origin.changed, "unknown_features": unknown}))
+    smallest = np.array([nodes.procs[own].min() for own in nodes.members])[demands.members]
+    procs = np.where(demands.whole > 0, np.maximum(demands.asked, demands.nodes * smallest), placed.procs)  # it gets at least these
     if (procs != placed.procs).any():
         origin = placed.origin
         changed = {**origin.changed, "whole_nodes": origin.changed.get("whole_nodes", 0) + int((procs != placed.procs).sum())}
@@ -84,14 +87,19 @@ def place_on_nodes(workload: Workload, machine: Machine, linear: bool = False) -
     return placed, placement, demands
 
 
-def _fit_when_empty(nodes: Nodes, procs: Array, demands: NodeDemands) -> Array:
-    """Return whether each job fits on the nodes of an empty partition."""
-    fits = np.zeros(len(procs), bool)
-    for p, own in enumerate(nodes.partitions):
-        mine = np.flatnonzero(demands.partition == p)
-        second = demands.second[mine]
-        usable = len(own) - np.searchsorted(np.sort(nodes.second[own]), demands.each[mine])
-        has_procs = np.where(second > 0, nodes.procs[own][nodes.second[own] > 0].sum(), nodes.procs[own].sum())
-        shared = (has_procs >= procs[mine]) & (nodes.second[own].sum() >= second)
-        fits[mine] = (usable >= demands.nodes[mine]) & ((demands.whole[mine] > 0) | shared)
+def _fit_when_empty(nodes: Nodes, demands: NodeDemands) -> Array:
+    """Return whether each job fits on the nodes that it may use, when they are empty."""
+    fits = np.zeros(len(demands.nodes), bool)
+    names = ("members", "whole", "task", "least", "most", "each", "per_task", "memory", "task_memory")
+    kinds, kind = np.unique(np.stack([getattr(demands, name) for name in names], axis=1), axis=0, return_inverse=True)
+    for k, (members, whole, task, least, most, each, per_task, memory, task_memory) in enumerate(kinds.tolist()):
+        mine, own = np.flatnonzero(kind.ravel() == k), nodes.members[members]
+        procs, second = nodes.procs[own], nodes.second[own]
+        if not whole:
+            tasks = procs // task if per_task == 0 else np.minimum(procs // task, second // per_task)
+            tasks = tasks if task_memory == 0 else np.minimum(tasks, nodes.memory[own] // task_memory)
+            procs = np.minimum(tasks * task, most)
+        usable = (second >= each) & (nodes.memory[own] >= memory) & (procs >= max(1, least))
+        fits[mine] = (usable.sum() >= demands.nodes[mine]) & (procs[usable].sum() >= demands.asked[mine])
+        fits[mine] &= second[usable].sum() >= demands.total[mine]
     return fits

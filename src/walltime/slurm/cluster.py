@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
+from typing import NamedTuple
 
 from walltime.durations import seconds_of
 from walltime.errors import LogError, WorkloadError
@@ -29,6 +30,22 @@ _UNAVAILABLE = {"DOWN", "DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING", "ERRO
 _SLICE = re.compile(r"gpu:\d+g\.\d+gb|gpu:.*mig.*", re.IGNORECASE)
 
 
+MOST_KINDS = 32
+"""Nodes may differ in their features in this many ways, or in a quarter as many as there are nodes; else features are left out."""
+
+
+class _Kind(NamedTuple):
+    """Nodes that are equal."""
+
+    weight: int
+    procs: int
+    units: int
+    partitions: tuple[str, ...]
+    memory: int
+    features: tuple[str, ...]
+    gpu_type: str
+
+
 @dataclass(frozen=True)
 class Cluster:
     """A cluster as a machine, without the features that machines lack."""
@@ -36,6 +53,8 @@ class Cluster:
     machine: Machine
     node_memory: Mapping[str, int] = field(default_factory=dict)
     """the memory of the largest node of each partition, MB"""
+    nodes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """the names of each pool's nodes, in order"""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -74,6 +93,15 @@ class _ClusterBuilder:
         self.pool_of: dict[str, str] = {}
         """The pool of each node."""
         self.gpus = _gpus_by_type(records.nodes.values())
+        self.has_memory = "MEMORY" in records.settings.get("SelectTypeParameters", "").upper()
+        types = {name: tuple(_gpus_by_type([node])) for name, node in records.nodes.items()}
+        self.types = {name: own[0] for name, own in types.items() if len(own) == 1 and own != ("gpu",)}
+        """The type of the GPUs of each node that has one."""
+        self.features = {name: tuple(_features(node)) for name, node in records.nodes.items()}
+        """The features of each node; none of any, if almost all nodes differ in them."""
+        self.too_many = len(set(self.features.values())) > max(MOST_KINDS, len(records.nodes) // 4)
+        if self.too_many:
+            self.features.clear()
         if records.repeated:
             self.note(f"{_count(records.repeated, 'record')} listed twice; the first was used.")
         if records.other_lines:
@@ -91,8 +119,7 @@ class _ClusterBuilder:
             self.note("Without scontrol show config, the scheduler's settings are unknown; Slurm's defaults are assumed.")
         if "partitions" not in records.known:
             self.note("Without scontrol show partition, limits, tiers and the default of the partitions are unknown.")
-        memory = "MEMORY" in records.settings.get("SelectTypeParameters", "").upper()
-        second = "mem_mb" if memory and not self.gpus else "gpus"
+        second = "mem_mb" if self.has_memory and not self.gpus else "gpus"
         pools, members = self._pools(second)
         partitions = self._partitions(pools, members)
         used = {name for partition in partitions for name in partition.pools}
@@ -104,7 +131,7 @@ class _ClusterBuilder:
             limits = LimitReader(records, [one.name for one in partitions], second, list(self.gpus), self.note).limits()
         elif any(row.get(name) for row in (*records.qos, *records.associations) for name in LIMIT_FIELDS):
             self.note("AccountingStorageEnforce does not enforce the limits of associations and QOS, which are left out.")
-        self._note_features(memory and second == "gpus", partitions, limited)
+        self._note_features(limited)
         machine = Machine(
             pools=tuple(pool for pool in pools if pool.name in used),
             partitions=tuple(partitions),
@@ -121,25 +148,22 @@ class _ClusterBuilder:
         largest: dict[str, int] = {}
         for name, of_node in _partitions_of_nodes(records).items():
             largest |= {one: max(largest.get(one, 0), _whole(records.nodes[name], "RealMemory")) for one in of_node}
-        return Cluster(machine, {name: most for name, most in largest.items() if most})
+        nodes = {pool.name: tuple(name for name, own in self.pool_of.items() if own == pool.name) for pool in pools}
+        return Cluster(machine, {name: most for name, most in largest.items() if most}, nodes)
 
-    def _note_features(self, memory: bool, partitions: Sequence[Partition], limited: bool) -> None:
+    def _note_features(self, limited: bool) -> None:
         """Note the features of Slurm that are not modelled, and the settings that were applied before jobs entered the log."""
         nodes, before = self.records.nodes, list[str]()
         scheduler = self.records.settings.get("SchedulerType", "sched/backfill")
         if scheduler not in ("sched/backfill", "sched/builtin"):
             self.note(f"SchedulerType={sanitize(scheduler)}; sched/backfill is assumed", "other schedulers")
-        if memory:
-            of_pool = {pool: _whole(nodes[name], "RealMemory") // max(_procs(nodes[name]), 1) for name, pool in self.pool_of.items()}
-            each = {one.name: max(of_pool[pool] for pool in one.pools) for one in partitions}
-            self.note(f"SelectTypeParameters={sanitize(self.records.settings['SelectTypeParameters'])}", "memory", each)
         types = {name: frozenset(_gpus_by_type([one])) for name, one in nodes.items()}
         gpus = [f"{sanitize(name)} ({count:,})" for name, count in self.gpus.items()]
-        words = {name: frozenset(_names(one.get("ActiveFeatures") or one.get("AvailableFeatures", ""))) for name, one in nodes.items()}
+        words = {name: frozenset(_features(one)) for name, one in nodes.items()} if self.too_many else {}
         resources = dict.fromkeys(name for one in nodes.values() for name in gres_of(one.get("Gres", "")))
         bound = any("(S:" in one.get("Gres", "") for one in nodes.values())
         for feature, shown, mixed in (
-            ("GPU types", gpus, self._mixed({name: own for name, own in types.items() if own}, most=1)),
+            ("GPU types", gpus, self._mixed({name: own for name, own in types.items() if len(own) > 1}, most=1)),
             ("MIG", [name for name in resources if _SLICE.fullmatch(name)], None),
             ("other generic resources", [name for name in resources if name.split(":")[0] != "gpu"], None),
             ("cores bound to GPUs", ["Gres=…(S:…)"] * bound, None),
@@ -167,7 +191,7 @@ class _ClusterBuilder:
 
     def _pools(self, second: str) -> tuple[list[Pool], dict[str, list[str]]]:
         """Return pools of equal nodes with the same partitions, and the names of each partition's pools, the least weight first."""
-        groups: dict[tuple[int, int, int, tuple[str, ...]], list[str]] = {}
+        groups: dict[_Kind, list[str]] = {}
         partitions_of = _partitions_of_nodes(self.records)
         left_out = Counter[str]()
         for name, node in self.records.nodes.items():
@@ -178,16 +202,27 @@ class _ClusterBuilder:
                 left_out["FUTURE" if states[0] == "FUTURE" else "in no partition" if not partitions else "without processors"] += 1
                 continue
             units = gpus_of(node.get("Gres", "")) if second == "gpus" else _whole(node, "RealMemory") - _whole(node, "MemSpecLimit")
-            groups.setdefault((_whole(node, "Weight", 1), procs, max(units, 0), partitions), []).append(name)
+            memory = _whole(node, "RealMemory") - _whole(node, "MemSpecLimit") if self.has_memory and second == "gpus" else 0
+            kind = _Kind(
+                _whole(node, "Weight", 1),
+                procs,
+                max(units, 0),
+                partitions,
+                max(memory, 0),
+                self.features.get(name, ()),
+                self.types.get(name, ""),
+            )
+            groups.setdefault(kind, []).append(name)
         for reason, count in left_out.items():
             self.note(f"{_count(count, 'node', 'is', 'are')} {reason}, and left out.")
         pools: list[Pool] = []
         members: dict[str, list[str]] = {}
-        for (weight, procs, units, partitions), names in sorted(groups.items(), key=lambda item: item[0][0]):
-            pool = Pool(_pool_name(names[0], [one.name for one in pools]), len(names), procs, units, weight)
+        for kind, names in sorted(groups.items(), key=lambda item: item[0].weight):
+            name = _pool_name(names[0], [one.name for one in pools])
+            pool = Pool(name, len(names), kind.procs, kind.units, kind.memory, kind.weight, kind.features, kind.gpu_type)
             pools.append(pool)
             self.pool_of |= dict.fromkeys(names, pool.name)
-            for partition in partitions:
+            for partition in kind.partitions:
                 members.setdefault(partition, []).append(pool.name)
         if not pools:
             raise LogError("no node is in a partition; add the output of scontrol -o show partition")
@@ -223,6 +258,8 @@ class _ClusterBuilder:
                 tier=_whole(record, "PriorityTier"),
                 max_time=None if record.get("MaxTime", "") in NOTHING else _length(record, "MaxTime"),
                 job_factor=_whole(record, "PriorityJobFactor", 1),
+                least_loaded=record.get("LLN", "NO").upper() == "YES"
+                or "LLN" in self.records.settings.get("SelectTypeParameters", "").upper(),
             )
             partitions.append((record.get("Default", "NO") != "YES", partition))
         if mixed:
@@ -335,6 +372,11 @@ def _gpus_by_type(nodes: Iterable[Record]) -> Counter[str]:
     """Return the number of GPUs of each type, `gpu` for those without one."""
     totals = sum((gres_of(node.get("Gres", "")) for node in nodes), Counter[str]())
     return Counter({name.partition(":")[2] or "gpu": count for name, count in totals.items() if name.split(":")[0] == "gpu"})
+
+
+def _features(node: Record) -> list[str]:
+    """Return the features of a node, in order of their names."""
+    return sorted(_names(node.get("ActiveFeatures") or node.get("AvailableFeatures", "")))
 
 
 def _names(text: str) -> list[str]:

@@ -20,7 +20,7 @@ def test_node_ranges__are_the_four_arrays_in_order_of_job_and_node():
 
 
 def test_given__by_ranges_equals_that_by_nodes():
-    nodes = Nodes(np.array([0, 0, 1, 1, 0]), np.full(5, 8), np.ones(5, np.int64), np.ones(5, np.int64), [], [])
+    nodes = Nodes(np.array([0, 0, 1, 1, 0]), np.full(5, 8), np.ones(5, np.int64), np.zeros(5, np.int64), np.ones(5, np.int64), *([[]] * 5))
     slots = NodeRanges(np.array([0, 0, 2]), np.array([0, 4, 1]), np.array([3, 1, 2]), np.array([2, 8, 1]), np.array([0, 1, 1]))
     given = nodes.given(slots, 3)
     assert given.tolist() == nodes.given(tuple(slots), 3).tolist()

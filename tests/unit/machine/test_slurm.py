@@ -345,19 +345,26 @@ def test_every_silent_feature_is_noted(tmp_path):
         "m1", gres="gpu:1g.10gb:7,mps:100", partitions="main"
     )
     found = read(tmp_path, config, partitions, nodes, RESERVATIONS)
-    expected = {"memory", "GPU types", "MIG", "other generic resources", "cores bound to GPUs", "node features", "licences", "topology"}
-    expected |= {"least loaded nodes", "Unheard", "packing of tasks", "one task per core", "power saving", "overrun of reservations"}
+    expected = {"GPU types", "MIG", "other generic resources", "cores bound to GPUs", "licences", "topology"}
+    expected |= {"Unheard", "packing of tasks", "one task per core", "power saving", "overrun of reservations"}
     expected |= {"fair-share dampening", "reservations", "processors per node and partition"}
     assert {note.feature for note in found.machine.notes} - {""} == expected
     assert expected - {"Unheard"} <= NAMES
-    [memory] = [note for note in found.machine.notes if note.feature == "memory"]
-    assert memory.above == {"main": 1024, "debug": 1024}
-    [features] = [note for note in found.machine.notes if note.feature == "node features"]
-    assert features.above == {"main": 0}, "all nodes of debug have the same"
+    assert {(pool.features, pool.memory > 0) for pool in found.machine.pools} == {(("fast", "intel"), True), ((), True)}
+    assert [(one.name, one.least_loaded) for one in found.machine.partitions] == [("main", True), ("debug", True)]
     apart = read(
         tmp_path, node("a", gres="gpu:a100:2", partitions="x") + node("b", gres="gpu:t4:2", partitions="y") + node("c", partitions="x")
     )
-    assert [note.feature for note in apart.machine.notes if note.feature] == [], "a partition has one type"
+    assert [note.feature for note in apart.machine.notes if note.feature] == []
+    assert [pool.gpu_type for pool in apart.machine.pools] == ["a100", "t4", ""]
+
+
+def test_features_that_most_nodes_have_alone__are_left_out(tmp_path):
+    nodes = "".join(node(f"n{k}", partitions="x").replace("AvailableFeatures=(null)", f"AvailableFeatures=rack{k}") for k in range(40))
+    found = read(tmp_path, nodes)
+    assert [(pool.nodes, pool.features) for pool in found.machine.pools] == [(40, ())]
+    [features] = [note for note in found.machine.notes if note.feature == "node features"]
+    assert features.above == {"x": 0}
 
 
 # ------------------------------------------------------------------------------------------------------------------------ JSON

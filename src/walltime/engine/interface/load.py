@@ -89,7 +89,7 @@ def _example_cluster(mode: int) -> Arguments:
 
 
 def _example_slurm() -> Arguments:
-    nothing, machine = as_lists([]), Nodes(_NOTHING, _NOTHING, _NOTHING, _NOTHING, [], [])
+    nothing, machine = as_lists([]), Nodes(_NOTHING, _NOTHING, _NOTHING, _NOTHING, _NOTHING, [], [], [], [], [])
     rules, jobs = record(SLURM_RULES), records(SLURM_JOB, 0)
     shares = Shares(*[np.zeros(1, np.int64)] * 3)
     return *new_slurm_memory(rules, jobs, machine, records(LIMIT, 0), nothing, nothing, shares, 0), 0

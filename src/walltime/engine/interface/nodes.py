@@ -39,12 +39,26 @@ def _lowered(settings: SlurmSettings, kill: bool, starts_only: bool) -> Records:
 
 def _processors_together(procs: Array, demands: NodeDemands, machine: Nodes) -> int:
     """Return a power of two that divides all processors, as a unit that keeps the schedule; 1 where jobs may want more nodes."""
-    common = int(np.gcd.reduce(np.concatenate([machine.procs, procs]), initial=0))
+    common = int(np.gcd.reduce(np.concatenate([machine.procs, procs, demands.asked]), initial=0))
     unit = max(1, common & -common)
     few = (demands.nodes <= 1) | (demands.whole > 0)
     if (machine.procs == unit).all():
         few |= demands.nodes <= procs // unit
-    return unit if few.all() else 1
+    return unit if (few & ~_shaped(machine, demands)).all() else 1
+
+
+def _shaped(machine: Nodes, demands: NodeDemands) -> Array:
+    """Return which jobs cannot use all free processors of a node; bool."""
+    largest = np.array([machine.procs[own].max() for own in machine.members])[demands.members]
+    partly = (
+        (demands.task > 1)
+        | (demands.per_task > 0)
+        | (demands.task_memory > 0)
+        | (demands.most_nodes > 0)
+        | (demands.least > 1)
+        | (demands.most < largest)
+    )
+    return np.asarray((demands.whole == 0) & partly)
 
 
 class PlannedNodes(CompiledEngine):
@@ -97,14 +111,17 @@ class NodesEngine(PlannedNodes):
         assert isinstance(machine, Nodes)
         assert isinstance(demands, NodeDemands)
         assert shares is not None
+        shaped = _shaped(machine, demands)
         self._unit = unit = _processors_together(problem.procs, demands, machine)
         machine = machine._replace(
             procs=machine.procs // unit, limits=[(most, limit // unit, other) for most, limit, other in machine.limits]
         )
         jobs = new_jobs(problem, SLURM_JOB)
         jobs.procs = problem.procs // unit
-        for name in ("second", "nodes", "whole", "each", "partition", "time_min", "user", "place", "association", "merit"):
+        for name in set(SLURM_JOB.names or ()) & set(NodeDemands._fields) - {"after"}:
             jobs[name] = getattr(demands, name)
+        jobs.asked, jobs.shaped = demands.asked // unit, shaped
+        jobs.opens = (demands.whole > 0) | (demands.each > 0) | (demands.memory > 0) | (jobs.shaped > 0)
         jobs.time_min = np.where(demands.time_min < problem.believed, demands.time_min, 0)
         jobs.tier = np.asarray(machine.tiers, np.int64)[demands.partition]
         followers = followers_of(demands.after, jobs.after, jobs.pending)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass
+from fractions import Fraction
 from heapq import heappop, heappush
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -18,10 +19,14 @@ from walltime.errors import EngineError, WorkloadError
 
 Array = np.ndarray
 FIRST_PRIORITY = 4_294_901_760
+NEEDS = (
+    *("second", "nodes", "most_nodes", "whole", "asked", "members", "task", "least", "most", "total", "each", "per_task"),
+    *("memory", "task_memory"),
+)
 
 
 class FreeNode(NamedTuple):
-    """A node that a job can use: its place in the job's partition, its weight, and what is free of it."""
+    """A node that a job can use: its place in the job's partition, its weight, and what the job can use of it."""
 
     place: int
     weight: int
@@ -39,18 +44,18 @@ class Free(NamedTuple):
 
 
 class Given(NamedTuple):
-    """Nodes of a job, in the order in which they were chosen, and what it has of each: processors and second resource, shape (2, nodes)."""
+    """Nodes of a job, in the order in which they were chosen, and what it has of each: processors, second resource and memory, in rows."""
 
     nodes: Array
     amounts: Array
 
 
-NOTHING = Given(np.zeros(0, np.int64), np.zeros((2, 0), np.int64))
+NOTHING = Given(np.zeros(0, np.int64), np.zeros((3, 0), np.int64))
 
 
 @dataclass(eq=False)
 class SlurmJob:
-    """A job that needs `fewest` nodes with `each` units of the second resource; `whole`: it gets whole nodes."""
+    """A job, with its needs as in `problem.NodeDemands`; `fewest`: nodes."""
 
     index: int
     submit: int
@@ -61,8 +66,18 @@ class SlurmJob:
     think: int
     second: int
     fewest: int
+    most_nodes: int
     whole: int
+    asked: int
+    members: int
+    task: int
+    least: int
+    most: int
+    total: int
     each: int
+    per_task: int
+    memory: int
+    task_memory: int
     partition: int
     time_min: int
     user: int
@@ -112,12 +127,12 @@ class SlurmReference:
         assert isinstance(demands, NodeDemands)
         assert problem.shares is not None
         self.machine, self.settings, self.kill = machine, settings, problem.kill
-        self.capacity = np.stack([machine.procs, machine.second])
+        self.capacity = np.stack([machine.procs, machine.second, machine.memory])
         self.free = self.capacity.copy()
         self.partitions = [np.asarray(own, np.int64) for own in machine.partitions]
         self.jobs: list[SlurmJob] = []
         new: Any = SlurmJob
-        names = ("second", "nodes", "whole", "each", "partition", "time_min", "user", "place", "association", "merit", "since")
+        names = (*NEEDS, "partition", "time_min", "user", "place", "association", "merit", "since")
         columns = zip(*(getattr(demands, name).tolist() for name in names), strict=True)
         for k, (row, needs) in enumerate(zip(problem.rows(), columns, strict=True)):
             tier, waits_for = machine.tiers[demands.partition[k]], set(demands.after[k]) | {row[4]} - {-1}
@@ -146,10 +161,10 @@ class SlurmReference:
         """Give the jobs that run at first their nodes, in order of their starts."""
         self.begun = True
         for job in sorted((job for job in self.jobs if job.since < NEVER), key=lambda job: (job.since, job.index)):
-            self._begin_at_first(job, self._usable(job, self.free, 0, 1, []))
+            self._begin_at_first(job, self.usable(job, self.free, 0, 1, []))
 
     def _begin_at_first(self, job: SlurmJob, free: Free) -> None:
-        if not self._enough(job, free):
+        if not self.is_enough(job, free):
             raise WorkloadError(f"there is no room for job number {job.index + 1}, which runs at first", "overfull_machine")
         self._run(job, free, job.since, job.believed)
 
@@ -215,7 +230,7 @@ class SlurmReference:
                 job.arrival = self._arrived
                 job.place = job.arrival if job.place < 0 else job.place
                 self._arrived += 1
-                job.priority = self._priority(job, self.now)
+                job.priority = self.priority(job, self.now)
                 self.waiting.append(job)
         self._sort()
         if came or gone:
@@ -241,7 +256,8 @@ class SlurmReference:
         if any(self.now - job.submit < s["bf_min_age_reserve"] for job in self.waiting):
             self._news = True
 
-    def _priority(self, job: SlurmJob, when: int) -> int:
+    def priority(self, job: SlurmJob, when: int) -> int:
+        """Return the priority of a job at a time, s."""
         s = self.settings
         if s["priority_type"] == "basic":
             return FIRST_PRIORITY - job.place
@@ -261,7 +277,7 @@ class SlurmReference:
         self.shares.add(used)
         before = list(self.waiting)
         for job in self.waiting:
-            old, job.priority = job.priority, self._priority(job, until)
+            old, job.priority = job.priority, self.priority(job, until)
             if self.settings["bf_min_prio_reserve"] > 0 and job.priority != old:
                 self._news = self._news_for_all = True
         self._sort()
@@ -288,8 +304,8 @@ class SlurmReference:
             tested[job.partition] += 1
             if (most and tested[job.partition] > most) or not within_limits(job, self.running, self.machine.limits):
                 continue
-            free = self._usable(job, self.free, self.now, job.believed, blocks)
-            if self._enough(job, free):
+            free = self.usable(job, self.free, self.now, job.believed, blocks)
+            if self.is_enough(job, free):
                 job.kind = IMMEDIATE if job.submit == self.now else RESERVED
                 self._run(job, free, self.now, job.believed)
                 self._news = True
@@ -324,23 +340,26 @@ class SlurmReference:
             both[job.user, job.partition] += 1
             length = job.time_min or job.believed
             may_reserve = self._may_reserve(job) and not reserved[job.partition] >= s["bf_job_part_count_reserve"] > 0
-            hole = self._first_hole(job, length, blocks, self.now + 60 * s["bf_window"] if may_reserve else self.now)
+            hole = self.first_hole(job, length, blocks, self.now + 60 * s["bf_window"] if may_reserve else self.now)
             if hole is None:
                 continue
             begin, free = hole
             if begin > self.now:
                 reserved[job.partition] += 1
                 job.reserved_start = begin if job.reserved_start < 0 else job.reserved_start
-                step = s["bf_resolution"]
-                nodes = self._choose(job, free).nodes
-                blocks.append(Block(nodes, max(begin // step * step, self.now), math.ceil((begin + length) / step) * step))
+                blocks.append(self.reservation(job, free, begin, length))
                 continue
             job.kind = BACKFILLED
-            self._run(job, free, self.now, self._limit(job, self._choose(job, free).nodes, blocks))
+            self._run(job, free, self.now, self._limit(job, self.choose(job, free).nodes, blocks))
             self._news = True
             started += 1
             if started == s["bf_max_job_start"]:
                 break
+
+    def reservation(self, job: SlurmJob, free: Free, begin: int, length: int) -> Block:
+        """Return the reservation of nodes for a job that backfill plans to start at `begin` for a length."""
+        step = self.settings["bf_resolution"]
+        return Block(self.choose(job, free).nodes, max(begin // step * step, self.now), math.ceil((begin + length) / step) * step)
 
     def _to_backfill(self) -> list[SlurmJob]:
         """Return the jobs that a cycle considers, in order."""
@@ -355,7 +374,7 @@ class SlurmReference:
             return job.believed
         return max(job.time_min, min(ahead) // 60 * 60)
 
-    def _first_hole(self, job: SlurmJob, length: int, blocks: list[Block], latest: int) -> tuple[int, Free] | None:
+    def first_hole(self, job: SlurmJob, length: int, blocks: list[Block], latest: int) -> tuple[int, Free] | None:
         """Return the earliest time at which a job has nodes for a length, and these nodes; None if that is after `latest`."""
         releases = sorted(((self._release(other), other) for other in self.running), key=lambda item: item[0], reverse=True)
         moments = {self.now, *(release for release, _ in releases), *(block.end for block in blocks)}
@@ -364,8 +383,8 @@ class SlurmReference:
             while releases and releases[-1][0] <= moment:
                 given = releases.pop()[1].given
                 free[:, given.nodes] += given.amounts
-            usable = self._usable(job, free, moment, length, blocks)
-            if self._enough(job, usable):
+            usable = self.usable(job, free, moment, length, blocks)
+            if self.is_enough(job, usable):
                 return moment, usable
         return None
 
@@ -380,52 +399,85 @@ class SlurmReference:
         s = self.settings
         return s["time_min_as_soft_limit"] and s["soft_limit_running"] == "half" and job.time_min > 0
 
-    def _usable(self, job: SlurmJob, free: Array, time: int, length: int, blocks: list[Block]) -> Free:
+    def usable(self, job: SlurmJob, free: Array, time: int, length: int, blocks: list[Block]) -> Free:
         """Return the nodes of its partition that a job can use from a time on for a length, where this much is free of all nodes."""
         own = self.partitions[job.partition]
-        is_open = np.ones(len(self.capacity[0]), bool)
+        is_open = np.zeros(len(self.capacity[0]), bool)
+        is_open[self.machine.members[job.members]] = True
         for block in blocks:
             if block.begin < time + length and block.end > time:
                 is_open[block.nodes] = False
-        procs, second = free[:, own]
-        enough = procs == self.capacity[0, own] if job.whole else procs > 0
-        places = np.flatnonzero(is_open[own] & enough & (second >= job.each))
+        procs, second, memory = free[:, own]
+        if job.whole:
+            enough = procs == self.capacity[0, own]
+        else:
+            tasks = procs // job.task
+            for amount, each in ((second, job.per_task), (memory, job.task_memory)):
+                tasks = np.minimum(tasks, amount // each) if each else tasks
+            procs = np.minimum(tasks * job.task, job.most)
+            enough = procs >= max(1, job.least)
+        places = np.flatnonzero(is_open[own] & enough & (second >= job.each) & (memory >= job.memory))
         return Free(places, self.machine.weight[own[places]], procs[places], second[places])
 
-    def _enough(self, job: SlurmJob, free: Free) -> bool:
-        if len(free.places) < job.fewest:
+    def is_enough(self, job: SlurmJob, free: Free) -> bool:
+        """Return whether these nodes are enough for a job."""
+        if len(free.places) < job.fewest or free.procs.sum() < job.asked or free.second.sum() < job.total:
             return False
-        return bool(job.whole) or bool(free.procs.sum() >= job.procs and free.second.sum() >= job.second)
+        return job.most_nodes == 0 or len(self.choose(job, free).nodes) > 0
 
-    def _choose(self, job: SlurmJob, free: Free) -> Given:
-        """Choose nodes for a job: the best run of consecutive nodes, and further ones until it has enough.
+    def choose(self, job: SlurmJob, free: Free) -> Given:
+        """Choose nodes for a job; none if its maximum number of nodes is not enough.
 
-        Where a single node of the run is enough, the job gets the one with the fewest free processors of these, else nodes in order.
-        Source: Slurm 24.11, _eval_nodes_consec.
+        In that case, Slurm leaves out the nodes with the fewest free processors, and tries again (_select_nodes).
+        """
+        for least in [0, *np.unique(free.procs + 1).tolist()] if job.most_nodes else [0]:
+            large = free.procs >= least
+            part = Free(*(values[large] for values in free))
+            given, is_complete = self._collect(job, part) if large.sum() >= job.fewest else (NOTHING, False)
+            if is_complete or job.most_nodes == 0:
+                return given
+        return NOTHING
+
+    def _collect(self, job: SlurmJob, free: Free) -> tuple[Given, bool]:
+        """Choose nodes for a job, the best run of consecutive nodes and further ones until it has enough; return whether it has.
+
+        Where a single node of the run is enough, the job gets the one with the fewest free processors of these, else nodes in order. Where
+        the least loaded nodes come first, these are one run, in order of weight, then of the share of free processors.
+        Source: Slurm 24.11, _eval_nodes_consec and _eval_nodes_lln.
         """
         usable = [FreeNode(*values) for values in zip(*(values.tolist() for values in free), strict=True)]
         by_run = groupby(enumerate(usable), key=lambda item: (item[1].weight, item[1].place - item[0]))
         runs = [[node for _, node in run] for _, run in by_run]
-        given: list[tuple[int, int, int]] = []
-        nodes, procs, second = job.fewest, 0 if job.whole else job.procs, job.second  # still needed
+        if least_loaded := bool(self.machine.least_loaded[job.partition]):
+            whole = self.capacity[0, self.partitions[job.partition]].tolist()
+            runs = [sorted(usable, key=lambda node: (node.weight, -Fraction(node.procs, whole[node.place])))]
+        given: list[tuple[int, int, int, int]] = []
+        nodes, procs, total = job.fewest, job.asked, job.total  # still needed
+        most = job.most_nodes or len(usable)
 
-        while max(nodes, procs, second) > 0 and runs:
-            best = _best_run(job, runs, nodes, procs, second)
+        while max(nodes, procs, total) > 0 and runs and len(given) < most:
+            best = _best_run(runs, nodes, procs, total)
             runs.remove(best)
-            if not job.whole and nodes <= 1:
-                enough = [node for node in best if node.procs >= procs and node.second >= second]
+            if nodes <= 1 and not least_loaded:
+                enough = [node for node in best if node.procs >= procs and node.second >= total]
                 best = [min(enough, key=lambda node: node.procs)] if enough else best
             for node in best:
-                taken = node.procs if job.whole else min(node.procs, procs - max(0, nodes - 1)), min(node.second, second)
-                if (job.whole and nodes == 0) or (taken[0] <= 0 and taken[1] == 0):
+                if max(nodes, procs, total) <= 0 or len(given) == most:
+                    break
+                if job.most_nodes - len(given) == 1 and node.procs < procs:
                     continue
-                given.append((node.place, *taken))
-                nodes, procs, second = max(0, nodes - 1), procs - taken[0], second - taken[1]
-        table = np.array(given, np.int64).reshape(len(given), 3)
-        return Given(self.partitions[job.partition][table[:, 0]], table[:, 1:].T)
+                taken = node.procs if job.whole else min(node.procs, procs - max(0, nodes - 1) * job.task)
+                second = min(node.second, total) if job.total else job.each or job.per_task * (taken // job.task)
+                if taken <= 0 and (job.total == 0 or second == 0):
+                    continue
+                memory = 0 if job.whole else job.memory or job.task_memory * (taken // job.task)
+                given.append((node.place, taken, second, memory))
+                nodes, procs, total = max(0, nodes - 1), procs - taken, total - (second if job.total else 0)
+        table = np.array(given, np.int64).reshape(len(given), 4)
+        return Given(self.partitions[job.partition][table[:, 0]], table[:, 1:].T), max(nodes, procs, total) <= 0
 
     def _run(self, job: SlurmJob, free: Free, start: int, limit: int) -> None:
-        job.given, job.start, job.limit, job.ticket = self._choose(job, free), start, limit, self._started
+        job.given, job.start, job.limit, job.ticket = self.choose(job, free), start, limit, self._started
         self.free[:, job.given.nodes] -= job.given.amounts
         self._started += 1
         if self.kill and limit < job.believed:
@@ -440,12 +492,12 @@ class SlurmReference:
         """Return what jobs had of nodes: job, node, processors, second resource; in order of job and node."""
         job = np.repeat(np.arange(len(self.jobs)), [len(job.given.nodes) for job in self.jobs])
         nodes = np.concatenate([job.given.nodes for job in self.jobs])
-        procs, second = np.concatenate([job.given.amounts for job in self.jobs], axis=1)
+        procs, second, _ = np.concatenate([job.given.amounts for job in self.jobs], axis=1)
         order = np.lexsort((nodes, job))
         return job[order], nodes[order], procs[order], second[order]
 
 
-def _best_run(job: SlurmJob, runs: list[list[FreeNode]], nodes: int, procs: int, second: int) -> list[FreeNode]:
+def _best_run(runs: list[list[FreeNode]], nodes: int, procs: int, second: int) -> list[FreeNode]:
     """Return the run of nodes that Slurm takes next: of the lowest weight the first that suffices, or a tighter one, else the biggest.
 
     As in Slurm, each run is compared with the best so far, so that a bigger run of too few nodes may come before one that suffices.
@@ -456,7 +508,7 @@ def _best_run(job: SlurmJob, runs: list[list[FreeNode]], nodes: int, procs: int,
         if run[0].weight > lowest:
             continue
         size = sum(node.procs for node in run)
-        suffices = len(run) >= nodes and (bool(job.whole) or (size >= procs and sum(node.second for node in run) >= second))
+        suffices = len(run) >= nodes and size >= procs and sum(node.second for node in run) >= second
         if best_size < 0 or ((not best_suffices or size < best_size) if suffices else size > best_size):
             best, best_size, best_suffices = run, size, suffices
     return best

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -53,7 +53,7 @@ _NEVER = 2 * 86_400
 _PER_CPU = 2**31
 """Some versions of sacct add this to a request for memory per processor (MB), and print it as one per node."""
 _FLAGS = frozenset(
-    {"--parsable", "--exclusive", "--requeue", "--no-requeue", "--hold", "-H", "--quiet", "-Q", "--verbose", "-v", "--wait", "-W"}
+    {"--parsable", "--exclusive", "--nice", "--requeue", "--no-requeue", "--hold", "-H", "--quiet", "-Q", "--verbose", "-v", "--wait", "-W"}
     | {"--no-kill", "-k", "--oversubscribe", "-s", "--overcommit", "-O", "--contiguous", "--test-only", "--pty", "--label", "-l"}
     | {"--unbuffered", "-u", "--ignore-pbs", "--spread-job", "--use-min-nodes", "--reboot", "--immediate", "-I"}
 )
@@ -259,17 +259,23 @@ def option_value(line: str, *options: str) -> str | None:
     >>> option_value("sbatch --exclusive -N 2 job.sh --exclusive=user", "--exclusive"), option_value("sbatch job.sh", "--exclusive")
     ('', None)
     """
-    words = iter(line.split()[1:])  # Slurm writes the arguments without quotes
     found = None
+    for option, value in options_in(line):
+        if option in options:
+            found = value
+    return found
+
+
+def options_in(line: str) -> Iterator[tuple[str, str]]:
+    """Yield the options of a command line, up to the script, and their values; empty for flags."""
+    words = iter(line.split()[1:])  # Slurm writes the arguments without quotes
     for word in words:
         option, equal, value = word.partition("=")
         if not word.startswith("-") or option == "--wrap":  # the script
             break
         short = not word.startswith("--")
-        if not equal and option not in _FLAGS and (not short or len(word) == 2):
-            value = next(words, "")
-        elif short and len(word) > 2:
+        if short and len(word) > 2:
             option, value = word[:2], word[2:]
-        if option in options:
-            found = value
-    return found
+        elif not equal and option not in _FLAGS:
+            value = next(words, "")
+        yield option, value

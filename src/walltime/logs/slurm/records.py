@@ -16,6 +16,7 @@ from walltime.logs.clock import Local
 from walltime.logs.joblog import BadLines, ReadOptions
 from walltime.logs.mapping import STATUS, Source, Status
 from walltime.logs.slurm import fields
+from walltime.logs.slurm.command_line import command_requests, constraints_in
 from walltime.logs.slurm.jobs import AGAIN, STEP, TEXT_COLUMNS, SlurmLog, slurm_log
 from walltime.logs.slurm.steps import Steps
 from walltime.slurm_values import BLANK
@@ -159,7 +160,7 @@ class RecordReader:
             "requested": requested,
             "LIMIT": _limits_with_time_min(lines),
             "time_min": _limits_with_time_min(lines, "--time-min"),
-            "exclusive": _exclusive(lines),
+            **command_requests(lines),
             "LOCAL": local,
             "job_id": job if raw else np.where((task >= 0) | bracket | (offset > 0), MISSING, job),
             "array_job": np.where((task >= 0) | bracket, base, MISSING),
@@ -175,6 +176,8 @@ class RecordReader:
         texts = {column: table.texts(name) for name, column in TEXT_COLUMNS.items()} | {"state": words}
         if not table.has("user"):
             texts["user"] = table.texts("uid")
+        if not table.has("constraints"):
+            texts["constraints"] = constraints_in(lines)
         for name in _NOT_NAMES:
             column = texts[TEXT_COLUMNS[name]]
             texts[TEXT_COLUMNS[name]] = column.set(column.is_in((*BLANK, "None assigned")), None)
@@ -243,14 +246,6 @@ def _limits_with_time_min(lines: pl.Series, *options: str) -> Array:
     for row in lines.str.contains("--time-min", literal=True).fill_null(False).arg_true().to_list():
         limits[row] = fields.command_limit(lines[row], *options) or MISSING
     return limits
-
-
-def _exclusive(lines: pl.Series) -> Array:
-    """1 for command lines that request whole nodes; -1 for all others."""
-    exclusive = unknown(len(lines))
-    for row in lines.str.contains("--exclusive", literal=True).fill_null(False).arg_true().to_list():
-        exclusive[row] = 1 if fields.option_value(lines[row], "--exclusive") == "" else MISSING
-    return exclusive
 
 
 def _codes(table: RecordTable) -> dict[str, Array]:

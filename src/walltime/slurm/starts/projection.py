@@ -141,7 +141,7 @@ class Projection:
 
         state, machine = self.state, self.state.placement.machine
         settings = self.scheduler.policy.settings(machine.slurm)
-        self._nodes = nodes_of(machine, state.placement)
+        self._nodes = nodes_of(machine, state.placement, state.workload)
         demands = state.demands
         self._shares = Shares(np.zeros(1, np.int64), np.ones(1, np.int64), np.zeros(1, np.int64))
         self._settings = settings

@@ -3,9 +3,10 @@
 import numpy as np
 
 from walltime.compiled.jit import called_kernel, kernel
-from walltime.engine.kernel.bits import count_bits, next_member, number_of, ones, total_between, total_of, words_of
+from walltime.engine.kernel.bits import add_in_planes, count_bits, exclude, next_member, number_of, ones, total_between, total_of, words_of
 from walltime.engine.kernel.heap import drop_first, push
 from walltime.engine.kernel.nodes.memory import CAPACITY, CLOSED, FITTING, USABLE
+from walltime.engine.kernel.profile import NEVER
 
 HEAVIER = np.int64(1) << 40
 """More than the processors of any run: what a rank of weight adds in the heap of runs."""
@@ -32,16 +33,15 @@ def row_at(state, running, time):
 
 
 @called_kernel
-def procs_missing(state, job, members, outages, sets, running, free, blocks, time, length):
+def procs_missing(state, job, site, running, free, choice, blocks, time, length):
     """Find the nodes that a job can use for a length from a time on, after the first `state.ahead` blocks: the set USABLE.
 
-    `members`: the row of its partition's set of nodes. Returns 0 if they suffice, else a number of processors: at least as many more must
-    become free.
+    Returns 0 if they suffice, else a number of processors: at least as many more must become free.
     """
-    row = row_at(state, running, time)
-    words, procs_planes, planes = sets.shape[1], state.procs_planes, state.planes
+    row, members, sets, outages = row_at(state, running, time), site.members[job.members], site.sets, site.outages
+    words, procs_planes, second_end = sets.shape[1], state.procs_planes, state.second_end
     for w in range(words):
-        sets[USABLE, w] = sets[members, w] if job.whole or procs_planes > 1 else sets[members, w] & free[row, 0, w]
+        sets[USABLE, w] = sets[members.row, w] if job.whole or procs_planes > 1 else sets[members.row, w] & free[row, 0, w]
     if job.whole:
         for k in range(procs_planes):
             for w in range(words):
@@ -53,7 +53,9 @@ def procs_missing(state, job, members, outages, sets, running, free, blocks, tim
                 some |= free[row, k, w]
             sets[USABLE, w] &= some
     if job.each > 0:
-        _only_with(free[row], procs_planes, planes, sets[USABLE], 0, words, job.each)
+        _only_with(free[row], procs_planes, second_end, sets[USABLE], 0, words, job.each)
+    if job.memory > 0:
+        _only_with(free[row], second_end, state.planes, sets[USABLE], 0, words, job.memory)
     if state.closed:
         _leave_out(sets, CLOSED, 0, words)
     for k in range(len(outages)):
@@ -64,16 +66,111 @@ def procs_missing(state, job, members, outages, sets, running, free, blocks, tim
         block = blocks[k]
         if block.valid_from < time + length and block.end > time:
             _leave_out(sets, block.row, block.first_word, block.last_word + 1)
+    if job.shaped:
+        _shape(state, job, free[row], site.shaped, sets[USABLE])
     nodes = 0
     for w in range(words):
         nodes += count_bits(sets[USABLE, w])
     shortfall = max(0, job.nodes - nodes)
-    if not job.whole:
-        procs = nodes if procs_planes == 1 else total_of(free[row], 0, procs_planes, sets[USABLE])
-        shortfall = max(shortfall, job.procs - procs)
-        if shortfall == 0 and job.second > 0 and total_of(free[row], procs_planes, planes, sets[USABLE]) < job.second:
-            shortfall = 1
+    if not job.whole or members.node_procs == 0:
+        amounts = site.shaped if job.shaped else free[row]
+        procs = nodes if procs_planes == 1 else total_of(amounts, 0, procs_planes, sets[USABLE])
+        shortfall = max(shortfall, job.asked - procs)
+    if shortfall == 0 and job.total > 0 and total_of(free[row], procs_planes, second_end, sets[USABLE]) < job.total:
+        shortfall = 1
+    if shortfall == 0 and job.most_nodes > 0 and not _fits_in_most(state, job, site, running, free, choice, time):
+        shortfall = 1
     return shortfall
+
+
+@kernel
+def _fits_in_most(state, job, site, running, free, choice, time):
+    """Return whether a job has enough with its maximum number of nodes; else leave out those that give it the least, and try again."""
+    if choose(state, job, site, running, free, choice, time):
+        return True
+    usable = site.sets[USABLE]
+    for least in range(2, 1 << state.procs_planes):
+        nodes, changed = 0, 0
+        for w in range(len(usable)):
+            left = _at_least(site.shaped, 0, state.procs_planes, w, usable[w], least)
+            changed |= left ^ usable[w]
+            usable[w] = left
+            nodes += count_bits(left)
+        if nodes < job.nodes:
+            return False
+        if changed != 0 and choose(state, job, site, running, free, choice, time):
+            return True
+    return False
+
+
+@called_kernel
+def _shape(state, job, free, shaped, usable):
+    """Find the processors that a job can use of each usable node, `shaped`, and leave only nodes with enough of them."""
+    procs_planes, second_end, planes = state.procs_planes, state.second_end, state.planes
+    quotient, rest = planes, planes + procs_planes
+    for w in range(len(usable)):
+        if usable[w] == 0:
+            continue
+        for k in range(second_end):
+            shaped[k, w] = free[k, w]
+        if job.task > 1:  # the tasks for which there are processors
+            _divide(free, 0, procs_planes, shaped, quotient, rest, procs_planes, w, usable[w], job.task)
+            for k in range(procs_planes):
+                shaped[k, w] = shaped[quotient + k, w]
+        if job.per_task > 0:
+            _divide(free, procs_planes, second_end, shaped, quotient, rest, procs_planes, w, usable[w], job.per_task)
+            _take_less(shaped, quotient, procs_planes, w)
+        if job.task_memory > 0:
+            _divide(free, second_end, planes, shaped, quotient, rest, procs_planes, w, usable[w], job.task_memory)
+            _take_less(shaped, quotient, procs_planes, w)
+        if job.task > 1:
+            for k in range(procs_planes):
+                shaped[quotient + k, w] = shaped[k, w]
+                shaped[k, w] = 0
+            for k in range(procs_planes):
+                add_in_planes(shaped, 0, procs_planes, w, shaped[quotient + k, w], job.task << k, 1)
+        more = _at_least(shaped, 0, procs_planes, w, usable[w], job.most + 1)
+        for k in range(procs_planes):
+            shaped[k, w] = (shaped[k, w] & ~more) | (more if (job.most >> k) & 1 else 0)
+        usable[w] = _at_least(shaped, 0, procs_planes, w, usable[w], max(1, job.least))
+
+
+@kernel
+def _divide(free, first_plane, end_plane, shaped, quotient, rest, planes, word, nodes, divisor):
+    """Divide the numbers of some nodes of a word in these planes: the quotient has `planes`, and is the largest number if it has more."""
+    end = rest + end_plane - first_plane
+    for k in range(first_plane, end_plane):
+        shaped[rest + k - first_plane, word] = free[k, word]
+    for k in range(planes - 1, -1, -1):  # long division
+        bits = _at_least(shaped, rest, end, word, nodes, divisor << k)
+        add_in_planes(shaped, rest, end, word, bits, divisor << k, -1)
+        shaped[quotient + k, word] = bits
+
+
+@kernel
+def _take_less(shaped, quotient, planes, word):
+    """Replace the first numbers of the nodes of a word by the quotients that are less."""
+    less, equal = 0, -1
+    for k in range(planes - 1, -1, -1):
+        less |= equal & ~shaped[quotient + k, word] & shaped[k, word]
+        equal &= ~(shaped[quotient + k, word] ^ shaped[k, word])
+    for k in range(planes):
+        shaped[k, word] = (shaped[quotient + k, word] & less) | (shaped[k, word] & ~less)
+
+
+@kernel
+def _at_least(planes, first_plane, end_plane, word, nodes, least):
+    """Return the nodes of a word whose number in these planes is at least this."""
+    if least >> (end_plane - first_plane) > 0:
+        return 0
+    more, equal = 0, -1  # the nodes that have more, or as much, by the bits looked at so far
+    for k in range(end_plane - 1, first_plane - 1, -1):
+        if (least >> (k - first_plane)) & 1:
+            equal &= planes[k, word]
+        else:
+            more |= equal & planes[k, word]
+            equal &= ~planes[k, word]
+    return nodes & (more | equal)
 
 
 @kernel
@@ -87,79 +184,133 @@ def _leave_out(sets, row, first, end):
 def _only_with(planes, first_plane, end_plane, nodes, first, end, least):
     """Remove from the words [first, end) of a set the nodes whose number in these planes is less."""
     for w in range(first, end):
-        more, equal = 0, -1  # the nodes that have more, or as much, by the bits looked at so far
-        if least >> (end_plane - first_plane) > 0:
-            equal = 0
-        for k in range(end_plane - 1, first_plane - 1, -1):
-            if (least >> (k - first_plane)) & 1:
-                equal &= planes[k, w]
-            else:
-                more |= equal & planes[k, w]
-                equal &= ~planes[k, w]
-        nodes[w] &= more | equal
+        nodes[w] = _at_least(planes, first_plane, end_plane, w, nodes[w], least)
 
 
 @called_kernel
 def choose(state, job, site, running, free, choice, time):
-    """Choose nodes for a job among the nodes usable at a time (there are enough of them): `state.chosen` ranges.
+    """Choose nodes for a job among the nodes usable at a time: `state.chosen` ranges; return whether these are enough.
 
     The job gets the best run of consecutive usable nodes of one weight, by `_best_run`, and further runs until it has enough; or, where a
     single node of the run is enough, the tightest such node.
     """
-    runs, heap, planes = choice.runs, choice.heap, free[row_at(state, running, time)]
+    runs, heap, row, members = choice.runs, choice.heap, row_at(state, running, time), site.members[job.members]
+    planes = site.shaped if job.shaped else free[row]
+    if site.partitions[job.partition].least_loaded:
+        return _choose_least_loaded(state, job, site, planes, choice)
     count, entries = _find_runs(state, job, site, planes, runs), -1
-    whole, left_nodes, left_procs, left_second = job.whole, job.nodes, 0 if job.whole else job.procs, job.second
-    size = site.partitions[job.partition].node_procs
-    by_size = whole > 0 or (job.second == 0 and (left_nodes <= 1 or size == 1))  # if a run suffices, the biggest of its weight does
-    may_be_alone = whole == 0 and (state.procs_planes > 1 or job.second > 0)  # else all nodes are alike
+    left_nodes, left_procs, left_second = job.nodes, job.asked, job.total
+    size, per_node = members.node_procs, job.shaped > 0 or job.each > 0 or (job.memory > 0 and not job.whole)
+    alike = size > 0 and job.total == 0 and not per_node and (job.whole > 0 or size == 1)  # each node gives the same
+    left_most = job.most_nodes if job.most_nodes > 0 else NEVER
+    by_size = (
+        job.most_nodes == 0 and job.total == 0 and (left_nodes <= 1 or size == 1 or (job.whole > 0 and size > 0))
+    )  # if a run suffices, the biggest does
+    may_be_alone = state.procs_planes > 1 or job.total > 0
     state.chosen = 0
-    while left_nodes > 0 or left_procs > 0 or (left_second > 0 and not whole):
+    while (left_nodes > 0 or left_procs > 0 or left_second > 0) and left_most > 0:
         best = heap[0].job if entries > 0 else -1
-        if best >= 0 and not _suffices(runs[best], whole, left_nodes, left_procs, left_second):
+        if best >= 0 and not _suffices(runs[best], left_nodes, left_procs, left_second):
             drop_first(heap, entries)
             entries -= 1
         else:
-            best = _best_run(runs, count, whole, left_nodes, left_procs, left_second)
-            if by_size and entries < 0 and not _suffices(runs[best], whole, left_nodes, left_procs, left_second):
+            best = _best_run(runs, count, left_nodes, left_procs, left_second)
+            if best < 0:
+                return False
+            if by_size and entries < 0 and not _suffices(runs[best], left_nodes, left_procs, left_second):
                 entries = 0
                 for i in range(count):
                     if i != best:
                         push(heap, entries, runs[i].weight * HEAVIER - runs[i].procs, i, i)
                         entries += 1
         runs[best].nodes = 0  # it is taken
-        if may_be_alone and left_nodes <= 1:
-            node = _tightest_node(state, site, planes, job.partition, runs[best], left_procs, left_second)
-            if node >= 0:
-                _take_node(state, choice, node, left_procs, left_second)
-                return
         place, end = runs[best].place, runs[best].end
-        if size > 0 and job.second == 0 and (whole or size == 1):  # each node gives the same
-            end = min(end, place + (left_nodes if whole else left_procs))
-            _take(state, site, choice, job.partition, place, end, size)
+        if alike:
+            end = min(end, place + max(left_nodes, -(-left_procs // size)))
+            _take(state, site, choice, job.members, place, end, size)
             left_nodes = max(0, left_nodes - (end - place))
-            left_procs -= 0 if whole else end - place
+            left_procs -= size * (end - place)
             continue
+        if may_be_alone and left_nodes <= 1:
+            node = _tightest_node(state, site, planes, job.members, runs[best], left_procs, left_second)
+            if node >= 0:
+                procs = number_of(planes, 0, state.procs_planes, node) if job.whole else max(0, left_procs)
+                _take_node(state, job, choice, node, procs, _second_of(state, job, planes, node, procs, left_second))
+                return True
         for k in range(place, end):
-            if whole and left_nodes == 0:
+            if (left_nodes <= 0 and left_procs <= 0 and left_second <= 0) or left_most == 0:
                 break
-            s = site.partitions[job.partition].last_stretch - 1
+            s = members.last_stretch - 1
             while site.stretches[s].place > k:
                 s -= 1
             node = site.stretches[s].node + k - site.stretches[s].place
             procs = number_of(planes, 0, state.procs_planes, node)
-            if not whole:
-                procs = min(procs, left_procs - max(0, left_nodes - 1))
-            second = min(number_of(planes, state.procs_planes, len(planes), node), left_second)
+            if left_most == 1 and procs < left_procs:
+                continue
+            if not job.whole:
+                procs = min(procs, left_procs - max(0, left_nodes - 1) * job.task)
+            if procs <= 0 and job.total == 0:
+                continue
+            second = _second_of(state, job, planes, node, procs, left_second)
             if procs <= 0 and second == 0:
                 continue
-            _take_node(state, choice, node, procs, second)
+            _take_node(state, job, choice, node, procs, second)
             left_nodes = max(0, left_nodes - 1)
-            left_procs -= 0 if whole else procs
-            left_second -= second
+            left_procs -= procs
+            left_second -= second if job.total > 0 else 0
+            left_most -= 1
+    return left_nodes <= 0 and left_procs <= 0 and left_second <= 0
+
+
+@called_kernel
+def _choose_least_loaded(state, job, site, planes, choice):
+    """Choose the usable nodes with the largest shares of free processors, of the lowest weight first; return whether these are enough."""
+    part, left = site.members[job.members], site.sets[FITTING]
+    for w in range(len(left)):
+        left[w] = site.sets[USABLE, w]
+    left_nodes, left_procs, left_second = job.nodes, job.asked, job.total
+    left_most = job.most_nodes if job.most_nodes > 0 else NEVER
+    state.chosen = 0
+    while (left_nodes > 0 or left_procs > 0 or left_second > 0) and left_most > 0:
+        best, weight, free, whole = -1, 0, 0, 1
+        for s in range(part.first_stretch, part.last_stretch):
+            stretch = site.stretches[s]
+            node = next_member(left, stretch.node, stretch.end, 1)
+            while node < stretch.end and (best < 0 or stretch.weight <= weight):
+                procs = number_of(planes, 0, state.procs_planes, node)
+                capacity = number_of(site.sets, CAPACITY, CAPACITY + state.procs_planes, node)
+                if best < 0 or stretch.weight < weight or procs * whole > free * capacity:
+                    best, weight, free, whole = node, stretch.weight, procs, capacity
+                node = next_member(left, node + 1, stretch.end, 1)
+        if best < 0:
+            return False
+        exclude(left, best)
+        if left_most == 1 and free < left_procs:
+            continue
+        procs = free if job.whole else min(free, left_procs - max(0, left_nodes - 1) * job.task)
+        if procs <= 0 and job.total == 0:
+            continue
+        second = _second_of(state, job, planes, best, procs, left_second)
+        if procs <= 0 and second == 0:
+            continue
+        _take_node(state, job, choice, best, procs, second)
+        left_nodes = max(0, left_nodes - 1)
+        left_procs -= procs
+        left_second -= second if job.total > 0 else 0
+        left_most -= 1
+    return left_nodes <= 0 and left_procs <= 0 and left_second <= 0
 
 
 @kernel
-def _best_run(runs, count, whole, left_nodes, left_procs, left_second):
+def _second_of(state, job, planes, node, procs, left):
+    """Return the units of the second resource that a job gets on a node with this many processors, where it still needs `left`."""
+    if job.total > 0:
+        return min(number_of(planes, state.procs_planes, state.second_end, node), left)
+    return job.each if job.each > 0 else job.per_task * (procs // job.task)
+
+
+@kernel
+def _best_run(runs, count, left_nodes, left_procs, left_second):
     """Return the run that Slurm takes next: of the lowest weight the first that suffices, or a tighter one, else the biggest.
 
     Each run is compared with the best so far, so that a bigger run of too few nodes may come before one that suffices.
@@ -169,7 +320,7 @@ def _best_run(runs, count, whole, left_nodes, left_procs, left_second):
         run = runs[i]
         if run.nodes == 0 or (best >= 0 and run.weight > runs[best].weight):
             continue
-        suffices = _suffices(run, whole, left_nodes, left_procs, left_second)
+        suffices = _suffices(run, left_nodes, left_procs, left_second)
         if best >= 0 and run.weight == runs[best].weight:
             if suffices and best_suffices and run.procs >= runs[best].procs:
                 continue
@@ -180,9 +331,9 @@ def _best_run(runs, count, whole, left_nodes, left_procs, left_second):
 
 
 @called_kernel
-def _tightest_node(state, site, planes, partition, run, procs, second):
+def _tightest_node(state, site, planes, members, run, procs, second):
     """Return the node of a run that has the fewest free processors of those that are enough by themselves; -1 if there is none."""
-    part, fitting, first, end = site.partitions[partition], site.sets[FITTING], len(site.sets[FITTING]), 0
+    part, fitting, first, end = site.members[members], site.sets[FITTING], len(site.sets[FITTING]), 0
     fitting[:] = 0
     for k in range(part.first_stretch, part.last_stretch):
         node, behind = _overlap(site.stretches[k], run)
@@ -192,7 +343,7 @@ def _tightest_node(state, site, planes, partition, run, procs, second):
                 first, end = min(first, w), max(end, w + 1)
     _only_with(planes, 0, state.procs_planes, fitting, first, end, max(0, procs))
     if second > 0:
-        _only_with(planes, state.procs_planes, len(planes), fitting, first, end, second)
+        _only_with(planes, state.procs_planes, state.second_end, fitting, first, end, second)
     for k in range(state.procs_planes - 1, -1, -1):  # of the nodes left, those without the highest bits, if there are any
         has_less = False
         for w in range(first, end):
@@ -216,8 +367,8 @@ def _overlap(stretch, run):
 
 @kernel
 def _find_runs(state, job, site, planes, runs):
-    """Find the runs of consecutive usable nodes of a job's partition, and what they have; return their number."""
-    part, usable, count, behind = site.partitions[job.partition], site.sets[USABLE], 0, -1
+    """Find the runs of consecutive usable nodes for a job, and what they have; return their number."""
+    part, usable, count, behind = site.members[job.members], site.sets[USABLE], 0, -1
     for k in range(part.first_stretch, part.last_stretch):
         stretch = site.stretches[k]
         first = next_member(usable, stretch.node, stretch.end, 1)
@@ -232,24 +383,22 @@ def _find_runs(state, job, site, planes, runs):
             behind = run.end = place + end - first
             run.nodes += end - first
             run.procs += end - first if state.procs_planes == 1 else total_between(planes, 0, state.procs_planes, first, end)
-            if job.second > 0:
-                run.second += total_between(planes, state.procs_planes, len(planes), first, end)
+            if job.total > 0:
+                run.second += total_between(planes, state.procs_planes, state.second_end, first, end)
             first = next_member(usable, end, stretch.end, 1)
     return count
 
 
 @kernel
-def _suffices(run, whole, left_nodes, left_procs, left_second):
+def _suffices(run, left_nodes, left_procs, left_second):
     """Return whether a run has what is still needed."""
-    if run.nodes < left_nodes:
-        return False
-    return whole > 0 or (run.procs >= left_procs and run.second >= left_second)
+    return run.nodes >= left_nodes and run.procs >= left_procs and run.second >= left_second
 
 
 @kernel
-def _take(state, site, choice, partition, place, end, procs):
+def _take(state, site, choice, members, place, end, procs):
     """Choose the nodes at the places [place, end) of a partition, with this many processors of each."""
-    part = site.partitions[partition]
+    part = site.members[members]
     for k in range(part.first_stretch, part.last_stretch):
         stretch = site.stretches[k]
         behind = stretch.place + stretch.end - stretch.node
@@ -257,18 +406,19 @@ def _take(state, site, choice, partition, place, end, procs):
             chosen = choice.chosen[state.chosen]
             chosen.node = stretch.node + max(place, stretch.place) - stretch.place
             chosen.count = stretch.node + min(end, behind) - stretch.place - chosen.node
-            chosen.procs, chosen.second = procs, 0
+            chosen.procs, chosen.second, chosen.memory = procs, 0, 0
             state.chosen += 1
 
 
 @kernel
-def _take_node(state, choice, node, procs, second):
+def _take_node(state, job, choice, node, procs, second):
     """Choose an amount of a node."""
+    memory = 0 if job.whole else job.memory if job.memory > 0 else job.task_memory * (procs // job.task)
     if state.chosen > 0:
         last = choice.chosen[state.chosen - 1]
-        if last.node + last.count == node and last.procs == procs and last.second == second:
+        if last.node + last.count == node and last.procs == procs and last.second == second and last.memory == memory:
             last.count += 1
             return
     chosen = choice.chosen[state.chosen]
-    chosen.node, chosen.count, chosen.procs, chosen.second = node, 1, procs, second
+    chosen.node, chosen.count, chosen.procs, chosen.second, chosen.memory = node, 1, procs, second, memory
     state.chosen += 1

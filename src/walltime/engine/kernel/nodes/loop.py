@@ -174,7 +174,7 @@ def _arrive(state, rules, jobs, site, plan, traffic):
     state.arrivals += 1
     jobs[index].priority = priority_of(state, rules, jobs, traffic.tree, index, state.now)
     traffic.queue[state.waiting] = index
-    traffic.needs[state.waiting] = least_needed(jobs[index], site.partitions[jobs[index].partition])
+    traffic.needs[state.waiting] = least_needed(jobs[index], site.members[jobs[index].members])
     place = _put_in_order(jobs, traffic.queue, traffic.needs, state.waiting)
     if place < state.planned:
         forget(state, plan, place)
@@ -263,7 +263,7 @@ def _main_pass(state, rules, jobs, site, use, plan, traffic, depth):
             part.closed = state.closed = 1
             closed += 1
             for w in range(site.sets.shape[1]):
-                site.sets[CLOSED, w] |= site.sets[part.members, w]
+                site.sets[CLOSED, w] |= site.sets[site.members[job.partition].row, w]
             if closed == len(site.partitions):
                 break
     if state.closed:
@@ -277,7 +277,7 @@ def _main_pass(state, rules, jobs, site, use, plan, traffic, depth):
 def _could_start(state, site, use, plan, job, length):
     """Return whether there is room for a job now, after the blocks ahead."""
     part = site.partitions[job.partition]
-    if use.totals[0, part.kind] < least_needed(job, part):
+    if use.totals[0, part.kind] < least_needed(job, site.members[job.members]):
         return False
     return shortfall(state, job, site, use, plan, state.now, length) == 0
 

@@ -20,13 +20,15 @@ Array = np.ndarray
 Records = Any
 
 SLURM_JOB = record_dtype(
-    "submit runtime believed procs second nodes whole each partition tier time_min user place association start kind reserved_start "
-    "arrival pending after think limit first count priority merit",
+    "submit runtime believed procs second nodes most_nodes whole asked members task least most total each per_task memory task_memory "
+    "shaped opens partition tier time_min user place association start kind reserved_start arrival pending after think limit first count "
+    "priority merit",
     "merit",
 )
 """A job; the fields of memory.JOB and of `NodeDemands`, and `pending`, how many jobs must end before it can wait, the one that it
 follows included; `limit`, under which it runs; `first`, `count`: its nodes in `Use.ranges`. `submit` becomes the time from which it
-waits, `runtime` the time for which it runs."""
+waits, `runtime` the time for which it runs. `shaped`: whether it may be unable to use all free processors of a node, by `task`, `least`,
+`most`, `per_task`, `task_memory` or `most_nodes`; `opens`: whether one more free processor of a node may let it use all of the node."""
 
 SLURM_RULES = record_dtype(
     "depth partition_depth interval defer backfill cycle window resolution most_tested most_of_user most_of_partition "
@@ -40,8 +42,8 @@ jobs from a reservation. `decay`: the weight of use after a `period`."""
 
 SLURM_STATE = record_dtype(
     "now arrivals arriving started running overdue events waiting next_change news news_for_all next_sum came gone between at_first begun "
-    "no_room ranges most_ranges spare_rows planes procs_planes kinds closed users_counted tested planned blocks spare_sets ahead "
-    "bounds slack slack_far far steps timeline_blocks gain gain_of_whole changed_until chosen until awaited"
+    "no_room ranges most_ranges spare_rows planes procs_planes second_end kinds closed users_counted tested planned blocks spare_sets "
+    "ahead bounds slack slack_far far steps timeline_blocks gain gain_of_whole changed_until chosen until awaited"
 )
 """`arrivals`, `started`: jobs so far. `arriving`, `running`, `events`, `waiting`, `ranges`, `spare_rows`, `planned`, `blocks`,
 `spare_sets`, `bounds`, `steps`, `chosen`: entries in use. `overdue`: running jobs that are planned to end later than at first.
@@ -50,7 +52,8 @@ SLURM_STATE = record_dtype(
 added up. `came`, `gone`: whether a job came, or ended, at this event. `between`: whether the passes of this event are still to be made.
 `at_first`, `begun`, `no_room`: jobs that run at the beginning, whether they have been placed, and the number of one without room.
 
-`planes`: number of planes of each node's free amounts; the first `procs_planes` are processors, the others the second resource. `kinds`: of
+`planes`: number of planes of each node's free amounts; the first `procs_planes` are processors, those to `second_end` the second resource,
+and the others memory. `kinds`: of
 partitions. `most_ranges`: of the jobs that run at the same time. `closed`: whether the main scheduler has closed nodes. `users_counted`:
 the number of the cycle. `tested`: jobs that it has tried. `until`, `awaited`: as in memory.STATE.
 
@@ -58,16 +61,19 @@ The plan (plan.py): `ahead`: blocks of the jobs before the one that is considere
 as in EARLIEST_START. `timeline_blocks`: blocks in the timeline, or NOT_MADE. `gain`, `gain_of_whole`, `changed_until`: changes of the
 machine since the last cycle."""
 
-PARTITION = record_dtype("kind members node_procs first_stretch last_stretch closed tried tested reserved")
-"""A partition: the `kind` of its set of nodes, and the row of that set, `members`. `node_procs`: the processors of each node if all have
-the same, else 0. Then the places of its stretches; whether it is closed, and the jobs tried, in this pass of the main scheduler. Last, the
-jobs tested and reservations made in this cycle of backfill."""
+PARTITION = record_dtype("kind least_loaded closed tried tested reserved")
+"""A partition: the `kind` of its set of nodes; whether its least loaded nodes are taken first; whether it is closed, and the jobs tried, in
+this pass of the main scheduler. Last, the jobs tested and reservations made in this cycle of backfill."""
+
+MEMBERS = record_dtype("row every node_procs first_stretch last_stretch")
+"""Nodes that jobs may use, `every` one of a partition or some: the `row` of their set. `node_procs`: the processors of each node if all
+have the same, else 0. Then the places of their stretches."""
 
 STRETCH = record_dtype("place node end weight")
 """Nodes [node, end) that are consecutive in a partition, with the rank of their weight; the first is at this place of the partition's
 list."""
 
-RANGE = np.dtype([("node", np.int32), ("count", np.int32), ("procs", np.int32), ("second", np.int32)])
+RANGE = np.dtype([(name, np.int32) for name in ("node", "count", "procs", "second", "memory")])
 """Consecutive nodes, and what a job has of each of them."""
 
 RUNNING = record_dtype("release expected job row")
@@ -88,7 +94,10 @@ before this time, so a reservation that begins earlier must be checked again."""
 BLOCK = record_dtype("begin valid_from end first_word last_word row")
 """Nodes that are reserved in [valid_from, end) for a job planned to start at `begin`: the row of their set, and its words."""
 
-BOUND = record_dtype("kind procs nodes second each whole length time blocks slack slack_far far gained gained_far")
+BOUND = record_dtype(
+    "kind every members asked nodes most_nodes total each whole shaped task least most per_task memory task_memory opens length time "
+    "blocks slack slack_far far gained gained_far"
+)
 """A request of a job, and a time before which it cannot be met, after this many blocks of jobs before it; the last five as in
 EARLIEST_START. A larger request of a job behind cannot be met sooner, since blocks only take."""
 BOUNDS = 64
@@ -110,14 +119,18 @@ themselves, and the first plane of capacities."""
 class NodeMachine(NamedTuple):
     """The machine.
 
-    `sets`: all sets of nodes, shape (rows, words): scratch, the planes of the processors and of the second resource of each node, the sets
-    of partitions, by kind, the sets of outages, and those reserved for jobs.
+    `members`: the sets of nodes that jobs may use, by `SLURM_JOB.members`. `shaped`: scratch, planes of what a job can use of each node,
+    like those of `Use.free`, then those of a quotient and a remainder. `sets`: all sets of nodes, shape (rows, words): scratch, the planes
+    of the processors, the second resource and the memory of each node, the sets of partitions, by kind, those of `members`, those of
+    outages, and those reserved for jobs.
     """
 
     partitions: Records
+    members: Records
     stretches: Records
     outages: Records
     sets: Array
+    shaped: Array
 
 
 class Use(NamedTuple):
@@ -221,8 +234,9 @@ def new_slurm_memory(
     site, changes, kinds = _new_site(machine, tested)
     words, columns = site.sets.shape[1], len(kinds) * (1 + bool(machine.second.any()))
     state = record(SLURM_STATE, until=NEVER, next_sum=rules.period, steps=1, timeline_blocks=-1, spare_sets=tested + 1, kinds=len(kinds))
-    state.procs_planes, state.planes = _bits(machine.procs), _bits(machine.procs) + _bits(machine.second)
-    state.most_ranges = min(int(machine.procs.sum() + machine.second.sum()), int((jobs.procs + jobs.second).sum()))
+    state.procs_planes, state.second_end = _bits(machine.procs), _bits(machine.procs) + _bits(machine.second)
+    state.planes = state.second_end + _bits(machine.memory)
+    state.most_ranges = min(int(machine.procs.sum() + machine.second.sum()), int((jobs.asked + jobs.nodes + jobs.second).sum()))
     use = Use(
         running=records(RUNNING, 0),
         free=np.zeros((1, int(state.planes), words), np.int64),
@@ -290,34 +304,49 @@ def _new_site(machine: Nodes, tested: int) -> tuple[NodeMachine, Records, list[A
     words = -(-len(machine.procs) // WORD)
     stretches: list[tuple[int, int, int, int]] = []
     partitions, weight = records(PARTITION, len(machine.partitions)), np.unique(machine.weight, return_inverse=True)[1]
+    partitions.least_loaded = machine.least_loaded
     kinds: list[Array] = []
     for part, own in zip(partitions, machine.partitions, strict=True):
-        nodes = np.asarray(own, np.int64)
-        is_edge = (np.diff(nodes) != 1) | (np.diff(weight[nodes]) != 0)
-        edges = np.concatenate([[0], np.flatnonzero(is_edge) + 1, [len(nodes)]]).tolist()
-        part.first_stretch = len(stretches)
-        stretches += [(a, int(nodes[a]), int(nodes[a]) + b - a, int(weight[nodes[a]])) for a, b in itertools.pairwise(edges) if a < b]
-        part.last_stretch = len(stretches)
-        sizes, members = np.unique(machine.procs[nodes]), np.sort(nodes)
-        part.node_procs = sizes[0] if len(sizes) == 1 else 0
-        same = [k for k, other in enumerate(kinds) if np.array_equal(other, members)]
+        nodes = np.sort(np.asarray(own, np.int64))
+        same = [k for k, other in enumerate(kinds) if np.array_equal(other, nodes)]
         part.kind = same[0] if same else len(kinds)
-        kinds += [] if same else [members]
-    sets = [np.zeros((CAPACITY, words), np.int64), _planes(machine.procs, words), _planes(machine.second, words)]
-    first = sum(map(len, sets))
-    partitions.members = first + partitions.kind
+        kinds += [] if same else [nodes]
+    members = records(MEMBERS, len(machine.members))
+    members.every[: len(partitions)] = 1
+    for one, mine, partition in zip(members, machine.members, machine.partition_of_members, strict=True):
+        own = np.asarray(machine.partitions[partition], np.int64)
+        places = np.flatnonzero(np.isin(own, mine))
+        nodes = own[places]
+        is_edge = (np.diff(nodes) != 1) | (np.diff(places) != 1) | (np.diff(weight[nodes]) != 0)
+        edges = np.concatenate([[0], np.flatnonzero(is_edge) + 1, [len(nodes)]]).tolist()
+        one.first_stretch = len(stretches)
+        stretches += [
+            (int(places[a]), int(nodes[a]), int(nodes[a]) + b - a, int(weight[nodes[a]])) for a, b in itertools.pairwise(edges) if a < b
+        ]
+        one.last_stretch = len(stretches)
+        sizes = np.unique(machine.procs[nodes])
+        one.node_procs = sizes[0] if len(sizes) == 1 else 0
+    amounts = (machine.procs, machine.second, machine.memory)
+    sets = [np.zeros((CAPACITY, words), np.int64), *(_planes(one, words) for one in amounts)]
+    planes = sum(map(len, sets[1:]))
+    first = CAPACITY + planes
+    members.row = first + len(kinds) + np.arange(len(members))
     outages, changes = records(OUT, len(machine.outages)), []
-    outages.row = first + len(kinds) + np.arange(len(outages))
+    outages.row = first + len(kinds) + len(members) + np.arange(len(outages))
     for k, (_, begin, end, known) in enumerate(machine.outages):
         outages[k].begin, outages[k].end = begin, end
         changes += [(time, k, phase) for time, phase in ((min(known, begin), 1), (begin, 1), (end, 0)) if time < NEVER]
-    sets += [as_set(np.array(nodes, np.int64), words)[None] for nodes in (*kinds, *(away for away, *_ in machine.outages))]
+    sets += [
+        as_set(np.array(nodes, np.int64), words)[None] for nodes in (*kinds, *machine.members, *(away for away, *_ in machine.outages))
+    ]
     table, change = records(STRETCH, len(stretches)), records(CHANGE, len(changes))
     for k, stretch in enumerate(stretches):
         table[k].place, table[k].node, table[k].end, table[k].weight = stretch
     for k, (time, out, phase) in enumerate(sorted(changes)):
         change[k].time, change[k].outage, change[k].phase = time, out, phase
-    site = NodeMachine(partitions, table, outages, np.concatenate([*sets, np.zeros((tested + 1, words), np.int64)]))
+    every = np.concatenate([*sets, np.zeros((tested + 1, words), np.int64)])
+    shaped = np.zeros((2 * planes + len(sets[1]), words), np.int64)
+    site = NodeMachine(partitions, members, table, outages, every, shaped)
     return site, change, kinds
 
 

@@ -81,7 +81,7 @@ def length_of(job):
 def _set_earliest_start(state, job, earliest, begin, promised):
     """Store the earliest start of a job, and what it lacks before."""
     earliest.considered, earliest.begin, earliest.promised = 1, begin, promised
-    earliest.unsettled, earliest.whole = 0, job.whole > 0 or job.each > 0
+    earliest.unsettled, earliest.whole = 0, job.opens
     keep_slack(state, earliest)
 
 
@@ -170,8 +170,7 @@ def _earliest(state, site, use, plan, job, least, latest):
 @kernel
 def shortfall(state, job, site, use, plan, time, length):
     """Return 0 if nodes are free for a job for a length from a time on, else the result of `procs_missing`."""
-    members = site.partitions[job.partition].members
-    return procs_missing(state, job, members, site.outages, site.sets, use.running, use.free, plan.blocks, time, length)
+    return procs_missing(state, job, site, use.running, use.free, plan.choice, plan.blocks, time, length)
 
 
 @kernel
@@ -190,17 +189,17 @@ def _next_release(state, site, use, plan, time):
 
 
 @kernel
-def least_needed(job, part):
+def least_needed(job, members):
     """Return how many processors at least must be free in a job's partition."""
-    return job.nodes * max(1, part.node_procs) if job.whole else max(job.nodes, job.procs)
+    return max(job.nodes * max(1, members.node_procs) if job.whole else job.nodes, job.asked)
 
 
 @kernel
 def _first_enough(state, site, timeline, job, begin, latest):
     """Return a time from `begin` on before which a job cannot start: its partition must have enough free for its length."""
     part, i, length = site.partitions[job.partition], _step_at(state, timeline, begin), length_of(job)
-    need, procs = least_needed(job, part), timeline.sums[part.kind]
-    need_second = job.second if not job.whole else 0
+    need, procs = least_needed(job, site.members[job.members]), timeline.sums[part.kind]
+    need_second = max(job.total, job.nodes * job.each) if not job.whole else 0
     second = timeline.sums[part.kind + state.kinds] if need_second > 0 else procs
     while True:
         while procs[i] < need or second[i] < need_second:  # until there is enough
@@ -224,9 +223,8 @@ def _least_by_bounds(state, site, plan, job, length, latest):
     state.slack, state.slack_far, state.far = NEVER, NEVER, state.now + (latest - state.now) // PARTS
     for k in range(state.bounds - 1, -1, -1):  # the latest is mostly of a job just before
         bound = plan.bounds[k]
-        if bound.time > least and bound.length <= length and bound.procs <= job.procs and bound.nodes <= job.nodes:
-            same = bound.kind == kind and bound.whole == job.whole and bound.blocks <= state.ahead
-            if same and bound.second <= job.second and bound.each <= job.each:
+        if bound.time > least and bound.length <= length and bound.asked <= job.asked and bound.nodes <= job.nodes:
+            if bound.kind == kind and bound.blocks <= state.ahead and _includes(bound, bound.every, job):
                 least = bound.time
                 take_slack(state, bound)
                 if least > latest:
@@ -235,21 +233,43 @@ def _least_by_bounds(state, site, plan, job, length, latest):
 
 
 @kernel
+def _includes(one, one_every, other):
+    """Return whether a request has at least the nodes of another one to choose from, and can use as much of each."""
+    if one.whole != other.whole or one.total > other.total or one.each > other.each or one.memory > other.memory:
+        return False
+    if not one_every and one.members != other.members:
+        return False
+    if not one.shaped:
+        return True
+    same = one.per_task == other.per_task and one.task_memory == other.task_memory and one.most_nodes == other.most_nodes
+    return same and one.task == other.task and one.least == other.least and one.most == other.most
+
+
+@kernel
 def _note_bound(state, site, plan, job, length, time):
     """Record a time before which a job cannot start, for the jobs behind it, and drop the bounds that follow from it."""
-    bounds, left, kind = plan.bounds, 0, site.partitions[job.partition].kind
+    bounds, left, kind, every = plan.bounds, 0, site.partitions[job.partition].kind, site.members[job.members].every
     for k in range(state.bounds):
         old = bounds[k]
-        if old.time <= time and old.length >= length and old.procs >= job.procs and old.nodes >= job.nodes:
-            same = old.kind == kind and old.whole == job.whole
-            if same and old.second >= job.second and old.each >= job.each:
+        if old.time <= time and old.length >= length and old.asked >= job.asked and old.nodes >= job.nodes:
+            if old.kind == kind and _includes(job, every, old):
                 continue
         if left < k:
             bounds[left] = old
         left += 1
     bound = bounds[min(left, len(bounds) - 1)]
-    bound.kind, bound.procs, bound.nodes, bound.second, bound.each = kind, job.procs, job.nodes, job.second, job.each
-    bound.whole, bound.length, bound.time, bound.blocks = job.whole, length, time, state.ahead
+    bound.kind, bound.every, bound.members, bound.asked, bound.nodes, bound.total = (
+        kind,
+        every,
+        job.members,
+        job.asked,
+        job.nodes,
+        job.total,
+    )
+    bound.each, bound.whole, bound.shaped, bound.opens = job.each, job.whole, job.shaped, job.opens
+    bound.task, bound.least, bound.most, bound.per_task = job.task, job.least, job.most, job.per_task
+    bound.memory, bound.task_memory, bound.most_nodes = job.memory, job.task_memory, job.most_nodes
+    bound.length, bound.time, bound.blocks = length, time, state.ahead
     keep_slack(state, bound)
     state.bounds = min(left + 1, len(bounds))
 
@@ -278,7 +298,7 @@ def _measure(state, site, use, plan, block):
     for c in range(plan.amounts.shape[1]):
         kind, from_plane, to_plane = c, 0, state.procs_planes
         if c >= state.kinds:
-            kind, from_plane, to_plane = c - state.kinds, state.procs_planes, state.planes
+            kind, from_plane, to_plane = c - state.kinds, state.procs_planes, state.second_end
         amount = 0
         for k in range(from_plane, to_plane):
             count = 0
@@ -454,7 +474,7 @@ def refresh_earliest_starts(state, plan):
     left = 0
     for k in range(state.bounds):
         bound = plan.bounds[k]
-        own = gain_of_whole if bound.whole or bound.each > 0 else gain
+        own = gain_of_whole if bound.opens else gain
         bound.gained += own
         bound.gained_far += own * (until > bound.far)
         if bound.gained < bound.slack and bound.gained_far < bound.slack_far and bound.time > state.now:

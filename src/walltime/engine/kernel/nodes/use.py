@@ -121,7 +121,8 @@ def _change(state, use, job, row, first, end, sign):
                     use.free[other, 0, w] ^= bits
                 else:
                     add_in_planes(use.free[other], 0, state.procs_planes, w, bits, use.ranges[r].procs, sign)
-                    add_in_planes(use.free[other], state.procs_planes, state.planes, w, bits, use.ranges[r].second, sign)
+                    add_in_planes(use.free[other], state.procs_planes, state.second_end, w, bits, use.ranges[r].second, sign)
+                    add_in_planes(use.free[other], state.second_end, state.planes, w, bits, use.ranges[r].memory, sign)
 
 
 @kernel

@@ -1,0 +1,107 @@
+"""Requests of jobs by the options of their command lines (SubmitLine), for which sacct has no field."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from walltime.lazy import LaterModule
+from walltime.logs.batch_systems import unknown
+from walltime.logs.slurm.fields import options_in
+from walltime.slurm_values import MEGABYTES
+from walltime.workload import MISSING
+
+if TYPE_CHECKING:
+    import polars as pl
+else:
+    pl = LaterModule("polars")
+
+Array = np.ndarray
+_SIZE = re.compile(r"([0-9]{1,12})([KMGT]?)B?", re.IGNORECASE)
+_GPU = re.compile(r"(?:gres[:/])?gpu(?:[:=][^:=,()]*[^0-9:=,()][^:=,()]*)?(?:[:=]([0-9]{1,6}))?(?:\(.*\))?")
+_ANY = re.compile(r" (?:-[acnNGC]|--(?:array|cpus|ntasks|mem|gres|gpus|nodes|exclusive|nice|constraint))")
+"""A sign that a line has one of the options."""
+
+
+def _whole(value: str) -> int:
+    return int(value) if value.isdecimal() and len(value) < 10 else MISSING
+
+
+def _most_nodes(value: str) -> int:
+    return _whole(value.rpartition("-")[2])
+
+
+def _array_limit(value: str) -> int:
+    return _whole(value.partition("%")[2])
+
+
+def _memory(value: str) -> int:
+    """Return a size of memory, MB; -1 for none, and for 0, which requests all of it."""
+    match = _SIZE.fullmatch(value)
+    return round(int(match[1]) * MEGABYTES[match[2].upper() or "M"]) or MISSING if match else MISSING
+
+
+def _gpus(value: str) -> int:
+    """Return the number of GPUs in `gpu:a100:2`, `a100:2` or `2`, 1 for a type alone; -1 where other resources are listed."""
+    if value.isdecimal():
+        return _whole(value)
+    found = [match for one in value.split(",") if (match := _GPU.fullmatch(one if "gpu" in one else f"gpu:{one}"))]
+    return sum(int(match[1] or 1) for match in found) if found else MISSING
+
+
+def _gres(value: str) -> int:
+    listed = [one for one in value.split(",") if re.match(r"(?:gres[:/])?gpu\b", one)]
+    return _gpus(",".join(listed)) if listed else MISSING
+
+
+def _nice(value: str) -> int:
+    return 100 if value == "" else -_whole(value[1:]) if value.startswith("-") else _whole(value)
+
+
+class Request(NamedTuple):
+    """A column, the options that fill it, and the meaning of their values."""
+
+    column: str
+    options: tuple[str, ...]
+    meaning: Callable[[str], int]
+
+
+REQUESTS = (
+    Request("exclusive", ("--exclusive",), lambda value: 1 if value == "" else MISSING),
+    Request("most_nodes", ("-N", "--nodes"), _most_nodes),
+    Request("cpus_per_task", ("-c", "--cpus-per-task"), _whole),
+    Request("tasks_per_node", ("--ntasks-per-node",), _whole),
+    Request("array_limit", ("-a", "--array"), _array_limit),
+    Request("nice", ("--nice",), _nice),
+    Request("mem_mb_per_node", ("--mem",), _memory),
+    Request("mem_mb_per_cpu", ("--mem-per-cpu",), _memory),
+    Request("gpus_per_node", ("-G", "--gpus"), lambda _: 0),
+    Request("gpus_per_node", ("--gpus-per-node",), _gpus),
+    Request("gpus_per_node", ("--gres",), _gres),
+    Request("gpus_per_task", ("--gpus-per-task",), _gpus),
+)
+"""A later row takes precedence over an earlier one of the same column."""
+
+
+def command_requests(lines: pl.Series) -> dict[str, Array]:
+    """Return the columns of REQUESTS of command lines, int64; -1 where a line does not request it."""
+    columns = {request.column: unknown(len(lines)) for request in REQUESTS}
+    for row in lines.str.contains(_ANY.pattern).fill_null(False).arg_true().to_list():
+        given = dict(options_in(lines[row]))
+        for request in REQUESTS:
+            for option in request.options:
+                if option in given and (value := request.meaning(given[option])) != MISSING:
+                    columns[request.column][row] = value
+    return columns
+
+
+def constraints_in(lines: pl.Series) -> pl.Series:
+    """Return the constraints of command lines (`-C`); empty without one."""
+    texts = [""] * len(lines)
+    for row in lines.str.contains(r" (?:-C|--constraint)").fill_null(False).arg_true().to_list():
+        given = dict(options_in(lines[row]))
+        texts[row] = given.get("-C", given.get("--constraint", ""))
+    return pl.Series("", texts, pl.String)

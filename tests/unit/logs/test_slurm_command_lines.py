@@ -1,0 +1,60 @@
+"""Requests that are only in the command lines of jobs."""
+
+import polars as pl
+import pytest
+
+from walltime.logs.slurm.command_line import command_requests, constraints_in
+from walltime.machine.constraints import satisfies
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ("-N 2 -c4 --ntasks-per-node=8", {"most_nodes": 2, "cpus_per_task": 4, "tasks_per_node": 8}),
+        ("--nodes=1-3 --mem=24G", {"most_nodes": 3, "mem_mb_per_node": 24 * 1024}),
+        ("--mem-per-cpu 2000", {"mem_mb_per_cpu": 2000}),
+        ("--mem=0", {}),
+        ("--gres=gpu:a100:2,shard:3", {"gpus_per_node": 2}),
+        ("--gres=gpu:v100", {"gpus_per_node": 1}),
+        ("--gres=shard:3", {}),
+        ("-G 6", {"gpus_per_node": 0}),
+        ("--gpus=6 --gpus-per-node=a100:2", {"gpus_per_node": 2}),
+        ("--gpus-per-task=1", {"gpus_per_task": 1}),
+        ("--array=1-10%3", {"array_limit": 3}),
+        ("-a 1-10", {}),
+        ("--nice job.sh", {"nice": 100}),
+        ("--nice=-50", {"nice": -50}),
+        ("--exclusive", {"exclusive": 1}),
+        ("--exclusive=user", {}),
+        ("--wrap -c4", {}),
+        ("job.sh --mem=1", {}),
+    ],
+)
+def test_command_requests(options, expected):
+    found = command_requests(pl.Series(["sbatch job.sh", f"sbatch -t 5 {options}"]))
+    assert all(values[0] == -1 for values in found.values())
+    assert {name: int(values[1]) for name, values in found.items() if values[1] != -1} == expected
+
+
+def test_constraints_in():
+    lines = pl.Series(["sbatch -C intel|amd job.sh", "sbatch --constraint=fast x", "sbatch x -C no", None])
+    assert constraints_in(lines).to_list() == ["intel|amd", "fast", "", ""]
+
+
+@pytest.mark.parametrize(
+    ("constraint", "expected"),
+    [
+        ("a", True),
+        ("c", False),
+        ("a&c|b", True),
+        ("b|c&d", False),
+        ("b|(c&d)", True),
+        ("(c|a)&b", True),
+        ("[c|b]", True),
+        ("c*2&d*1", False),
+        ("c*2&a*1", True),
+        ("", True),
+    ],
+)
+def test_satisfies__from_left_to_right(constraint, expected):
+    assert satisfies({"a", "b"}, constraint) is expected
