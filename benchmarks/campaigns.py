@@ -42,20 +42,26 @@ def campaign(options: Options) -> Result:
 
 
 def campaign_share(estimates: str, seeds: str) -> Numbers:
-    """CPU seconds of a whole campaign, as a command, and of the kernels in it."""
+    """CPU seconds of a whole campaign, as a command, and of the kernels in it: as many as one simulation takes, for each cell."""
     with tempfile.TemporaryDirectory() as folder:
-        log, name = find_log(LOGS["KTH"]), "KTH"
-        source = f"trace = {json.dumps(str(log))}" if log is not None else 'model = "lublin99"\njobs = 28000'
-        values = ", ".join(f'"badness:{(i + 1) * 10 / int(estimates):g}"' for i in range(int(estimates)))
+        log, workload = find_log(LOGS["KTH"]), "KTH"
+        if log is None:
+            log, workload = Path(folder) / "log.swf", "Lublin'99"
+            made = ["generate", "lublin99", "--jobs", "28000", "--procs", "128", "--out", str(log)]
+            subprocess.run([*COMMAND, *made], stdout=subprocess.DEVNULL, check=True)
+        grid = [f"badness:{(i + 1) * 10 / int(estimates):g}" for i in range(int(estimates))]
+        values = ", ".join(map(json.dumps, grid))
         plan = Path(folder) / "plan.toml"
-        plan.write_text(f'[campaign]\nseeds = {seeds}\ntrim = "tsafrir06"\n[fixed]\n{source}\n[grid]\nestimates = [{values}]\n')
-        call = [*COMMAND, "campaign", "run", str(plan), "--json"]
-        subprocess.run([*COMMAND, "simulate", "--help"], stdout=subprocess.DEVNULL, check=True)
+        plan.write_text(
+            f'[campaign]\nseeds = {seeds}\ntrim = "tsafrir06"\n[fixed]\ntrace = {json.dumps(str(log))}\n[grid]\nestimates = [{values}]\n'
+        )
+        single = [*COMMAND, "simulate", str(log), "--policy", "easy", "--estimates", grid[len(grid) // 2], "--json"]
+        one = json.loads(subprocess.run(single, stdout=subprocess.PIPE, check=True).stdout)["seconds"]["simulate"]
         before = _children_seconds()
+        call = [*COMMAND, "campaign", "run", str(plan), "--json"]
         said = json.loads(subprocess.run(call, stdout=subprocess.PIPE, check=True).stdout)
         processor = _children_seconds() - before
-    kernel = said["seconds"]["kernel"]
-    workload = name if log is not None else "Lublin'99"
+    kernel = one * said["cells"]
     return {"workload": workload, "cells": said["cells"], "processor": processor, "kernel": kernel, "share": kernel / processor}
 
 

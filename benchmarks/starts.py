@@ -9,10 +9,10 @@ import numpy as np
 
 from benchmarks.common import Options, Result, lublin, show, take_turns, wall_seconds
 from benchmarks.predicting import with_users
+from validation.start_times import to_history
 from walltime.machine import Machine, Partition, Pool
 from walltime.simulation import simulate
-from walltime.slurm import Draws, Snapshot, start_times
-from walltime.slurm.starts.replay import snapshot_at, to_history
+from walltime.slurm import Draws, Snapshot, snapshot_at, start_times
 from walltime.workload import Workload
 
 LOAD = 1.3

@@ -17,6 +17,8 @@ MODULES = "modules"
 """The key for the modules that are in no package."""
 GENERATED = re.compile(r"<!-- generated: [^>]*-->(?:(?!<!-- generated).)*?<!-- end generated -->", re.DOTALL)
 """Parts of pages that docs/generators/tables.py writes; it writes the pages of commands and of questions as a whole."""
+DIRECTIVE = re.compile(r"^::: .*\n(?:\n? {4}.*\n)*", re.MULTILINE)
+"""Places that MkDocs fills with the docstring of a name."""
 CODE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 
 
@@ -30,11 +32,14 @@ def lines_by_package() -> Counter[str]:
 
 
 def words_by_page(folder: Path = ROOT, code: bool = True) -> dict[str, int]:
-    """Return the number of words of each page that are written by hand; `code`: whether those of examples count."""
+    """Return the number of words of each page that are written by hand; `code`: whether those of examples count.
+
+    Generated parts and names of entries of the Python reference do not count.
+    """
     texts = {page.relative_to(folder).as_posix(): page.read_text(encoding="utf-8") for page in sorted((folder / "docs").rglob("*.md"))}
     return {
         name: len((text if code else CODE.sub("", text)).split())
-        for name, text in ((name, GENERATED.sub("", text)) for name, text in texts.items())
+        for name, text in ((name, DIRECTIVE.sub("", GENERATED.sub("", text))) for name, text in texts.items())
         if "/cli/" not in name and not name.endswith("questions.md")
     }
 

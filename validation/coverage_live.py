@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from validation.coverage import Sizes, Trials, experiment
-from validation.start_times import calibrate_outcomes
+from validation.interval_factors import DAY
+from validation.start_times import calibrate_outcomes, replay_outcomes
 from walltime import simulate
 from walltime.estimates import Tsafrir05
-from walltime.slurm import Draws, replay_outcomes
-from walltime.slurm.starts.scores import DAY
+from walltime.slurm import Draws
 from walltime.workload.models.lublin99 import Lublin99
 from walltime.workload.users import with_users
 

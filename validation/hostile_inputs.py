@@ -17,6 +17,8 @@ import numpy as np
 
 import walltime as wt
 from tests import slurm_forms
+from tests.accounting_records import FORMS as RECORDS
+from tests.accounting_records import fifty_jobs
 from tests.batch_text import COBALT, LSF, MAPPING, PBS, TABLE
 from tests.cli import HEADER, record
 from tests.layouts import batsim, bjobs, completed, condor, flux, grid_engine, lassen_files, markdown, oar, qstat, sacct, shown, text
@@ -456,7 +458,12 @@ INPUTS: dict[str, Callable[[], AbstractContextManager[Input]]] = {
     "slurm-json": _still(lambda: _log("slurm-json", "log.json", _slurm_json())),
     "pbs": _still(lambda: _log("pbs", "log.pbs", PBS.encode())),
     "lsf": _still(lambda: _log("lsf", "log.lsf", LSF.encode())),
-    "cobalt": _still(lambda: _log("cobalt", "log.csv", COBALT.encode())),
+    "alcf": _still(lambda: _log("alcf", "log.csv", COBALT.encode())),
+    "torque": _still(lambda: _log("torque", "log.acct", RECORDS["Torque"](fifty_jobs()).encode())),
+    "qstat": _still(lambda: _log("qstat", "qstat.txt", RECORDS["Torque, `qstat -f`"](fifty_jobs()).encode())),
+    "grid-engine-table": _still(lambda: _log("grid-engine-table", "sge.csv", RECORDS["Grid Engine, tables"](fifty_jobs()).encode())),
+    "pbs-table": _still(lambda: _log("pbs-table", "pbs.csv", RECORDS["PBS, tables"](fifty_jobs()).encode())),
+    "htcondor-table": _still(lambda: _log("htcondor-table", "ads.csv", RECORDS["HTCondor, tables"](fifty_jobs()).encode())),
     "table": _still(lambda: _log("table", "log.csv", TABLE.encode(), "--mapping", "{folder}/m.toml", m=MAPPING.encode())),
     "unknown-table": _still(lambda: _log("unknown-table", "log.csv", _unknown_table())),
     "json-lines": _still(lambda: _log("json-lines", "log.jsonl", _json_lines())),

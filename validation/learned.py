@@ -14,12 +14,14 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.common import ROOT, cpu_model, find_log
+from validation.importances import importances
 from validation.run import rounded
 from walltime import Workload, read
 from walltime.learn import TrainingSettings, evaluate, train
@@ -48,7 +50,7 @@ def measure(name: str, workload: Workload, seeds: int, episodes: int, store: Pat
         print(name, seed, agents[-1].progress[-1], flush=True)
     found = evaluate(agents, workload)
     print(name, *found.verdict, sep="\n  ", flush=True)
-    kept = found.as_dict()
+    kept = found.as_dict() | {"importances": [asdict(one) for one in importances(agents, workload)]}
     for row, agent in zip(kept["agents"], agents, strict=True):
         last = agent.progress[-1]
         row |= {"seconds": last["seconds"], "cpu_seconds": last["cpu_seconds"], "iterations": agent.done}

@@ -15,7 +15,8 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,15 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.common import ROOT, find_log
+from validation.interval_factors import DAY, LATEST, apply_factors, learn_factors
 from validation.run import rounded
+from walltime.errors import PolicyError
 from walltime.logs import read
+from walltime.schedule import Schedule
 from walltime.simulation import simulate
-from walltime.slurm import Draws, replay_outcomes, score_outcomes
-from walltime.slurm.starts.scores import DAY, LATEST, Outcome, apply_factors, learn_factors
+from walltime.slurm import Draws, Outcome, score_outcomes, snapshot_at, start_times
+from walltime.slurm.starts.forecast import USUAL
+from walltime.workload import Workload
 
 OUT = ROOT / "docs" / "generators" / "start-times.json"
 LOGS = {
@@ -39,6 +44,41 @@ LOGS = {
 }
 """The beginning of each file's name, and how many moments are drawn. On Gaia, which has a queue for a twentieth of the time, many more."""
 SEED = 20
+
+
+def to_history(schedule: Schedule) -> Workload:
+    """Return the jobs of a log that records this schedule."""
+    w = schedule.workload
+    return replace(w, runtime=schedule.runtime, columns={**w.columns, "wait": schedule.start - schedule.submit})
+
+
+def replay_outcomes(
+    schedule: Schedule,
+    moments: Sequence[int],
+    *,
+    policy: str = "easy",
+    draws: Draws = USUAL,
+    workers: int | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> list[Outcome]:
+    """Predict the starts of all jobs that wait at these moments (s), with only earlier information, and add the real starts."""
+    history = to_history(schedule)
+    started = dict(zip(schedule.workload.job_id.tolist(), schedule.start.tolist(), strict=True))
+    outcomes: list[Outcome] = []
+    for done, moment in enumerate(moments):
+        snapshot = snapshot_at(schedule, moment, policy)
+        try:
+            made = start_times(snapshot, history, draws=replace(draws, seed=draws.seed + done), workers=workers)
+        except PolicyError:  # no job waits
+            continue
+        for one in made.jobs:
+            times = (one.early, one.median, one.late, one.by_limits)
+            early, median, late, by_limits = (np.inf if time is None else float(time - snapshot.time) for time in times)
+            real = float(started[one.job.job] - moment)
+            outcomes.append(Outcome(one.job.label, snapshot.time, early, median, late, by_limits, np.nan, real))
+        if progress is not None:
+            progress(done + 1)
+    return outcomes
 
 
 def calibrate_outcomes(outcomes: Sequence[Outcome], longest: int = LATEST) -> list[Outcome]:
@@ -89,7 +129,7 @@ def _rows(found: Sequence[Outcome]) -> list[dict[str, Any]]:
         for one in found:
             if score.name in ("all", one.name):
                 by_day.setdefault(one.made // DAY, []).append(one.inside)
-        row = {name: value for name, value in score.as_dict().items() if value == value}
+        row = {name: value for name, value in asdict(score).items() if value == value}
         count = np.array([len(day) for day in by_day.values()])
         off = np.array([sum(day) for day in by_day.values()]) - score.inside * count
         row |= {"days": len(by_day), "inside_by_day": float(np.mean([np.mean(day) for day in by_day.values()]))}

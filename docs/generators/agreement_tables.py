@@ -1,4 +1,4 @@
-"""The table of agreement with recorded waits, from what `python validation/site_agreement.py --out` stored."""
+"""The tables of agreement with recorded waits, and with planted rules, from the results of programs in validation/."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 from performance_tables import table
 
 FILE = Path(__file__).with_name("site-agreement.json")
+PLANTED = Path(__file__).with_name("planted-rules.json")
+"""The agreement on held-out weeks without rules and with inferred ones, as `python validation/planted_rules.py` prints it."""
 
 
 def site_agreement(file: Path = FILE) -> str:
@@ -54,3 +56,10 @@ def site_agreement(file: Path = FILE) -> str:
 def _change(row: dict[str, Any], name: str, digits: int, unit: float = 1) -> str:
     """A number before and after."""
     return " → ".join(f"{row[which][name] / unit:.{digits}f}" for which in ("before", "after"))
+
+
+def planted_rules(file: Path = PLANTED) -> str:
+    """Return a row for each planted rule, as Markdown."""
+    rows: list[dict[str, Any]] = json.loads(file.read_text())
+    cells = [(row["rule"], row["result"], f"{row['before']:.3f}", f"{row['after']:.3f}") for row in rows]
+    return table(("planted rule", "result", "agreement without rules", "with inferred rules"), cells)

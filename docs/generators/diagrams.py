@@ -45,7 +45,8 @@ def draw_jobs(axes: Axes, start: Sequence[int], end: Sequence[int], procs: Seque
             axes.add_patch(Rectangle((begin, run[0]), width, len(run), **style))
             label = f"job {job + 1}" if width > 0.12 * max(end) else str(job + 1)
             color = "black" if job in planned else "white"
-            axes.text(begin + width / 2, run[0] + len(run) / 2, label, ha="center", va="center", fontsize=8, color=color)
+            behind = {"facecolor": "white", "edgecolor": "none", "pad": 1} if job in planned else None
+            axes.text(begin + width / 2, run[0] + len(run) / 2, label, ha="center", va="center", fontsize=8, color=color, bbox=behind)
     axes.set_xlim(0, max(end) * 1.02)
     axes.set_ylim(0, 4)
     axes.set_yticks(range(5))
@@ -107,8 +108,8 @@ def compression() -> Figure:
     after.set_xlim(before.get_xlim())
     after.set_title("plan after compression at 40 s", fontsize=9, pad=18)
     mark(after, 40, "job 1 ends")
-    for row, (old, new) in enumerate(zip(reserved[1:], schedule.start.tolist()[1:], strict=True)):
-        after.annotate("", (new, 0.5 + row), (old, 0.5 + row), arrowprops={"arrowstyle": "->", "color": "black", "linewidth": 0.8})
+    for row, (old, new) in zip((0.4, 0.6, 2.4), zip(reserved[1:], schedule.start.tolist()[1:], strict=True), strict=True):
+        after.annotate("", (new, row), (old, row), arrowprops={"arrowstyle": "->", "color": "black", "linewidth": 0.8})
     return figure
 
 
@@ -146,7 +147,7 @@ def job() -> Figure:
         axes.text(2.12 + 2.25 * number, 1.95, text, ha="center", va="bottom", fontsize=7)
     axes.annotate("", (7.75, 1.15), (3.25, 1.15), arrowprops={"arrowstyle": "->", "color": COLORS[2], "connectionstyle": "arc3,rad=0.12"})
     axes.text(5.5, 0.72, "backfilled: starts ahead of the head", ha="center", va="top", fontsize=7, color=COLORS[2])
-    for begin, end, height, text in ((1, 7.75, 0.12, "wait"), (1, 10, -0.12, "response")):
+    for begin, end, height, text in ((3.25, 7.75, 0.12, "wait"), (3.25, 10, -0.12, "response")):
         axes.annotate("", (end, height), (begin, height), arrowprops={"arrowstyle": "<->", "color": GREY, "linewidth": 0.8})
         axes.text(begin - 0.1, height, text, ha="right", va="center", fontsize=7)
     axes.set_ylim(-0.35, 2.6)
@@ -210,7 +211,7 @@ def uncertainty() -> Figure:
     seeds = [wt.simulate(log(seed), "easy").wait.mean() / 3600 for seed in range(12)]
     titles = ("12 shaken copies\nof one log", "weeks of this log", "12 other seeds\nof the model")
     for axes, values, title in zip(panels, (shaken, weeks, seeds), titles, strict=True):
-        axes.plot(range(len(values)), values, "o", color=COLORS[0], markersize=4)
+        axes.plot(range(len(values)), values, "o", color=COLORS[0], markersize=4, clip_on=False)
         axes.axhline(easy.wait.mean() / 3600, color="black", linewidth=0.8, linestyle="--")
         axes.set_title(title, fontsize=9)
         axes.set_xticks([])

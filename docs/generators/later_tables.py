@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+from changes_figure import changes_figure
 from matplotlib.figure import Figure
 from performance_tables import load as load_performance
 from performance_tables import table
 
 from walltime.metrics import Interval
-from walltime.report.changes import changes_figure
 from walltime.report.figure_files import figure_bytes
 from walltime.wording import to_error
 

@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+from changes_figure import changes_figure
 from performance_tables import table
 from tuning_tables import change
 
 from walltime.learn.evaluation import AgainstScheduler, verdict_of
 from walltime.metrics import Interval
-from walltime.report.changes import changes_figure
 from walltime.report.figure_files import figure_bytes
 
 FILE = Path(__file__).with_name("learned.json")

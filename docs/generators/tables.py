@@ -16,7 +16,7 @@ from pathlib import Path
 import questions
 import recipes_run
 import reference_pages
-from agreement_tables import site_agreement
+from agreement_tables import planted_rules, site_agreement
 from coverage_tables import by_command, coverage, kinds, scopes
 from found_tables import found_order
 from later_tables import later
@@ -307,6 +307,13 @@ def slurm_forms() -> str:
     return table(("records", *contents), lines)
 
 
+def records() -> str:
+    """The fields that are read from the records of each batch system."""
+    kept = json.loads(Path(__file__).with_name("records.json").read_text())
+    rows = [(system, *(fields.get(name, "") for name in kept["contents"])) for system, fields in kept["containers"].items()]
+    return table(("records", *(meaning.lower() if meaning != "GPUs" else meaning for meaning in kept["contents"].values())), rows)
+
+
 GENERATORS = {
     "slurm-forms": slurm_forms,
     "features": features,
@@ -315,11 +322,13 @@ GENERATORS = {
     "predictors": predictors,
     "columns": columns,
     "site-agreement": site_agreement,
+    "planted-rules": planted_rules,
     "commands": reference_pages.commands_table,
     "coverage": coverage,
     "interval-kinds": kinds,
     "intervals-by-command": by_command,
     "scopes": scopes,
+    "records": records,
     "rules": rules,
     "checks": checks,
     "promises": promises,

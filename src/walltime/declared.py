@@ -185,13 +185,20 @@ def _bounds(key: Field, letters: bool) -> str:
     return low
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
+OTHER_NAMES = {"log": "trace", "logs": "trace", "policies": "policy", "cluster": "machine", "walltime": "requested", "cpus": "procs"}
+"""Names that users try, and the word that is meant."""
+
+
+def nearest(word: str, known: Iterable[str], alike: float = 0.5) -> str:
     """Return the question about the most similar known word, as a sentence of its own; empty if none is similar.
+
+    `alike`: the least similarity, from 0 to 1.
 
     >>> nearest("ordr", ["order", "depth"]), nearest("x", ["order"])
     (". Did you mean 'order'?", '')
     """
-    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    words = list(known)
+    close = [one for one in words if one == OTHER_NAMES.get(word)] or difflib.get_close_matches(word, words, n=1, cutoff=alike)
     return f". Did you mean {close[0]!r}?" if close else ""
 
 

@@ -37,7 +37,7 @@ def lazy(package: str, homes: Mapping[str, tuple[str, ...]] = MappingProxyType({
 
 
 class LaterModule:
-    """A module that is imported when something of it is first used; for libraries that only some inputs need."""
+    """A module that is imported at its first use; for libraries that only some inputs need."""
 
     def __init__(self, name: str) -> None:
         self._name = name

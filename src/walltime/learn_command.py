@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import CommandGroup, LogOptions
-from walltime.cli.output import Output, PageOutput, caveats, command_line, progress_bar, write_rows
+from walltime.cli.output import Output, PageOutput, caveats, progress_bar, write_rows
 from walltime.errors import PolicyError
 
 app = CommandGroup("learn", "Train an agent to schedule on the early part of a log, and compare it with other orders on the later part.")
@@ -102,7 +102,7 @@ def train(
 @manual(
     "guides/agents",
     ("Compare an agent with EASY and other orders on the held-out part of its log.", "learn evaluate agent"),
-    ("Evaluate it on another log, without the importance of features.", "learn evaluate agent --log KTH-SP2 --no-importances"),
+    ("Evaluate it on another log.", "learn evaluate agent --log KTH-SP2"),
 )
 def evaluate(
     folders: Annotated[list[Path], o.argument("The agents; several agents may differ only in their seeds.", "DIR")],
@@ -110,10 +110,6 @@ def evaluate(
     log: Annotated[
         str | None, o.option("Evaluate on this log. Default: the log of the training.", "--log", group=o.INPUT, metavar="LOG")
     ] = None,
-    importances: Annotated[
-        bool, o.option("Measure the importance of each feature.", "--importances/--no-importances", group=o.RUNS, advanced=True)
-    ] = True,
-    seed: o.SeedOption = 0,
     own: o.OwnOption = None,
     reading: LogOptions,
     out: Annotated[Path | None, o.out("the cost of each window", *o.TABLE)] = None,
@@ -123,7 +119,7 @@ def evaluate(
     _one_thread()
     from walltime.learn.evaluation import count_steps
     from walltime.learn.evaluation import evaluate as compare
-    from walltime.learn.page import learned_tables
+    from walltime.learn.tables import learned_tables
     from walltime.learn.training import load as load_agent
     from walltime.provenance import jobs_sha256
 
@@ -136,15 +132,13 @@ def evaluate(
     workload = reading.load(Path(log))[0]
     if not given and jobs_sha256(workload) != agents[0].jobs_sha256:
         raise PolicyError(f"{log} has changed since the agent was trained; pass --log {log} to use it anyway")
-    with progress_bar(count_steps(len(agents), importances), "schedulers, agents and features") as progress:
-        evaluation = compare(agents, workload, importances=importances, seed=seed, progress=progress)
+    with progress_bar(count_steps(len(agents)), "schedulers and agents") as progress:
+        evaluation = compare(agents, workload, progress=progress)
     if out is not None:
         write_rows(evaluation.table(), out)
-    if output.report is not None:
-        from walltime.learn.page import learned_page
-
-        output.write(learned_page(evaluation, workload, {"command": command_line()}))
     blocks = [*learned_tables(evaluation), *evaluation.verdict, *caveats(evaluation.caveats)]
+    title = f"{'A trained agent' if evaluation.trained_on else 'An agent'} on {evaluation.log}"
+    output.write_blocks("learning", title, evaluation.verdict, blocks, workload)
     output.show(evaluation.as_dict(), blocks, **{f"{evaluation.windows} rows": out})
 
 

@@ -251,7 +251,7 @@ def read_options(
         inner = name if ":" in value else ""
     lacking = [key for key, one in keys.items() if one.needed and key not in given and one.field not in preset]
     if lacking:
-        raise PolicyError(f"{lacking[0]} of {where} is missing; it is {describe_value(keys[lacking[0]])}", "missing_option")
+        raise PolicyError(f"{lacking[0]} of {where} is missing; add it: {describe_value(keys[lacking[0]])}", "missing_option")
 
     def values(some: Mapping[str, DeclaredField]) -> dict[str, Any]:
         return {one.field: read_value(one, key, given[key], where) for key, one in some.items() if key in given}

@@ -119,7 +119,7 @@ def parse(content: Mapping[str, Any], kind: type[T], words: Mapping[str, str] = 
         raise reading.faults[0]
     missing = [*reading.missing, *(f"{key} ({what})" for key, what in needed.items() if key not in content)]
     if missing:
-        raise KeyFaultError(f"missing: {', '.join(missing)}", "missing_key")
+        raise KeyFaultError(f"missing: {', '.join(missing)}; add {'it' if len(missing) == 1 else 'them'}", "missing_key")
     parsed: T = value
     return parsed
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Callable, Iterable, Sequence
 from numbers import Integral
 
@@ -23,6 +24,15 @@ def sanitize(name: str, longest: int = LONGEST_NAME) -> str:
     """
     cut = name if len(name) <= longest else f"{name[: longest - 3]}..."
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
+
+
+def first_clause(meaning: str) -> str:
+    """Return the first clause of a rule's meaning, for lines of output; pages have the whole meaning.
+
+    >>> first_clause("The job has not ended: it is left out.")
+    'The job has not ended'
+    """
+    return re.split(r"[:;.](?=\s|$)", meaning, maxsplit=1)[0]
 
 
 def lower_first(name: str) -> str:

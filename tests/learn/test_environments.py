@@ -232,26 +232,6 @@ def test_windows_of_a_log__are_observed_on_its_scales():
     assert learn.Episode(LOG.take(np.arange(9), "few")).scales["runtime"] == LOG.runtime[:9].max()
 
 
-def test_episodes__can_be_kept_by_what_a_formula_makes_of_them():
-    rules = {"dialect": "rlscheduler", "backfilling": False}
-    env = make(**rules).unwrapped
-    costs = []
-    for number in range(len(EPISODES)):
-        env.reset(options={"episode": number})
-        costs.append(env.baseline("sjf"))
-    least, most = sorted(costs)[1], sorted(costs)[-1]
-    found, left_out = learn.filter_episodes(EPISODES, least=least, most=most, **rules)
-    assert found == [one for one, cost in zip(EPISODES, costs, strict=True) if least < cost < most]
-    assert len(found) + left_out == len(EPISODES)
-    assert left_out >= 3
-    with raises(wt.WorkloadError, "no_episode", "1e+09"):
-        learn.filter_episodes(EPISODES, "fcfs", least=1e9, most=2e9)
-    with raises(wt.PolicyError, "unknown_formula", "'best'"):
-        learn.filter_episodes(EPISODES, "best")
-    with raises(wt.PolicyError, "unknown_option", "'size'"):
-        learn.filter_episodes(EPISODES, size=3)
-
-
 def test_slots__show_the_shortest_and_the_smallest_in_turn():
     columns = {"runtime": [100, 1, 2, 3, 9, 9, 9], "procs": [4, 4, 3, 3, 1, 2, 2]}
     jobs = wt.Workload.from_arrays(submit=[0, 1, 1, 1, 1, 1, 1], **columns, machine_procs=4)

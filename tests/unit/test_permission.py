@@ -32,7 +32,7 @@ READERS = {
     "papers/printed.py": "shipped with the program",
     "papers/study.py": "a study's rows: numbers and names",
     "weekly_report/period.py": "numbers",
-    "slurm/records.py": "the JSON of scontrol: numbers and names",
+    "slurm/json_records.py": "the JSON of Slurm: numbers and names",
     "slurm/sidecar/queue_heads.py": "the ledger: numbers and names",
     "slurm/snapshot.py": "snapshots, whose machine is checked: see `SPECIFYING`",
     "toml_file.py": "every TOML file: see `test_toml_files`",
@@ -82,7 +82,17 @@ def _modules_that_call(*names: str) -> set[str]:
 
 
 def test_readers__are_all_in_the_table_above():
-    readers = ("json.load", "json.loads", "np.load", "pickle.load", "pickle.loads", "tomllib.load", "tomllib.loads", "marshal.loads")
+    readers = (
+        "json.load",
+        "json.loads",
+        "np.load",
+        "pickle.load",
+        "pickle.loads",
+        "tomllib.load",
+        "tomllib.loads",
+        "marshal.loads",
+        "json.JSONDecoder",
+    )
     assert _modules_that_call(*readers) == set(READERS)
     assert _modules_that_call("exec", "eval", "spec.loader.exec_module", "runpy.run_path") == set(RUNS)
     assert _modules_that_call("pickle.load", "pickle.loads") == {"campaign/executors.py"}

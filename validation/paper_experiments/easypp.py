@@ -30,7 +30,7 @@ def variants(subject: Subject) -> dict[str, dict[str, Any]]:
         "EASY + predictions": predicted,
         "EASY++": {**predicted, "backfill_order": "sjf"},
         "EASY++, at once to the estimate": {**predicted, "backfill_order": "sjf", "correction": "estimate"},
-        "learned on line + SJBF": {"predictor": "gaussier15", "backfill_order": "sjf"},
+        "learned online + SJBF": {"predictor": "gaussier15", "backfill_order": "sjf"},
         "tang13: p85, selective": {"predictor": triple, "believe": "selective"},
         "PERFECT++": {"predictor": "exact", "backfill_order": "sjf"},
     }

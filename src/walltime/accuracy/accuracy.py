@@ -69,7 +69,7 @@ class WalltimeAccuracy:
         if self.adjusted is not None:
             tables |= {"adjusted": self.adjusted.rows(), "schemes": self.adjusted.schemes(len(self.adjusted.replays))}
         if by not in tables:
-            raise PolicyError(f"unknown table {shown(by)}; valid tables: {', '.join(tables)}", "unknown_table")
+            raise PolicyError(f"unknown table {shown(by)}. Valid tables: {', '.join(tables)}", "unknown_table")
         return pl.DataFrame(list(tables[by]), infer_schema_length=None)
 
     def as_dict(self) -> dict[str, Any]:

@@ -127,7 +127,7 @@ def advise_users(
     Raises PolicyError for a risk outside 0 to 50.
     """
     if isinstance(risk, bool) or not isinstance(risk, int | float) or not 0 <= risk <= 50:
-        raise PolicyError(f"the risk of being killed is a percentage from 0 to 50, not {shown(risk)}", "number_out_of_range")
+        raise PolicyError(f"the risk of being killed must be a percentage from 0 to 50, not {shown(risk)}", "number_out_of_range")
     if not has_column(workload, "user"):
         return []
     users = workload.columns["user"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -123,19 +122,15 @@ def _means(
     seeds = 1 + copies
     total = len(requests) * seeds
 
-    def make_worker() -> Callable[[int, Callable[[int], None]], list[float]]:
-        def run(number: int, check: Callable[[int], None]) -> list[float]:
-            which, seed = divmod(number, seeds)
-            changed = replace(workload, requested=requests[which], believed=requests[which])
-            jobs = changed if seed == 0 else shake(changed, SHAKE, seed - 1)
-            options: dict[str, Any] = {} if machine is None else {"machine": machine}
-            schedule = simulate(jobs, scheduler, progress=check, **options)
-            owner, wait = schedule.workload.columns["user"], schedule.wait
-            members = [np.ones(len(wait), bool) if user is None else owner == user for user in users]
-            return [float(wait[mine].mean()) if mine.any() else 0.0 for mine in members]
-
-        return run
+    def run(number: int, check: Callable[[int], None]) -> list[float]:
+        which, seed = divmod(number, seeds)
+        changed = replace(workload, requested=requests[which], believed=requests[which])
+        jobs = changed if seed == 0 else shake(changed, SHAKE, seed - 1)
+        schedule = simulate(jobs, scheduler, progress=check, machine=machine)
+        owner, wait = schedule.workload.columns["user"], schedule.wait
+        members = [np.ones(len(wait), bool) if user is None else owner == user for user in users]
+        return [float(wait[mine].mean()) if mine.any() else 0.0 for mine in members]
 
     with progress(total, "simulations of advice") as show:
-        means = np.array(in_threads(make_worker, total, None, show))
+        means = np.array(in_threads(run, total, None, show))
     return list(means.reshape(len(requests), seeds, len(users)))

@@ -12,7 +12,6 @@ from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow, machine_in
 from walltime.cli.output import Output, PageOutput, caveats, command_line, note, progress_bar
-from walltime.cli.table import PARTS, module_of, part_of
 from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -24,16 +23,6 @@ if TYPE_CHECKING:
     from walltime.tables import Facts, Table
     from walltime.workload import Workload
 
-ROWS = {
-    "total": ("total jobs", "total"),
-    "killed": ("killed jobs", "total"),
-    "full": ("100 % peak", "total"),
-    "killed_full": ("killed in the 100 % peak", "the peak"),
-    "zero": ("0 % peak", "total"),
-    "short": ("jobs under 90 s", "total"),
-    "few_hours": ("estimates up to 2 h", "total"),
-}
-"""Name and base of each row of mualem01, Table 2."""
 LISTED = 10
 """Number of most used values listed; `--json` has twice as many."""
 
@@ -54,15 +43,9 @@ class EstimateOptions:
 
 @dataclass(frozen=True)
 class TableOptions:
-    """The tables by groups, the table of the paper, and the figure."""
+    """The tables by groups, and the figure."""
 
     groupings: o.BreakdownOption = None
-    paper_table: bool = o.field(
-        False,
-        "Print Table 2 of Mu'alem and Feitelson 2001 as well, next to its printed values if the log is in that paper.",
-        "--paper-table",
-        advanced=True,
-    )
     figure: o.OneFigureOption = None
     size: o.SizeOption = ""
 
@@ -72,7 +55,7 @@ class AdjustmentOptions:
     """The simulations with adjusted walltimes."""
 
     adjusted: bool = o.field(
-        False, "Simulate adjusted walltimes as well, and advise the largest users; --report always does.", group=o.RUNS
+        False, "Also simulate walltimes shortened by predictions, and advise the largest users; --report always does.", group=o.RUNS
     )
     machine_file: o.MachineOption = None
     replications: int | None = o.field(
@@ -176,8 +159,6 @@ def estimates(
     }
     tail = {"hours": hours, "accuracy": None if accuracy is None else as_record(accuracy), "figure": drawn, "report": output.report}
     blocks: list[Block | Facts | str] = [*_hours(workload.origin.name, hours, estimated.model), *_blocks(record, estimated.model)]
-    if shown.paper_table and record["table"] is not None:
-        blocks += _table_2(workload.origin.name, record, estimated.model)
     blocks += [*_group_tables(record["by"]), *_simulated(accuracy)]
     if accuracy is not None:
         blocks.insert(0, accuracy_answer(accuracy))
@@ -262,7 +243,7 @@ def analyse(workload: Workload, seen: EstimateData | None) -> dict[str, Any]:
     from walltime.metrics import estimates as e
     from walltime.metrics.jobs import accuracy
 
-    names = ("table", "percent", "printed", "distinct", "top", "top20_percent", "emax", "emax_rank", "emax_percent", "largest")
+    names = ("table", "percent", "distinct", "top", "top20_percent", "emax", "emax_rank", "emax_percent", "largest")
     if seen is None:
         note = "the log has no users' estimates, each equals the runtime; look at a model's with --estimates f:4"
         rest = dict.fromkeys((*names, "mean_accuracy", "over_estimate", "cut_short", "histogram", "accuracy_by_runtime"))
@@ -273,12 +254,10 @@ def analyse(workload: Workload, seen: EstimateData | None) -> dict[str, Any]:
     emax = largest_estimate(q)
     rank, percent = e.rank_of(emax, q)
     mean_runtime, ratio = e.accuracy_by_runtime(r, q)
-    log = printed_log(workload.origin.name)
     top = zip(values[: 2 * LISTED].tolist(), counts[: 2 * LISTED].tolist(), strict=True)
     return {
         "table": table.as_dict(),
-        "percent": {name: _defined(table.percent(name)) for name in ROWS},
-        "printed": None if log is None else {"log": log, "source": "mualem01 Table 2", **printed_rows(log)},
+        "percent": {name: _defined(table.percent(name)) for name in table.as_dict()},
         "distinct": len(values),
         "top": [{"seconds": t, "jobs": n, "percent": 100 * n / len(q)} for t, n in top],
         "top20_percent": e.top_share(q),
@@ -328,27 +307,6 @@ def _defined(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-def printed_log(name: str) -> str | None:
-    """The log's name in mualem01, Table 2, if it is one of the logs there and the papers are installed.
-
-    >>> printed_log("SDSC-SP2-1998-4.2-cln"), printed_log("SDSC-BLUE-2000-4.2-cln")
-    ('SDSC', None)
-    """
-    found = next((log for log in ("CTC", "KTH", "SDSC") if name.upper().startswith(f"{log}-SP2")), None)
-    return found if found is not None and module_of(PARTS["estimates"]) is not None else None
-
-
-def printed_rows(log: str) -> dict[str, int]:
-    """The numbers of a log in mualem01, Table 2, by row."""
-    return {row["quantity"]: int(row[log]) for row in part_of("estimates").printed("mualem01").tables["T2"].rows if row["quantity"] in ROWS}
-
-
-def _zero_jobs(log: str, total: int) -> list[str]:
-    """The row of zero jobs in mualem01, Table 2, and its percentage; logs in this format lack the data for it."""
-    count = part_of("estimates").printed("mualem01").tables["T2"].value(log, quantity="zero_jobs")
-    return ["", ""] if count is None else [f"{count:,.0f}", f"{100 * count / total:.1f}"]
-
-
 def _draw(path: Path, workload: Workload, seen: EstimateData | None, record: dict[str, Any], model: str, size: str) -> None:
     from walltime.accuracy.estimate_figures import estimates_figure
     from walltime.report.figure_files import write_figure
@@ -382,30 +340,6 @@ def _blocks(record: dict[str, Any], model: str) -> Iterator[Table | Facts | str]
         longer,
     ]
     yield Facts("", facts)
-
-
-def _table_2(name: str, record: dict[str, Any], model: str) -> Iterator[Table | str]:
-    from walltime.tables import Table
-
-    printed = record["printed"]
-    rows = []
-    for key, (label, whole) in ROWS.items():
-        count, percent = record["table"][key], record["percent"][key]
-        row = [label, "n/a" if count is None else f"{count:,}", "" if percent is None else f"{percent:.1f}", whole]
-        if printed:
-            base = printed["full"] if key == "killed_full" else printed["total"]
-            row += [f"{printed[key]:,}", f"{100 * printed[key] / base:.1f}"]
-        rows.append(row)
-    columns = ["", "jobs", "%", "of"]
-    title = f"Table 2 of mualem01: {name}, {'users' if model == 'user' else model}"
-    if printed:
-        columns += [f"mualem01, {printed['log']}", "%"]
-        rows.append(["zero jobs", "n/a", "", "total", *_zero_jobs(printed["log"], printed["total"])])
-    yield Table(columns, rows, title)
-    killed = "status 0 (failed)" if model == "user" else "given less than they run"
-    yield f"Killed: {killed}; 100 % peak: 99 % or 100 % used; 0 % peak: less than 1 % used."
-    if printed:
-        yield f"mualem01, {printed['log']}: the user estimates as printed; zero jobs need data that no log in this format has."
 
 
 # ---------------------------------------------------------------------- hours, and adjusted walltimes

@@ -72,7 +72,7 @@ def read_template(path: Path | None) -> str:
     unknown = [name for name in template.get_identifiers() if name not in PLACEHOLDERS]
     if unknown:
         raise PolicyError(
-            f"{printable(path)}: unknown name {shown('$' + unknown[0])} in the template; valid names: {', '.join(PLACEHOLDERS)}",
+            f"{printable(path)}: unknown name {shown('$' + unknown[0])} in the template. Valid names: {', '.join(PLACEHOLDERS)}",
             "unknown_field",
         )
     return text

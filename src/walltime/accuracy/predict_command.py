@@ -24,12 +24,12 @@ COLUMNS = {
     "na_percent": "none",
     "oe_percent": "long",
     "ue_percent": "short",
-    "be_percent": "30 min short",
+    "be_percent": "> 30 min short",
 }
 """The printed fields of each predictor's summary, and their heads."""
 NOTES = (
     "Accuracy: the smaller of runtime and prediction / the larger (tang13, eq. 3).",
-    "None, long, short: jobs without a prediction, or with a wrong one.",
+    "Long, short: jobs whose prediction is too long, or too short (by up to 30 min).",
 )
 
 
@@ -94,7 +94,7 @@ def predict(
     if replaying.ends not in ("auto", "log", "easy"):
         raise PolicyError(f"unknown ends {replaying.ends!r}. Valid values: auto, log, easy")
     if replaying.predictor and replaying.threshold is not None:
-        raise PolicyError("--threshold is for the default table; a predictor has its own: tang13:threshold=0.5")
+        raise PolicyError("--threshold is for the default table; write it into the predictor instead: tang13:threshold=0.5")
     given, rules = [parse_predictor(text) for text in replaying.predictor or []], o.read_dialect(replaying.dialect, None)
     workload, seconds = reading.load(trace)
     workload = stretch.alone(workload)
@@ -125,7 +125,7 @@ def predict(
     remarks += [line for one in given for line in one.remarks(workload, workload.requested, workload.runtime)]
     record["caveats"] = remarks
     learned = f"Learned only from jobs that have ended, with the ends of {_source(replays[0].ends, replaying.ends, rules.label)}."
-    answer, table = _answer(workload, rows, int(judged.sum())), _table(workload, rows, None if given else MOST_PREDICTORS[verbose])
+    answer, table = _answer(workload, rows, int(judged.sum())), _table(workload, rows, None if given else MOST_PREDICTORS[verbose], verbose)
     blocks = [table, *caveats([*remarks, *NOTES, learned])]
     if output.report is not None:
         from walltime.accuracy.prediction_pages import replays_page
@@ -178,8 +178,11 @@ def _answer(w: Workload, rows: Sequence[dict[str, Any]], judged: int) -> str:
     return f"{log}, {first} is {best['mean_accuracy']:.2f} (1 is exact){against}."
 
 
-def _table(w: Workload, rows: list[dict[str, Any]], most: int | None) -> Table:
-    """Return the users' requests, then the predictors as given, or at most `most` of them by accuracy, those with equal numbers once."""
+def _table(w: Workload, rows: list[dict[str, Any]], most: int | None, full: bool) -> Table:
+    """Return the users' requests, then the predictors as given, or at most `most` of them by accuracy, those with equal numbers once.
+
+    `full`: with the share of jobs without a prediction.
+    """
     from walltime.tables import Cell, Table
 
     shown = rows
@@ -187,11 +190,12 @@ def _table(w: Workload, rows: list[dict[str, Any]], most: int | None) -> Table:
         ranked = sorted(rows, key=lambda row: -(row["mean_accuracy"] or 0))
         shown = list({tuple(_number(row[name]) for name in COLUMNS): row for row in reversed(ranked)}.values())[::-1][:most]
     first = Cell(_number(rows[0]["mean_accuracy_of_requests"]), value=rows[0]["mean_accuracy_of_requests"])
-    lines = [["(users' requests)", first, *[""] * (len(COLUMNS) - 1)]]
-    lines += [[row["predictor"], *(Cell(_number(row[name], name), value=row[name]) for name in COLUMNS)] for row in shown]
+    heads = {name: head for name, head in COLUMNS.items() if full or name != "na_percent"}
+    lines = [["(users' requests)", first, *["-"] * (len(heads) - 1)]]
+    lines += [[row["predictor"], *(Cell(_number(row[name], name), value=row[name]) for name in heads)] for row in shown]
     jobs = f"{len(w):,} jobs" if rows[0]["jobs"] == len(w) else f"the last {rows[0]['jobs']:,} of {len(w):,} jobs"
     chosen = "" if most is None else f", the {len(shown)} most accurate of {len(rows)} schemes"
-    return Table(["predictor", *COLUMNS.values()], lines, f"{w.origin.name}: {jobs}{chosen}")
+    return Table(["predictor", *heads.values()], lines, f"{w.origin.name}: {jobs}{chosen}")
 
 
 MOST_PREDICTORS = {False: 3, True: 12}

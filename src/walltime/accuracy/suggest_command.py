@@ -11,6 +11,7 @@ from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow
 from walltime.cli.output import PageOutput, caveats, command_line
+from walltime.declared import nearest
 from walltime.errors import WorkloadError
 from walltime.wording import shown
 
@@ -27,7 +28,7 @@ VARIED = 10
 
 @dataclass(frozen=True)
 class JobKind:
-    """The next job, as far as it is known."""
+    """The known properties of the next job."""
 
     job_procs: int | None = o.field(None, "Advise on jobs with this many processors.", group=o.JOBS, min=1)
     requested: int | None = o.field(None, "Advise on jobs whose user would request this walltime.", group=o.JOBS, min=1, metavar="SECONDS")
@@ -102,7 +103,9 @@ def _number(workload: Workload, column: str, text: str) -> int:
     number = workload.origin.number_of(column, text)
     if number < 0:
         what = "job name or program" if column == "executable" else column
-        raise WorkloadError(f"{workload.origin.name} has no {what} {shown(text)}")
+        names = workload.origin.names.get(column, ())
+        close = nearest(text, names) or f"; give one of its {'names' if names else 'numbers'}"
+        raise WorkloadError(f"{workload.origin.name} has no {what} {shown(text)}{close}")
     return number
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from walltime.tables import Facts, Table
 
 if TYPE_CHECKING:
-    from walltime.workload import Workload
+    from walltime.workload import Origin, Workload
 
 ALWAYS = {
     "unknown_job": "every row is a job of the workload",
@@ -40,6 +41,10 @@ CHECKS = ALWAYS | POLICY_RULES
 """All rules for a machine with a single pool, and what they require."""
 
 
+_TIME = re.compile(r"\b(at|since|until) (\d+)\b(?! s)")
+"""A time within the message of a violation, s of the log."""
+
+
 @dataclass(frozen=True)
 class Violation:
     """A violated rule, with its time and jobs."""
@@ -48,6 +53,14 @@ class Violation:
     message: str
     jobs: tuple[int, ...]
     time: int
+
+    def told(self, origin: Origin) -> str:
+        """Return its time and its message as people read them: with dates, if the log has any."""
+
+        def dated(found: re.Match[str]) -> str:
+            return "then" if found[1] == "at" and int(found[2]) == self.time else f"{found[1]} {origin.when(int(found[2]))}"
+
+        return f"{origin.when(self.time)}: {_TIME.sub(dated, self.message)}"
 
 
 @dataclass(frozen=True)
@@ -88,7 +101,7 @@ class AuditReport:
             return f"{name} keeps {promised}: none of {len(self.checked)} rules is broken by any of its {self.jobs:,} jobs{unchecked}."
         return (
             f"{name} breaks {promised}: {len(self.counts)} of {len(self.checked)} rules, {broken:,} time{'' if broken == 1 else 's'} "
-            f"in all, first at {workload.origin.when(first.time)}: {first.message}."
+            f"in all, first at {first.told(workload.origin)}."
         )
 
     def as_dict(self) -> dict[str, Any]:

@@ -22,7 +22,7 @@ Array = np.ndarray
 
 
 class SlurmWalk(SlurmReference):
-    """A simulation of Slurm that does what a schedule did, and notes where it would have decided otherwise."""
+    """A simulation of Slurm that follows a schedule and records the starts where it would have decided differently."""
 
     def __init__(self, schedule: MachineSchedule, policy: Slurm):
         super().__init__(problem_of(schedule, policy))

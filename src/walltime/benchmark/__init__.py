@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from walltime.lazy import lazy
 
 if TYPE_CHECKING:
-    from walltime.benchmark.page import leaderboard_page as leaderboard_page
     from walltime.benchmark.result import read_result as read_result
     from walltime.benchmark.result import result_files as result_files
     from walltime.benchmark.result import run_suite as run_suite

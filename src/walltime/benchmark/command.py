@@ -11,12 +11,14 @@ import typer
 from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import CommandGroup, LogOptions, RecordedWindow
-from walltime.cli.output import Output, PageOutput, caveats, command_line, progress_bar
+from walltime.cli.output import Output, PageOutput, caveats, progress_bar
 from walltime.errors import PolicyError
 from walltime.tables import Cell, Table
 from walltime.wording import human_number
 
-app = CommandGroup("benchmark", "Run frozen suites of simulations, check the results of others, and compare schedulers and predictors.")
+app = CommandGroup(
+    "benchmark", "Run suites of simulations that stay the same, check the results of others, and compare schedulers and predictors."
+)
 SuiteArgument = Annotated[str, o.argument("The suite: classic, archive, overload or estimates.", "SUITE")]
 PathsArgument = Annotated[list[Path], o.argument("Files with results, or folders of them.", "PATH")]
 
@@ -125,7 +127,7 @@ def predictions(
 ) -> None:
     """Judge predictors by the schedules that they give: accuracy, waits, killed jobs and lost work."""
     from walltime.benchmark.predictions import BUFFERS, PREDICTORS, judge_predictions
-    from walltime.benchmark.predictions_page import answers, predictions_page, predictions_tables
+    from walltime.benchmark.predictions_tables import answers, predictions_tables
 
     if judging.only and not judging.predictor:
         raise PolicyError("--only judges the predictors that are named; name one with --predictor")
@@ -147,13 +149,11 @@ def predictions(
             workers=workers,
             progress=progress,
         )
-    if output.report is not None:
-        output.write(predictions_page(judgement, logs, command_line()))
     answer = answers(judgement)
-    output.show(
-        judgement.as_dict() | {"answers": answer},
-        [*predictions_tables(judgement), *answer, *judgement.skipped, *caveats(judgement.caveats)],
-    )
+    blocks = [*predictions_tables(judgement), *answer, *judgement.skipped, *caveats(judgement.caveats)]
+    sentences = [f"{clause[:1].upper()}{clause[1:]}." for clause in answer]
+    output.write_blocks("predictions", "Predictions compared by their schedules", sentences, blocks, next(iter(logs.values())))
+    output.show(judgement.as_dict() | {"answers": answer}, blocks)
 
 
 @app.command()
@@ -206,14 +206,13 @@ def leaderboard(
     """Rank schedulers by their results, suite by suite, each in comparison with the best one."""
     from walltime.benchmark import leaderboard as compare
     from walltime.benchmark import read_result, result_files
-    from walltime.benchmark.page import LEADERBOARD_CAVEATS, leaderboard_answer, leaderboard_page, leaderboard_table
+    from walltime.benchmark.leaderboard_tables import LEADERBOARD_CAVEATS, leaderboard_answer, leaderboard_table
 
-    results = [read_result(file) for file in result_files(*paths)]
-    boards = compare(results)
-    if output.report is not None:
-        output.write(leaderboard_page(results))
+    boards = compare([read_result(file) for file in result_files(*paths)])
     suites = {name: [asdict(one) | {"is_clear": one.is_clear} for one in rows] for name, rows in boards.items()}
     answers = {name: leaderboard_answer(rows) for name, rows in boards.items()}
-    blocks = [block for name, rows in boards.items() for block in (leaderboard_table(name, rows), answers[name])]
+    ranked = [block for name, rows in boards.items() for block in (leaderboard_table(name, rows), answers[name])]
     record = {"answers": answers, "caveats": LEADERBOARD_CAVEATS, "suites": suites}
-    output.show(record, [*blocks, *caveats(LEADERBOARD_CAVEATS)])
+    blocks = [*ranked, *caveats(LEADERBOARD_CAVEATS)]
+    output.write_blocks("benchmark", "Leaderboard", list(answers.values()), blocks)
+    output.show(record, blocks)

@@ -165,7 +165,7 @@ def judge_predictions(
                 raise
             return f"{name}: {text} is left out: {error}"
 
-    done = in_threads(lambda: run, len(tasks), workers, progress)
+    done = in_threads(run, len(tasks), workers, progress)
     rows = [row for one in done if not isinstance(one, str) for row in one]
     waits = {
         (name, scheduler): float(base.requests[0][k].wait[base.measured[0]].mean())

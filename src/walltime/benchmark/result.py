@@ -72,7 +72,7 @@ def run_suite(
         done[subject, place] = row
 
     before = len(done)
-    in_threads(lambda: run, len(missing), workers, None if progress is None else lambda count: progress(before + count))
+    in_threads(run, len(missing), workers, None if progress is None else lambda count: progress(before + count))
     rows = [done[subject, place] for subject, place, _ in windows]
     content = header | {"totals": totals(rows, suite.metrics), "windows": rows}
     with whole_file(path) as sink:
@@ -116,7 +116,8 @@ def read_result(path: str | Path) -> Result:
         content: Any = json.loads(Path(path).read_bytes())
     except (OSError, ValueError, RecursionError) as error:
         raise OutputError(
-            f"{path}: not a benchmark result ({type(error).__name__}); give a file written by benchmark run", "not_a_result"
+            f"{path}: not a benchmark result ({getattr(error, 'strerror', type(error).__name__)}); give a file written by benchmark run",
+            "not_a_result",
         ) from None
     rows = content.get("windows") if isinstance(content, dict) and content.get("schema") == SCHEMA else None
     is_valid = isinstance(rows, list) and all(isinstance(row, dict) for row in rows)
@@ -175,7 +176,7 @@ def verify_result(
         differing = [name for name in again if not _is_equal(row.get(name), again[name])]
         return [f"{subject}, window {place}: {' and '.join(differing)} differ"] if differing else []
 
-    return faults + [fault for some in in_threads(lambda: run, count, workers, progress) for fault in some]
+    return faults + [fault for some in in_threads(run, count, workers, progress) for fault in some]
 
 
 def _is_equal(one: Any, other: Any) -> bool:

@@ -22,7 +22,7 @@ DRAWS = 2000
 
 
 def behind_best(costs: Array, subjects: Sequence[object], confidence: float = 0.90, seed: int = 0) -> tuple[Array, Array]:
-    """Return the ends of simultaneous intervals of how far each scheduler is behind the best, paired by windows.
+    """Return simultaneous intervals of each scheduler's distance from the best, paired by windows.
 
     `costs`: float64, logarithms, schedulers x windows, less is better, at least 2 schedulers; `subjects`: the fixed subject of each
     window, so that only differences within a subject are random. The ends are differences of logarithms of at least 0; with a lower end

@@ -102,14 +102,14 @@ class Suite:
     """SHA-256 of the file"""
 
 
-SUITE_FILE = TomlFile(Suite, "a suite", "the guide on the benchmark", PolicyError)
+SUITE_FILE = TomlFile(Suite, "a suite", "docs/guides/benchmarks.md", PolicyError)
 
 
 def read_suite(name: str) -> Suite:
     """Return the suite with this name; raises PolicyError, listing the suites, for an unknown one."""
     if name not in SUITES:
         others = "; the suite of predictions has its own command: walltime benchmark predictions LOG" if name == "predictions" else ""
-        raise PolicyError(f"unknown suite {name!r}; valid suites: {', '.join(SUITES)}{others}", "unknown_suite")
+        raise PolicyError(f"unknown suite {name!r}. Valid suites: {', '.join(SUITES)}{others}", "unknown_suite")
     return parse_suite((files("walltime.benchmark") / "suites" / f"{name}.toml").read_bytes(), f"{name}.toml")
 
 

@@ -74,10 +74,9 @@ def run(
         "run": done.run,
         "found": done.cells - done.run,
         "jobs_simulated": done.jobs,
-        "seconds": {"kernel": done.kernel_seconds, "processor": done.seconds},
+        "seconds": {"processor": done.seconds},
     }
-    share = f", {100 * done.kernel_seconds / done.seconds:.0f} % of their processor time in kernels" if done.run else ""
-    before = f"{done.cells - done.run:,} were done before; {done.jobs:,} jobs simulated{share}"
+    before = f"{done.cells - done.run:,} were done before; {done.jobs:,} jobs simulated"
     where = f"results in {folder.folder}; show them with: walltime campaign report {plan}"
     output.show(record, [f"{chosen.name}: {done.run:,} cells run, {before}", where])
 

@@ -17,10 +17,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Protocol
 
-from walltime.campaign.work import Report, Task, case_of, run_task
+from walltime.campaign.work import Report, Task, run_task
 from walltime.declared import Field
 from walltime.errors import EngineError, PolicyError
-from walltime.simulation.batch import compile_for
 from walltime.simulation.threads import in_threads
 from walltime.specification import Family, Specification, Variant
 
@@ -154,19 +153,13 @@ class Threads:
 
     def run(self, tasks: Sequence[Task], done: Callable[[Report], None]) -> None:
         """Run all tasks."""
-        kinds = {
-            (cell.settings["policy"], cell.settings["order"], cell.settings["backfill_order"], cell.settings["predictor"]): cell
-            for task in tasks
-            for cell in task.cells
-        }
-        compile_for([case_of(cell) for cell in kinds.values()], dynamics=any(cell.dynamics for task in tasks for cell in task.cells))
         finished: deque[Report] = deque()
 
         def report(_count: int) -> None:
             while finished:
                 done(finished.popleft())
 
-        in_threads(lambda: lambda number, check: finished.append(run_task(tasks[number], check)), len(tasks), self.workers, report)
+        in_threads(lambda number, check: finished.append(run_task(tasks[number], check)), len(tasks), self.workers, report)
         report(0)
 
 

@@ -92,7 +92,7 @@ class PlanFile:
     """parameters with lists of equal length; values at the same place are combined"""
 
 
-PLAN_FILE = TomlFile(PlanFile, "a plan", "the guide on campaigns", PolicyError)
+PLAN_FILE = TomlFile(PlanFile, "a plan", "docs/guides/campaigns.md", PolicyError)
 
 
 @dataclass(frozen=True, eq=False)

@@ -49,8 +49,6 @@ class Progress:
     """cells added by this run"""
     jobs: int = 0
     """jobs simulated by this run"""
-    kernel_seconds: float = 0.0
-    """processor time of this run in compiled code, s"""
     seconds: float = 0.0
     """processor time of this run's tasks, s"""
     begun: float = field(default_factory=time.monotonic)
@@ -60,7 +58,6 @@ class Progress:
         self.done += report.cells
         self.run += report.cells
         self.jobs += report.jobs
-        self.kernel_seconds += report.kernel_seconds
         self.seconds += report.seconds
 
     @property

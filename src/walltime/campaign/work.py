@@ -10,23 +10,22 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from walltime.campaign.cell import Cell, dialect_of, engine_version, scheduler_of
 from walltime.campaign.store import MEASURES, SCHEMA, Store
 from walltime.errors import LogError, WalltimeError
 from walltime.estimates import parse_estimates
 from walltime.logs import read
 from walltime.machine.machine import parse_machine
+from walltime.metrics import measured
 from walltime.provenance import version
+from walltime.schedule import Schedule
 from walltime.schedule.groups import breakdown, group_jobs
-from walltime.simulation.batch import Case, Lane
+from walltime.simulation.batch import Case
 from walltime.simulation.specification import Variation
 from walltime.workload import Workload
 from walltime.workload.drops import shares_of
 from walltime.workload.models import parse_model
 
-Array = np.ndarray
 MODEL_PROCS = 128
 """Default number of processors of a model's machine."""
 _reading = threading.Lock()
@@ -52,8 +51,6 @@ class Report:
     cells: int
     jobs: int
     """jobs simulated, over all cells"""
-    kernel_seconds: float
-    """processor time in compiled code: estimates, simulation, averages"""
     seconds: float
     """total processor time"""
 
@@ -65,18 +62,17 @@ def run_task(task: Task, check: Callable[[int], None] | None = None) -> Report:
     """
     begin = time.thread_time()
     cells, groups = [], []
-    jobs, kernel_seconds = 0, 0.0
+    jobs = 0
     for cell in task.cells:
         try:
-            row, group, seconds = _run_cell(cell, task, check or (lambda _started: None))
+            row, group = _run_cell(cell, task, check or (lambda _started: None))
         except WalltimeError as error:
             raise type(error)(f"{describe(cell)}: {error}") from error
         cells.append(row)
         groups.extend(group)
         jobs += row["jobs"]
-        kernel_seconds += seconds
     Store(task.store).write(cells, groups)
-    return Report(len(cells), jobs, kernel_seconds, time.thread_time() - begin)
+    return Report(len(cells), jobs, time.thread_time() - begin)
 
 
 def describe(cell: Cell) -> str:
@@ -93,52 +89,51 @@ def case_of(cell: Cell) -> Case:
     return Case(scheduler_of(s), parse_estimates(s["estimates"]), cell.seed or 0)
 
 
-def _run_cell(cell: Cell, task: Task, check: Callable[[int], None]) -> tuple[dict[str, Any], list[dict[str, Any]], float]:
+def _run_cell(cell: Cell, task: Task, check: Callable[[int], None]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     s = cell.settings
     file, sha256 = task.logs[s["trace"]] if s["trace"] is not None else (None, None)
     machine = None if s["machine"] is None else task.machines[s["machine"]]
-    lane = _lane(cell, file, sha256, machine)
-    case = case_of(cell)
-    before = lane.kernel_seconds
-    summary, dynamics = lane.run(case, check)
+    parsed = None if machine is None else parse_machine(machine, s["machine"], checked=False)
+    rules: dict[str, Any] = {"dialect": dialect_of(s), "overrun": s["overrun"], "dynamics": cell.dynamics, "machine": parsed}
+    schedule = case_of(cell).run(_workload(cell, file, sha256), check, **rules)
     key = cell.key(sha256, SCHEMA, machine)
-    row = {"cell": key, **s, "seed": cell.seed, "trim": cell.trim, "sha256": sha256, **summary.as_dict()}
-    row |= dynamics.as_dict() if dynamics is not None else {}
-    predictions = lane.prediction_summary()
+    row = {"cell": key, **s, "seed": cell.seed, "trim": cell.trim, "sha256": sha256, **schedule.summary(cell.trim).as_dict()}
+    row |= schedule.dynamics_summary(cell.trim).as_dict() if cell.dynamics else {}
+    predictions = None if schedule.predictions is None else schedule.prediction_summary(cell.trim)
     row |= {name: value for name, value in predictions.as_dict().items() if name != "jobs"} if predictions is not None else {}
-    row |= dict(zip(("left_out_jobs", "left_out_work"), shares_of(lane.simulated.origin.drops), strict=True))
-    row |= {"procs": lane.simulated.machine_procs, "walltime": version(), "engine": engine_version(machine is not None), "schema": SCHEMA}
+    row |= dict(zip(("left_out_jobs", "left_out_work"), shares_of(schedule.workload.origin.drops), strict=True))
+    row |= {
+        "procs": schedule.workload.machine_procs,
+        "walltime": version(),
+        "engine": engine_version(machine is not None),
+        "schema": SCHEMA,
+    }
     groups: list[dict[str, Any]] = []
     for by in cell.groups:
-        groups += [{"cell": key, **group} for group in group_rows(lane.simulated, by, *lane.schedule())]
-    return row, groups, lane.kernel_seconds - before
+        groups += [{"cell": key, **group} for group in group_rows(schedule, by, cell.trim)]
+    return row, groups
 
 
-def group_rows(workload: Workload, by: str, start: Array, submit: Array, runtime: Array, measured: Array) -> list[dict[str, Any]]:
-    """Return averages of the measured jobs of each group, sorted by name.
-
-    `start, submit, runtime`: int64 s, `measured`: bool; each of shape (jobs,).
-    """
-    groups = group_jobs(workload, by, submit, start + runtime, runtime=runtime)
-    rows = sorted(breakdown(groups, start - submit, runtime, workload.procs, measured), key=lambda row: row["group"])
+def group_rows(schedule: Schedule, by: str, trim: str) -> list[dict[str, Any]]:
+    """Return averages of the measured jobs of each group, sorted by name."""
+    workload, submit, end, runtime = schedule.workload, schedule.submit, schedule.end, schedule.runtime
+    groups = group_jobs(workload, by, submit, end, runtime=runtime)
+    chosen = measured(end, schedule.last_submit, trim)
+    rows = sorted(breakdown(groups, schedule.wait, runtime, workload.procs, chosen), key=lambda row: row["group"])
     return [{"by": by, "group": row["group"], **{name: row[name] for name in MEASURES}} for row in rows]
 
 
-def _lane(cell: Cell, file: str | None, sha256: str | None, machine: str | None) -> Lane:
-    """Return this thread's lane for the cell's workload; a new one if the workload or the kind of simulation changes."""
-    s = cell.settings
-    dialect = dialect_of(s)
-    key = (cell.workload, sha256, cell.trim, dialect, s["overrun"], cell.dynamics, machine)
-    if getattr(_thread, "key", None) != key:
-        _thread.key = _thread.lane = None  # releases the memory before the next lane allocates its own
-        parsed = None if machine is None else parse_machine(machine, s["machine"], checked=False)
-        _thread.lane = Lane(_workload(cell, file, sha256), cell.trim, dialect, s["overrun"], cell.dynamics, parsed)
-        _thread.key = key
-    lane: Lane = _thread.lane
-    return lane
-
-
 def _workload(cell: Cell, file: str | None, sha256: str | None) -> Workload:
+    """Return the cell's workload, the same object for consecutive cells of a thread that share it."""
+    key = (cell.workload, sha256)
+    if getattr(_thread, "key", None) != key:
+        _thread.key = _thread.workload = None  # releases the memory before the next workload is made
+        _thread.workload, _thread.key = _new_workload(cell, file, sha256), key
+    workload: Workload = _thread.workload
+    return workload
+
+
+def _new_workload(cell: Cell, file: str | None, sha256: str | None) -> Workload:
     s = cell.settings
     seed = cell.seed or 0
     if file is not None:

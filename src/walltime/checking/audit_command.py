@@ -86,12 +86,10 @@ def _blocks(report: AuditReport, workload: Workload) -> Iterator[Block | Facts |
     from walltime.tables import Facts
 
     firsts = {one.rule: one for one in reversed(report.violations)}
-    rows = [
-        (rule, f"{report.counts[rule]:,}", f"{workload.origin.when(one.time)}: {one.message}")
-        for rule, one in sorted(firsts.items(), key=lambda item: item[1].time)
-    ]
+    ordered = sorted(firsts.items(), key=lambda item: item[1].time)
+    rows = [(rule, f"{report.counts[rule]:,}", one.told(workload.origin)) for rule, one in ordered]
     if rows:
-        yield Facts("broken rules, how often, and the first violation (times in s of the log)", rows)
+        yield Facts("broken rules, how often, and the first violation", rows)
     reasons: dict[str, list[str]] = {}
     for rule, why in report.skipped.items():
         reasons.setdefault(why, []).append(rule)

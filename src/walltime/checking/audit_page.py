@@ -28,7 +28,7 @@ def audit_page(
     first = report.first
     sections = []
     if first is not None:
-        messages = {v.rule: v.message for v in reversed(report.violations)}
+        messages = {v.rule: v.told(w.origin) for v in reversed(report.violations)}
         counts = sorted(report.counts.items(), key=lambda item: -item[1])
         rows = [[Cell(rule, look="code"), Cell(messages[rule], look="wrap"), f"{number:,}"] for rule, number in counts]
         sections.append(Section("Broken rules", [Table(["rule", "the first time", "times"], rows, texts=2)]))

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from walltime.declared import meaning_of
-from walltime.dialects.dialects import matters, readings_alone
+from walltime.dialects.dialects import interpretations_alone, matters
 from walltime.errors import PolicyError, WorkloadError
-from walltime.policy import DIALECTS, PAPERS, READINGS, Dialect
+from walltime.policy import DIALECTS, INTERPRETATIONS, PAPERS, Dialect
 from walltime.simulation.run import run_of, simulate
 from walltime.simulation.specification import Scheduler
 from walltime.workload import Workload
@@ -20,7 +20,7 @@ from walltime.workload.scaling import with_submits
 
 Array = np.ndarray
 WHAT_DIFFERS = "; differences: "
-"""The words in a rule before the readings that differ."""
+"""The words in a rule before the interpretations that differ."""
 USUAL = (
     "easy",
     "easy:backfill-order=sjf",
@@ -99,7 +99,7 @@ class SchedulerTrials:
         texts, self._named = list(policies or USUAL), bool(policies)
         schedulers = {text: Scheduler.of(text) for text in texts}
         if dialects is None:
-            several = [*(one for one in DIALECTS.values() if one != PAPERS), *readings_alone()]
+            several = [*(one for one in DIALECTS.values() if one != PAPERS), *interpretations_alone()]
         else:
             several = [Dialect.of(one) for one in dialects]
         for text, scheduler in schedulers.items():
@@ -114,7 +114,7 @@ class SchedulerTrials:
             self._try_whole_log(side, schedulers)
 
         def rank(trial: SchedulerTrial) -> tuple[Any, ...]:
-            return not any(trial.follows), not trial.whole, -max(trial.jobs), _readings(trial), texts.index(trial.scheduler)
+            return not any(trial.follows), not trial.whole, -max(trial.jobs), _interpretations(trial), texts.index(trial.scheduler)
 
         return sorted(self.trials.values(), key=rank)
 
@@ -173,7 +173,7 @@ class SchedulerTrials:
             return
         texts = list(schedulers)
         mine = [(key, trial) for key, trial in self.trials.items() if trial.follows[side] and not trial.whole]
-        mine.sort(key=lambda one: (one[0][1] not in DIALECTS, _readings(one[1]), texts.index(one[1].scheduler)))
+        mine.sort(key=lambda one: (one[0][1] not in DIALECTS, _interpretations(one[1]), texts.index(one[1].scheduler)))
         fast, slow = ([one for one in mine if (one[0] in self._slow) == is_slow] for is_slow in (False, True))
         for key, trial in fast[:MOST_WHOLE] or slow[: len(self._w) <= BY_REFERENCE]:
             schedule = simulate(self._w, schedulers[key[0]], dialect=trial.dialect, overrun=self._overrun, progress=self._check)
@@ -220,12 +220,12 @@ def rule_of(trials: Sequence[SchedulerTrial], names: tuple[str, str], jobs: int)
 
 
 def _distance(a: SchedulerTrial, b: SchedulerTrial) -> tuple[int, int]:
-    """Return the number of readings that two trials need, and of the rules in which they differ."""
-    return _readings(a) + _readings(b), len(_changed(a, b)) + len(_options(a.scheduler) ^ _options(b.scheduler))
+    """Return the number of interpretations that two trials need, and of the rules in which they differ."""
+    return _interpretations(a) + _interpretations(b), len(_changed(a, b)) + len(_options(a.scheduler) ^ _options(b.scheduler))
 
 
-def _readings(trial: SchedulerTrial) -> int:
-    """Return how many readings of its dialect differ from the papers'."""
+def _interpretations(trial: SchedulerTrial) -> int:
+    """Return how many interpretations of its dialect differ from the papers'."""
     return len(Dialect.of(trial.dialect).changed)
 
 
@@ -236,9 +236,9 @@ def _options(text: str) -> frozenset[str]:
 
 
 def _changed(a: SchedulerTrial, b: SchedulerTrial) -> list[str]:
-    """Return the readings in which two dialects differ."""
+    """Return the interpretations in which two dialects differ."""
     one, other = Dialect.of(a.dialect), Dialect.of(b.dialect)
-    return [name for name in READINGS if getattr(one, name) != getattr(other, name)]
+    return [name for name in INTERPRETATIONS if getattr(one, name) != getattr(other, name)]
 
 
 def _describe(a: SchedulerTrial, b: SchedulerTrial, names: tuple[str, str], jobs: int) -> str:
@@ -250,7 +250,7 @@ def _describe(a: SchedulerTrial, b: SchedulerTrial, names: tuple[str, str], jobs
         text += f", but only until then: over the whole log {own[0]} and {own[1]} jobs start at the same times"
     one, other = Dialect.of(a.dialect), Dialect.of(b.dialect)
     parts = [
-        f"{name} is {getattr(one, name)} and {getattr(other, name)} ({meaning_of(Dialect, READINGS[name])})"
+        f"{name} is {getattr(one, name)} and {getattr(other, name)} ({meaning_of(Dialect, INTERPRETATIONS[name])})"
         for name in (_changed(a, b) if a.scheduler == b.scheduler else ())
     ]
     return f"{text}{WHAT_DIFFERS}{'; '.join(parts)}" if parts else text

@@ -24,6 +24,8 @@ TAKEN_BY = {
     "dialects": "--dialect",
 }
 """The option or argument that takes the names of a kind, and by which its registry is found."""
+WITHOUT_OPTIONS = {"metrics": "--metric", "logs": "LOG"}
+"""The same for names without options of their own."""
 
 
 @manual(
@@ -32,7 +34,7 @@ TAKEN_BY = {
     ("Show the options of one policy, with values and defaults.", "list policies easy"),
 )
 def list(  # noqa: A001 (the command's name)
-    kind: Annotated[Kind, o.argument(f"The kind of names: {', '.join(get_args(Kind))}.", "KIND")],
+    kind: Annotated[Kind | None, o.argument(f"The kind of names: {', '.join(get_args(Kind))}.", "KIND")] = None,
     name: Annotated[str | None, o.argument("The name to show in detail; without it, list all names.", "NAME")] = None,
     *,
     output: Output,
@@ -40,11 +42,16 @@ def list(  # noqa: A001 (the command's name)
     """List the names of policies, orders, predictors, estimates, models, metrics, logs or dialects, or show one in detail."""
     from walltime.tables import Facts, Table
 
-    names = {"metrics": _metrics, "logs": _logs}[kind]() if kind not in TAKEN_BY else _forms(kind)
+    if kind is None:
+        listed = [{"kind": one, "taken_by": (TAKEN_BY | WITHOUT_OPTIONS)[one]} for one in get_args(Kind)]
+        rows = [[one["kind"], one["taken_by"]] for one in listed]
+        output.show({"kinds": listed}, [Table(["kind", "taken by"], rows, texts=-1), "Names of a kind: walltime list KIND"])
+        return
+    names = {"metrics": _metrics, "logs": _logs}[kind]() if kind in WITHOUT_OPTIONS else _forms(kind)
     if name is None:
         listed = [{"name": one, "about": record["about"]} for one, record in names.items()]
-        rows = [[one["name"], one["about"]] for one in listed]
-        more = "" if kind in ("metrics", "logs") else f"Options of one: walltime list {kind} NAME"
+        rows = [[one["name"], _unmarked(one["about"])] for one in listed]
+        more = "" if kind in WITHOUT_OPTIONS else f"Options of one: walltime list {kind} NAME"
         output.show({"kind": kind, "names": listed}, [Table(["name", "meaning"], rows, kind, texts=-1), *([more] if more else [])])
         return
     if name not in names:
@@ -52,15 +59,20 @@ def list(  # noqa: A001 (the command's name)
         question = f"Did you mean {close[0]!r}? " if close else ""
         raise PolicyError(f"there is no {shown(name)} among the {kind}. {question}Valid names: {', '.join(names)}", "unknown_name")
     record = {"kind": kind, "name": name, **names[name]}
-    blocks: Any = [f"{name}: {record['about']}"]
+    blocks: Any = [f"{name}: {_unmarked(record['about'])}"]
     if options := record.get("options"):
-        rows = [[one["name"], one["value"], one["default"] or "required", one["meaning"]] for one in options]
+        rows = [[one["name"], one["value"], one["default"] or "required", _unmarked(one["meaning"])] for one in options]
         blocks.append(Table(["option", "value", "default", "meaning"], rows, texts=-1))
         blocks.append(f"Spelling: {name}:option=value,option=value")
     blocks += [f"{name}:{preset} is {name}:{text}" for preset, text in record.get("presets", {}).items()]
     if facts := record.get("facts"):
         blocks.append(Facts("", [(key, value, "") for key, value in facts.items()]))
     output.show(record, blocks)
+
+
+def _unmarked(text: str) -> str:
+    """Return a text for the terminal: names in quotation marks instead of the marks of Markdown."""
+    return text.replace("`", "'")
 
 
 def about(form: Any) -> str:
@@ -103,7 +115,7 @@ def _metrics() -> dict[str, dict[str, Any]]:
     units = averages()
     return {
         name: {
-            "about": ", ".join(filter(None, (units[name].label, meaning_of(Summary, one)))),
+            "about": meaning if units[name].label in (meaning := meaning_of(Summary, one)) else f"{units[name].label}, {meaning}",
             "facts": {"unit": units[name].unit or "none"},
         }
         for name, one in keys_of(Summary).items()
@@ -116,10 +128,11 @@ def _logs() -> dict[str, dict[str, Any]]:
 
     return {
         one.name: {
-            "about": f"{one.procs:,} processors; {one.used}",
+            "about": f"{one.procs:,} processors; {one.file}",
             "facts": {
                 "file": one.file,
                 "processors": f"{one.procs:,}",
+                "used by": one.used,
                 "address": one.address(archive_address()),
                 "downloaded": "yes" if (log_folder() / one.file).is_file() else f"no; walltime fetch {one.name}",
             },

@@ -6,6 +6,7 @@ import atexit
 import functools
 import gc
 import os
+import re
 import resource
 import signal
 import sys
@@ -27,6 +28,7 @@ from walltime.compiled.compilation import listen
 from walltime.errors import OutputError, PolicyError, WalltimeError
 from walltime.files import guarded_inputs
 from walltime.permission import python_files, sealed
+from walltime.wording import shown
 
 LEAST_ADDRESS_SPACE = 1_000_000_000
 """Bytes that the compiler and its libraries need."""
@@ -34,6 +36,8 @@ COMPLETION = "_WALLTIME_COMPLETE"
 """The variable in which a shell requests completions."""
 YOUNG = 200_000
 """New objects between two garbage collections: the objects of modules stay, so frequent collections would only take time."""
+MANY = 10**9
+"""A larger upper bound of an option only protects from overflow, and is not shown."""
 INTERRUPTED = 130
 """Typer's exit status of an interrupted command."""
 OPTIONS = {
@@ -109,7 +113,7 @@ def _run(arguments: list[str]) -> int:
         result = whole_command(_named(arguments))(args=arguments, prog_name="walltime", standalone_mode=False)
         sys.stdout.flush()
     except typer.TyperException as error:
-        return _wrong_call(error)
+        return _wrong_call(error, f"walltime {_named(arguments) or ''}".strip())
     except (PolicyError, OutputError) as error:
         return _complain(_with_options(str(error), arguments), 2)
     except WalltimeError as error:
@@ -208,16 +212,39 @@ def _discard_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _wrong_call(error: typer.TyperException) -> int:
-    """Report an invalid call in one line; print the help of a group that is called without a command."""
+def _wrong_call(error: typer.TyperException, called: str) -> int:
+    """Report an invalid call of a command in one line; print the help of a group that is called without a command."""
     context = getattr(error, "ctx", None)
-    message = error.format_message() if hasattr(error, "format_message") else str(error)
+    message = _fault_of(error) or (error.format_message() if hasattr(error, "format_message") else str(error))
     if message.startswith("Usage: "):  # of a group without a command
         typer.echo(message)
         return 2
-    command = context.command_path if context is not None else "walltime"
+    command = context.command_path if context is not None else called
     sentence = message if message.endswith("?") else f"{message.rstrip('.')}."
     return _complain(f"{sentence} Try: {command} --help", 2)
+
+
+def _fault_of(error: typer.TyperException) -> str:
+    """Return what is wrong with a value or a name, and what is allowed; empty for other faults."""
+    from walltime.declared import nearest
+
+    param = getattr(error, "param", None)
+    faults: list[dict[str, Any]] = getattr(error.__cause__, "errors", list)()
+    if param is not None and faults:
+        name = param.opts[0] if param.opts[0].startswith("-") else param.metavar or param.name.upper()
+        given, kind = str(faults[0]["input"]), param.type_descriptor
+        if kind.is_choice:
+            words = [str(one) for one in kind.choices]
+            return f"{name} must be one of {', '.join(words)}, not {shown(given)}{nearest(given, words)}"
+        low, high = param.min, param.max
+        bounds = "" if low is None else f" from {low:,} to {high:,}" if high is not None and high < MANY else f" of {low:,} or more"
+        return f"{name} must be a {'whole ' if 'int' in str(kind.annotation) else ''}number{bounds}, not {shown(given)}"
+    if name := getattr(error, "option_name", "") if str(error).startswith("No such option") else "":
+        context = getattr(error, "ctx", None)
+        known = [] if context is None else [text for one in context.command.params for text in one.opts]
+        return f"unknown option {name}{nearest(name, known, 0.8)}"
+    extra = re.match(r"Got unexpected extra argument\S* \((.*)\)", str(error))
+    return f"unexpected argument {shown(extra[1])}" if extra else ""
 
 
 def _is_of_compiler(error: BaseException) -> bool:

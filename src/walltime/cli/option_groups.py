@@ -36,7 +36,7 @@ USUAL = {"believe": "regular", "correction": "tsafrir07", "history": "simulation
 
 @dataclass(frozen=True)
 class LogOptions:
-    """How the log is read."""
+    """The options for reading a log."""
 
     procs: o.ProcsOption = None
     too_wide: o.TooWideOption = "drop"
@@ -81,7 +81,13 @@ class LogOptions:
         for line in getattr(log, "reading", ()):
             note(f"recognised: {line}")
         workload = _reported(log.to_workload(**(self.of_jobs | size)))
-        if machine is not None and machine.second == "gpus" and machine.second_total and "gpus" not in workload.columns:
+        if (
+            log.format == "slurm"
+            and machine is not None
+            and machine.second == "gpus"
+            and machine.second_total
+            and "gpus" not in workload.columns
+        ):
             note(
                 f"the machine has {machine.second_total:,} GPUs, but the log does not record any: Slurm's accounting has them only if "
                 "AccountingStorageTRES contains gres/gpu"
@@ -157,7 +163,7 @@ class JobSelectionWithLoads(JobSelection):
 
 @dataclass(frozen=True)
 class RecordedWindow:
-    """Which part of the log is taken, for commands that look at what was recorded."""
+    """The selected part of the log, for commands that analyse recorded jobs."""
 
     remove: o.RemoveOption = None
     window: o.WindowOption = None
@@ -279,7 +285,7 @@ class FigureOptions:
 
 @dataclass(frozen=True)
 class SiteOptions:
-    """A site: its machine, its scheduling, and which of its jobs are measured."""
+    """A site: its machine, its scheduling, and the selection of measured jobs."""
 
     machine_file: o.MachineOption = None
     policy: o.SitePolicyOption = None
@@ -295,7 +301,7 @@ class SiteOptions:
 
 @dataclass(frozen=True)
 class SingleRunOptions(DecisionOptions):
-    """How a single run, or the check of a single schedule, is done."""
+    """The options of a single run, or of the check of a single schedule."""
 
     estimates_text: o.EstimateOption = "user"
 
@@ -309,7 +315,7 @@ class SingleRunOptions(DecisionOptions):
 
 @dataclass(frozen=True)
 class SchedulingOptions(DecisionOptions):
-    """How one or several runs are done, and which of their jobs are measured."""
+    """The options of one or several runs, and the selection of measured jobs."""
 
     estimates_list: o.EstimatesListOption = None
     replications: o.ReplicationsOption = 1

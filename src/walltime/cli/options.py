@@ -470,7 +470,7 @@ SizeOption = Annotated[
 ReportOption = Annotated[
     Path | None,
     option(
-        "Write a report page that needs no other file (.html), or one or two pages with the text of an e-mail (.pdf).",
+        "Write a report as one page with everything in it (.html), or as one or two pages with an e-mail in a .txt file (.pdf).",
         "--report",
         callback=writable(*PAGE),
     ),

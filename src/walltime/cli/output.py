@@ -323,6 +323,18 @@ class PageOutput(Output):
         if self.report is not None:
             write_page(page, self.report)
 
+    def write_blocks(
+        self, kind: str, title: str, answer: Sequence[str], blocks: Iterable[Block | Facts | str], log: Workload | None = None
+    ) -> None:
+        """Write a page of the printed blocks to the file of --report, if there is one; `log`: the log of its provenance."""
+        if self.report is not None:
+            from walltime.provenance import provenance
+            from walltime.report.page import Page, sections
+
+            record = {} if log is None else provenance(log, command=command_line())
+            command = command_line() if log is None else None
+            self.write(Page(kind, title, answer, list(sections(blocks)), workload=log, record=record, command=command))
+
     def show(
         self, record: Mapping[str, Any], blocks: Iterable[Block | Facts | str], tables: Sequence[Table] = (), /, **written: Path | None
     ) -> None:

@@ -48,16 +48,15 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
         "search": "tuning.search_command",
         "tune": "tuning.tune_command",
     },
-    "This program": {"cache": "cli.cache", "schema": "cli.schema"},
+    "This program": {"schema": "cli.schema"},
 }
 """The module of each command, by the heading under which help lists it. A module has `app`, or a function named like the command.
 
 `learn_command` is outside its folder, because importing `walltime.learn` registers environments with Gymnasium, which is slow to load.
 """
 PARTS: Mapping[str, str] = {
-    "calibrate --starts": "slurm.starts.recorded_page",
+    "calibrate --starts": "slurm.starts.recorded_tables",
     "demo": "explanation",
-    "estimates": "papers.printed",
     "simulate --figure": "figures",
 }
 """Modules of further features that a command uses for some of its options."""

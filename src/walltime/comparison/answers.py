@@ -38,7 +38,7 @@ def answer(
         return f"{log} holds no jobs, so there is nothing to compare."
     if len(summaries) == 1:
         return (
-            f"On {log}, jobs under {lower_first(names[0])} wait {human_time(first.mean_wait)} on average, half of them "
+            f"Under {lower_first(names[0])}, jobs wait {human_time(first.mean_wait)} on average, half of them "
             f"{_at_most(first.median_wait)}, and have a mean bounded slowdown of {human_number(first.mean_bounded_slowdown)}"
             f"{_share(schedules[0], first)}."
         )

@@ -36,15 +36,13 @@ def cell_caveats(cells: pl.DataFrame, varied: Sequence[str], trim: str, flurries
     full = cells.filter((pl.col("offered_load") >= 1) | behind)
     if len(full):
         caveats.append(
-            f"Saturated: in {len(full):,} of {len(cells):,} runs the machine could not keep up with the arriving jobs. "
-            "Their queues grow for as long as jobs arrive, so their waits depend more on the length of the log than on the policy."
+            f"Saturated: {len(full):,} of {len(cells):,} runs, whose waits depend more on the length of the log than on the policy."
         )
     near = cells.filter(~((pl.col("offered_load") >= 1) | behind) & (pl.col("offered_load") >= NEAR))
     if len(near):
         caveats.append(
-            f"Near saturation: in {len(near):,} of {len(cells):,} runs the offered load is {100 * NEAR:.0f} % or more. Their queues may "
-            "last for months, and then waits depend more on the length of the log than on the policy; a comparison of that load alone "
-            "says for how long."
+            f"Near saturation: {len(near):,} of {len(cells):,} runs have an offered load of {100 * NEAR:.0f} % or more; queues may last "
+            "for months."
         )
     for trace, count in (flurries or {}).items():
         caveats.append(
@@ -59,9 +57,7 @@ def cell_caveats(cells: pl.DataFrame, varied: Sequence[str], trim: str, flurries
             "request is taken for these jobs."
         )
     if trim == "none":
-        caveats.append(
-            "No trimming: the empty machine at the start and the last jobs at the end are in the averages; tsafrir06 excludes them."
-        )
+        caveats.append("No warm-up trimmed (trim = none): averages include the empty and draining machine.")
     spelled = cells["estimates"].unique().drop_nulls().sort().to_list() if "estimates" in cells.columns else []
     models = [parse_estimates(text) for text in spelled]
     if any(isinstance(model, FModel) and model.random and model.truncated is None for model in models):
@@ -71,10 +67,7 @@ def cell_caveats(cells: pl.DataFrame, varied: Sequence[str], trim: str, flurries
         )
     singles = cells.group_by([name for name in varied if name in cells.columns] or ["jobs"]).len()
     if len(singles) and (singles["len"] == 1).all():
-        caveats.append(
-            "Single runs: schedules are chaotic, and moving one job by seconds can change the averages by several percent. Small "
-            "differences are meaningless without intervals: shake the log with several seeds."
-        )
+        caveats.append("Single runs: differences of a few percent may be chance; --replications with --shake gives intervals.")
     return caveats
 
 

@@ -74,7 +74,7 @@ def compare_cells(
     table = cells
     if by is not None:
         if groups is None or not (groups["by"] == by).any():
-            raise PolicyError(f"the campaign has no groups by {by!r}; ask for them in the plan: [campaign] groups = [{by!r}]")
+            raise PolicyError(f"the campaign has no groups by {by!r}; add them to the plan: [campaign] groups = [{by!r}]")
         words = [*(name for name in varied if name in cells.columns), "seed"]
         table = groups.filter(pl.col("by") == by).join(cells.select("cell", *words), on="cell").sort("group")
     for metric in metrics:
@@ -87,7 +87,9 @@ def compare_cells(
             raise PolicyError(f"the baseline names {name!r}, which this plan does not vary; it varies {', '.join(words) or 'nothing'}")
     runs = _runs(table, words, by, orders or {})
     if baseline and not any(all(dict(zip(words, values, strict=True)).get(k) == v for k, v in baseline.items()) for values, _ in runs):
-        raise PolicyError(f"no combination has the baseline {', '.join(f'{k}={v}' for k, v in baseline.items())}")
+        raise PolicyError(
+            f"no combination has the baseline {', '.join(f'{k}={v}' for k, v in baseline.items())}; choose values of the plan"
+        )
     lines = []
     for (values, group), rows in runs.items():
         combination = dict(zip(words, values, strict=True))

@@ -55,10 +55,10 @@ def swept(lines: Sequence[CombinationMean]) -> list[str]:
     return names
 
 
-def said(combination: Mapping[str, Any], words: Sequence[str]) -> str:
+def combination_text(combination: Mapping[str, Any], words: Sequence[str]) -> str:
     """The values of these parameters, as a label; values of text stand for themselves.
 
-    >>> said({"policy": "easy", "load": 0.8, "procs": None}, ["policy", "load", "procs"])
+    >>> combination_text({"policy": "easy", "load": 0.8, "procs": None}, ["policy", "load", "procs"])
     'easy, load 0.8, procs default'
     """
     shown = []
@@ -84,7 +84,7 @@ def panels_of(lines: Sequence[CombinationMean], words: Sequence[str]) -> dict[st
     """The lines that agree in these parameters, under a title."""
     panels: dict[str, list[CombinationMean]] = {}
     for line in lines:
-        panels.setdefault(said(line.combination, words), []).append(line)
+        panels.setdefault(combination_text(line.combination, words), []).append(line)
     return panels
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Any
 from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import Files, JobSelectionWithLoads, LogOptions, SchedulingOptions, machine_in, one_workload
-from walltime.cli.output import Output, PageOutput, caveats, drawn_in, progress_bar, write_rows
+from walltime.cli.output import PageOutput, caveats, drawn_in, progress_bar, write_rows
 from walltime.comparison.simulate_command import draw_figures, run_record, write_run_page
 from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
-    from walltime.metrics import Interval
     from walltime.schedule import Schedule
     from walltime.simulation import Spread
-    from walltime.simulation.spread import Look
     from walltime.tables import Table
 
 DEFAULT = ("fcfs", "easy", "conservative")
@@ -37,7 +35,7 @@ class SchedulerOptions:
     """The policies, and their machine."""
 
     policy: list[str] | None = o.field(
-        None, f"Compare this policy: {o.POLICIES}; 'all' compares every policy, sorted by bounded slowdown.", "--policy", group=o.SCHEDULER
+        None, f"Compare this policy: {o.POLICIES}; 'all' compares all with easy, sorted by bounded slowdown.", "--policy", group=o.SCHEDULER
     )
     machine_file: o.MachineOption = None
 
@@ -85,16 +83,14 @@ def compare(
     from walltime.schedule.groups import parse_grouping
     from walltime.schedule.schedule import labels
     from walltime.schedule.side_by_side import compare as side_by_side
+    from walltime.simulation.spread import COPIES
 
     machine = machine_in(compared.machine_file)
     site = [] if machine is None or machine.policy is None else [machine.policy, *OTHERS]
     every, many = compared.policy is not None and ALL in compared.policy, not run.is_single or len(part.loads) > 1
+    named = compared.policy or site or list(DEFAULT)
     if every:
-        page = {"--report": output.report, "--figure": files.figure, "--by": shown.by, "--monthly": shown.monthly, "--gains": shown.gains}
-        _refuse_beside_all(page | {"--machine": machine, "several runs": many})
-        named = [*policy_variants(), *(own for own in compared.policy or () if own != ALL)]
-    else:
-        named = compared.policy or site or list(DEFAULT)
+        named = [BASELINE, *(one for one in policy_variants() if one != BASELINE), *(own for own in named if own != ALL)]
     chosen = run.schedulers(named)
     groupings = {text: parse_grouping(text) for text in shown.by or ()}
     if shown.month_of != "end" and not shown.monthly:
@@ -109,13 +105,12 @@ def compare(
     workload = one_workload(run, part, workload)
     schedules = [run.run(workload, scheduler, machine=machine) for scheduler in chosen]
     trim = run.measuring
+    if every:
+        schedules[1:] = sorted(schedules[1:], key=lambda schedule: schedule.summary(trim).mean_bounded_slowdown)
     records = [run_record(schedule, run, trace, seconds_read)[0] for schedule in schedules]
     if files.out is not None:
         write_rows(side_by_side(*schedules, trim=trim).table(), files.out)
-    if every:
-        _show_all(schedules, [scheduler.label for scheduler in chosen], records, run, shown.no_spread, output, files.out)
-        return
-    spread = None if shown.no_spread else spread_of(schedules, trim)
+    spread = None if shown.no_spread else spread_of(schedules, trim, COPIES if every else None)
     warnings = caveats_of(schedules, trim, run.estimates, spread)
     blocks = comparison_blocks(schedules, trim, warnings, spread)
     names = labels(schedules)
@@ -147,7 +142,7 @@ def compare(
 
 
 def spread_of(schedules: Sequence[Schedule], trim: str, copies: int | None = None) -> Spread | None:
-    """How far the averages move when the log is shaken, with a progress bar if it takes long; None where it would take too long."""
+    """Return the spread of the averages in shaken copies of the log, with a progress bar for long runs; None if it would take too long."""
     from walltime.simulation.spread import COPIES, shaking_spread
 
     if len(schedules) < 2:
@@ -188,70 +183,3 @@ def _title(schedules: Sequence[Schedule], trim: str) -> str:
     first, workload = schedules[0].summary(trim), schedules[0].workload
     jobs = f"{first.jobs:,} jobs" if trim == "none" else f"{first.jobs:,} jobs, {first.measured_jobs:,} measured"
     return f"{workload.origin.name}: {jobs}, {workload.machine_procs:,} processors, offered load {percent(first.offered_load)}"
-
-
-# ---------------------------------------------------------------------- all policies at once
-
-
-def _refuse_beside_all(options: dict[str, object]) -> None:
-    """Raise PolicyError if one of these options, given or not, cannot be combined with all policies."""
-    given = [name for name, value in options.items() if value]
-    if given:
-        raise PolicyError(f"{' and '.join(given)} are not for all policies at once; leave them out, or name a few policies")
-
-
-def _show_all(
-    schedules: Sequence[Schedule],
-    labels: list[str],
-    records: Sequence[dict[str, Any]],
-    run: SchedulingOptions,
-    no_spread: bool,
-    output: Output,
-    out: Path | None,
-) -> None:
-    """Shake the log, sort the policies, and print them."""
-    from walltime.comparison.caveats import caveats_of
-    from walltime.simulation.spread import COPIES, first_look
-
-    trim, baseline = run.measuring, labels.index(BASELINE)
-    spread = None if no_spread else spread_of(schedules, trim, COPIES)
-    looks = first_look(schedules, labels, baseline, spread, trim)
-    sentences = [
-        f"{len(looks)} policies are compared on one log, so the lowest value is partly luck (selection bias): each interval "
-        "covers 90 % for one policy alone. Check whether the best policy is as good on other logs or in other months.",
-        *caveats_of([schedules[baseline]], trim, run.estimates),
-    ]
-    record = as_object(records, None, sentences, spread) | {"sorted": [look.as_dict() for look in looks]}
-    output.show(record, [*_looks(looks, schedules, spread), *caveats(sentences)], **{f"{len(schedules)} rows": out})
-
-
-def _looks(looks: Sequence[Look], schedules: Sequence[Schedule], spread: Spread | None) -> Iterator[Table | str]:
-    """A row for each policy, and what the columns are."""
-    from walltime.tables import Table
-
-    rows = []
-    for look in looks:
-        row = [look.label]
-        for name, digits in (("mean_bounded_slowdown", 1), ("mean_wait", 0)):
-            verdict = "" if look.label == BASELINE else look.verdict(name)
-            row += [_shown(look.means[name], digits), _shown(look.differences[name], digits, sign=True), verdict]
-        rows.append(row)
-    columns = ["policy", "bounded slowdown", f"more than {BASELINE}", "which is", "mean wait (s)", f"more than {BASELINE} (s)", "which is"]
-    yield Table(columns, rows, _title(schedules, "none"))
-    if spread is not None:
-        yield (
-            f"Means over the log and {spread.copies} copies with submissions shaken by up to {spread.seconds} s; one further "
-            f"copy lies within ± of the mean with 90 %. Differences from {BASELINE} are paired; they count as better or worse "
-            "only beyond ±. This measures how chaotic this log is; other logs may differ."
-        )
-
-
-def _shown(interval: Interval, digits: int, sign: bool = False) -> str:
-    """Return a mean with its interval, with at most this many decimals and none beyond the error."""
-    from walltime.wording import to_error
-
-    half = interval.half_width
-    if half != half:
-        return f"{interval.mean:{'+' if sign else ''},.{digits}f}"
-    error = max(half, 10 ** (1 - digits))
-    return f"{'+' if sign and interval.mean > 0 else ''}{to_error(interval.mean, error)} ± {to_error(half, error)}"

@@ -1,4 +1,4 @@
-"""`walltime demo`: what the program is for, without any file."""
+"""`walltime demo`: a complete example that needs no file."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from walltime.metrics.summary import Average, averages
-from walltime.wording import human_number, human_percent, human_time, to_error
+from walltime.wording import human_number, human_percent, human_time, time_form, to_error
 
 TIMES = frozenset(
     f"{what}_{of}" for what in ("mean", "median", "p90", "p99", "max") for of in ("response", "delay", "miss", "reservation_error")
@@ -37,6 +37,9 @@ class Measure:
 
     def with_half(self, mean: float, half: float) -> str:
         """A difference and the half-width of its interval."""
+        if self.show is human_time:
+            show = time_form([mean, half])
+            return f"{'+' if mean > 0 else ''}{show(mean)} ± {show(half)}"
         if self.unit or self.points or not half > 0:
             return f"{self.signed(mean).removesuffix(' points')} ± {self.change(half)}"
         return f"{'+' if mean > 0 else '-'}{to_error(abs(mean), half)} ± {to_error(half, half)}"

@@ -159,7 +159,7 @@ def _check(schedules: Sequence[Schedule]) -> None:
             same = same and np.array_equal(getattr(first, name), getattr(other, name))
         if not same:
             raise WorkloadError(
-                f"a report compares schedules of the same jobs on the same machine: {first!r} and {other!r} are not", "other_jobs"
+                f"a report compares schedules of the same jobs on the same machine; leave out {first!r} or {other!r}", "other_jobs"
             )
 
 

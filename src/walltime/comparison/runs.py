@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from walltime.comparison.combination_means import CombinationMean
-from walltime.comparison.combinations import panels_of, said, series_of, swept, varying
+from walltime.comparison.combinations import combination_text, panels_of, series_of, swept, varying
 from walltime.comparison.measures import Measure, measure
 from walltime.comparison.tables import raw
 from walltime.metrics import range_meaning
@@ -69,10 +69,13 @@ def three_numbers(lines: Sequence[CombinationMean], baseline: Baseline) -> list[
     bases = [line for line in mine if line.difference is None] if baseline else []
     if len(bases) == 1 and len(mine) > 1:
         best = next(line for line in ordered if line is not bases[0])
-        pairs = [(line, f"{shown.label}, {said(line.combination, words)}") for line in (bases[0], best)]
+        pairs = [(line, f"{shown.label}, {combination_text(line.combination, words)}") for line in (bases[0], best)]
         return [*((label, mean_cell(line, shown).words) for line, label in pairs), ("difference", difference_cell(best, shown).words)]
     ends = [("lowest", ordered[0]), ("highest", ordered[-1])] if len(mine) > 1 else [("", mine[0])]
-    several = [(f"{end} {shown.label}, {said(line.combination, words)}".strip(" ,"), mean_cell(line, shown).words) for end, line in ends]
+    several = [
+        (f"{end} {shown.label}, {combination_text(line.combination, words)}".strip(" ,"), mean_cell(line, shown).words)
+        for end, line in ends
+    ]
     return [*several, ("runs of each", f"{runs:,}")]
 
 
@@ -152,14 +155,14 @@ def combinations_table(lines: Sequence[CombinationMean], baseline: Baseline, by:
     """Return one narrow table for a terminal: a row for each combination, means with intervals, relative differences to the baseline.
 
     `by`: the name of the grouping, if the lines are of groups of jobs. The mean response is omitted next to the mean wait, from which it
-    differs by the runtimes.
+    differs by the runtimes, and the utilization next to the wait.
     """
     words = varying(lines) or list(lines[0].combination)[:1]
     by_metric: dict[str, list[CombinationMean]] = {}
     for line in lines:
         by_metric.setdefault(line.metric, []).append(line)
     if "mean_wait" in by_metric:
-        by_metric.pop("mean_response", None)
+        by_metric = {name: mine for name, mine in by_metric.items() if name not in ("mean_response", "utilization")}
     keys = list(dict.fromkeys((tuple(line.combination[name] for name in words), line.group) for line in lines))
     columns: list[list[str]] = [[value_cell(values[k]).text for values, _ in keys] for k in range(len(words))]
     columns += [[group or "" for _, group in keys]] if by else []
@@ -207,7 +210,7 @@ def overview_table(lines: Sequence[CombinationMean], baseline: Baseline) -> Tabl
     rows: list[Row] = []
     for caption, mine in panels_of(lines, varying(lines)).items():
         by_metric = {line.metric: line for line in mine}
-        row: list[str | Cell] = [caption or said(mine[0].combination, list(mine[0].combination)), f"{mine[0].runs:,}"]
+        row: list[str | Cell] = [caption or combination_text(mine[0].combination, list(mine[0].combination)), f"{mine[0].runs:,}"]
         for name in names:
             line = by_metric.get(name)
             row.append("" if line is None else mean_cell(line, measure(name), _change(line, measure(name)) if baseline else ()))
@@ -228,10 +231,10 @@ def groups_tables(lines: Sequence[CombinationMean], title: str, baseline: Baseli
         series, further, columns = None, varying(lines), [""]
     words = [series] if series else []
     shown = measure(lines[0].metric)
-    compared = {name for name in columns if baseline and series in baseline and name != said(baseline, words)}
+    compared = {name for name in columns if baseline and series in baseline and name != combination_text(baseline, words)}
     blocks: list[Block] = []
     for caption, mine in panels_of(lines, further).items():
-        cells = {(line.group, said(line.combination, words)): line for line in mine}
+        cells = {(line.group, combination_text(line.combination, words)): line for line in mine}
         rows: list[Row] = []
         for group in dict.fromkeys(line.group for line in mine):
             row: list[str | Cell] = [group or ""]
@@ -310,15 +313,16 @@ def answer(lines: Sequence[CombinationMean], baseline: Baseline, subject: str) -
     compared: dict[str, list[CombinationMean]] = {}
     for line in lines:
         if line.difference is not None and baseline:
-            compared.setdefault(said(line.combination, list(baseline)), []).append(line)
+            compared.setdefault(combination_text(line.combination, list(baseline)), []).append(line)
     if not compared or not baseline:
         lowest, highest = (pick(lines, key=lambda line: line.band.mean) for pick in (min, max))
         if len(lines) == 1:
             return f"On {subject}, the {shown.label} is {_with_interval(lowest, shown)}."
         words = varying(lines)
         return (
-            f"On {subject}, the {shown.label} is between {_with_interval(lowest, shown)} ({said(lowest.combination, words)}) and "
-            f"{_with_interval(highest, shown)} ({said(highest.combination, words)})."
+            f"On {subject}, the {shown.label} is between {_with_interval(lowest, shown)} "
+            f"({combination_text(lowest.combination, words)}) and "
+            f"{_with_interval(highest, shown)} ({combination_text(highest.combination, words)})."
         )
     [(name, mine), *others] = compared.items()
     if not others and len(mine) == 1 and mine[0].clear and mine[0].difference is not None and list(baseline) == ["policy"]:

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from walltime.comparison.combination_means import CombinationMean
-from walltime.comparison.combinations import chosen, panels_of, positions, said, series_of, swept, varying
+from walltime.comparison.combinations import chosen, combination_text, panels_of, positions, series_of, swept, varying
 from walltime.comparison.measures import Measure, measure
 from walltime.report.figures import COLOURS, DASHES, MARKS, style
 
@@ -71,7 +71,7 @@ def draw_intervals(axes: Axes, lines: Sequence[CombinationMean]) -> None:
         at = order[line.combination[first]] if first else 0
         look: dict[str, Any] = {"color": COLOURS[at % len(COLOURS)], "marker": MARKS[at % len(MARKS)], "markersize": 5, "linestyle": "none"}
         axes.errorbar([mean[k]], [k], xerr=[[mean[k] - low[k]], [high[k] - mean[k]]], capsize=3, elinewidth=1.3, **look)
-    axes.set_yticks(range(len(lines)), [said(line.combination, words) or shown.label for line in lines])
+    axes.set_yticks(range(len(lines)), [combination_text(line.combination, words) or shown.label for line in lines])
     axes.set_ylim(len(lines) - 0.5, -0.5)
     axes.set_xlabel(shown.axis)
     _interval_axis(axes, lines, shown)

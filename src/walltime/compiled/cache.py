@@ -137,11 +137,6 @@ def is_kept(function: Callable[..., Any], folder: Path) -> bool:
     return any(folder.rglob(f"{_stem(function)}*.{_name(function)}-*.nbc"))
 
 
-def functions_kept(folder: Path) -> int:
-    """Return the number of compiled functions in the folder."""
-    return sum(1 for _ in folder.rglob("*.nbc"))
-
-
 @functools.cache
 def _warn(message: str) -> None:
     """Warn once."""

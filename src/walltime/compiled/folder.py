@@ -86,12 +86,6 @@ def write_whole(file: Path, text: str) -> None:
         raise
 
 
-def forget_sources(root: Path) -> None:
-    """Remove the stored hashes of sources."""
-    with contextlib.suppress(OSError):
-        (root / _SOURCES).unlink()
-
-
 def folder_name() -> str:
     """Return the name of the folder of the kernels compiled from exactly this code."""
     return f"{_NAME}{source_hash()}"
@@ -189,11 +183,6 @@ def last_use(folder: Path) -> float:
     with contextlib.suppress(OSError):
         times.append(folder.stat().st_mtime)
     return max(times, default=time.time())
-
-
-def size(folder: Path) -> int:
-    """Return the bytes of the files in a folder of kernels."""
-    return sum(stat.st_size for stat in _stats(folder))
 
 
 def _stats(folder: Path) -> Iterator[os.stat_result]:

@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from walltime.dialects.dialects import DialectTable as DialectTable
     from walltime.dialects.dialects import compare_dialects as compare_dialects
     from walltime.dialects.dialects import dialect_runs as dialect_runs
-    from walltime.dialects.dialects import readings_alone as readings_alone
-    from walltime.dialects.page import dialects_page as dialects_page
+    from walltime.dialects.dialects import interpretations_alone as interpretations_alone
 
 __getattr__, __dir__, __all__ = lazy(__name__)

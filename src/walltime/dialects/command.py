@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow
-from walltime.cli.output import PageOutput, command_line, note, progress_bar, write_rows
-from walltime.errors import PolicyError
+from walltime.cli.output import Output, note, progress_bar, write_rows
 
 if TYPE_CHECKING:
     from walltime.dialects.dialects import DialectRow, DialectTable
-    from walltime.tables import Table
+    from walltime.tables import Cell, Facts, Table
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class SchedulerOptions:
 
 @manual(
     "background/dialects",
-    ("List the dialects, and the rules that each reads differently.", "dialects"),
+    ("List the dialects, with the interpretations of each.", "dialects"),
     ("Show the effect of each interpretation on the first jobs of a log.", "dialects KTH-SP2 --head 300 --policy easy --copies 0"),
 )
 def dialects(
@@ -47,12 +46,13 @@ def dialects(
     stretch: RecordedWindow,
     reading: LogOptions,
     out: Annotated[Path | None, o.out("a row for each run", *o.TABLE)] = None,
-    output: PageOutput,
+    output: Output,
 ) -> None:
-    """Show the effect of each interpretation of the rules, alone and as a dialect, on the results of a log."""
+    """Show how far the results on a log depend on details that papers leave open.
+
+    Each interpretation of such a detail is tried alone, and so are the dialects: the sets of interpretations of published simulators.
+    """
     if trace is None:
-        if output.report is not None:
-            raise PolicyError("--report is for what they change on a log; name one")
         output.show(_known(), _list())
         return
     from walltime.dialects.dialects import SCHEDULERS, compare_dialects, dialect_runs
@@ -73,10 +73,6 @@ def dialects(
         )
     if out is not None:
         write_rows(comparison.table(), out)
-    if output.report is not None:
-        from walltime.dialects.page import dialects_page
-
-        output.write(dialects_page(comparison, _blocks(comparison), command_line()))
     about = {"trace": str(trace), "sha256": workload.origin.sha256, "procs": workload.machine_procs, "jobs": len(workload)}
     output.show(about | {"overrun": tried.overrun, "trim": tried.trim} | comparison.as_dict(), _blocks(comparison), table=out)
 
@@ -84,29 +80,33 @@ def dialects(
 def _known() -> dict[str, Any]:
     """The dialects with their interpretations, and the interpretations."""
     from walltime.declared import meaning_of
-    from walltime.policy.dialect import DIALECTS, READINGS, VALIDATION, Dialect
+    from walltime.policy.dialect import DIALECTS, INTERPRETATIONS, VALIDATION, Dialect
 
     named = {
-        name: {"readings": one.changed, "source": DIALECTS.variants[name].meaning, "checked": VALIDATION.get(name, "")}
+        name: {"interpretations": one.changed, "source": DIALECTS.variants[name].meaning, "checked": VALIDATION.get(name, "")}
         for name, one in DIALECTS.items()
     }
-    readings = {
-        name: {"values": list(one.key.known), "default": one.default, "about": meaning_of(Dialect, one)} for name, one in READINGS.items()
+    interpretations = {
+        name: {"values": list(one.key.known), "default": one.default, "about": meaning_of(Dialect, one)}
+        for name, one in INTERPRETATIONS.items()
     }
-    return {"dialects": named, "readings": readings}
+    return {"dialects": named, "interpretations": interpretations}
 
 
-def _list() -> Iterator[str]:
+def _list() -> Iterator[Facts | str]:
+    from walltime.tables import Facts
+
     known = _known()
+    rows = []
     for name, one in known["dialects"].items():
-        changed = [f"{reading}={value}" for reading, value in one["readings"].items()]
-        yield f"{name}: {', '.join(changed) or 'the default of every interpretation'}"
-        yield f"  read in {one['source']}" + (f"; checked: {one['checked']}" if one["checked"] else "")
-    yield ""
-    for name, reading in known["readings"].items():
-        yield f"{name} = {', '.join(reading['values'] or [str(reading['default']), 'N'])}: {reading['about']}"
-    yield ""
-    yield "To measure their effect on a log: walltime dialects LOG"
+        changed = [f"{interpretation}={value}" for interpretation, value in one["interpretations"].items()]
+        rows += [(name, ", ".join(changed) or "the default of every interpretation"), ("", f"Source: {one['source']}.")]
+        rows += [("", f"Checked: {one['checked']}.")] if one["checked"] else []
+    yield Facts("dialects, with their interpretations", rows)
+    single = known["interpretations"]
+    values = {name: ", ".join(one["values"] or [str(one["default"]), "N"]) for name, one in single.items()}
+    yield Facts("interpretations, with their values", [(name, f"{values[name]}: {one['about']}") for name, one in single.items()])
+    yield "Effects on a log: walltime dialects LOG"
 
 
 def _blocks(comparison: DialectTable) -> Iterator[Table | str]:
@@ -118,7 +118,7 @@ def _blocks(comparison: DialectTable) -> Iterator[Table | str]:
     for label, alone in dict.fromkeys((row.dialect, row.alone) for row in comparison.rows):
         of = {row.scheduler: row for row in comparison.rows if (row.dialect, row.alone) == (label, alone)}
         rows.append([label, *(cell for name in schedulers for cell in _cells(of.get(name)))])
-    columns = ["dialect", *(f"{name} {what}" for name in schedulers for what in ("slowdown", "wait, s", "jobs moved"))]
+    columns = ["dialect", *(f"{name} {what}" for name in schedulers for what in ("slowdown", "wait", "jobs moved"))]
     yield Table(columns, rows, f"{comparison.workload.origin.name}: mean bounded slowdown and mean wait by interpretation")
     for name in schedulers:
         row = comparison.find("papers", name)
@@ -128,7 +128,9 @@ def _blocks(comparison: DialectTable) -> Iterator[Table | str]:
     yield "Jobs moved: start at another time than under papers. An empty cell: this interpretation makes no difference there."
 
 
-def _cells(row: DialectRow | None) -> list[str]:
+def _cells(row: DialectRow | None) -> list[str | Cell]:
+    from walltime.tables import time_cell
+
     if row is None:
         return ["", "", ""]
-    return [f"{row.mean_bounded_slowdown:,.1f}", f"{row.mean_wait:,.0f}", f"{100 * row.differs:.0f} %"]
+    return [f"{row.mean_bounded_slowdown:,.1f}", time_cell(row.mean_wait), f"{100 * row.differs:.0f} %"]

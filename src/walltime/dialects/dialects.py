@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from walltime import metrics
-from walltime.policy import DIALECTS, FCFS, PAPERS, READINGS, Dialect
+from walltime.policy import DIALECTS, FCFS, INTERPRETATIONS, PAPERS, Dialect
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.run import simulate
 from walltime.simulation.specification import Scheduler
@@ -81,9 +81,9 @@ class DialectTable:
         return Facts(f"Mean bounded slowdown by dialect, {self.workload.origin.name}", rows)._repr_html_()
 
 
-def readings_alone() -> list[Dialect]:
+def interpretations_alone() -> list[Dialect]:
     """Return `papers` with one interpretation changed, for each value of each interpretation, without named dialects."""
-    values = [(name, value) for name, one in READINGS.items() for value in one.key.known or (WINDOW,) if value != one.default]
+    values = [(name, value) for name, one in INTERPRETATIONS.items() for value in one.key.known or (WINDOW,) if value != one.default]
     alone = [PAPERS.but(**{name: value}) for name, value in values]
     return [dialect for dialect in alone if dialect.label not in DIALECTS]
 
@@ -124,7 +124,7 @@ def compare_dialects(
         dialect, _, text = tasks[number]
         return simulate(workload, text, dialect=dialect, overrun=overrun, progress=check)
 
-    schedules = in_threads(lambda: run, len(tasks), workers, progress)
+    schedules = in_threads(run, len(tasks), workers, progress)
     papers = {text: schedule for (dialect, _, text), schedule in zip(tasks, schedules, strict=True) if dialect == PAPERS}
     bands = {}
     for k, text in enumerate(schedulers):
@@ -151,7 +151,7 @@ def _tasks(schedulers: Sequence[str], dialects: Sequence[Dialect | str] | None) 
     parsed = {text: Scheduler.of(text) for text in schedulers}
     if dialects is None:
         named = [dialect for dialect in DIALECTS.values() if dialect != PAPERS]
-        several = [(dialect, True) for dialect in readings_alone()] + [(dialect, False) for dialect in named]
+        several = [(dialect, True) for dialect in interpretations_alone()] + [(dialect, False) for dialect in named]
     else:
         several = [(Dialect.of(one), False) for one in dialects if Dialect.of(one) != PAPERS]
     tasks = [(PAPERS, False, text) for text in parsed]
@@ -167,5 +167,5 @@ def _band(workload: Workload, text: str, copies: int, overrun: str, trim: str, p
         shaken = shake(workload, SECONDS, seed)
         return simulate(shaken, text, overrun=overrun, progress=check).summary(trim).mean_bounded_slowdown
 
-    band = metrics.range_of_runs(np.array(in_threads(lambda: run, copies, None, progress)))
+    band = metrics.range_of_runs(np.array(in_threads(run, copies, None, progress)))
     return band.low, band.high

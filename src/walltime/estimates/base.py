@@ -132,4 +132,4 @@ def effective(runtime: Array, requested: Array, believed: Array, overrun: str) -
             return runtime, np.maximum(believed, runtime)
         case "continue":
             return runtime, believed
-    raise PolicyError(f"unknown overrun rule {overrun!r}; valid rules: {', '.join(OVERRUN)}", "unknown_overrun_rule")
+    raise PolicyError(f"unknown overrun rule {overrun!r}. Valid rules: {', '.join(OVERRUN)}", "unknown_overrun_rule")

@@ -42,7 +42,9 @@ class FModel(EstimateModel):
         if self.F < 1:
             raise PolicyError(f"F must be at least 1 (perfect), not {self.F:g}; the badness f of tsafrir06 is F - 1", "number_out_of_range")
         if self.truncated is not None and self.limit == "user":
-            raise PolicyError("a truncated f-model sets the kill limit, so limit=user is not possible", "conflicting_options")
+            raise PolicyError(
+                "a truncated f-model sets the kill limit, so limit=user is not possible; leave limit out", "conflicting_options"
+            )
 
     @classmethod
     def of_badness(cls, f: float, **options: Any) -> FModel:

@@ -96,7 +96,7 @@ def suggest(
         if not 0 <= risk < 100:
             raise PolicyError(f"a risk must be a percentage from 0 to below 100, not {risk:g}", "number_out_of_range")
     if unknown := [name for name in kind or {} if name not in KIND]:
-        raise PolicyError(f"unknown attribute {unknown[0]!r} of jobs; valid attributes: {', '.join(KIND)}", "unknown_column")
+        raise PolicyError(f"unknown attribute {unknown[0]!r} of jobs. Valid attributes: {', '.join(KIND)}", "unknown_column")
     wanted = {"user": user} | {name: (kind or {})[name] for name in KIND if name in (kind or {})}
     mine, like = _alike(workload, wanted, months, min_jobs)
     ran, asked = workload.runtime[mine], workload.requested[mine]
@@ -127,14 +127,16 @@ def _alike(workload: Workload, wanted: Mapping[str, int], months: int | None, mi
     count = int((recent & (columns["user"] == wanted["user"])).sum())
     if not count:
         place = workload.origin.name + ("" if months is None else f", last {months} months,")
-        raise WorkloadError(f"{place} has no job of user {wanted['user']}", "unknown_name")
+        raise WorkloadError(f"{place} has no job of user {wanted['user']}; choose another part of the log", "unknown_name")
     for length in range(len(given), 0, -1):
         mask = recent.copy()
         for name, value in given[:length]:
             mask &= columns[name] == value
         if mask.sum() >= min_jobs:
             return np.flatnonzero(mask), [name for name, _ in given[:length]]
-    raise WorkloadError(f"user {wanted['user']} has {count} earlier jobs, but min_jobs={min_jobs} are needed (min_jobs=N)", "too_few_jobs")
+    raise WorkloadError(
+        f"user {wanted['user']} has {count} earlier jobs, but {min_jobs} are needed; set another minimum (min_jobs=N)", "too_few_jobs"
+    )
 
 
 def allowed_kills(risk: float, jobs: int) -> int:

@@ -65,7 +65,7 @@ class Tsafrir05(EstimateModel):
         object.__setattr__(self, "bins", tuple((int(t), int(n)) for t, n in self.bins))
         super().__post_init__()
         if self.limit == "user":
-            raise PolicyError("the modal model sets the kill limit, so limit=user is not possible", "conflicting_options")
+            raise PolicyError("the modal model sets the kill limit, so limit=user is not possible; leave limit out", "conflicting_options")
         if len({t for t, _ in self.bins}) < len(self.bins):
             raise PolicyError("each bin of the modal model must be a distinct time, in s, with a number of jobs", "wrong_bins")
 

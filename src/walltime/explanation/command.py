@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from walltime.cli import options as o
 from walltime.cli.help import manual
@@ -18,9 +17,7 @@ from walltime.cli.option_groups import (
 )
 from walltime.cli.output import PageOutput, caveats, command_line, progress_bar
 from walltime.errors import PolicyError
-
-if TYPE_CHECKING:
-    pass
+from walltime.wording import human_time
 
 
 @dataclass(frozen=True)
@@ -56,7 +53,7 @@ def explain(
     from walltime.explanation.sentences import waits_table
 
     if (asked.job is None) == (asked.longest is None):
-        raise PolicyError("name a job with --job, or ask for the longest waits with --longest N")
+        raise PolicyError("give one option: --job NUMBER explains a job, --longest N lists the longest waits")
     if asked.job is None and (drawn.figure is not None or asked.no_sooner):
         raise PolicyError("--figure and --no-sooner are for one job; name it with --job")
     machine = machine_in(simulated.machine_file)
@@ -67,12 +64,10 @@ def explain(
     record = {"trace": str(trace), "sha256": workload.origin.sha256, "policy": schedule.label}
     if asked.longest is not None:
         waits = longest_waits(schedule, asked.longest)
-        if output.report is not None:
-            from walltime.explanation.page import waits_page
-
-            output.write(waits_page(schedule, waits, command_line()))
         table = [waits_table(schedule, waits)] if waits else []
         words = "walltime explain LOG --job N explains one of them." if waits else "no job waited"
+        answer = f"Under {schedule.title}, {f'the longest wait is {human_time(waits[0].wait)}' if waits else 'no job waits'}."
+        output.write_blocks("the longest waits", workload.origin.name, [answer], [*table, words], schedule.workload)
         output.show(record | {"longest_waits": [wait.as_dict() for wait in waits]}, [*table, words])
         return
     assert asked.job is not None, "or the longest waits were asked for"

@@ -15,7 +15,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
 from walltime.explanation.pools import MachineExplanation
 from walltime.explanation.records import HOW, Alternative, SinglePoolExplanation
-from walltime.explanation.sentences import count, owner, waits_table
+from walltime.explanation.sentences import count, owner
 from walltime.explanation.waits import index_of
 from walltime.metrics import levels_at, steps
 from walltime.provenance import provenance
@@ -26,14 +26,13 @@ from walltime.report.figures import (
     KIND_EDGE,
     LETTERS_PER_INCH,
     columns_of,
-    means_figure,
     moment,
     rectangles,
     style,
     unit_of,
 )
 from walltime.report.page import Block, Drawing, Items, Page, Section, note, workload_facts
-from walltime.schedule.schedule import LongWait, Schedule
+from walltime.schedule.schedule import Schedule
 from walltime.tables import Cell, Table, time_cell
 from walltime.wording import human_time, lower_first
 
@@ -232,41 +231,6 @@ def explanation_page(explanation: AnyExplanation, command: Sequence[Any]) -> Pag
         workload=w,
         record=provenance(w, policy=schedule.label, command=list(command)),
         data=explanation.as_dict(),
-    )
-
-
-def waits_page(schedule: Schedule, waits: Sequence[LongWait], command: Sequence[Any]) -> Page:
-    """Return the page of `walltime explain LOG --longest N`: the longest waits of a schedule."""
-    w, under = schedule.workload, lower_first(schedule.title)
-    picture, answer = None, f"No job of {w.origin.name} waits under {under}."
-    sections, numbers = list[Section](), list[tuple[str, str]]()
-    if waits:
-        first = waits[0]
-        answer = (
-            f"Under {under}, job {first.job} of {w.origin.name} waits longest, {human_time(first.wait)}: it requested "
-            f"{count(first.procs, 'processor')} for {human_time(first.requested)}, {count(first.ahead, 'job')} waited ahead of it, and "
-            f"{count(first.overtaken_by, 'later arrival')} started before it."
-        )
-        numbers = [
-            ("longest wait", human_time(first.wait)),
-            ("processors of its job", f"{first.procs:,} of {w.machine_procs:,}"),
-            ("later arrivals that started before it", f"{first.overtaken_by:,}"),
-        ]
-        words = "The longest waits, a bar for each job."
-        figure = means_figure([f"job {one.job}" for one in waits[:15]], [one.wait for one in waits[:15]], what="wait")
-        picture = Drawing(figure, "waits", words, words, wide=False)
-        remark = note("walltime explain LOG --job N explains why one of them waited.")
-        sections = [Section("The longest waits", [waits_table(schedule, waits), remark])]
-    return Page(
-        "the longest waits",
-        w.origin.name,
-        [answer],
-        sections,
-        facts=workload_facts(w, w.origin.name),
-        numbers=numbers,
-        picture=picture,
-        workload=w,
-        record=provenance(w, policy=schedule.label, command=list(command)),
     )
 
 

@@ -25,7 +25,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Obstacles:
-    """The parts of a job's wait, s, by what held it back.
+    """The parts of a job's wait, s, by cause.
 
     `window`: hours of the site in which such jobs do not start. `limit`: one of its limits. `outage`: too little was free because of an
     outage. `too_few`: too little was free. `others`: enough was free in its pools, but reserved for other jobs, held by the queue order, or

@@ -230,12 +230,12 @@ def waits_table(schedule: Schedule, waits: Sequence[LongWait]) -> Table:
     rows = []
     for one in waits:
         times = time_cell(one.wait), f"{one.procs:,}", time_cell(one.requested)
-        how = "backfilled" if one.kind == "backfilled" else "in its turn"
+        how = "backfilled" if one.kind == "backfilled" else "in turn"
         rows.append([Cell(str(one.job), value=one.job), *times, f"{one.ahead:,}", f"{one.overtaken_by:,}", how])
     columns = ["job", "wait", "processors", "requested", "jobs ahead", "overtaken by", "start"]
     return Table(columns, rows, f"longest waits on {schedule.workload.origin.name} under {lower_first(schedule.title)}")
 
 
 def more(number: int) -> str:
-    """Return how many more there are than listed."""
+    """Return the number of items beyond the listed ones, as words."""
     return f", and {number - MOST_LISTED:,} more" if number > MOST_LISTED else ""

@@ -11,7 +11,7 @@ from walltime.cli import options as o
 from walltime.cli import output as terminal
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow, machine_in
-from walltime.cli.output import PageOutput, command_line, paragraphs, progress_bar
+from walltime.cli.output import PageOutput, caveats, command_line, paragraphs, progress_bar
 from walltime.errors import PolicyError
 
 
@@ -31,6 +31,7 @@ def infer(
         bool,
         o.option("Write a table of the eligible time of each job, as far as it can be inferred, next to the file of --out.", advanced=True),
     ] = False,
+    verbose: o.VerboseOption = False,
     output: PageOutput,
 ) -> None:
     """Infer the rules of a site from its log: hours, outages, parts of the machine, limits.
@@ -54,8 +55,10 @@ def infer(
         written = write_site(inference, out, eligible)
     if output.report is not None:
         output.write(rows.inference_page(inference, workload, {"command": command_line()}))
-    blocks: list[Any] = [*paragraphs(rows.verdict(inference)), "", *rows.tables_of(inference), Items(inference.notes)]
-    output.show(inference.as_dict(), blocks, **dict(zip(("machine", "held_times"), written, strict=False)))
+    blocks: list[Any] = [rows.short_verdict(inference), *rows.short_tables(inference), *caveats(rows.short_notes(inference))]
+    if verbose:
+        blocks = [*paragraphs(rows.verdict(inference)), "", *rows.tables_of(inference), Items(inference.notes)]
+    output.show(inference.as_dict(), blocks, rows.tables_of(inference), **dict(zip(("machine", "held_times"), written, strict=False)))
     if inference.refused:
         raise typer.Exit(1)
     if inference.stopped:

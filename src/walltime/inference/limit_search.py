@@ -79,7 +79,7 @@ def limits_of_users(search: RuleTrial, current: OneStep) -> tuple[RuleProposal, 
         return None
     rules = search.rules._replace(at_once=chosen)
     several = list(dict.fromkeys(one.kind for one in sorted(chosen, key=lambda one: one[1:3])))
-    text = "; ".join(_said_limit([one for one in chosen if one.kind == kind], search.since) for kind in several)
+    text = "; ".join(_limit_text([one for one in chosen if one.kind == kind], search.since) for kind in several)
     evidence = "more of their jobs wait while there is room"
     return RuleProposal("limit", text, evidence, rules, lambda rules: rules._replace(at_once=())), answer
 
@@ -120,7 +120,7 @@ def _kept_at_first(over: Array) -> int:
     return int(kept[-1]) + 1 if len(kept) else 0
 
 
-def _said_limit(limited: Sequence[AtOnce], unix_start_time: int | None) -> str:
+def _limit_text(limited: Sequence[AtOnce], unix_start_time: int | None) -> str:
     """Users with the same limit, in words."""
     one = limited[0]
     whose = "jobs of one size and request" if one.alike else "jobs"

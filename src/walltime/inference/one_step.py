@@ -158,7 +158,7 @@ class Score:
     def as_dict(self) -> dict[str, Any]:
         """Return the counts and shares for JSON; undefined shares are None."""
         shares = {name: getattr(self, name) for name in ("at", "prompt_at", "followed", "followed_promptly", "f1", "prompt_f1")}
-        counts = {"jobs": self.jobs, "made": self.matched, "prompt": self.prompt, "wishes": self.proposals, "within": self.within}
+        counts = {"jobs": self.jobs, "matched": self.matched, "prompt": self.prompt, "proposals": self.proposals, "within": self.within}
         return counts | {name: None if np.isnan(value) else value for name, value in shares.items()}
 
 

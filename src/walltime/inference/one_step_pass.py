@@ -179,7 +179,7 @@ def ask(state, rules, jobs, lists, profile, tables, asked):
 
 
 @kernel
-def start_wished(state, rules, jobs, lists, asked):
+def start_agreed(state, rules, jobs, lists, asked):
     """Start the jobs that both the record and the policy start now, if one of them ends at once; then the policy makes another pass."""
     ends = False
     for k in range(state.next_start, len(jobs)):
@@ -230,7 +230,7 @@ def ask_along(state, rules, jobs, lists, profile, tables, asked, steps):
             count_running(state, jobs, lists, asked)
         ask(state, rules, jobs, lists, profile, tables, asked)
         job = next_start(state, jobs, lists)
-        if job >= 0 and jobs[job].phase == WAITING and jobs[job].start <= state.now and not start_wished(state, rules, jobs, lists, asked):
+        if job >= 0 and jobs[job].phase == WAITING and jobs[job].start <= state.now and not start_agreed(state, rules, jobs, lists, asked):
             follow(state, rules, jobs, lists, state.now)
         if rules.asks == 0:
             state.logged = 0

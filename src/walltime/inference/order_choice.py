@@ -51,7 +51,7 @@ class Choices(NamedTuple):
 
 @dataclass(frozen=True)
 class OrderChoice:
-    """How well orders predict which alternative starts, over choices that were not used to fit them.
+    """The hit rates of orders over held-out choices.
 
     `choices`: how many there are, with `alternatives` on average. Shares in which the job that started is the first one: by chance, in
     order of arrival, and by the logit without and with the effects of users, and of projects besides (None where the log names none, or

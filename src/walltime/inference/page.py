@@ -30,15 +30,10 @@ WHAT_IT_IS = (
 def verdict(inference: Inference) -> list[str]:
     """Return the findings as sentences with their numbers."""
     if inference.refused:
-        return [f"{inference.refused[0].upper()}{inference.refused[1:]}."]
-    kept = len(inference.rules)
-    what = f"{kept} rule{'' if kept == 1 else 's'} of the site" if kept else "No rule"
-    after, before = inference.after, inference.before
-    without = f", {before.prompt_f1:.2f} without rules," if kept else ""
+        return [short_verdict(inference)]
+    kept, after = len(inference.rules), inference.after
     said = [
-        f"{what} could be inferred from {inference.log}. In the recorded state, {inference.machine.policy}{' with them' if kept else ''} "
-        f"{shares_of(after)}: an agreement (F1 of prompt starts) of {after.prompt_f1:.2f}{without} in a part of the log that was not used "
-        "to find rules."
+        f"{short_verdict(inference)} In the recorded state, {inference.machine.policy}{' with them' if kept else ''} {shares_of(after)}."
     ]
     said += [f"{rule.text[0].upper()}{rule.text[1:]}{inference.period_of(rule)}." for rule in inference.rules]
     if inference.hindsight.prompt_f1 > after.prompt_f1 + 0.01:
@@ -46,21 +41,10 @@ def verdict(inference: Inference) -> list[str]:
             f"With the times at which jobs seem to have become eligible (held, or waiting for others), known only from the record, it "
             f"would be {inference.hindsight.prompt_f1:.2f}."
         )
-    if inference.free:
-        plain, ruled, ceiling, late = inference.free
-        wait, rank = human_time(ruled.mean_simulated), f"{ruled.rank_correlation:.2f}"
-        if kept:
-            wait += f" with the rules and {human_time(plain.mean_simulated)} without"
-            rank += f" with and {plain.rank_correlation:.2f} without rules"
-        said.append(
-            f"In a free simulation the mean wait is {wait}; the recorded one is {human_time(ruled.mean_recorded)}. The rank correlation of "
-            f"waits is {rank}; a simulation against itself, with submissions shaken by 30 s, reaches {ceiling.rank_correlation:.2f}."
-        )
     if inference.free and inference.held:
         said.append(
-            f"In hindsight, {'with the rules and ' if kept else ''}no start before a job seems to have become eligible, the mean wait is "
-            f"{human_time(late.mean_simulated)} and the rank correlation {late.rank_correlation:.2f}. Those times are inferred from the "
-            "starts themselves, so a what-if uses them only on request (--hindsight), and predicted start times never do."
+            "Eligible times are inferred from the starts themselves, so a what-if uses them only on request (--hindsight), and predicted "
+            "start times never do."
         )
     if inference.order is not None:
         said.append(order_note(inference.order))
@@ -86,6 +70,44 @@ def order_note(order: OrderChoice) -> str:
     )
 
 
+def short_verdict(inference: Inference) -> str:
+    """Return how many rules were found, and the agreement with them."""
+    if inference.refused:
+        return f"{inference.refused[0].upper()}{inference.refused[1:]}."
+    kept, before, after = len(inference.rules), inference.before.prompt_f1, inference.after.prompt_f1
+    what = f"{kept} rule{'' if kept == 1 else 's'} of the site" if kept else "No rule of the site"
+    change = f"rises from {before:.2f} to" if kept else "is"
+    return (
+        f"{what} could be inferred from {inference.log}: the agreement of {inference.machine.policy} with the recorded starts {change} "
+        f"{after:.2f} (1 is perfect), in a part of the log that was not used to find rules."
+    )
+
+
+def short_notes(inference: Inference) -> list[str]:
+    """Return the notes without the rules that were tried in vain, which are counted."""
+    kept = [one for one in inference.notes if not one.startswith("Left out: ")]
+    tried = len(inference.notes) - len(kept)
+    return [*kept, f"Rules tried and left out: {tried}. The reasons, months, users and the order of the queue: --verbose."]
+
+
+def short_tables(inference: Inference) -> list[Table]:
+    """Return the rules with the evidence in held-out weeks, and the free simulations next to the record, for the terminal."""
+    found = inference.rules
+    rules: list[Row] = [[f"{one.text}{inference.period_of(one)}", one.agreement, f"{one.better} / {one.worse}"] for one in found]
+    names = ("plain EASY", "with the rules", "the same against itself, shaken by 30 s", "with eligible times, in hindsight")
+    runs: list[Row] = [
+        [name, time_cell(run.mean_simulated), f"{run.rank_correlation:.2f}", f"{100 * run.within:.0f} %"]
+        for name, run in zip(names, inference.free, strict=False)
+    ]
+    if inference.free:
+        runs.insert(0, ["the record", time_cell(inference.free[0].mean_recorded), "1.00", "100 %"])
+    tables = [
+        Table(("rule", "agreement", "weeks better / worse"), rules, "rules, with the change of the agreement in held-out weeks"),
+        Table(("simulation", "mean wait", "rank correlation", "within 10 min"), runs, "waits, simulated and recorded"),
+    ]
+    return [table for table in tables if table.rows]
+
+
 def tables_of(inference: Inference) -> list[Table]:
     """Return the tables of rules, simulations, months and groups."""
     rules: list[Row] = [[rule.text, Cell(rule.evidence, look="wrap"), rule.agreement, rule.weeks] for rule in inference.rules]
@@ -97,7 +119,7 @@ def tables_of(inference: Inference) -> list[Table]:
             time_cell(run.mean_recorded),
             f"{run.rank_correlation:.2f}",
             f"{100 * run.within:.0f} %",
-            Cell(f"none: {run.doubt}", look="wrap") if run.doubt else human_time(run.trusted_from),
+            "never" if run.doubt else human_time(run.trusted_from),
         ]
         for run in inference.free
     ]
@@ -165,7 +187,7 @@ def inference_page(inference: Inference, workload: Workload, settings: Mapping[s
     return Page(
         "a site's rules, inferred from its log",
         f"Which rules made {inference.log}?",
-        _answer(inference) if inference.rules else [first],
+        [first, *rest[: len(inference.rules)]],
         [*sections, Section("What is measured", [note(WHAT_IT_IS)])],
         workload_facts(workload, record["log"]),
         [*rest[len(inference.rules) :], *inference.notes],
@@ -182,18 +204,6 @@ def inference_page(inference: Inference, workload: Workload, settings: Mapping[s
         workload=workload,
         record=record,
     )
-
-
-def _answer(inference: Inference) -> list[str]:
-    """Return the rules in words, and how well they explain the record."""
-    spelled = f"the policy is {inference.machine.policy}: "  # the table has the spelling
-    texts = [f"{rule.text.replace(spelled, 'the queue is ')}{inference.period_of(rule)}" for rule in inference.rules]
-    head, them = (f"{len(texts):,} rules were", "them") if len(texts) > 1 else ("One rule was", "it")
-    return [
-        f"{head} inferred from {inference.log}: {'; '.join(texts)}.",
-        f"Asked at each recorded instant, a scheduler with {them} {shares_of(inference.after)}, in a part of the log that was not used to "
-        "find them.",
-    ]
 
 
 def months_figure(inference: Inference) -> Figure:

@@ -55,7 +55,7 @@ def inferred_policy(search: RuleTrial, current: OneStep) -> OneStep:
     gained = note_best(((rules.policy, said_of.get(rules.policy, ""), answer) for rules, answer in search.ask_all(named)), LEAST_GAIN)
     gained += LEAST_GAIN / 2  # a name is kept where it explains about as much
     weights, answer = _best_weights(search, current)
-    note_best([(weighted(weights), said_order(weights), answer)] if any(weights) else [], gained)
+    note_best([(weighted(weights), order_text(weights), answer)] if any(weights) else [], gained)
     orders = _fitted_orders(search)
     if waiting > DEEPEST_SCORED and orders:
         search.notes.append(
@@ -124,9 +124,9 @@ def _fitted_orders(search: RuleTrial) -> list[tuple[Policy, str]]:
         if weights.get("wait"):  # all wait equally long for an hour, so it is the order of arrival with handicaps
             back = (round(-weights[name] / weights["wait"] * 3600 * math.log(2)) for name in ("log-procs", "log-believed"))
             handicaps = (next(back), next(back))
-            orders.append((weighted(handicaps), said_order(handicaps)) if any(handicaps) else (Easy(), ""))
+            orders.append((weighted(handicaps), order_text(handicaps)) if any(handicaps) else (Easy(), ""))
         elif any(weights.values()):
-            orders.append((linear(weights), said_linear(weights)))
+            orders.append((linear(weights), linear_text(weights)))
     return orders
 
 
@@ -137,7 +137,7 @@ def linear(weights: dict[str, float]) -> Policy:
     return parse_policy("easy:order=linear:" + ",".join(f"{name}={weight:g}" for name, weight in rounded.items() if weight))
 
 
-def said_linear(weights: dict[str, float]) -> str:
+def linear_text(weights: dict[str, float]) -> str:
     """Describe that order."""
     words = {"log-wait": "its wait", "wait": "its wait", "log-procs": "its processors", "log-believed": "its request"}
     for_what = [f"the {'larger' if weight > 0 else 'smaller'} {words[name]}" for name, weight in weights.items() if weight]
@@ -154,7 +154,7 @@ def weighted(weights: tuple[int, int]) -> Policy:
     )
 
 
-def said_order(weights: tuple[int, int]) -> str:
+def order_text(weights: tuple[int, int]) -> str:
     """Describe that order."""
     named = zip(weights, ("processors", "request"), strict=True)
     each = [

@@ -63,6 +63,8 @@ def infer(
     waits or of less than two months.
     """
     check_workload(workload)
+    if "partition" in workload.columns:  # the inferred machine has others
+        workload = replace(workload, columns={name: values for name, values in workload.columns.items() if name != "partition"})
     nodes = {1} if machine is None else {pool.procs for pool in machine.pools}
     search = RuleTrial(workload, workload.machine_procs if procs is None else procs, min(nodes) if len(nodes) == 1 else 1, progress)
     search.notes += [*workload.warnings, *unread_of(machine)]

@@ -40,7 +40,7 @@ class GroupAgreement:
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything for JSON."""
-        record = asdict(self) | {"score": self.score.as_dict(), "in_the_way": dict(self.blockers)}
+        record = asdict(self) | {"score": self.score.as_dict(), "blockers": dict(self.blockers)}
         del record["blockers"]
         return record
 

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from walltime.learn.env import BackfillingVectorEnv as BackfillingVectorEnv
     from walltime.learn.evaluation import AgainstScheduler as AgainstScheduler
     from walltime.learn.evaluation import Evaluation as Evaluation
-    from walltime.learn.evaluation import Importance as Importance
     from walltime.learn.evaluation import evaluate as evaluate
     from walltime.learn.features import FEATURES as FEATURES
     from walltime.learn.features import FORMULAS as FORMULAS
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from walltime.learn.sources import windows as windows
     from walltime.learn.training import Task as Task
     from walltime.learn.training import TrainedAgent as TrainedAgent
-    from walltime.learn.training import filter_episodes as filter_episodes
     from walltime.learn.training import load as load
     from walltime.learn.training import train as train
 

@@ -63,7 +63,7 @@ class Rules:
         for name, values in known.items():
             value = getattr(self, name)
             if value not in values and not (name in ("baseline", "selection") and value is None):
-                raise PolicyError(f"unknown {name} {value!r} of a learning environment; valid values: {', '.join(values)}", "unknown_value")
+                raise PolicyError(f"unknown {name} {value!r} of a learning environment. Valid values: {', '.join(values)}", "unknown_value")
         if self.dense and self.reward in FINAL_REWARDS:
             raise PolicyError(
                 f"the reward {self.reward} exists only at the end of an episode; use dense=False, or one of {', '.join(REWARDS)}",
@@ -121,7 +121,7 @@ def parse_rules(options: dict[str, Any]) -> Rules:
     """Return the rules with these options of an environment."""
     known = [field.name for field in fields(Rules)]
     if unknown := [name for name in options if name not in known]:
-        raise PolicyError(f"learning environments have no option {unknown[0]!r}; valid options: jobs, {', '.join(known)}", "unknown_option")
+        raise PolicyError(f"learning environments have no option {unknown[0]!r}. Valid options: jobs, {', '.join(known)}", "unknown_option")
     return Rules(**options)
 
 

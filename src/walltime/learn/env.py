@@ -122,7 +122,7 @@ class BackfillingEnv(gymnasium.Env[Any, Any]):
     def baseline(self, formula: str) -> float:
         """Return the `cost` if this formula decides in the current episode."""
         if formula not in FORMULAS:
-            raise PolicyError(f"unknown formula {formula!r}; valid formulas: {', '.join(FORMULAS)}")
+            raise PolicyError(f"unknown formula {formula!r}. Valid formulas: {', '.join(FORMULAS)}")
         return self._batch.baseline(self._number, formula)
 
 
@@ -191,7 +191,7 @@ def _choose(number: int | None, episodes: int, generator: np.random.Generator) -
     if number is None:
         return int(generator.integers(episodes))
     if not 0 <= number < episodes:
-        raise PolicyError(f"unknown episode {number!r}; valid episodes: 0 to {episodes - 1}", "unknown_episode")
+        raise PolicyError(f"unknown episode {number!r}. Valid episodes: 0 to {episodes - 1}", "unknown_episode")
     return int(number)
 
 

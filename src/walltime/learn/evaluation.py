@@ -1,4 +1,4 @@
-"""Paired comparison of agents with formulas on held-out windows, and importances of trained agents' features."""
+"""Paired comparison of agents with formulas on held-out windows."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from walltime.errors import PolicyError, WorkloadError
-from walltime.learn import ppo
 from walltime.learn.batch import Batch, Rules, parse_rules
-from walltime.learn.features import COMPACT
 from walltime.learn.sources import Episode
 from walltime.learn.training import Task, TrainedAgent, formula_outcomes, load, outcome_of
 from walltime.metrics import Interval, halves_differ, prediction_interval
@@ -46,8 +44,6 @@ CAVEATS = (
     "A mean hides single jobs: check the longest waits as well.",
 )
 """The caveats of every evaluation."""
-SLOPE_STEP = 0.1
-"""The change of a feature for the slope of scores."""
 
 
 @dataclass(frozen=True)
@@ -69,19 +65,6 @@ class AgainstScheduler:
     def is_clear(self) -> bool:
         """Whether neither interval, over windows and for one further agent, contains 0."""
         return all(one is None or one.low > 0 or one.high < 0 for one in (self.change, self.over_seeds))
-
-
-@dataclass(frozen=True)
-class Importance:
-    """The importance of a feature.
-
-    `loss`: increase of the cost if its values are shuffled, %, over windows. `slope`: mean change of a job's score if the feature
-    increases by 0.1; None for features of the queue, which all jobs share.
-    """
-
-    feature: str
-    loss: Interval
-    slope: float | None
 
 
 @dataclass(frozen=True)
@@ -134,7 +117,6 @@ class Evaluation:
     mean: float
     longest_wait: float
     compared: tuple[AgainstScheduler, ...]
-    importances: tuple[Importance, ...]
     halves: Halves
     costs: dict[str, list[float]]
 
@@ -211,8 +193,6 @@ def evaluate(
     workload: Workload,
     *,
     task: Task | None = None,
-    importances: bool = True,
-    seed: int = 0,
     progress: Callable[[int], None] | None = None,
     **options: Any,
 ) -> Evaluation:
@@ -222,8 +202,8 @@ def evaluate(
     (bool) to an action, for agents of other libraries. For functions, `task` names the windows and the metric (default: `Task()`), and
     `options` are the environment's in training, such as `decision` and `slots`; a trained agent has its own. `workload`: the log of the
     training, or another one. All schedulers get the same windows with the jobs of the warm start. Costs are compared by their logarithms,
-    so that windows count equally, and changes are in %. `importances`: whether each feature of trained agents is shuffled in turn, with
-    this `seed`. `progress` is called with the number of finished schedulers, agents and features (see `count_steps`).
+    so that windows count equally, and changes are in %.
+    `progress` is called with the number of finished schedulers and agents (see `count_steps`).
 
     Intervals are over five blocks of neighbouring windows (`walltime.metrics.series_interval`), as neighbours are alike; `halves` shows
     whether the log itself changes.
@@ -280,7 +260,6 @@ def evaluate(
         mean=float(np.mean(own)),
         longest_wait=max(float(one[1].max()) for one in agent_outcomes),
         compared=compared,
-        importances=_importances(trained, episodes, logs, metric, seed, report) if importances and trained else (),
         halves=_halves(first.task.windows(workload, "all"), first.task.rules, metric),
         costs={name: cost.tolist() for name, cost in costs.items()}
         | {f"agent {number}, {label}": cost.tolist() for number, (label, cost) in enumerate(zip(labels, own, strict=True), 1)},
@@ -312,9 +291,9 @@ def _agents(given: Any, task: Task | None, options: dict[str, Any]) -> list[Trai
     return trained
 
 
-def count_steps(agents: int, importances: bool = True) -> int:
+def count_steps(agents: int) -> int:
     """Return the number of steps that `progress` counts."""
-    return len(SCHEDULERS) + agents * (1 + importances * len(_shuffled()))
+    return len(SCHEDULERS) + agents
 
 
 def _compare(name: str, outcome: Array, agents: Array, metric: str) -> AgainstScheduler:
@@ -331,56 +310,3 @@ def _halves(episodes: list[Episode], rules: Any, metric: str) -> Halves:
     gain = one - other
     middle = len(gain) // 2
     return Halves(percent(float(gain[:middle].mean())), percent(float(gain[middle:].mean())), halves_differ(gain))
-
-
-def _shuffled() -> list[int]:
-    """Return the indices of the informative inputs: all except whether a job waits."""
-    return [number for number, name in enumerate(ppo.INPUTS) if name != "waits"]
-
-
-def _importances(
-    trained: list[TrainedAgent], episodes: list[Episode], logs: Array, metric: str, seed: int, report: Callable[[], None]
-) -> tuple[Importance, ...]:
-    """Shuffle each feature in turn, within the same step of all windows; return the importances, the largest first."""
-    slopes = np.mean([_slopes(one, episodes, seed) for one in trained], axis=0)
-    importances = []
-    for column in _shuffled():
-        losses = []
-        for own, before in zip(trained, logs, strict=True):
-            draw = np.random.default_rng([seed, column])
-            losses.append(log_cost(own.costs(episodes, _shuffler(column, draw)), metric) - before)
-            report()
-        slope = float(slopes[column]) if column < len(COMPACT) else None
-        importances.append(Importance(ppo.INPUTS[column], change_interval(np.mean(losses, axis=0)), slope))
-    return tuple(sorted(importances, key=lambda one: -one.loss.mean))
-
-
-def _shuffler(column: int, draw: np.random.Generator) -> Callable[[Array, Array], None]:
-    """Return a function that shuffles a feature of jobs among the jobs, or one of the queue among the decisions."""
-
-    def shuffle(seen: Array, first: Array) -> None:
-        if column < len(COMPACT):
-            seen[:, column] = draw.permutation(seen[:, column])
-        else:
-            seen[:, column] = np.repeat(draw.permutation(seen[first, column]), np.diff(first, append=len(seen)))
-
-    return shuffle
-
-
-def _slopes(trained: TrainedAgent, episodes: list[Episode], seed: int) -> Array:
-    """Return the mean change of a job's score if a feature increases a little, over a sample of the agent's observations."""
-    samples: list[Array] = []
-    draw = np.random.default_rng(seed)
-
-    def keep(seen: Array, first: Array) -> None:
-        samples.append(seen[draw.random(len(seen)) < 0.1].copy())
-
-    trained.costs(episodes, keep)
-    seen = np.concatenate(samples)
-    slopes = np.zeros(len(ppo.INPUTS))
-    before = trained.agent.scores(seen)
-    for column in range(len(COMPACT)):
-        more = seen.copy()
-        more[:, column] += np.float32(SLOPE_STEP)
-        slopes[column] = float((trained.agent.scores(more) - before).mean())
-    return slopes

@@ -90,7 +90,7 @@ def _part(workload: Workload, jobs: int, part: str, test_share: float) -> tuple[
     """Return the first job of a part of a log, and the first job after it."""
     check_workload(workload)
     if part not in PARTS:
-        raise WorkloadError(f"unknown part {part!r} of a log; valid parts: {', '.join(PARTS)}", "unknown_part")
+        raise WorkloadError(f"unknown part {part!r} of a log. Valid parts: {', '.join(PARTS)}", "unknown_part")
     if jobs < 1 or len(workload) < jobs:
         raise WorkloadError(f"a log of {len(workload)} jobs has no window of {jobs}; use fewer jobs per window", "log_too_short")
     if workload.feedback:

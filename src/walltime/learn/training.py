@@ -15,8 +15,7 @@ import numpy as np
 from walltime.errors import OutputError, PolicyError, WorkloadError
 from walltime.files import whole_file
 from walltime.learn import ppo
-from walltime.learn.batch import REWARDS, Batch, Rules, parse_rules
-from walltime.learn.features import FORMULAS
+from walltime.learn.batch import REWARDS, Batch, Rules
 from walltime.learn.sources import Episode, as_episodes, windows
 from walltime.permission import NotRunError, check_data
 from walltime.provenance import jobs_sha256, version
@@ -55,7 +54,7 @@ class Task:
     def __post_init__(self) -> None:
         if self.reward not in REWARDS:
             raise PolicyError(
-                f"an agent cannot be trained with the reward {self.reward!r}; valid rewards: {', '.join(REWARDS)}", "unknown_reward"
+                f"an agent cannot be trained with the reward {self.reward!r}. Valid rewards: {', '.join(REWARDS)}", "unknown_reward"
             )
         if not 0 < self.test_share < 1:
             raise PolicyError(f"test_share must be between 0 and 1, not {self.test_share!r}", "number_out_of_range")
@@ -233,7 +232,7 @@ def load(folder: str | Path) -> TrainedAgent:
                 "other_agent",
             )
     if not done:
-        raise PolicyError(f"{printable(folder)}: the training has not stored an agent yet; continue it")
+        raise PolicyError(f"{printable(folder)}: the training has not stored an agent yet; continue it with walltime learn train")
     return trained
 
 
@@ -342,35 +341,3 @@ class _Folder:
 def _fits(new: Array, old: Array) -> bool:
     """Return whether weights are finite and have this shape, which compiled code would not check."""
     return new.shape == old.shape and new.dtype == old.dtype and bool(np.isfinite(new).all())
-
-
-def filter_episodes(
-    episodes: Sequence[Workload | Episode], formula: str = "sjf", least: float = 10.0, most: float = 150.0, **options: Any
-) -> tuple[list[Episode], int]:
-    """Return the episodes on which a formula's cost is between `least` and `most`, and the number of the others.
-
-    The cost is the mean of the reward's metric, by default the bounded slowdown; `options` are the environment's, under whose rules the
-    formula decides. The program of zhang20 trains on sequences on which SJF costs between 10 and 150, as easy ones teach nothing, and very
-    hard ones dominate; results on these do not represent the whole log. Raises PolicyError for an invalid formula or option, WorkloadError
-    if no episode is left.
-
-    >>> import walltime as wt
-    >>> easy, hard = (
-    ...     wt.Workload.from_arrays(submit=[0, gap], runtime=[100, 10], procs=[2, 2], machine_procs=2) for gap in (100, 1)
-    ... )
-    >>> found, left_out = filter_episodes([easy, hard], least=2.0)  # mean bounded slowdowns of 1 and 5.95
-    >>> [one.workload is hard for one in found], left_out
-    ([True], 1)
-    """
-    if formula not in FORMULAS:
-        raise PolicyError(f"unknown formula {formula!r}; valid formulas: {', '.join(FORMULAS)}", "unknown_formula")
-    given = as_episodes(episodes)
-    batch = Batch(given, parse_rules(options))
-    costs = np.array([batch.baseline(number, formula) for number in range(len(given))])
-    inside = (costs > least) & (costs < most)
-    if not inside.any():
-        found = f"{costs.min():.4g} to {costs.max():.4g}, median {np.median(costs):.4g}, on {len(given)} episodes"
-        raise WorkloadError(
-            f"no episode has a cost of {formula} between {least:g} and {most:g}: it is {found}; widen least and most", "no_episode"
-        )
-    return [one for one, is_inside in zip(given, inside, strict=True) if is_inside], int((~inside).sum())

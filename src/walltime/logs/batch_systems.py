@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -51,21 +52,9 @@ UNREADABLE_VALUE = Rule("unreadable_value", "notice", "A value that is not neede
 STILL_PENDING = Rule("still_pending", "drop", "The job had not started when the log was written; waiting tasks of an array are one record.")
 STILL_RUNNING = Rule("still_running", "drop", "The job had not ended when the log was written.")
 RULES = (
-    OTHER_EVENT,
-    STILL_PENDING,
-    STILL_RUNNING,
-    ELIGIBLE_LATER,
-    ELIGIBLE_AFTER_START,
-    START_BEFORE_SUBMIT,
-    UNLIMITED,
-    NOT_UTF8,
-    NEWLINE_IN_TEXT,
-    FLOORED,
-    UNREADABLE_DURATION,
-    UNREADABLE_VALUE,
-    SUBMITTED_AGAIN,
-    *clock.RULES,
-)
+    OTHER_EVENT, STILL_PENDING, STILL_RUNNING, ELIGIBLE_LATER, ELIGIBLE_AFTER_START, START_BEFORE_SUBMIT, UNLIMITED, NOT_UTF8,
+    NEWLINE_IN_TEXT, FLOORED, UNREADABLE_DURATION, UNREADABLE_VALUE, SUBMITTED_AGAIN, *clock.RULES,
+)  # fmt: skip
 """Rules of all formats of batch systems."""
 FIRST_LINES = rb"(?:\s*+\S[^\n]*+\n){0,2}?\s*+"
 """Start of patterns that match at the beginning of the first, second or third line of a file."""
@@ -264,67 +253,54 @@ def read_runs(
 
     `header`: as for `make_log`. Raises LogError if there is no run, or if a record cannot be read.
     """
-    bad, rows = BadLines(file, options, unit), _Rows()
+    bad = BadLines(file, options, unit)
+    columns: defaultdict[str, list[float]] = defaultdict(list)
+    names: defaultdict[str, list[str]] = defaultdict(list)
+    runs_of_jobs: defaultdict[object, dict[tuple[float, float], int]] = defaultdict(dict)
     for number, record in records:
         try:
             for numbers, texts, job in runs_of(record):
+                row = len(columns["start"])
+                if job is not None and runs_of_jobs[job].setdefault((numbers["start"], numbers["runtime"]), row) < row:
+                    counts.add(REPEATED_RECORD, 1)
+                    continue
                 odd = {name for name, value in numbers.items() if value == UNREADABLE}
                 counts.add(UNREADABLE_DURATION, int("requested" in odd))
                 counts.add(UNREADABLE_VALUE, int(bool(odd - {"requested"})))
-                is_new = rows.add({**numbers, **dict.fromkeys(odd, MISSING)} if odd else numbers, texts, job)
-                counts.add(REPEATED_RECORD, int(not is_new))
+                for name, value in numbers.items():
+                    columns[name].append(MISSING if name in odd else value)
+                for name, text in texts.items():
+                    names[name].append(text)
         except Skip as other:
             counts.add(other.rule, 1)
         except RecordError as error:
             bad.add(number, str(error), record if isinstance(record, str) else str(record)[:200])
-    return rows.log(kind, bad, counts, **header)
+    if not columns["start"]:
+        raise LogError(nothing_left(bad, counts))
+    counts.add(SUBMITTED_AGAIN, sum(_submit_again(columns, list(rows.values())) for rows in runs_of_jobs.values() if len(rows) > 1))
+    arrays, used = {name: np.array(values) for name, values in columns.items()}, {}
+    for name, words in names.items():
+        known = Names()
+        arrays[name], used[name] = known.numbers(words), known.texts
+    return make_log(kind, bad, counts, arrays, used, **header)
 
 
-class _Rows:
-    """The runs of a log so far."""
+def _submit_again(columns: Mapping[str, list[float]], rows: list[int]) -> int:
+    """Move the submissions of a job's later runs to the ends of the earlier ones; return how many were moved."""
+    submit, start, runtime = (columns[name] for name in ("submit", "start", "runtime"))
+    moved = 0
+    for earlier, later in pairwise(sorted(rows, key=start.__getitem__)):
+        end = start[earlier] + runtime[earlier]
+        if start[earlier] >= 0 and submit[later] < end <= start[later]:
+            submit[later] = end
+            moved += 1
+    return moved
 
-    def __init__(self) -> None:
-        self._columns: dict[str, list[float]] = {}
-        self._texts: dict[str, list[str]] = {}
-        self._runs: dict[object, dict[tuple[float, float], int]] = {}
-        self._rows = 0
 
-    def add(self, numbers: Mapping[str, float], texts: Mapping[str, str], job: object) -> bool:
-        """Add a run, and return whether it is new."""
-        if job is not None:
-            runs = self._runs.setdefault(job, {})
-            if runs.setdefault((numbers["start"], numbers["runtime"]), self._rows) < self._rows:
-                return False
-        for name, number in numbers.items():
-            self._columns.setdefault(name, []).append(number)
-        for name, text in texts.items():
-            self._texts.setdefault(name, []).append(text)
-        self._rows += 1
-        return True
-
-    def log(self, kind: type[Log], bad: BadLines, counts: Counts, **header: Any) -> Log:
-        """Return the log of these runs. Raises LogError if there are none."""
-        if not self._rows:
-            raise LogError(nothing_left(bad, counts))
-        counts.add(SUBMITTED_AGAIN, self._submit_again())
-        columns = {name: np.array(values) for name, values in self._columns.items()}
-        names = {}
-        for name, texts in self._texts.items():
-            numbers = Names()
-            columns[name], names[name] = numbers.numbers(texts), numbers.texts
-        return make_log(kind, bad, counts, columns, names, **header)
-
-    def _submit_again(self) -> int:
-        """Move the submissions of later runs to the ends of the earlier ones; return how many were moved."""
-        submit, start, runtime = (self._columns[name] for name in ("submit", "start", "runtime"))
-        moved = 0
-        for runs in self._runs.values():
-            for earlier, later in pairwise(sorted(runs.values(), key=start.__getitem__)):
-                end = start[earlier] + runtime[earlier]
-                if start[earlier] >= 0 and submit[later] < end <= start[later]:
-                    submit[later] = end
-                    moved += 1
-        return moved
+def numbered(job: float, task: float | None) -> dict[str, float]:
+    """Return the columns of a job's number, or of an array's number and a task."""
+    values = (job, MISSING, MISSING) if task is None else (MISSING, job, task)
+    return dict(zip(("job_id", "array_job", "array_task"), values, strict=True))
 
 
 def whole(text: str | None, name: str) -> int:

@@ -11,6 +11,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
+from walltime.declared import valid_options
 from walltime.errors import LogError, PolicyError
 from walltime.logs.input import path_of
 from walltime.logs.mapping import MAPPING_FILE, TableMapping, plain_title
@@ -69,7 +70,7 @@ def catalogue_entry(name: str) -> CatalogueEntry:
     for entry in CATALOGUE:
         if name.lower() in (entry.name.lower(), entry.file.lower()):
             return entry
-    raise PolicyError(f"no log {name!r} in the catalogue; valid names: {', '.join(entry.name for entry in CATALOGUE)}", "unknown_log")
+    raise PolicyError(f"no log {name!r} in the catalogue{valid_options(name, [entry.name for entry in CATALOGUE])}", "unknown_log")
 
 
 def log_folder() -> Path:

@@ -36,7 +36,7 @@ def write_log(path: str | os.PathLike[str], log: JobLog) -> None:
     elif name.endswith((".csv", ".csv.gz", ".csv.zst")):
         write_csv(path, log)
     else:
-        raise OutputError(f"{printable(path)}: unknown extension of a log; valid extensions: {', '.join(ENDINGS)}")
+        raise OutputError(f"{printable(path)}: unknown extension of a log. Valid extensions: {', '.join(ENDINGS)}")
 
 
 def write_workload(path: str | os.PathLike[str], workload: Workload, *, extra_header: Sequence[str] = ()) -> None:

@@ -37,15 +37,6 @@ class CsvTable:
         return len(self.places)
 
 
-def heading_of(file: LogFile, delimiter: str = ",") -> list[str]:
-    """Return the column titles of a CSV file, from its first bytes."""
-    head = file.head.removeprefix(b"\xef\xbb\xbf").decode("utf-8", errors="replace")
-    try:
-        return [title.strip() for title in next(csv.reader(io.StringIO(head), delimiter=delimiter), [])]
-    except csv.Error:
-        return []
-
-
 def places_of(file: LogFile, titles: Sequence[str], wanted: Sequence[str], name: str) -> list[int]:
     """Return the places of the wanted columns among the titles; raises LogError for a missing one. `name`: of the mapping, for messages."""
     for column in wanted:

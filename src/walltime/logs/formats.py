@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,6 @@ from walltime.logs.anonymous import read_key
 from walltime.logs.batsim import BATSIM
 from walltime.logs.catalogue import find_log, known_by_lines, known_by_titles, shipped
 from walltime.logs.clock import parse_zone
-from walltime.logs.cobalt import COBALT
 from walltime.logs.guess import Guess, Guessing, fitted
 from walltime.logs.htcondor import HTCONDOR, is_history
 from walltime.logs.input import LogFile, Progress, unpacked_name
@@ -24,8 +24,9 @@ from walltime.logs.lsf import LSF
 from walltime.logs.mapped import MappedLog, read_table
 from walltime.logs.mapping import MAPPING_FILE, TableMapping, plain_title
 from walltime.logs.pbs import PBS
+from walltime.logs.qstat import QSTAT, is_pbs
 from walltime.logs.sample import Sample, sample_of
-from walltime.logs.sge import SGE
+from walltime.logs.sge import SGE, is_accounting
 from walltime.logs.slurm.document import SLURM_JSON
 from walltime.logs.slurm.rows import lacks_titles
 from walltime.logs.slurm.tables import SLURM_TABLE, is_slurm
@@ -36,9 +37,9 @@ from walltime.logs.untitled import GuessingByValues
 from walltime.wording import printable
 from walltime.workload import Workload
 
-FORMATS: list[LogFormat] = [SWF, BATSIM, HTCONDOR, SLURM, SLURM_JSON, PBS, LSF, SGE, COBALT, TABLE]
+FORMATS: list[LogFormat] = [SWF, BATSIM, HTCONDOR, SLURM, SLURM_JSON, PBS, QSTAT, LSF, SGE, TABLE]
 """All formats, in the order of detection."""
-_SHOWN = 40
+_SHOWN, _ROWS = 40, 5
 _FOREIGN: tuple[tuple[bytes, str], ...] = (
     (rb"PK\x03\x04", "a zip archive, or a spreadsheet; unpack it, or save its table as CSV"),
     (rb".{257}ustar", "a tar archive; unpack it, and give the log in it"),
@@ -153,10 +154,9 @@ def description_of(file: LogFile) -> Guess | LogFormat | None:
             return None
         if sample.untitled:
             return _described_by_values(file, sample)
-        if is_slurm(sample):
-            return SLURM_TABLE
-        if is_history(sample):
-            return HTCONDOR
+        for fits, of_tables in ((is_slurm, SLURM_TABLE), (is_history, HTCONDOR), (is_pbs, QSTAT), (is_accounting, SGE)):
+            if fits(sample):
+                return of_tables
         return Guessing(file.where, sample).guess() or GuessingByValues(file.where, sample).complete()
     name, mapping = known
     about = f"the layout is known: {name}, {mapping.about.title if mapping.about else ''}"
@@ -235,6 +235,19 @@ def mapping_for(path: str | os.PathLike[str]) -> Guess:
     return described
 
 
+def columns_of(path: str | os.PathLike[str]) -> list[tuple[str, str, str]]:
+    """Return title, meaning and first values of the columns of a table, as far as they are recognised; none for other files."""
+    file = _log_file(find_log(path))
+    sample = sample_of(file)
+    if sample is None:
+        return []
+    looks = Guessing(file.where, sample)
+    with suppress(LogError):
+        looks.guess()
+    meanings = {source.column: name for name, source in looks.sources.items()} | ({looks.status.column: "status"} if looks.status else {})
+    return [(title, meanings.get(title, ""), ", ".join(dict.fromkeys(texts[:_ROWS]))) for title, texts in sample.columns.items()]
+
+
 def _by_content(file: LogFile) -> list[LogFormat]:
     head = file.head.removeprefix(b"\xef\xbb\xbf")
     return [known for known in FORMATS if known.head.search(head) and known.is_one(head)]
@@ -260,7 +273,8 @@ def format_of(file: LogFile) -> LogFormat:
     if titles and all(title.isprintable() and title.strip() and len(title) <= _SHOWN for title in titles):
         raise LogError(
             f"{file.where}: the columns of the table were not recognised; describe them with mapping=FILE;"
-            f" they are {', '.join(map(printable, titles))}"
+            f" they are {', '.join(map(printable, titles))}",
+            "unknown_columns",
         )
     first = next((line for line in file.head.split(b"\n") if line.strip()), b"").decode(errors="replace").strip()
     shown = first if len(first) <= _SHOWN else f"{first[: _SHOWN - 3]}..."

@@ -15,7 +15,7 @@ from walltime.errors import LogError
 from walltime.logs.cells import BLANK, CLOCKS, JOB_NUMBER, NO_LIMITS, NUMBER, ONE_COLON, STAMP, ZONE_IN_TEXT, spans, without_limit
 from walltime.logs.mapping import SPANS, TEXTS, TIMES, UNITS, Source, Status, TableMapping, plain_title
 from walltime.logs.sample import Sample
-from walltime.logs.titles import SYNONYMS, candidates, is_of_utc, is_telling, times_by_words
+from walltime.logs.titles import MEGABYTES, SYNONYMS, candidates, is_of_utc, is_telling, times_by_words
 from walltime.wording import printable
 
 MAY_BE_WAITS = ("queued", "queuetime", "qtime")
@@ -38,8 +38,8 @@ KINDS = {
     "failed": r"incomplete|unfinished|unsuccess|not |fail|error",
     "completed": r"complet(?!ing)|done|success|succeed|finish(?!ing)|ok$|exited|^pass|^cd$",
     "cancelled": r"cancel|abort|deleted|revoked|killed|^ca$",
-    "pending": r"^(pend|queued|wait|held|hold|idle|tolaunch|resubmit|pd$)",
-    "running": r"^(running|completing|launching|suspended|resuming|finishing|transferring|r$)",
+    "pending": r"^(pend|queued|wait|held|hold|idle|tolaunch|resubmit|psusp|pd$)",
+    "running": r"^(run$|running|completing|launching|suspended|ususp|ssusp|resuming|finishing|transferring|r$)",
 }
 _OF_OAR = {"completed": "^terminated$"}
 """The usual end of a job in OAR; elsewhere it is a failure."""
@@ -119,10 +119,11 @@ class Guessing:
             for unit, title in sorted(likely, key=lambda one: self._is_constant(name, one[1])):
                 if self._fits(name, unit, title, self.known[title]):
                     break
+        self._leave_constant_sizes()
         self._second_meanings()
         self._number_rows()
         self._check_units()
-        self._take_gpus()
+        self._take_resources()
         told = " ".join(self.reading)
         unused = [title for title in self.known if self.known[title] and repr(printable(title)) not in told and is_telling(title)]
         self.reading += [f"not used: {', '.join(map(printable, unused[:_UNUSED]))}"] if unused else []
@@ -132,14 +133,28 @@ class Guessing:
         """Whether all rows have the same value, so that another column is more likely to be the times or sizes of jobs."""
         return name in (*TIMES, *COUNTS, "job_id") and len(set(self.sample.columns[title])) == 1
 
-    def _take_gpus(self) -> None:
-        """Take the GPUs from a list of resources, such as `cpu=8,gres/gpu=2`, if there is no column of them."""
-        for title in () if "gpus" in self.sources else self.known:
-            texts = self.known[title]
-            if texts and share(texts, _RESOURCES) >= _MOSTLY and any("gres/gpu" in text for text in texts):
-                self.sources["gpus"] = Source(title, pattern=r"gres/gpu(?::[^,=]*)?[=:](\d+)", text=False)
-                self.reading.append(f"gpus is {printable(title)!r} (gres/gpu in it)")
-                return
+    def _leave_constant_sizes(self) -> None:
+        """Leave processors that are the same in all rows where the nodes differ: they may be those of a node."""
+        constant = {name for name, source in self.sources.items() if self._is_constant(name, source.column or "")}
+        if not {"nodes", "requested_nodes"} & self.sources.keys() - constant:
+            return
+        for name in sorted(constant & {"allocated_procs", "requested_procs"}):
+            title = self.sources.pop(name).column or ""
+            self.reading = [line for line in self.reading if not line.startswith(f"{name} is ")]
+            self.reading.append(f"not used: {printable(title)!r}, which is {self.known[title][0]} in all rows")
+
+    def _take_resources(self) -> None:
+        """Take GPUs and memory from a list of resources, such as `cpu=8,gres/gpu=2,mem=4000M`, if they have no columns."""
+        lists = [title for title, texts in self.known.items() if texts and share(texts, _RESOURCES) >= _MOSTLY]
+        for name, pattern, least in (
+            ("gpus", r"gres/gpu(?::[^,=]*)?[=:](\d+)", 0.0),
+            ("mem_mb", r"(?:^|,)mem=(\d+(?:\.\d+)?)M(?:,|$)", _MOSTLY),
+        ):
+            for title in lists if name not in self.sources else ():
+                if sum(re.search(pattern, text) is not None for text in self.known[title]) > least * len(self.known[title]):
+                    self.sources[name] = Source(title, pattern=pattern, text=False)
+                    self.reading.append(f"{name} is {printable(title)!r} ({'gres/gpu' if name == 'gpus' else 'mem'} in it)")
+                    break
 
     def described(self) -> Guess | None:
         """Return what was recognised; None if that is not a log. Raises LogError if an essential column is missing."""
@@ -188,7 +203,11 @@ class Guessing:
 
     def _fits(self, name: str, unit: str, title: str, texts: list[str]) -> bool:
         """Take a column if its values agree with its title, and return whether they do."""
-        if not texts or any(source.column == title for source in self.sources.values()):
+        if (
+            not texts
+            or any(source.column == title for source in self.sources.values())
+            or (unit in MEGABYTES) != (name == "memory" and unit != "")
+        ):
             return False
         if len(texts) > 1 and self._is_constant(name, title) and (name == "job_id" or (name in COUNTS and float_of(texts[0]) == 0)):
             return False  # such a number is that of a cluster, and such a size is unknown
@@ -201,8 +220,11 @@ class Guessing:
             source = Source(title, text=False) if share(texts, re.compile(r"[0-9]{1,12}(\.0*)?")) >= _HALF else None
         elif name == "job_id":
             source = Source(title, text=False) if share(texts, re.compile(JOB_NUMBER)) >= _HALF else None
+        elif name == "memory" and unit:
+            name, source = "mem_mb", Source(title, factor=MEGABYTES[unit], text=False) if share(texts, NUMBER) >= _HALF else None
         elif name == "memory":
-            source = Source(title, text=False) if share(texts, NUMBER) >= _MOSTLY else Source(title, text=True)
+            requested = "req" in plain_title(title)  # of an unknown unit, and not what was used
+            source = None if requested else Source(title, text=share(texts, NUMBER) < _MOSTLY)
         elif name == "status":
             return self.take_status(title, texts)
         else:  # a column of numbers with the title "queue" is the time in the queue
@@ -256,10 +278,13 @@ class Guessing:
         words = _words_by_kind(texts, KINDS)
         if "completed" not in words:
             words = _words_by_kind(texts, KINDS | _OF_OAR)
+        others = {plain_title(other) for other in self.known if self.known[other]} & set(EXITS)
+        if others and "completed" not in words and not all(re.search(_FAILURES, text.lower()) for text in words.get("failed", ())):
+            return False  # such as PBS's F, finished
         if len(words.get("failed", [])) > 50 or not words.keys() - {"failed"}:
             return False
         kinds = {kind: tuple(texts) for kind, texts in words.items() if kind != "failed"}
-        self.status = Status(title, other="failed", **kinds)
+        self.status = Status(title, other="failed", otherwise=None, **kinds)
         words_of_kinds = ", ".join(f"{kind}: {'/'.join(map(printable, texts[:3]))}" for kind, texts in kinds.items())
         self.reading.append(f"status is {printable(title)!r} ({words_of_kinds}; all others failed)")
         return True

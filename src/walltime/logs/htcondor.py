@@ -5,19 +5,16 @@ Source: HTCondor manual, Job ClassAd Attributes, https://htcondor.readthedocs.io
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import ClassVar
 
-from walltime.logs.batch_systems import STILL_PENDING, STILL_RUNNING, Counts, RecordError, Run, Skip, read_runs
+from walltime.logs.batch_systems import STILL_PENDING, STILL_RUNNING, Counts, RecordError, Run, Skip, numbered, read_runs
 from walltime.logs.input import LogFile
 from walltime.logs.joblog import JobLog, LogFormat, ReadOptions, Rule
-from walltime.logs.objects import frame_of, holds_objects
-from walltime.logs.sample import Sample, sample_of
+from walltime.logs.sample import Sample, items_of
 from walltime.logs.slurm.jobs import ELAPSED_DIFFERS, NEVER_STARTED
-from walltime.logs.table_file import PARQUET
 from walltime.workload import MISSING
 
 SUBMIT_HOST = Rule(
@@ -79,45 +76,37 @@ def _starts(ad: _Ad) -> list[tuple[float, float]]:
     return [*([(first, earlier)] if earlier > 1 and 0 < first <= start - earlier else []), (start, last)]
 
 
-class _Records:
-    """Reads the ads of a file one by one."""
-
-    def __init__(self, counts: Counts) -> None:
-        self.counts = counts
-
-    def __call__(self, row: Mapping[str, object]) -> Iterator[Run]:
-        """Yield the runs of a job."""
-        ad = _Ad(row)
-        status = int(ad.number("jobstatus")) if ad.number("jobstatus") >= 0 else _COMPLETED
-        cluster, part, submit = (ad.number(name) for name in ("clusterid", "procid", "qdate"))
-        if cluster < 0 or submit < 0:
-            raise RecordError("ClusterId or QDate is not a number")
-        if ad.number("jobuniverse") in _AT_SUBMIT_HOST:
-            raise Skip(SUBMIT_HOST)
-        if status in _OPEN:
-            raise Skip(_OPEN[status])
-        runs = _starts(ad)
-        if not runs:
-            raise Skip(NEVER_STARTED)
-        end, total = ad.number("completiondate", least=1), ad.number("remotewallclocktime")
-        lost = (total >= 0 and abs(total - sum(run[1] for run in runs)) > 1) or abs(end - sum(runs[-1])) > 1
-        self.counts.add(ELAPSED_DIFFERS, int(end > 0 and lost))
-        code = ad.number("exitcode", "exitstatus")
-        done = status == _COMPLETED and code <= 0 and ad.text("exitbysignal").lower() != "true"
-        hosts = max(ad.number("currenthosts", "maxhosts"), 1) if ad.number("jobuniverse") == _PARALLEL else 1
-        numbers = {
-            "job_id": cluster if part <= 0 else MISSING,
-            "submit": submit,
-            "requested": next((unit * ad.number(name, least=1) for name, unit in _LIMITS if ad.number(name, least=1) > 0), MISSING),
-            **{name: hosts * amount if (amount := ad.number(*names, least=1)) > 0 else MISSING for name, names in _SIZES.items()},
-            "array_job": cluster if part > 0 else MISSING,
-            "array_task": part if part > 0 else MISSING,
-        }
-        texts = {name: ad.text(*names) for name, names in _TEXTS.items()}
-        for start, runtime in runs:
-            is_last = start == runs[-1][0]
-            ended = {"status": 0 if not is_last else 5 if status == _REMOVED else int(done), "exit_code": code if is_last else MISSING}
-            yield numbers | {"start": start, "runtime": runtime} | ended, texts, (cluster, part, submit)
+def _runs(counts: Counts, row: Mapping[str, object]) -> Iterator[Run]:
+    """Yield the runs of a job."""
+    ad = _Ad(row)
+    status = int(ad.number("jobstatus")) if ad.number("jobstatus") >= 0 else _COMPLETED
+    cluster, part, submit = (ad.number(name) for name in ("clusterid", "procid", "qdate"))
+    if cluster < 0 or submit < 0:
+        raise RecordError("ClusterId or QDate is not a number")
+    if ad.number("jobuniverse") in _AT_SUBMIT_HOST:
+        raise Skip(SUBMIT_HOST)
+    if status in _OPEN:
+        raise Skip(_OPEN[status])
+    runs = _starts(ad)
+    if not runs:
+        raise Skip(NEVER_STARTED)
+    end, total = ad.number("completiondate", least=1), ad.number("remotewallclocktime")
+    lost = (total >= 0 and abs(total - sum(run[1] for run in runs)) > 1) or abs(end - sum(runs[-1])) > 1
+    counts.add(ELAPSED_DIFFERS, int(end > 0 and lost))
+    code = ad.number("exitcode", "exitstatus")
+    done = status == _COMPLETED and code <= 0 and ad.text("exitbysignal").lower() != "true"
+    hosts = max(ad.number("currenthosts", "maxhosts"), 1) if ad.number("jobuniverse") == _PARALLEL else 1
+    numbers = {
+        **numbered(cluster, part if part > 0 else None),
+        "submit": submit,
+        "requested": next((unit * ad.number(name, least=1) for name, unit in _LIMITS if ad.number(name, least=1) > 0), MISSING),
+        **{name: hosts * amount if (amount := ad.number(*names, least=1)) > 0 else MISSING for name, names in _SIZES.items()},
+    }
+    texts = {name: ad.text(*names) for name, names in _TEXTS.items()}
+    for start, runtime in runs:
+        is_last = start == runs[-1][0]
+        ended = {"status": 0 if not is_last else 5 if status == _REMOVED else int(done), "exit_code": code if is_last else MISSING}
+        yield numbers | {"start": start, "runtime": runtime} | ended, texts, (cluster, part, submit)
 
 
 def is_history(sample: Sample) -> bool:
@@ -125,18 +114,10 @@ def is_history(sample: Sample) -> bool:
     return {"clusterid", "qdate", "jobstatus"} <= {title.lower() for title in sample.columns} and sample.delimiter != " "
 
 
-def _ads(file: LogFile) -> Iterator[Mapping[str, object]]:
-    """The ads of a file: as they are, in JSON or Parquet, or in a table with titles."""
-    if holds_objects(file.head) or file.head.startswith(PARQUET):
-        return frame_of(file).iter_rows(named=True)
-    sample = sample_of(file)
-    text = io.StringIO(file.content().decode("utf-8-sig", "replace"))
-    return csv.DictReader(text, restval="", delimiter="," if sample is None else sample.delimiter, skipinitialspace=True)
-
-
 def _read(file: LogFile, options: ReadOptions) -> HtcondorLog:
     counts = Counts()
-    return read_runs(HtcondorLog, file, options, enumerate(_ads(file), 1), _Records(counts), counts, "record")
+    rows, unit = items_of(file, counts)
+    return read_runs(HtcondorLog, file, options, rows, partial(_runs, counts), counts, unit)
 
 
 HTCONDOR = LogFormat("htcondor", "HTCondor's history", (), _HEAD, _read, (SUBMIT_HOST,))

@@ -74,7 +74,7 @@ RULES = (
     Rule("cancelled_before_start", "drop", "Cancelled (status 5) without having run: no runtime or no processors."),
     Rule("unknown_submit", "drop", "The submit time is unknown."),
     Rule("unknown_runtime", "drop", "The runtime is unknown, and the job is not marked as cancelled."),
-    Rule("no_processors", "drop", "Neither allocated nor requested processors are known and positive."),
+    Rule("no_processors", "drop", "The number of processors is unknown or 0."),
     Rule("too_wide", "drop", TOO_WIDE["too_wide"]),
     Rule("clipped_to_machine", "change", "The job needs more processors than the machine has and gets all of them; only with `clip`."),
     Rule("runtime_as_estimate", "change", "No requested time is known: the runtime serves as estimate, at least 1 s."),
@@ -82,9 +82,9 @@ RULES = (
     Rule("reordered", "change", "The record comes after one with a later submission; jobs are sorted by arrival."),
     Rule("unknown_id", "change", "The job has no number and gets one above the largest of the log."),
     Rule("duplicate_id", "change", "An earlier record has the same job number; this one gets a number above the largest of the log."),
-    Rule("zero_runtime", "notice", "The runtime is 0 (less than half a second)."),
+    Rule("zero_runtime", "notice", "The runtime is 0 s."),
     Rule("runtime_over_estimate", "notice", "The job ran longer than requested."),
-    Rule("procs_differ", "notice", "Allocated and requested processors are both known and differ."),
+    Rule("procs_differ", "notice", "The numbers of allocated and requested processors differ."),
 )
 """The rules for logs of all formats; rules that drop records are applied in this order.
 
@@ -196,7 +196,7 @@ class JobLog:
             return self.columns[name]
         known = dict.fromkeys([*SWF_BY_NAME, *self.further_columns])
         if name not in known:
-            raise KeyError(f"the log has no column {name!r}; valid names: {', '.join(known)}")
+            raise KeyError(f"the log has no column {name!r}. Valid names: {', '.join(known)}")
         return np.broadcast_to(np.int64(MISSING), self.records)
 
     def to_workload(
@@ -296,7 +296,7 @@ class JobLog:
 
     def _checked(self, name: str, values: Array) -> Array:
         if not self.may_have(name):
-            raise LogError(f"a log cannot have a column {name!r}; valid names: {', '.join(SWF_BY_NAME)}", "unknown_column")
+            raise LogError(f"a log cannot have a column {name!r}. Valid names: {', '.join(SWF_BY_NAME)}", "unknown_column")
         array = np.asarray(values)
         if array.shape != (self.records,):
             raise LogError(f"{name} has shape {array.shape}; it must have one entry for each of the {self.records} records", "wrong_length")

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from walltime.logs.batch_systems import FIRST_LINES, OTHER_EVENT, Counts, RecordError, Run, Skip, read_runs, text_lines, whole
+from walltime.logs.batch_systems import FIRST_LINES, OTHER_EVENT, Counts, RecordError, Run, Skip, numbered, read_runs, text_lines, whole
 from walltime.logs.input import LogFile
 from walltime.logs.joblog import JobLog, LogFormat, ReadOptions
 from walltime.workload import MISSING
@@ -146,7 +146,7 @@ def _runs(line: str) -> Iterator[Run]:
     used = f["ru_utime"] + f["ru_stime"] if min(f["ru_utime"], f["ru_stime"]) >= 0 else MISSING
     killed = status == _EXIT and (f.get("exitInfo", 0) in _KILLED or not ran)
     numbers = {
-        "job_id": MISSING if index > 0 else job,
+        **numbered(job, index if index > 0 else None),
         "submit": submit,
         "eligible": max(f["beginTime"], MISSING) or MISSING,
         "start": start if ran else MISSING,
@@ -156,8 +156,6 @@ def _runs(line: str) -> Iterator[Run]:
         "requested_procs": f["numProcessors"] or MISSING,
         "cpu_time": used / max(slots, 1) if used >= 0 and ran else MISSING,
         "status": 1 if status == _DONE else 5 if killed else 0,
-        "array_job": job if index > 0 else MISSING,
-        "array_task": index if index > 0 else MISSING,
         "exit_code": code >> 8 if ran and code >= 0 else MISSING,  # exitStatus is the value from wait()
         "exit_signal": code & 0x7F if ran and code >= 0 else MISSING,
         "nodes": len(names) if ran and hosts else MISSING,

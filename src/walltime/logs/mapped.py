@@ -84,7 +84,7 @@ def read_table(kind: type[JobLog], file: LogFile, options: ReadOptions, mapping:
     bad = BadLines(file, replace(options, time_zone=zone), "record" if is_parquet or is_json else "line")
     sources = mapping.columns.values()
     status = [] if mapping.status is None else [mapping.status.column]
-    titles = (title for source in sources for title in (source.column, source.by) if title is not None)
+    titles = (title for source in sources for title in (source.column, source.by, source.otherwise) if title is not None)
     wanted = list(dict.fromkeys([*titles, *status]))
     if is_parquet or is_json:
         tables = _tables_of(file, wanted, name, is_parquet)
@@ -176,6 +176,10 @@ class _TablePart:
 
     def _numbers(self, name: str, source: Source) -> Array:
         """Numbers with unit and factor, float64; -1 if unknown."""
+        if source.otherwise is not None:
+            titles = (source.column, source.otherwise)
+            first, second = (self._numbers(name, replace(source, column=title, otherwise=None)) for title in titles)
+            return np.where(first >= 0, first, second)
         column = None if source.column is None else self.table.columns[source.column]
         scale = source.factor * (UNITS[source.unit] if name in SPANS else 1.0)
         if source.by is not None:

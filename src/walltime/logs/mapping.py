@@ -64,6 +64,8 @@ class Source:
     """factor by which numbers are multiplied"""
     by: str | None = None
     """title of a further column by which numbers are multiplied, such as processors of a node by nodes"""
+    otherwise: str | None = None
+    """title of the column whose numbers are taken where those of the first one are unknown"""
     pattern: Annotated[str | None, Field(read=_pattern)] = None
     """regular expression whose first group is the value"""
     text: bool | None = None
@@ -124,6 +126,8 @@ class Status:
 
     column: str
     """its title in the table"""
+    otherwise: str | None = None
+    """title of the column that is taken if the table lacks the first one"""
     completed: Words = ()
     failed: Words = ()
     cancelled: Words = ()
@@ -236,13 +240,16 @@ class TableMapping:
         def title_of(column: str) -> str | None:
             return by_plain.get(column, by_plain.get(plain_title(column)))
 
-        kept = {
-            name: replace(one, column=one.column and title_of(one.column))
-            for name, one in self.columns.items()
-            if one.column is None or title_of(one.column) is not None
-        }
-        status = None if self.status is None else title_of(self.status.column)
-        return replace(self, columns=kept, status=None if status is None or self.status is None else replace(self.status, column=status))
+        kept = {}
+        for name, one in self.columns.items():
+            titles = [found for title in (one.column, one.otherwise) if title is not None and (found := title_of(title)) is not None]
+            if titles or one.column is None:
+                kept[name] = replace(one, column=titles[0] if titles else None, otherwise=titles[1] if len(titles) > 1 else None)
+        status = self.status
+        if status is not None:
+            title = title_of(status.column) or title_of(status.otherwise or "")
+            status = None if title is None else replace(status, column=title, otherwise=None)
+        return replace(self, columns=kept, status=status)
 
     @property
     def header(self) -> dict[str, str]:
@@ -271,4 +278,4 @@ def as_text(mapping: TableMapping) -> str:
     return to_toml(replace(mapping, columns=plain, time_zone=zone), {})
 
 
-MAPPING_FILE = TomlFile(TableMapping, "a mapping, a TOML file", "the guide on logs of clusters", LogError)
+MAPPING_FILE = TomlFile(TableMapping, "a mapping, a TOML file", "docs/guides/mappings.md", LogError)

@@ -21,6 +21,7 @@ from walltime.logs.batch_systems import (
     Skip,
     count_of,
     first_known,
+    numbered,
     read_runs,
     seconds_of,
     text_lines,
@@ -46,6 +47,8 @@ _SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)([kmgtp]?)([bw]?)", re.IGNORE
 _UNITS = {"": 1 / 1024, "k": 1, "m": 1024, "g": 1024**2, "t": 1024**3, "p": 1024**4}
 _WORD = 8
 """Bytes of a word, in sizes such as 512mw."""
+_TEXTS = {"user": ("user",), "group": ("account", "project", "group"), "queue": ("queue",), "executable": ("jobname",)}
+"""The items that may have each name; the first known one counts."""
 _NO_PROJECT = "_pbs_project_default"
 _ENDS = ("E", "R", "A")
 """Records of the end of a run: of its job, before the job is queued again, and because the server aborted it."""
@@ -96,13 +99,10 @@ def chunks(text: str, *names: str) -> int:
     >>> chunks("2:ncpus=4+1:ncpus=1:mem=1gb", "ncpus"), chunks("2:ppn=4+n7", "ppn"), chunks("3", "ppn"), chunks("3", "ngpus")
     (9, 9, 3, -1)
     """
-    by_default = 1 if names[0] in ("ncpus", "ppn") else 0
     total = 0
     for chunk in text.split("+"):
-        first, *rest = chunk.split(":")
-        values = dict(part.split("=", 1) for part in [first, *rest] if "=" in part)
-        amounts = [amount for name in names if (amount := count_of(values.get(name))) >= 0]
-        total += max(count_of(first), 1) * (amounts[0] if amounts else by_default)
+        amount = re.search(rf"(?:^|:)(?:{'|'.join(names)})=([0-9]{{1,9}})(?::|$)", chunk)
+        total += max(count_of(chunk.split(":")[0]), 1) * (int(amount[1]) if amount else int(names[0] in ("ncpus", "ppn")))
     return total or MISSING
 
 
@@ -114,14 +114,9 @@ def _sum(text: str, *names: str) -> int:
 def _slots(text: str) -> int:
     """The number of slots in exec_host or exec_gpus, such as `n1/0*4+n2/0-3+n3/1,2`."""
     total = 0
-    for place in text.split("+"):
-        _, slash, slots = place.partition("/")
-        if match := re.fullmatch(r"[0-9]+\*([0-9]{1,9})", slots):
-            total += int(match[1])
-            continue
-        for span in slots.split(",") if slash else ():
-            low, _, high = span.partition("-")
-            total += max(count_of(high) - count_of(low) + 1, 1) if high else 1
+    for times, spans in re.findall(r"/(?:[0-9]+\*([0-9]{1,9})|([0-9,-]+))", text):
+        pairs = re.findall(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", spans)
+        total += int(times) if times else sum(max(int(high or low) - int(low) + 1, 1) for low, high in pairs)
     return total
 
 
@@ -141,6 +136,7 @@ GPUS = (
     ("exec_vnode", lambda text: _sum(text, *_GPUS)),
     *((f"Resource_List.{name}", count_of) for name in _GPUS),
     *((key, lambda text: chunks(text, *_GPUS)) for key in _CHUNKS),
+    ("Resource_List.gres", lambda text: int((re.search(r"\bgpus?[:=+]([0-9]{1,6})", text) or ["", "0"])[1])),
 )
 """The items that give an amount, and how each is read, the most reliable first."""
 
@@ -154,11 +150,13 @@ def _sizes(items: Mapping[str, str]) -> dict[str, int]:
         if "Resource_List.mppwidth" in items:
             nodes = -(-wide // per_node) if per_node > 0 else MISSING
             wide *= max(count_of(items.get("Resource_List.mppdepth")), 1)
-        requested, allocated = wide, allocated if allocated >= wide else MISSING
+        requested = wide
+    if 0 < allocated < requested:  # exec_host is a login node alone, or cut
+        allocated = MISSING
     return {"allocated_procs": allocated, "requested_procs": requested, "nodes": nodes, "gpus": first_known(items, GPUS)}
 
 
-class _Records:
+class PbsRecords:
     """Reads the records of a file one by one; `deleted`: the jobs that were deleted, `started`: the records of starts, by job."""
 
     def __init__(self, counts: Counts) -> None:
@@ -180,22 +178,22 @@ class _Records:
             self.deleted.add(identity)
         if event not in _ENDS or (event == "A" and begun is None):
             raise Skip(OTHER_EVENT)
-        if "[]" in identity:
-            raise Skip(ARRAY_SUMMARY)
         values = _items(items)
-        if event != "E" and "end" not in values:  # Torque's record of a requeued or aborted run has only its time
+        if event != "E" and "end" not in values and "[]" not in identity:  # Torque's record of a requeued or aborted run has only its time
             if begun is None:
                 raise Skip(LOST_RUN)
             values = _items(begun[1]) | values
             values["end"] = str(whole(values.get("start"), "start") + _time_of(stamp) - _time_of(begun[0]))
-        yield self._run(identity, values, event)
+        yield self.run(identity, values, event)
 
-    def _run(self, identity: str, items: Mapping[str, str], event: str) -> Run:
+    def run(self, identity: str, items: Mapping[str, str], event: str) -> Run:
         """Return the numbers and the names of a run that has ended, and its job."""
+        if "[]" in identity:
+            raise Skip(ARRAY_SUMMARY)
         match = _ID.fullmatch(identity)
         if match is None:
             raise RecordError(f"{identity[:30]!r} is not a job number")
-        base, task = int(match[1]), match[2] or match[3]
+        task = match[2] or match[3]
         times = {name: whole(items.get(name), name) for name in ("ctime", "qtime", "etime", "start", "end")}
         start, end = times["start"], times["end"]
         if start == 0:
@@ -209,7 +207,7 @@ class _Records:
         code = items.get("Exit_status", "")
         known = re.fullmatch(r"-?[0-9]{1,6}", code) is not None
         numbers = {
-            "job_id": MISSING if task else base,
+            **numbered(int(match[1]), int(task) if task else None),
             "submit": times["ctime"] if times["ctime"] >= 0 else times["qtime"],
             "eligible": times["etime"],
             "start": start,
@@ -219,21 +217,17 @@ class _Records:
             **sizes,
             "cpu_time": _shared(seconds_of(items.get("resources_used.cput")), processors),
             "memory": _shared(_kilobytes(items.get("resources_used.mem")), processors),
+            "mem_mb": _shared(_kilobytes(items.get("Resource_List.mem")), 1024),
             "requested_memory": _shared(_kilobytes(items.get("Resource_List.mem")), max(sizes["requested_procs"], 1)),
             "status": 0 if event != "E" else MISSING if not known else 1 if int(code) == 0 else 5 if identity in self.deleted else 0,
-            "array_job": base if task else MISSING,
-            "array_task": int(task) if task else MISSING,
             "exit_code": max(int(code), MISSING) if known else UNREADABLE if code else MISSING,
             "run_count": count_of(items.get("run_count")),
         }
         used = seconds_of(items.get("resources_used.walltime"))
         self.counts.add(USED_DIFFERS, int(used >= 0 and abs(used - (end - start)) > 60))
-        project = items.get("project", "")
         texts = {
-            "user": items.get("user", ""),
-            "group": items.get("account") or (project if project != _NO_PROJECT else "") or items.get("group", ""),
-            "queue": items.get("queue", ""),
-            "executable": items.get("jobname", ""),
+            name: next((items[key] for key in keys if items.get(key, _NO_PROJECT) not in ("", _NO_PROJECT)), "")
+            for name, keys in _TEXTS.items()
         }
         return numbers, texts, (identity, numbers["submit"])
 
@@ -253,7 +247,7 @@ def _time_of(stamp: str) -> int:
 
 def _read(file: LogFile, options: ReadOptions) -> PbsLog:
     counts = Counts()
-    return read_runs(PbsLog, file, options, text_lines(file, counts), _Records(counts), counts)
+    return read_runs(PbsLog, file, options, text_lines(file, counts), PbsRecords(counts), counts)
 
 
 PBS = LogFormat("pbs", "PBS or Torque accounting", (".acct",), _HEAD, _read, (ARRAY_SUMMARY, USED_DIFFERS, LOST_RUN))

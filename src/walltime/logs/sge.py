@@ -6,12 +6,26 @@ Sources: manual pages accounting(5), such as https://gridscheduler.sourceforge.n
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
-from walltime.logs.batch_systems import OTHER_EVENT, Counts, RecordError, Run, Skip, count_of, read_runs, seconds_of, text_lines
+from walltime.logs.batch_systems import (
+    OTHER_EVENT,
+    Counts,
+    RecordError,
+    Run,
+    Skip,
+    count_of,
+    numbered,
+    read_runs,
+    seconds_of,
+    text_lines,
+    whole,
+)
+from walltime.logs.cells import BLANK, NUMBER
 from walltime.logs.input import LogFile
 from walltime.logs.joblog import JobLog, LogFormat, ReadOptions
+from walltime.logs.sample import Sample, items_of
 from walltime.logs.slurm.jobs import NEVER_STARTED, STEP
 from walltime.workload import MISSING
 
@@ -75,35 +89,56 @@ def _runs(line: str) -> Iterator[Run]:
     record = _RECORD.fullmatch(text)
     if record is None:
         raise RecordError(f"{text.count(':') + 1} fields that are not those of Grid Engine's accounting")
-    if record["pe_taskid"] not in (None, "NONE"):
+    yield _run(record.groupdict(""))
+
+
+def _of_table(row: Mapping[str, object]) -> Iterator[Run]:
+    """Yield the run in a row of a table."""
+    values = {name: str(value).removesuffix(".0") for name, value in row.items() if value is not None and str(value) not in BLANK}
+    yield _run({name: values.get(name, "") for name, _ in (*_FIELDS, ("category", ""), ("pe_taskid", ""))})
+
+
+def _run(record: Mapping[str, str]) -> Run:
+    """The numbers and the names of a run, and its job."""
+    if record["pe_taskid"] not in ("", "NONE"):
         raise Skip(STEP)
-    submit, start, end = (int(record[name]) for name in ("submission_time", "start_time", "end_time"))
-    if max(submit, start, end) >= 10**11:  # Univa's versions write milliseconds
-        submit, start, end = submit // 1000, start // 1000, end // 1000
+    times = {name: record[name] for name in ("submission_time", "start_time", "end_time")}
+    # the first ten digits are seconds where Univa's versions write milliseconds, and later ones microseconds
+    submit, start, end = (whole(text[:10] if len(text) > 11 else text, name) for name, text in times.items())
     if start <= 0 or (record["failed"] not in _RAN and end <= start):
         raise Skip(NEVER_STARTED)
-    category, job, task, slots = record["category"] or "", int(record["job_number"]), int(record["task_number"]), int(record["slots"])
+    category, job, task, slots = record["category"], *(whole(record[name], name) for name in ("job_number", "task_number", "slots"))
+    exit_code = count_of(record["exit_status"])
+    cpu_time = float(record["cpu"]) if re.fullmatch(_NUMBER, record["cpu"]) else MISSING
     numbers = {
-        "job_id": MISSING if task else job,
+        **numbered(job, task if task > 0 else None),
         "submit": submit or MISSING,
         "start": start,
         "runtime": end - start if end >= start else MISSING,
         "requested": seconds_of(_requested(category, "h_rt")),
         "soft_walltime": max(seconds_of(_requested(category, "s_rt")), MISSING),
         "allocated_procs": slots or MISSING,
-        "cpu_time": float(record["cpu"]) / max(slots, 1),
-        "status": int(record["failed"] == "0" and record["exit_status"] == "0"),
-        "array_job": job if task else MISSING,
-        "array_task": task or MISSING,
-        "exit_code": int(record["exit_status"]),
+        "cpu_time": cpu_time / max(slots, 1) if cpu_time >= 0 else MISSING,
+        "status": int(record["failed"] in ("0", "") and exit_code <= 0),
+        "exit_code": exit_code,
         "gpus": count_of(_requested(category, "n?gpus?")),
     }
-    yield numbers, {name: "" if record[field] == "NONE" else record[field] for name, field in _TEXTS.items()}, (job, task, submit)
+    return numbers, {name: "" if record[field] == "NONE" else record[field] for name, field in _TEXTS.items()}, (job, task, submit)
+
+
+def is_accounting(sample: Sample) -> bool:
+    """Return whether a table has the fields of Grid Engine's accounting as titles, and its times in numbers."""
+    names = ("job_number", "submission_time", "start_time", "end_time", "failed", "slots")
+    times = [text for name in names[1:4] for text in sample.columns.get(name, ())]
+    return set(names) <= sample.columns.keys() and all(text in BLANK or NUMBER.fullmatch(text) for text in times)
 
 
 def _read(file: LogFile, options: ReadOptions) -> SgeLog:
     counts = Counts()
-    return read_runs(SgeLog, file, options, text_lines(file, counts), _runs, counts)
+    if _HEAD.search(file.head):
+        return read_runs(SgeLog, file, options, text_lines(file, counts), _runs, counts)
+    rows, unit = items_of(file, counts)
+    return read_runs(SgeLog, file, options, rows, _of_table, counts, unit)
 
 
 SGE = LogFormat("sge", "Grid Engine's accounting", (), _HEAD, _read)

@@ -32,9 +32,9 @@ SYNONYMS: Mapping[str, str] = {
     "allocated_procs": "allocatedprocs ncpus alloccpus allocatedcpus cpusalloc numcoresalloc coresalloc usedcores coresused procs"
     " processors cores numcores ncores corecount cpus numcpus cpunum cpucount usedcpunum nproc nprocs numprocs slots nslots numslots"
     " nbresources resourcescount assignedresourcescount totalcpus totalcores totalprocs proccnt processorcount cpucores alloccores"
-    " allocatedcores resourcesusedncpus",
+    " allocatedcores resourcesusedncpus nallocslot",
     "requested_procs": "requestedprocs processorsreq procsreq reqcpus requestedcpus requestcpus cpusreq reqprocs numcoresreq coresreq"
-    " requestedcores requestednumberofresources resourcelistncpus reqcores requestedprocessors res",
+    " requestedcores requestednumberofresources resourcelistncpus reqcores requestedprocessors res nreqslot",
     "nodes": "nodes nnodes numnodes nodenum nodecount numnodesalloc allocnodes allocatednodes nodesused usednodenum nodect numhosts nhosts"
     " assignednetworkaddresscount nodecnt totalnodes nodesalloc numberofnodes",
     "requested_nodes": "requestednodes noderequested nodesreq reqnodes numnodesreq nodesrequested resourcelistnodect",
@@ -49,8 +49,11 @@ SYNONYMS: Mapping[str, str] = {
 }
 """Titles for columns of a log, in lower case, letters and digits only, the most likely first."""
 _ENDINGS = {"ms": "milliseconds ms", "us": "microseconds us", "ns": "ns", "s": "seconds secs sec s", "min": "minutes mins min"}
-ENDINGS: Mapping[str, str] = {end: unit for unit, ends in (_ENDINGS | {"h": "hours hrs hour h"}).items() for end in ends.split()}
-"""Units that a title may end with."""
+_ENDINGS |= {"h": "hours hrs hour h", "kB": "kb kib kbytes", "MB": "mb mib mbytes", "GB": "gb gib gbytes", "B": "bytes"}
+ENDINGS: Mapping[str, str] = {end: unit for unit, ends in _ENDINGS.items() for end in ends.split()}
+"""Units that a title may end with, of durations and of memory."""
+MEGABYTES = {"B": 2.0**-20, "kB": 2.0**-10, "MB": 1.0, "GB": 2.0**10}
+"""The units of memory, MB."""
 EVENT_WORDS: Mapping[str, str] = {
     "submit": "submit submitted submission arrival arrived queued queue enqueued enqueue created creation entered",
     "eligible": "eligible",

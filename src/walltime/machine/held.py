@@ -136,7 +136,9 @@ def _table(path: Path, stamp: int) -> Mapping[int, int]:
                     raise LogError(f"{where}: line {rows.line_num} names job {job} a second time; leave out one of them", "repeated_job")
                 held[job] = seconds
     except (UnicodeDecodeError, csv.Error) as fault:
-        raise LogError(f"{where}: not a table in UTF-8 with the columns {','.join(TITLES)}", "not_a_table") from fault
+        raise LogError(
+            f"{where}: not a table in UTF-8 with the columns {','.join(TITLES)}; write it with walltime infer --eligible", "not_a_table"
+        ) from fault
     return held
 
 

@@ -412,7 +412,7 @@ def _second_name(content: Mapping[str, Any]) -> dict[str, str]:
     return {"second": second if isinstance(second, str) else "gpus"}
 
 
-MACHINE_FILE = TomlFile(Machine, "a file like machine.toml", "the guide on machines", LogError, _second_name)
+MACHINE_FILE = TomlFile(Machine, "a file like machine.toml", "docs/guides/machines.md", LogError, _second_name)
 
 
 def read_machine(path: str | os.PathLike[str], needed: Mapping[str, str] = NOTHING) -> Machine:

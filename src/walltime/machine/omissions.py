@@ -63,8 +63,7 @@ def omission_sentences(workloads: Iterable[Workload]) -> list[str]:
     """Return one line on what a machine does not model for these jobs, the largest share of the work first; nothing if it models all."""
     found = {name: share for workload in workloads for name, share in workload.origin.omissions.items()}
     known = sorted((-share, feature) for feature, share in found.items() if share is not None)
-    shares = ", ".join(f"{sanitize(feature)} {human_percent(-100 * share)}" for share, feature in known)
+    shares = ", ".join(f"{sanitize(feature)} ({human_percent(-100 * share)} of the work)" for share, feature in known)
     unknown = sanitize(", ".join(feature for feature, share in found.items() if share is None), LONGEST)
-    if not shares:
-        return [f"Not modelled: {unknown}."] if unknown else []
-    return [f"Not modelled, with the share of the work that requests it: {shares}{f'; with unknown shares: {unknown}' if unknown else ''}."]
+    rest = unknown and f"{'; share unknown: ' if shares else ''}{unknown}"
+    return [f"Not modelled: {shares}{rest}."] if shares or rest else []

@@ -120,7 +120,7 @@ def weighted_wait_under(order: Order, submit: Array, start: Array, requested: Ar
 
 @dataclass(frozen=True)
 class Reservations:
-    """How well first reservations were kept; nan without such jobs."""
+    """Missed first reservations, their delays, and the error of all; nan without such jobs."""
 
     reserved: int
     """jobs that had a reservation"""

@@ -6,7 +6,7 @@ feitelson98/    EASY and conservative backfilling on the IBM SP2
 mualem01/       the same, with models and users' estimates
 tsafrir06/      why inaccurate estimates seem to help
 tang13/         walltimes adjusted by history
-gaussier15/     runtimes learned on line, in 5,775 ways
+gaussier15/     runtimes learned online, in 5,774 ways
 carastan17/     queue orders found by simulation and regression
 zhang20/        a scheduler that learns, and formulas
 

@@ -116,7 +116,7 @@ def run(
     folder = out or Path(name)
     for place in inputs.logs or []:
         if not place.is_dir():
-            raise PolicyError(f"--logs {place}: not a folder")
+            raise PolicyError(f"--logs {place}: not a folder; name the folder of the logs")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -160,7 +160,7 @@ def _work(items: Sequence[Item], subjects: Sequence[Subject], folder: Path, quic
 
 
 def _tell(result: Result) -> None:
-    """One line for a completed item."""
+    """Print a line for a completed item."""
     values = [value.verdict for value in result.values() if value.verdict]
     claims = [holds for _, holds, _ in result.claims if holds is not None]
     told = []

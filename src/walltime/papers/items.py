@@ -50,7 +50,7 @@ def items_of(paper: str, name: str | None = None) -> list[Item]:
     items = _items(paper)
     chosen = [item for item in items if name is None or item.name.lower() == name.strip().lower()]
     if not chosen:
-        raise PolicyError(f"unknown item {name!r} of {paper}; valid items: {', '.join(item.name for item in items)}", "unknown_item")
+        raise PolicyError(f"unknown item {name!r} of {paper}. Valid items: {', '.join(item.name for item in items)}", "unknown_item")
     return chosen
 
 

@@ -31,7 +31,7 @@ def paper_name(text: str) -> str:
     """
     name = text.strip().lower()
     if name not in PAPERS:
-        raise PolicyError(f"unknown paper {text!r}; valid papers: {', '.join(PAPERS)}", "unknown_paper")
+        raise PolicyError(f"unknown paper {text!r}. Valid papers: {', '.join(PAPERS)}", "unknown_paper")
     return name
 
 

@@ -124,20 +124,17 @@ class Study:
         files = [folder / f"{key}.json" for key in keys]
         missing = [number for number, file in enumerate(files) if _read(file) is None]
 
-        def make_worker() -> Callable[[int, Callable[[int], None]], None]:
-            def run(place: int, check: Callable[[int], None]) -> None:
-                number = missing[place]
-                content = json.dumps(compute(tasks[number], check), sort_keys=True)
-                with whole_file(files[number]) as sink:
-                    sink.write(content.encode())
-
-            return run
+        def run(place: int, check: Callable[[int], None]) -> None:
+            number = missing[place]
+            content = json.dumps(compute(tasks[number], check), sort_keys=True)
+            with whole_file(files[number]) as sink:
+                sink.write(content.encode())
 
         def show(done: int) -> None:
             self.report(label, len(tasks) - len(missing) + done, len(tasks))
 
         show(0)
-        in_threads(make_worker, len(missing), self.workers, show)
+        in_threads(run, len(missing), self.workers, show)
         return [_read(file) for file in files]
 
 

@@ -115,7 +115,7 @@ def find_subjects(
     unknown = [name for name in only if name.upper() not in {log.upper() for log in given.logs}]
     if unknown:
         raise PolicyError(
-            f"unknown log {unknown[0]!r} of {given.paper}; valid logs: {', '.join(given.logs)}; use traces=[LOG] for another log",
+            f"unknown log {unknown[0]!r} of {given.paper}. Valid logs: {', '.join(given.logs)}; use traces=[LOG] for another log",
             "unknown_log",
         )
     chosen = [name for name in given.logs if not only or name.upper() in wanted]

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from walltime.policy.base import Policy as Policy
     from walltime.policy.conservative import Conservative as Conservative
     from walltime.policy.dialect import DIALECTS as DIALECTS
+    from walltime.policy.dialect import INTERPRETATIONS as INTERPRETATIONS
     from walltime.policy.dialect import PAPERS as PAPERS
-    from walltime.policy.dialect import READINGS as READINGS
     from walltime.policy.dialect import Dialect as Dialect
     from walltime.policy.easy import Easy as Easy
     from walltime.policy.easy import NoBackfilling as NoBackfilling

@@ -98,7 +98,7 @@ class Support(NamedTuple):
 
 KERNEL = Support()
 NO_NODES = Support("", "it counts the processors of a pool, and only slurm and oar plan single nodes")
-NEEDS_NODES = "it needs a machine of nodes: a file like machine.toml (--machine; in Python machine=...), see the guide on machines"
+NEEDS_NODES = "it needs a machine of nodes; pass its file (--machine; in Python machine=...), see docs/guides/machines.md"
 ON_NODES: Mapping[str, Support] = {"number": Support("", NEEDS_NODES), "pools": Support("", NEEDS_NODES), "nodes": KERNEL}
 PLAIN_ON_POOLS = Support("reference", "its passes on several pools are not compiled")
 OWN_ORDER = "it orders the waiting jobs itself"
@@ -173,7 +173,7 @@ class Policy(Specification):
         passes = self.passes
         if passes.kind in COMPILED_FOR_POOLS and passes.compiled and passes.every_arrival and not passes.window:
             return KERNEL
-        return Support("", "these readings are for a single-pool machine")
+        return Support("", "these interpretations are for a single-pool machine")
 
     @property
     def on_numbers(self) -> bool:

@@ -1,7 +1,7 @@
-"""Dialects: named sets of readings, one for each published simulator that differs from our interpretation of the papers.
+"""Dialects: named sets of interpretations, one for each published simulator that differs from our interpretation of the papers.
 
-A reading is a program's choice where the papers leave a point open, or its deviation from them. `coincident` and `expiry` concern the
-whole run; the others are options of policies, which a dialect sets for all policies that have them.
+An interpretation is a program's choice where the papers leave a point open, or its deviation from them. `coincident` and `expiry` concern
+the whole run; the others are options of policies, which a dialect sets for all policies that have them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ P = TypeVar("P", bound=Policy)
 
 @dataclass(frozen=True)
 class Dialect(Specification):
-    """A set of readings; the defaults are our interpretation of the papers.
+    """A set of interpretations; the defaults are our interpretation of the papers.
 
     >>> Dialect.of("predictsim").expiry, Dialect.of("papers:coincident=sequential").label
     ('silent', 'pyss')
@@ -53,22 +53,22 @@ class Dialect(Specification):
     def of(dialect: Dialect | str, coincident: str | None = None) -> Dialect:
         """Return the dialect with this specification, such as `papers:coincident=sequential,shadow=kept`.
 
-        `coincident` overrides the dialect's. Raises PolicyError for an unknown name, reading or value.
+        `coincident` overrides the dialect's. Raises PolicyError for an unknown name, interpretation or value.
         """
         chosen = DIALECTS.parse(dialect)
         return chosen if coincident is None else chosen.but(coincident=coincident)
 
     @property
     def changed(self) -> dict[str, str]:
-        """The readings that differ from the papers', by name, as in specifications."""
-        return {name: spell(getattr(self, name), one) for name, one in READINGS.items() if getattr(self, name) != one.default}
+        """The interpretations that differ from the papers', by name, as in specifications."""
+        return {name: spell(getattr(self, name), one) for name, one in INTERPRETATIONS.items() if getattr(self, name) != one.default}
 
-    def but(self, **readings: Any) -> Dialect:
-        """Return the dialect with other readings."""
-        return replace(self, **readings)
+    def but(self, **interpretations: Any) -> Dialect:
+        """Return the dialect with other interpretations."""
+        return replace(self, **interpretations)
 
     def apply(self, policy: P) -> P:
-        """Return the policy with the dialect's readings in place of its default options."""
+        """Return the policy with the dialect's interpretations in place of its default options."""
         mine = {field.name: field.default for field in fields(policy)}
         own = {name: getattr(self, name) for name in self.changed if name in mine and getattr(policy, name) == mine[name]}
         if "backfill_order" in own:
@@ -76,12 +76,12 @@ class Dialect(Specification):
         return replace(policy, **own) if own else policy
 
 
-READINGS: Mapping[str, DeclaredField] = keys_of(Dialect)
-"""The readings, by name."""
+INTERPRETATIONS: Mapping[str, DeclaredField] = keys_of(Dialect)
+"""The interpretations, by name."""
 
 
-def _form(meaning: str, **readings: Any) -> Variant:
-    return Variant(Dialect, start=readings, meaning=meaning)
+def _form(meaning: str, **interpretations: Any) -> Variant:
+    return Variant(Dialect, start=interpretations, meaning=meaning)
 
 
 DIALECTS = Family(

@@ -41,10 +41,10 @@ def load_object(file: Path, name: str, what: str) -> Any:
             "python_file",
         )
     if not file.is_file():
-        raise PolicyError(f"the file {file} of the {what} {name!r} does not exist", "missing_file")
+        raise PolicyError(f"{file}: no such file, for the {what} {name!r}; check its name", "missing_file")
     module = _module(file.resolve(), file.stat().st_mtime_ns)
     if not hasattr(module, name):
-        raise PolicyError(f"{file} has no {what} named {name!r}", "unknown_name")
+        raise PolicyError(f"{file} has no {what} named {name!r}; name a class or function of the file", "unknown_name")
     return getattr(module, name)
 
 

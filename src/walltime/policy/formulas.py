@@ -36,7 +36,7 @@ class Formula(ScoredOrder):
         super().__post_init__()
         valid = [name for name, (kind, _) in FORMULAS.items() if kind is type(self)]
         if self.name not in valid:
-            raise PolicyError(f"unknown formula {self.name!r}; valid formulas: {', '.join(valid)}", "unknown_formula")
+            raise PolicyError(f"unknown formula {self.name!r}. Valid formulas: {', '.join(valid)}", "unknown_formula")
 
     @property
     def scoring(self) -> ScoreFunction:
@@ -116,10 +116,10 @@ _BY_FORMULA: dict[str, tuple[ScoreFunction, str]] = {
     "lqf": (lambda procs: procs, "the most processors"),
     "saf": (lambda believed, procs: -believed * procs, "the smallest area: planned runtime x processors"),
     "laf": (lambda believed, procs: believed * procs, "the largest area"),
-    "lxf": (lambda wait, believed: (wait + believed) / believed, "the largest expansion factor: (wait + believed) / believed"),
+    "lxf": (lambda wait, believed: (wait + believed) / believed, "the largest expansion factor: 1 + wait / planned runtime"),
     "unicef": (
         lambda wait, believed, procs: (wait + 1e-20) / (math.log2(procs + 1e-20) * believed),
-        "the highest wait / (log2(procs) x believed), with serial jobs before all others",
+        "the highest wait / (log2(processors) x planned runtime), with serial jobs before all others",
     ),
 }
 _CARASTAN17: dict[str, ScoreFunction] = {"f1": _f1, "f2": _f2, "f3": _f3, "f4": _f4}
@@ -175,7 +175,7 @@ class WeightedOrder(ScoredOrder):
         super().__post_init__()
         if not any(self.weights):
             names = ", ".join(self.feature_names())
-            raise PolicyError(f"it needs a weight other than 0, such as {self.name}:wait=1; valid features: {names}", "no_features")
+            raise PolicyError(f"it needs a weight other than 0, such as {self.name}:wait=1. Valid features: {names}", "no_features")
 
     @classmethod
     def feature_names(cls) -> tuple[str, ...]:
@@ -275,10 +275,10 @@ def score_order(kind: str, weights: Mapping[str, float]) -> WeightedOrder:
     'power:wait=3,believed=-3,procs=1'
     """
     if kind not in SCORES:
-        raise PolicyError(f"unknown kind of score {kind!r}; valid kinds: {', '.join(SCORES)}")
+        raise PolicyError(f"unknown kind of score {kind!r}. Valid kinds: {', '.join(SCORES)}")
     features = SCORES[kind].feature_names()
     unknown = [name for name in weights if name not in features]
     if unknown:
-        raise PolicyError(f"{unknown[0]!r} is not a feature of the order {kind}; valid features: {', '.join(features)}", "unknown_feature")
+        raise PolicyError(f"{unknown[0]!r} is not a feature of the order {kind}. Valid features: {', '.join(features)}", "unknown_feature")
     make: Callable[..., WeightedOrder] = SCORES[kind]
     return make(**{name.replace("-", "_"): float(weight) for name, weight in weights.items()})

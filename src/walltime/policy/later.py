@@ -198,7 +198,7 @@ class Slack(Policy):
 
     display_name: ClassVar[str] = "Slack-like"
     reservations = Reservations("all", kept=True)
-    on_pools = Support("", "its line of waiting jobs is for a whole machine, without partitions and limits")
+    on_pools = Support("", "its queue is for a whole machine, without partitions and limits")
     factor: Annotated[float, Field(least=0)] = 1.0
     """slack over the mean wait of the `recent` jobs, which counts as at least 1 s"""
     recent: Annotated[int, Field(least=1, most=1_000_000)] = 100

@@ -159,7 +159,7 @@ class ScoredOrder(Order):
         if unknown or not names:
             fault = f"has unknown parameters: {', '.join(unknown)}" if unknown else "has no parameters"
             valid = f"{', '.join(ARGUMENTS)}, and user_waited, user_used, user_started, or the same of group, queue and partition"
-            raise PolicyError(f"{location_of(self.scoring)}the order {self.name!r} {fault}; valid parameters: {valid}", "unknown_parameter")
+            raise PolicyError(f"{location_of(self.scoring)}the order {self.name!r} {fault}. Valid parameters: {valid}", "unknown_parameter")
         return names
 
     @property
@@ -238,9 +238,9 @@ class ShortestFirst(ScoredOrder):
 
 @dataclass(frozen=True)
 class Wfp(ScoredOrder):
-    """`(wait / believed) ** exponent * procs`: favours long waits, wide jobs and short jobs.
+    """`(wait / planned runtime) ** exponent * processors`: favours long waits, wide jobs and short jobs.
 
-    `believed` is the planned runtime: the user's request, unless estimates or predictions replace it.
+    The planned runtime is the user's request, unless estimates or predictions replace it.
 
     Source: tang13, eq. 5; the threshold is from an example in Cobalt's README, 0.75 with an exponent of 2.
     """
@@ -342,7 +342,7 @@ class UserOrder(ScoredOrder):
         unknown = [name for name in settings if name not in mine]
         if unknown:
             valid = ", ".join((*mine, "last", "half_life", "starvation", "limit"))
-            raise PolicyError(f"{unknown[0]!r} is not an option of the order {self.name!r}; valid options: {valid}")
+            raise PolicyError(f"{unknown[0]!r} is not an option of the order {self.name!r}. Valid options: {valid}")
         for name, value in settings.items():
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise PolicyError(f"{name} of the order {self.name!r} must be a number, not {value!r}")

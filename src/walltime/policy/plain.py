@@ -53,7 +53,7 @@ class WaitingJob:
         if name in self.FUTURE:
             raise AttributeError(f"job number {self.index + 1} {self._state}: its {name} is still unknown")
         valid = ("index", "submit", "submitted", "wait", "believed", "procs", *COLUMNS)
-        raise AttributeError(f"jobs have no {name!r}; valid attributes: {', '.join(valid)}; for running jobs also start and expected_end")
+        raise AttributeError(f"jobs have no {name!r}. Valid attributes: {', '.join(valid)}; for running jobs also start and expected_end")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, WaitingJob) and other.index == self.index

@@ -158,7 +158,7 @@ def parse_order(text: str | Order) -> Order:
 
 def _read_searched_order(path: str) -> Order:
     """Return the order in a file of `walltime search`; raises PolicyError if its scheduler is more than a queue order."""
-    file = TomlFile(dict, "a file of walltime search", "the guide on searching for orders", PolicyError)
+    file = TomlFile(dict, "a file of walltime search", "docs/guides/tuning.md", PolicyError)
     label = file.content(file.text(path), printable(path)).get("scheduler")
     if not isinstance(label, str):
         raise PolicyError(f"{printable(path)}: the key scheduler is missing; give a file written by walltime search", "no_scheduler")

@@ -78,7 +78,7 @@ class SubmittedJob:
             return self._known[name][self.index]
         if name in SubmittedJob.FUTURE:
             raise AttributeError(f"job {self.job_id} has not ended: its {name} is not known yet")
-        raise AttributeError(f"jobs have no {name!r}; valid names: {', '.join(('submit', *SubmittedJob.COLUMNS))}")
+        raise AttributeError(f"jobs have no {name!r}. Valid names: {', '.join(('submit', *SubmittedJob.COLUMNS))}")
 
 
 class StartedJob(SubmittedJob):
@@ -217,7 +217,7 @@ class PlainPredictor(Predictor):
             learner = self._make()
         for method in ("predict", "observe"):
             if not callable(getattr(learner, method, None)):
-                raise PolicyError(f"{location_of(learner)}the predictor {self.label} has no method {method}(self, job)", "missing_method")
+                raise PolicyError(f"{location_of(learner)}the predictor {self.label} needs a method {method}(self, job)", "missing_method")
         return learner
 
     def _make(self) -> Learner:

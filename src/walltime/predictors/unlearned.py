@@ -91,9 +91,9 @@ class LogColumn(External):
             )
         if self.column not in workload.columns:
             known = ", ".join(sorted(workload.columns)) or "none"
-            raise PolicyError(f"unknown column of predictions {self.column!r}; columns of this log: {known}", "unknown_column")
+            raise PolicyError(f"unknown column of predictions {self.column!r}. Valid columns of this log: {known}", "unknown_column")
         if self.column in workload.origin.names:
-            raise PolicyError(f"the column {self.column!r} contains names, not predictions in seconds")
+            raise PolicyError(f"the column {self.column!r} contains names, not predictions in seconds; name a column of numbers")
         return _whole(workload.columns[self.column])
 
 
@@ -129,7 +129,8 @@ class PredictionFile(External):
         place = np.where(rows.job_id[place] == workload.job_id, place, -1)
         if len(workload) and (place < 0).all():
             raise PolicyError(
-                f"{printable(self.file)} predicts no job of the log: its first job_id is {rows.job_id[0]}, the log's {workload.job_id[0]}",
+                f"{printable(self.file)} predicts no job of the log: its first job_id is {rows.job_id[0]}, the log's "
+                f"{workload.job_id[0]}; use the job numbers of the log",
                 "other_jobs",
             )
         return rows, place
@@ -155,7 +156,7 @@ def read_predictions(file: str, column: str = "predicted") -> Rows:
     """Return the rows of a file of predictions; raises PolicyError for an invalid one."""
     path = Path(file)
     if not path.is_file():
-        raise PolicyError(f"{printable(file)}: no such file of predictions", "missing_file")
+        raise PolicyError(f"{printable(file)}: no such file of predictions; check its name", "missing_file")
     note_input(path)
     return _read(path.resolve(), path.stat().st_mtime_ns, column, printable(file))
 
@@ -170,7 +171,9 @@ def _read(path: Path, _modified: int, column: str, where: str) -> Rows:
             table = pl.read_parquet(content) if content.startswith(b"PAR1") else pl.read_csv(content, infer_schema_length=None)
     except (OSError, ValueError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         reason = next((line for line in str(error).splitlines() if line), "no reason given")
-        raise PolicyError(f"{where}: not a readable table of predictions ({reason[:100]})") from error
+        raise PolicyError(
+            f"{where}: not a readable table of predictions ({reason[:100]}); write a CSV or Parquet file with job_id and one more column"
+        ) from error
     missing = [name for name in ("job_id", column) if name not in table.columns]
     if missing:
         known = ", ".join(map(printable, table.columns[:20]))
@@ -179,11 +182,11 @@ def _read(path: Path, _modified: int, column: str, where: str) -> Rows:
             "missing_column",
         )
     if not len(table):
-        raise PolicyError(f"{where}: the table has no rows")
+        raise PolicyError(f"{where}: the table has no rows; write one row per job")
     numbers = {name: _numbers(table[name], where) for name in ("job_id", column, "known_at") if name in table.columns}
     ids = numbers["job_id"]
     if (bad := ~np.isfinite(ids) | (ids != np.floor(ids)) | (np.abs(ids) >= 2.0**53)).any():
-        raise PolicyError(f"{where}: job_id of row {int(bad.argmax()) + 1} is not a whole number", "wrong_field")
+        raise PolicyError(f"{where}: job_id of row {int(bad.argmax()) + 1} is not a whole number; correct it", "wrong_field")
     order = np.argsort(ids, kind="stable")
     ids = ids[order].astype(np.int64)
     if (twice := ids[1:] == ids[:-1]).any():

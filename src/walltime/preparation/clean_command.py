@@ -13,7 +13,8 @@ import typer
 from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import JobSelectionWithLoad, LogOptions
-from walltime.cli.output import PageOutput, command_line
+from walltime.cli.output import PageOutput
+from walltime.wording import human_percent, human_time
 
 if TYPE_CHECKING:
     from walltime.tables import Table
@@ -60,11 +61,9 @@ def clean(
     report = CleaningReport(cleaned.removed, before, after)
     if out is not None:
         write_workload(out, after, extra_header=[f"; Note: {step}" for step in after.origin.steps])
-    if output.report is not None:
-        from walltime.preparation.log_page import cleaning_page
-
-        output.write(cleaning_page(report, _blocks(report, bursts), command_line()))
-    output.show(_record(trace, report, bursts, out), _blocks(report, bursts), log=out)
+    blocks, stay = list(_blocks(report, bursts)), f"{len(after):,} of the {len(before):,} jobs stay."
+    output.write_blocks("a changed log", before.origin.name, [stay], blocks, after)
+    output.show(_record(trace, report, bursts, out), blocks, log=out)
 
 
 def _check_call(context: typer.Context) -> None:
@@ -98,17 +97,21 @@ def _record(trace: Path, report: CleaningReport, bursts: list[Flurry], out: Path
 def _blocks(report: CleaningReport, bursts: list[Flurry]) -> Iterator[Table | str]:
     from walltime.tables import Table
 
+    yield from report.after.origin.steps or ["Nothing was changed."]
     if bursts:
         rows = [[str(f.user), f"{f.jobs:,}", f"{100 * f.share:.0f} %", f.filter] for f in bursts]
         yield Table(["user", "jobs", "share", "filter"], rows, "flurries", texts=-1)
     if report.removed:
         yield Table(["jobs", "filter"], [[f"{count:,}", text] for text, count in report.removed.items()], "removed", texts=-1)
-    rows = [[name, _number(before), _number(after)] for name, before, after in report.rows()]
+    rows = [[name.removesuffix(" (s)"), *(_value(name, value) for value in values)] for name, *values in report.rows()]
     yield Table(["", "before", "after"], rows, report.before.origin.name)
-    yield from report.after.origin.steps or ["nothing was changed"]
 
 
-def _number(value: float) -> str:
+def _value(name: str, value: float) -> str:
     if math.isnan(value):
         return "unknown"
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.3f}"
+    if name.endswith(" (s)"):
+        return human_time(value)
+    if name == "offered load":
+        return human_percent(100 * value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"

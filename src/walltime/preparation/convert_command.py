@@ -43,7 +43,7 @@ def convert(
     from walltime.wording import printable
 
     if (out is None) == (written is None):
-        raise PolicyError("name the output file once: walltime convert LOG --out FILE")
+        raise PolicyError("name one output file: walltime convert LOG --out FILE")
     out = out or written
     assert out is not None, "one of them is given"
     log = read_shown(trace, skip_bad_lines=how.skip_bad_lines, time_zone=how.time_zone, mapping=how.mapping, anonymise=how.anonymise)

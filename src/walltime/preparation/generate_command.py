@@ -146,7 +146,7 @@ def _blocks(record: dict[str, Any], w: Workload) -> Iterator[Facts | str]:
         (
             "offered load",
             "n/a" if achieved is None else f"{100 * achieved:.2f} %",
-            "as the model draws it" if asked is None else f"{100 * asked:g} % asked for",
+            "the model's own" if asked is None else f"{100 * asked:g} % requested",
         ),
         (
             "span of submissions",
@@ -154,7 +154,7 @@ def _blocks(record: dict[str, Any], w: Workload) -> Iterator[Facts | str]:
             f"{human_time(record['span'] / max(len(w) - 1, 1))} between jobs on average",
         ),
         ("mean runtime", human_time(record["mean_runtime"]), f"median {human_time(record['median_runtime'])}"),
-        ("mean request", human_time(record["mean_requested"]), record["estimates"] or "the runtimes"),
+        ("mean request", human_time(record["mean_requested"]), record["estimates"] or "equal to the runtime"),
         (
             "mean processors",
             f"{record['mean_procs']:.1f}",
@@ -164,4 +164,3 @@ def _blocks(record: dict[str, Any], w: Workload) -> Iterator[Facts | str]:
     if record["repeated_percent"] is not None:
         facts.append(("repetitions", f"{record['repeated_percent']:.0f} %", "of the jobs wait for an earlier run"))
     yield Facts(f"{record['model']}: {len(w):,} jobs, seed {record['seed']}", facts)
-    yield f"generated in {record['seconds']['generate']:.2f} s, written in {record['seconds']['write']:.2f} s"

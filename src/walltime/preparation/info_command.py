@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
 
 LISTED = 20
 """Number of bad lines listed; all are counted, and `--json` lists all."""
-_END = re.compile(r"[:;.](?=\s|$)")
-"""The end of the first clause of a rule's meaning, which is shown; the guide on logs has the whole meaning."""
 
 
 @manual(
@@ -33,11 +30,21 @@ def info(trace: o.TraceArgument, *, reading: LogOptions, part: RecordedWindow, r
     """Show what is in a log: machine, period, load, jobs, and data quality.
 
     Lines that cannot be read are skipped, counted and listed; other commands stop at the first one, unless with --skip-bad-lines.
+    For a table whose columns are not recognised, or doubtful, the columns with their first values are shown before the error.
     """
+    from walltime.errors import LogError
+    from walltime.logs.formats import columns_of
     from walltime.provenance import version
+    from walltime.tables import Table
 
     begin = time.perf_counter()
-    log = read_shown(trace, **reading.of_file | {"skip_bad_lines": True})
+    try:
+        log = read_shown(trace, **reading.of_file | {"skip_bad_lines": True})
+    except LogError as error:
+        if error.code in ("unknown_columns", "ambiguous_columns"):
+            columns = Table(["title", "meaning", "first values"], columns_of(trace), "columns of the table", texts=-1)
+            output.show({"trace": str(trace), "columns": columns.records()}, [columns])
+        raise
     estimate = None
     if reading.procs is None and log.header.machine_procs is None:
         from walltime.logs.joblog import estimated_size
@@ -110,7 +117,7 @@ def _record(log: JobLog, w: Workload) -> dict[str, Any]:
     }
 
 
-def _size_said(procs: int, estimate: dict[str, Any] | None) -> str:
+def _size_text(procs: int, estimate: dict[str, Any] | None) -> str:
     """Return the size of the machine and, if it is estimated, the source of the estimate."""
     from walltime.wording import human_time
 
@@ -149,9 +156,9 @@ def _blocks(facts: dict[str, Any], w: Workload) -> Iterator[Facts | Table | str]
     requests = "not recorded"
     if facts["distinct_requests"] is not None:
         used = human_percent(100 * facts["mean_use_of_request"])
-        requests = f"{used} of the requested time is used, on average; {facts['distinct_requests']:,} distinct values"
+        requests = f"{used} of the requested time is used; {facts['distinct_requests']:,} distinct values"
     rows = [
-        ("machine", _size_said(facts["procs"], facts["procs_estimated"])),
+        ("machine", _size_text(facts["procs"], facts["procs_estimated"])),
         ("period", period),
         ("jobs", f"{facts['jobs']:,}{users}; {facts['serial_percent']:.0f} % serial, {facts['power_of_two_percent']:.0f} % powers of two"),
         ("offered load", f"{percent(w.offered_load)} of the processor time of the machine"),
@@ -180,10 +187,10 @@ def _quality(facts: dict[str, Any]) -> Facts | str:
     """Return how many records each rule dropped, changed or kept as they are."""
     from walltime.logs import all_rules
     from walltime.tables import Facts
-    from walltime.wording import human_percent
+    from walltime.wording import first_clause, human_percent
     from walltime.workload.drops import UNKNOWN_WORK
 
-    meaning = {rule.name: _END.split(rule.meaning, maxsplit=1)[0] for rule in all_rules()}
+    meaning = {rule.name: first_clause(rule.meaning) for rule in all_rules()}
     works = {one["rule"]: one["share_of_work"] for one in facts["left_out"]["rules"]}
     work = {rule: f"; {UNKNOWN_WORK if share is None else human_percent(100 * share)} of the work" for rule, share in works.items()}
     rows = [

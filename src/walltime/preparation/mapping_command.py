@@ -43,9 +43,10 @@ def mapping(
 
 def _list(output: Output) -> None:
     from walltime.logs.catalogue import shipped
-    from walltime.tables import Table
+    from walltime.tables import Facts
 
     abouts = {name: one.about for name, one in shipped().items() if one.about is not None}
-    rows = [[name, about.title, about.page] for name, about in abouts.items()]
-    table = Table(["name", "data set", "where it is"], rows, "shipped mappings: --mapping NAME, or by recognition", texts=-1)
-    output.show({"mappings": {name: {"title": about.title, "page": about.page} for name, about in abouts.items()}}, [table])
+    rows = [(name, about.title) for name, about in abouts.items()]
+    told = "Such files are recognised; --mapping NAME chooses a mapping. Addresses: --json."
+    record = {"mappings": {name: {"title": about.title, "page": about.page} for name, about in abouts.items()}}
+    output.show(record, [Facts("mappings of known data sets", rows), told])

@@ -103,16 +103,17 @@ def _print_table(table: Table) -> None:
     shown = [k for k in range(len(table.columns)) if not k or not cells or any(row[k] for row in cells)]
     heads = [table.heads[k].name.replace("\xad", "") for k in shown]
     rows = [[row[k] for k in shown] for row in cells]
+    wrapped = [any(row[k].look == "wrap" for row in table.cells) for k in shown]
     columns = [[row[k] for row in rows] for k in range(len(shown))]
     text = [
-        table.is_text(k) and not (table.texts < 0 and all(cell.replace(",", "").isdecimal() for cell in column))
-        for k, column in zip(shown, columns, strict=True)
+        wrap or (table.is_text(k) and not (table.texts < 0 and all(cell.replace(",", "").isdecimal() for cell in column)))
+        for k, column, wrap in zip(shown, columns, wrapped, strict=True)
     ]
     widths = [max(map(_width, [head, *column])) for head, column in zip(heads, columns, strict=True)]
     narrowest = [max(map(_width, column), default=1) for column in columns]
     longest_word = max(room - narrowest[0] - BETWEEN, LONGEST_WORD)
     for k, (head, column) in enumerate(zip(heads, columns, strict=True)):
-        if k and text[k] and table.texts < 0:
+        if k and (wrapped[k] or (text[k] and table.texts < 0)):
             narrowest[k] = min(max((_width(cell, words=True) for cell in column), default=1), longest_word)
         narrowest[k] = max(narrowest[k], _width(head, words=True))
     most = room - BETWEEN - max(narrowest[1:], default=0)
@@ -172,13 +173,13 @@ def fit(widths: Sequence[int], narrowest: Sequence[int], room: int) -> list[int]
 
 
 def at_commas(name: str, width: int) -> str:
-    """Return a name in lines of at most this width that end after commas, colons and spaces, as far as it has any.
+    """Return a name in lines of at most this width, broken after commas, colons and spaces where possible.
 
     >>> at_commas("tang13:key=user,statistic=p70,window=2", 20).splitlines()
     ['tang13:key=user,', 'statistic=p70,', 'window=2']
     """
     lines = [""]
-    for part in re.split(r"(?<=[,: ])", name):
+    for part in re.split(r"(?<=[, ])|(?<=:)(?!\d)", name):
         if lines[-1] and len(lines[-1]) + len(part.rstrip()) > width:
             lines.append("")
             part = part.lstrip()

@@ -107,7 +107,7 @@ def read_schedule(path: str | Path) -> dict[str, Array]:
     if path.is_dir():
         raise LogError(f"{path}: is a folder; name a schedule file", "directory")
     if not path.exists():
-        raise LogError(f"{path}: no such file", "missing_file")
+        raise LogError(f"{path}: no such file; check its name", "missing_file")
     try:
         if name.endswith(".parquet"):
             from walltime.logs.input import without_panics
@@ -123,7 +123,9 @@ def read_schedule(path: str | Path) -> dict[str, Array]:
         raise LogError(f"{path}: is empty; a schedule has one row per job", "empty_file") from error
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, UnicodeDecodeError) as error:
         reason = next((line for line in str(error).splitlines() if line), "no reason given")
-        raise LogError(f"{path}: cannot be read as a schedule ({reason})", "damaged_file") from error
+        raise LogError(
+            f"{path}: cannot be read as a schedule ({reason}); write the columns job_id, start and end", "damaged_file"
+        ) from error
     table = table.rename({column: column.strip() for column in table.columns})
     missing = [column for column in NEEDED if column not in table.columns]
     if missing:

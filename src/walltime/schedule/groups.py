@@ -97,7 +97,7 @@ def group_jobs(workload: Workload, by: str, submit: Array, end: Array, edges: Ed
     if by not in GROUPINGS:
         raise PolicyError(f"jobs cannot be grouped by {shown(by)}. Valid options: {', '.join(GROUPINGS)}", "unknown_grouping")
     if edges is not None and by not in ("size", "length", "size-length", "users"):
-        raise PolicyError(f"groups by {by} have no edges; only size, length, size-length and users have", "wrong_edges")
+        raise PolicyError(f"groups by {by} have no edges; leave them out, or group by size, length, size-length or users", "wrong_edges")
     use = workload.procs.astype(np.float64) * runtime
     match by:
         case "month":

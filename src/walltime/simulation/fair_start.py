@@ -108,7 +108,7 @@ def fair_starts(schedule: Schedule, jobs: Array, *, workers: int | None = None, 
         before = w.take(np.arange(job + 1), f"the jobs up to {w.job_id[job]}")
         return int(simulate(before, scheduler, **rules, progress=check).start[job])
 
-    return np.array(in_threads(lambda: run, len(jobs), workers, progress), np.int64)
+    return np.array(in_threads(run, len(jobs), workers, progress), np.int64)
 
 
 def _use(schedule: Schedule) -> tuple[int, float]:

@@ -90,12 +90,14 @@ def predict(
     ([60, 10], 'easy')
     """
     if engine not in ("kernel", "reference"):
-        raise PolicyError(f"unknown engine {engine!r}; valid engines: kernel, reference", "unknown_engine")
+        raise PolicyError(f"unknown engine {engine!r}. Valid engines: kernel, reference", "unknown_engine")
     for predictor in predictors:
         if not isinstance(predictor, Predictor):
             raise PolicyError(f"predictor must be one such as walltime.predictors.Tang13(), not {predictor!r}")
         if predictor.again:
-            raise PolicyError(f"{predictor.label} updates predictions of waiting jobs, which replays lack", "unsupported_predictor")
+            raise PolicyError(
+                f"{predictor.label} updates predictions of waiting jobs, which replays lack; simulate it instead", "unsupported_predictor"
+            )
     dialect = Dialect.of(dialect)
     limit = workload.requested if clip else np.full(len(workload), np.iinfo(np.int64).max // 4)
     (start, end, known), source = _ends(workload, ends, dialect)
@@ -112,7 +114,7 @@ def predict(
         from walltime.engine.interface.load import load
 
         load("replay")
-    return in_threads(lambda: run, len(predictors), workers, progress)
+    return in_threads(run, len(predictors), workers, progress)
 
 
 def _ends(workload: Workload, ends: str | Schedule, dialect: Dialect) -> tuple[Ends, str]:
@@ -122,7 +124,7 @@ def _ends(workload: Workload, ends: str | Schedule, dialect: Dialect) -> tuple[E
             raise WorkloadError("the schedule given as ends has other jobs; give a schedule of this workload", "other_jobs")
         return (ends.start, ends.end, np.ones(len(workload), bool)), ends.label
     if ends not in ("log", "easy", "auto"):
-        raise PolicyError(f"unknown ends {ends!r}; valid values: log, easy, auto, or a schedule", "unknown_ends")
+        raise PolicyError(f"unknown ends {ends!r}. Valid values: log, easy, auto, or a schedule", "unknown_ends")
     if ends != "easy":
         try:
             return log_ends(workload), "log"

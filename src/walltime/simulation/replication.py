@@ -105,7 +105,7 @@ def replicate(
         schedule = simulate(workload, scheduler, coincident=coincident, dialect=dialect, overrun=overrun, machine=machine, progress=check)
         return schedule.summary(trim), None if keep is None else keep(schedule)
 
-    pairs = in_threads(lambda: run, len(seeds), workers, progress)
+    pairs = in_threads(run, len(seeds), workers, progress)
     return Replications(scheduler, seeds, [summary for summary, _ in pairs], [] if keep is None else [kept for _, kept in pairs])
 
 

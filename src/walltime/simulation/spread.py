@@ -1,8 +1,7 @@
-"""Spread of averages over shaken copies of the log, and a first look at a log: policies sorted by slowdown, with intervals."""
+"""Spread of averages over shaken copies of the log."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -35,7 +34,7 @@ MEASURES = ("mean_wait", "mean_bounded_slowdown")
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """Averages of some schedules, and of the same policies on shaken copies of the log, the same for all."""
+    """Averages of schedules, and of the same policies on shared shaken copies of the log."""
 
     seconds: int
     """largest shift of a submission"""
@@ -116,62 +115,5 @@ def shaking_spread(
             rows.append(simulate(shaken[id(w)], Scheduler.of_schedule(schedule), progress=check, **rules).summary(trim))
         return rows
 
-    shaken = list(zip(*in_threads(lambda: run, copies, None, progress), strict=True))
+    shaken = list(zip(*in_threads(run, copies, None, progress), strict=True))
     return Spread(SHAKE, [schedule.summary(trim) for schedule in schedules], shaken)
-
-
-@dataclass(frozen=True)
-class Look:
-    """A policy's `MEASURES` over the log and its shaken copies.
-
-    `means`, and `differences` to the baseline, paired by copy: the mean and 90 % prediction interval of each measure; nan ends if there
-    is only one run.
-    """
-
-    label: str
-    means: dict[str, metrics.Interval]
-    differences: dict[str, metrics.Interval]
-
-    def verdict(self, name: str) -> str:
-        """Return `better` or `worse` than the baseline, or `unclear` if the prediction interval includes 0."""
-        difference = self.differences[name]
-        if not (difference.low > 0 or difference.high < 0):
-            return "unclear"
-        return "worse" if difference.low > 0 else "better"
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the values for JSON."""
-        values = {
-            kind: {name: {"mean": i.mean, "low": i.low, "high": i.high} for name, i in intervals.items()}
-            for kind, intervals in (("means", self.means), ("differences", self.differences))
-        }
-        return {"policy": self.label, **values, "verdicts": {name: self.verdict(name) for name in self.means}}
-
-
-def first_look(
-    schedules: Sequence[Schedule], labels: Sequence[str], baseline: int, spread: Spread | None, trim: str = "none"
-) -> list[Look]:
-    """Return a `Look` at each schedule, the lowest mean bounded slowdown first.
-
-    `baseline`: the index of the baseline's schedule. `spread`: of these schedules; None for no intervals.
-    """
-    runs = [[schedule.summary(trim)] for schedule in schedules]
-    if spread is not None:
-        runs = [[own, *shaken] for own, shaken in zip(spread.own, spread.shaken, strict=True)]
-    values = {name: np.array([[getattr(summary, name) for summary in row] for row in runs]) for name in MEASURES}
-    looks = [
-        Look(
-            label,
-            {name: _interval(values[name][k]) for name in MEASURES},
-            {name: _interval(values[name][k] - values[name][baseline]) for name in MEASURES},
-        )
-        for k, label in enumerate(labels)
-    ]
-    return sorted(looks, key=lambda look: look.means["mean_bounded_slowdown"].mean)
-
-
-def _interval(values: np.ndarray) -> metrics.Interval:
-    """Return the mean and prediction interval over the log and its copies."""
-    if len(values) < 2:
-        return metrics.Interval(float(values.mean()), math.nan, math.nan, "one run")
-    return metrics.prediction_interval(values)

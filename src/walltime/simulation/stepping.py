@@ -136,7 +136,7 @@ class Simulation:
         if not isinstance(job, Mapping) or not {"submit", "runtime", "procs"} <= set(job):
             raise WorkloadError(f"a job must be a mapping with submit, runtime and procs, not {shown(job)}", "missing_column")
         if unknown := [name for name in job if name not in known]:
-            raise WorkloadError(f"unknown column {unknown[0]!r}; valid columns: {', '.join(known)}", "unknown_column")
+            raise WorkloadError(f"unknown column {unknown[0]!r}. Valid columns: {', '.join(known)}", "unknown_column")
         if jobs.feedback:
             raise WorkloadError("jobs cannot be added to a workload with feedback; use with_feedback(False)", "feedback")
         if job["submit"] <= self.now:

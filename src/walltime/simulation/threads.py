@@ -14,14 +14,11 @@ PROGRESS_INTERVAL = 0.1
 """Seconds between two checks of the threads' progress."""
 
 
-def in_threads(
-    make_worker: Callable[[], Worker[T]], count: int, workers: int | None = None, progress: Callable[[int], None] | None = None
-) -> list[T]:
+def in_threads(worker: Worker[T], count: int, workers: int | None = None, progress: Callable[[int], None] | None = None) -> list[T]:
     """Return the results of `worker(number, check)` for the numbers 0 to count - 1, in this order.
 
-    Each thread creates its own worker with `make_worker`, so a worker may keep working memory. Workers must call `check` from time to
-    time with any number; it stops the worker after a failure of another one, or after Ctrl-C. `progress` is called in the calling
-    thread with the number of results. `workers`: threads, by default one per core.
+    The worker must call `check` from time to time with any number; it raises an error after a failure in another thread, or after Ctrl-C.
+    `progress` is called in the calling thread with the number of results. `workers`: threads, by default one per core.
     """
     numbers: Iterator[int] = iter(range(count))
     taking = threading.Lock()
@@ -33,15 +30,12 @@ def in_threads(
             raise CancelledError
 
     def work() -> None:
-        worker: Worker[T] | None = None
         while True:
             check()
             with taking:
                 number = next(numbers, None)
             if number is None:
                 return
-            if worker is None:
-                worker = make_worker()
             results[number] = worker(number, check)
 
     with ThreadPoolExecutor(min(workers or os.cpu_count() or 1, max(count, 1))) as pool:

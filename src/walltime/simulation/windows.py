@@ -101,7 +101,7 @@ def windows(
 def check_cost(metric: str) -> None:
     """Raise PolicyError, listing the valid metrics, unless a lower value of the metric is better."""
     if metric not in COSTS:
-        raise PolicyError(f"unknown measure {shown(metric)}; valid measures: {', '.join(COSTS)}", "unknown_measure")
+        raise PolicyError(f"unknown measure {shown(metric)}. Valid measures: {', '.join(COSTS)}", "unknown_measure")
 
 
 def log_cost(values: Array | float, metric: str) -> Array:

@@ -19,11 +19,9 @@ if TYPE_CHECKING:
     from walltime.slurm.starts.ledger import Scorecard as Scorecard
     from walltime.slurm.starts.recorded import RecordedStarts as RecordedStarts
     from walltime.slurm.starts.recorded import calibrate_starts as calibrate_starts
-    from walltime.slurm.starts.replay import replay_outcomes as replay_outcomes
     from walltime.slurm.starts.replay import snapshot_at as snapshot_at
     from walltime.slurm.starts.scores import Outcome as Outcome
     from walltime.slurm.starts.scores import Score as Score
-    from walltime.slurm.starts.scores import learn_factors as learn_factors
     from walltime.slurm.starts.scores import score_outcomes as score_outcomes
     from walltime.slurm.starts.start_times import Reasons as Reasons
     from walltime.slurm.starts.start_times import StartTime as StartTime

@@ -31,7 +31,7 @@ _SLICE = re.compile(r"gpu:\d+g\.\d+gb|gpu:.*mig.*", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Cluster:
-    """A cluster as a machine, as far as a machine can express it."""
+    """A cluster as a machine, without the features that machines lack."""
 
     machine: Machine
     node_memory: Mapping[str, int] = field(default_factory=dict)

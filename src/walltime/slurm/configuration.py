@@ -1,4 +1,4 @@
-"""A cluster's settings, partitions, reservations and limits, as far as they affect running and waiting jobs."""
+"""The settings, partitions, reservations and limits of a cluster that affect running and waiting jobs."""
 
 from __future__ import annotations
 

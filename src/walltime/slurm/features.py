@@ -136,7 +136,7 @@ FEATURES = (
     Feature("prologs and epilogs", "settings", "Prolog Epilog PrologSlurmctld EpilogSlurmctld", IGNORED, "take no time"),
     Feature("numbers of jobs", "settings", "MaxJobCount MaxArraySize MaxSubmitJobs", IGNORED),
     Feature(
-        "processors, nodes and limits of jobs", "jobs", "AllocCPUS NNodes TimelimitRaw", MODELLED, "see [Cluster logs](cluster-logs.md)"
+        "sizes and limits of jobs", "jobs", "AllocCPUS NNodes TimelimitRaw", MODELLED, "see [Reading a cluster's log](cluster-logs.md)"
     ),
     Feature("holds and dependencies", "jobs", "Eligible", MODELLED, "jobs arrive when they become eligible"),
     Feature("minimum runtimes", "jobs", "--time-min", MODELLED, "column `time_min`"),

@@ -147,7 +147,7 @@ def _outputs(client: Client) -> tuple[list[tuple[str, str]], list[str]]:
     try:
         queue = client.output(*SQUEUE_JSON)
         if not queue.lstrip().startswith("{"):
-            raise SlurmError("squeue --json printed no JSON")
+            raise SlurmError("squeue --json printed no JSON; check that the command works on this machine")
     except SlurmError as error:
         try:
             queue = client.output(*SQUEUE_TEXT)
@@ -189,9 +189,9 @@ def _snapshot(texts: Sequence[tuple[str, str]], time: int | None, zone: tzinfo) 
     if len(queues) > 1:
         raise LogError(f"{queues[1][0]}: a second output of squeue; give one")
     if not queues:
-        raise LogError("no file has the output of squeue --json; see the guide on start times")
+        raise LogError("no file has the output of squeue --json; see docs/guides/start-times.md")
     if not others:
-        raise LogError("no file describes the cluster; see the guide on start times")
+        raise LogError("no file describes the cluster; see docs/guides/start-times.md")
     cluster = parse_cluster(others)
     [(_, text)] = queues
     counts: Counter[str] = Counter()

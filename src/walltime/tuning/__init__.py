@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from walltime.tuning.order_file import OrderFile as OrderFile
     from walltime.tuning.order_file import read_order_file as read_order_file
     from walltime.tuning.order_file import write_order_file as write_order_file
-    from walltime.tuning.page import tuning_page as tuning_page
     from walltime.tuning.search import OPTIMISERS as OPTIMISERS
 
 __getattr__, __dir__, __all__ = lazy(__name__)

@@ -151,10 +151,10 @@ class FitSettings:
         check_cost(self.metric)
         check_optimiser(self.optimiser)
         if self.score not in SCORES:
-            raise PolicyError(f"unknown kind of score {self.score!r}; valid kinds: {', '.join(SCORES)}", "unknown_score")
+            raise PolicyError(f"unknown kind of score {self.score!r}. Valid kinds: {', '.join(SCORES)}", "unknown_score")
         if isinstance(self.features, str) or not self.chosen:
             valid = ", ".join(SCORES[self.score].feature_names())
-            raise PolicyError(f"features must be a list of at least one; valid features: {valid}", "no_features")
+            raise PolicyError(f"features must be a list of at least one. Valid features: {valid}", "no_features")
         self.order(np.ones(len(self.chosen)), np.ones(len(self.chosen)))
         for name in ("days", "copies", "budget", "most"):
             if not isinstance(value := getattr(self, name), int) or value < 1:
@@ -200,7 +200,7 @@ class _Costs:
             return float(getattr(self.runs[window].run(schedulers[which], check, overrun=settings.overrun), settings.metric))
 
         report = None if progress is None else lambda runs: progress(runs // count)
-        values = in_threads(lambda: run, len(schedulers) * count, self.workers, report)
+        values = in_threads(run, len(schedulers) * count, self.workers, report)
         return log_cost(np.array(values), settings.metric).reshape(len(schedulers), len(self.windows), settings.copies).mean(axis=2)
 
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from walltime.metrics import bounded_slowdown
-from walltime.policy import Dialect
-from walltime.simulation.batch import Case, Lane, compile_for
+from walltime.simulation.run import simulate
 from walltime.simulation.specification import Scheduler
 from walltime.simulation.threads import in_threads
 from walltime.workload import Workload
@@ -81,25 +80,14 @@ class Parts:
 
     def _values(self, schedulers: Sequence[Scheduler], progress: Callable[[int], None] | None = None) -> Array:
         count = len(self.parts)
-        cases = [Case(one.policy, prediction=one.prediction) for one in schedulers]
-        compile_for(cases, False)
 
-        def make_worker() -> Callable[[int, Callable[[int], None]], Array]:
-            lanes: dict[int, Lane] = {}
+        def run(number: int, check: Callable[[int], None]) -> Array:
+            which, place = divmod(number, count)
+            part = self.parts[place]
+            schedule, behind = simulate(part.jobs, schedulers[which], progress=check), slice(part.first, None)
+            return objectives(*(column[behind] for column in (schedule.submit, schedule.start, schedule.runtime, part.jobs.procs)))
 
-            def run(number: int, check: Callable[[int], None]) -> Array:
-                which, place = divmod(number, count)
-                part = self.parts[place]
-                if place not in lanes:
-                    lanes[place] = Lane(part.jobs, "none", Dialect.of("papers", None), "kill", False)
-                lanes[place].run(cases[which], check)
-                start, submit, runtime, _ = lanes[place].schedule()
-                behind = slice(part.first, None)
-                return objectives(submit[behind], start[behind], runtime[behind], part.jobs.procs[behind])
-
-            return run
-
-        values = in_threads(make_worker, len(schedulers) * count, self.workers, progress)
+        values = in_threads(run, len(schedulers) * count, self.workers, progress)
         return np.array(values).reshape(len(schedulers), count, len(OBJECTIVES))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from walltime.errors import PolicyError
 from walltime.files import whole_file
 from walltime.toml_file import NOTHING, TomlFile, to_toml
+from walltime.wording import listed
 from walltime.workload import Workload
 
 
@@ -80,12 +81,17 @@ class OrderFile:
     named: tuple[Point, ...] = field(default=())
     """named orders"""
 
+    @property
+    def logs(self) -> str:
+        """The names of the logs of the search, as text."""
+        return listed([one.name for one in self.log]) if self.log else "no log"
+
     def as_dict(self) -> dict[str, Any]:
         """Return the values for JSON."""
         return asdict(self)
 
 
-ORDER_FILE = TomlFile(OrderFile, "a file of walltime search", "the guide on searching for orders", PolicyError)
+ORDER_FILE = TomlFile(OrderFile, "a file of walltime search", "docs/guides/tuning.md", PolicyError)
 
 
 def read_order_file(path: str | os.PathLike[str]) -> OrderFile:

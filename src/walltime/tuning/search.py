@@ -67,7 +67,7 @@ def search(
 def check_optimiser(name: str) -> None:
     """Raise PolicyError for an unknown optimiser, or one whose package is missing."""
     if name not in OPTIMISERS:
-        raise PolicyError(f"unknown optimiser {name!r}; valid optimisers: {', '.join(OPTIMISERS)}", "unknown_optimiser")
+        raise PolicyError(f"unknown optimiser {name!r}. Valid optimisers: {', '.join(OPTIMISERS)}", "unknown_optimiser")
     if name == "cma":
         _package()
 
@@ -102,7 +102,7 @@ PLACES = ("order", "backfill-order")
 def with_order(base: Scheduler, order: Order, where: str) -> Scheduler:
     """Return the scheduler with another queue or backfill order; raises PolicyError if its policy has no such order."""
     if where not in PLACES:
-        raise PolicyError(f"an order can be used as {' or '.join(PLACES)}, not as {where!r}", "unknown_option")
+        raise PolicyError(f"an order must be used as {' or '.join(PLACES)}, not as {where!r}", "unknown_option")
     if not has_option(base.policy, where):
         raise PolicyError(f"{base.policy.label} has no {where.replace('-', ' ')} to tune; use easy, for example", "no_backfill_order")
     changes: dict[str, Any] = {where.replace("-", "_"): order}

@@ -9,13 +9,13 @@ from typing import Annotated
 from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow
-from walltime.cli.output import PageOutput, command_line, progress_bar
+from walltime.cli.output import PageOutput, progress_bar
 from walltime.errors import PolicyError
 
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """How orders are searched."""
+    """The options for searching orders."""
 
     budget: o.BudgetOption = 1500
     test_share: float = o.field(
@@ -67,7 +67,7 @@ def search(
     logs = [stretch.alone(reading.load(trace)[0]) for trace in traces]
     from walltime.tuning.formula_search import CHOOSING, search_orders
     from walltime.tuning.order_file import write_order_file
-    from walltime.tuning.order_search_page import search_page, search_tables
+    from walltime.tuning.tables import search_answer, search_tables
 
     if searching.predictions_for is not None and searching.predictor is None:
         raise PolicyError("--predictions-for needs predictions; name a --predictor too")
@@ -85,6 +85,6 @@ def search(
         found = search_orders(logs, progress=show, **options)
     if out is not None:
         write_order_file(found, out)
-    if output.report is not None:
-        output.write(search_page(found, logs[0], command_line()))
-    output.show(found.as_dict(), search_tables(found), result=out)
+    blocks = search_tables(found)
+    output.write_blocks("search for an order", f"A queue order for {found.logs}", search_answer(found), blocks, logs[0])
+    output.show(found.as_dict(), blocks, result=out)

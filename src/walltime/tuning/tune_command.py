@@ -9,7 +9,7 @@ from typing import Annotated
 from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow
-from walltime.cli.output import PageOutput, caveats, command_line, progress_bar, write_json
+from walltime.cli.output import PageOutput, caveats, progress_bar, write_json
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Runs:
 
 @dataclass(frozen=True)
 class FitOptions:
-    """How a score is fitted."""
+    """The options for fitting a score."""
 
     score: str = o.field("power", "Fit a score of this kind: linear or power.", group=o.SCHEDULER)
     features: str | None = o.field(
@@ -71,7 +71,7 @@ def tune(
 ) -> None:
     """Fit the order of the queue to the first months of a log, and test it on the later months."""
     from walltime.tuning import tune as fit
-    from walltime.tuning.page import tuning_page, tuning_tables
+    from walltime.tuning.tables import tuning_tables
 
     workload = stretch.alone(reading.load(trace)[0])
     options = asdict(fitting)
@@ -82,6 +82,6 @@ def tune(
         result = fit(workload, progress=progress, **asdict(runs), **options)
     if out is not None:
         write_json(result.as_dict(), out)
-    if output.report is not None:
-        output.write(tuning_page(result, workload, {"command": command_line()}))
-    output.show(result.as_dict(), [*tuning_tables(result), *result.verdict, *caveats(result.caveats)], result=out)
+    blocks = [*tuning_tables(result), *result.verdict, *caveats(result.caveats)]
+    output.write_blocks("tuning", f"A queue order fitted to {result.log}", result.verdict, blocks, workload)
+    output.show(result.as_dict(), blocks, result=out)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
@@ -18,11 +17,9 @@ from walltime.cli.output import Output, caveats, command_line, note, print_json,
 from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
-    from walltime.tables import Table
     from walltime.weekly_report.period import Period
     from walltime.workload import Workload
 
-LogArgument = Annotated[Path | None, o.argument("A job log that records wait times, plain or compressed.", "LOG")]
 FOLDER = "/var/lib/walltime-report"
 
 
@@ -56,7 +53,7 @@ class Span:
     ("Report on a span of days of any log with waits.", "report KTH-SP2 --window 100d:107d"),
 )
 def report(
-    trace: LogArgument = None,
+    trace: Annotated[Path | None, o.argument("A job log that records wait times, plain or compressed.", "LOG")] = None,
     *,
     span: Span,
     machine_file: o.MachineOption = None,
@@ -65,21 +62,31 @@ def report(
     output: Output,
 ) -> None:
     """Report on last week: waits by group, use, causes of waiting, lost hours, and what changed."""
+    from walltime.provenance import version
+    from walltime.report.html import write_page
+    from walltime.weekly_report.page import period_page, period_record, period_tables
+
     if span.timer:
         print_timer(f"report {'LOG' if trace is None else shlex.quote(str(trace.absolute()))}", output)
         return
+    if trace is None:
+        raise PolicyError("there is no log to report on; name one, such as jobs.txt.gz that walltime slurm sacct-command gets")
     workload, numbers = read_period(trace, reading, machine_file, span)
-    show_period(workload, numbers, page, output, span.verbose)
+    made = period_page(numbers, {"command": command_line()})
+    if page is not None:
+        write_page(made, page)
+    head = {"trace": workload.origin.name, "sha256": workload.origin.sha256, "procs": workload.machine_procs}
+    record: dict[str, Any] = {**head, **period_record(numbers), "version": version(), "report": page}
+    more = [] if span.verbose else ["Groups, longest waits, hours by user: --verbose or --report page.html."]
+    output.show(record, [*made.answer, *period_tables(numbers, span.verbose), *caveats([*made.caveats, *more])], report=page)
 
 
-def read_period(trace: Path | None, reading: LogOptions, machine_file: Path | None, span: Span) -> tuple[Workload, Period]:
+def read_period(trace: Path, reading: LogOptions, machine_file: Path | None, span: Span) -> tuple[Workload, Period]:
     """Return the log, and the period of the options with earlier periods, which are kept in the store; raises PolicyError."""
     from walltime.machine import with_omissions
     from walltime.weekly_report.period import last_week, period, read_trend, write_trend
     from walltime.workload.filters import span_of
 
-    if trace is None:
-        raise PolicyError("there is no log to report on; name one, such as jobs.txt.gz that walltime slurm sacct-command gets")
     if span.week and span.window is not None:
         raise PolicyError("--week is the last whole week, and --window another span; take one of them")
     machine = machine_in(machine_file)
@@ -98,35 +105,9 @@ def read_period(trace: Path | None, reading: LogOptions, machine_file: Path | No
     return workload, numbers
 
 
-def show_period(
-    workload: Workload,
-    numbers: Period,
-    page: Path | None,
-    output: Output,
-    verbose: bool,
-    predictions: Sequence[Table | str] = (),
-    sidecar: Sequence[Table | str] = (),
-) -> None:
-    """Print the report, and write its page."""
-    from walltime.provenance import version
-    from walltime.report.html import write_page
-    from walltime.weekly_report.page import period_page, period_record, period_tables
-
-    made = period_page(numbers, predictions=predictions, sidecar=sidecar, settings={"command": command_line()})
-    if page is not None:
-        write_page(made, page)
-    head = {"trace": workload.origin.name, "sha256": workload.origin.sha256, "procs": workload.machine_procs}
-    record: dict[str, Any] = {**head, **period_record(numbers), "version": version(), "report": page}
-    blocks: list[Table | str] = [*made.answer, *period_tables(numbers, verbose), *predictions, *sidecar]
-    more = [] if verbose else ["Groups, longest waits, hours by user: --verbose or --report page.html."]
-    output.show(record, [*blocks, *caveats([*made.caveats, *more])], report=page)
-
-
-def print_timer(command: str, output: Output, before: str = "") -> None:
-    """Print the units and the line for cron, or one JSON object of them by the name of each file; `before`: a command that gets the log."""
-    parts = [f"cd {FOLDER}", *([before] if before else [])]
-    parts.append(f"{shlex.quote(program())} {command} --week --store weeks --report week.html")
-    line = " && ".join(parts)
+def print_timer(command: str, output: Output) -> None:
+    """Print the units and the line for cron, or one JSON object of them by the name of each file."""
+    line = f"cd {FOLDER} && {shlex.quote(program())} {command} --week --store weeks --report week.html"
     percent = "\\%"
     units = (resources.files("walltime.cli") / "report.units").read_text(encoding="utf-8")
     text = units.format(systemd=line.replace("%", "%%"), cron=line.replace("%", percent))

@@ -43,7 +43,7 @@ def period_answer(numbers: Period) -> str:
         first = f"{warning}No job started on {numbers.workload.origin.name} from {span_of(numbers)}"
     else:
         first = (
-            f"{warning}{span_of(numbers, capital=True)}: jobs on {numbers.workload.origin.name} waited {human_time(n.mean_wait)} on "
+            f"{warning}{span_of(numbers, capital=True)}: jobs waited {human_time(n.mean_wait)} on "
             f"average, half of them {_at_most(n.median_wait)}"
         )
     wrong = " (more than all: its size is wrong)" if n.utilization > 1 else ""
@@ -64,14 +64,8 @@ def period_answer(numbers: Period) -> str:
     return sentence
 
 
-def period_page(
-    numbers: Period,
-    *,
-    predictions: Sequence[Table | str] = (),
-    sidecar: Sequence[Table | str] = (),
-    settings: Mapping[str, Any] | None = None,
-) -> Page:
-    """Return the page. `predictions`, `sidecar`: results for predicted start times and of the side-car, if recorded."""
+def period_page(numbers: Period, settings: Mapping[str, Any] | None = None) -> Page:
+    """Return the page; `settings`: further entries of the provenance, and as `command` the command line."""
     n = numbers.numbers
     sections = [
         Section("What changed", [changes_table(numbers), note(_chance(numbers))]),
@@ -83,12 +77,6 @@ def period_page(
             [users_table(numbers) if numbers.users else Paragraph("The log does not record users.")],
         ),
     ]
-    for title, parts, missing in (
-        ("Predicted and actual start times", predictions, "No stored predictions; use walltime slurm start-times --predictions."),
-        ("Actions of the side-car", sidecar, "No ledger of the side-car (--ledger)."),
-    ):
-        blocks: list[Block] = [Paragraph(part) if isinstance(part, str) else part for part in parts] or [note(missing)]
-        sections.append(Section(title, blocks))
     record = provenance(numbers.workload, **(settings or {}))
     three = [
         ("mean wait", human_time(n.mean_wait)),

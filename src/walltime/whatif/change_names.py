@@ -10,12 +10,12 @@ def change_name(change: Change) -> str:
     """Return the name of the change in sentences.
 
     >>> from walltime.whatif.changes import parse_change
-    >>> for text in ("nodes+=10%", "partition.long.MaxTime=12h", "load*=0.9", "SchedulerParameters+=bf_window=2880", "limit.1.jobs=8"):
+    >>> for text in ("nodes+=10%", "pool.fat.nodes+=1", "partition.long.MaxTime=12h", "load*=0.9", "limit.1.jobs=8"):
     ...     print(change_name(parse_change(text)))
     10 % more nodes
+    1 more node in pool fat
     limit of 12 h in partition long
     10 % less load
-    bf_window = 2880
     8 jobs at once by limit 1
     """
     first, dot, rest = change.target.partition(".")
@@ -75,7 +75,7 @@ def _in(what: str, name: str) -> str:
 
 
 def _counted(change: Change, what: str) -> str:
-    value = change.value.replace("%", " %")
+    value, what = change.value.replace("%", " %"), what.removesuffix("s") if change.value == "1" else what
     return {"+=": f"{value} more {what}", "-=": f"{value} fewer {what}", "*=": f"{value} times the {what}"}.get(
         change.sign, f"{value} {what}"
     )

@@ -148,7 +148,9 @@ def _unknown(change: Change) -> PolicyError:
 
 def _only(change: Change, *signs: str) -> None:
     if change.sign not in signs:
-        raise PolicyError(f"{change.where}: {change.target} is changed with {' or '.join(signs)}, not with {change.sign}", "wrong_operator")
+        raise PolicyError(
+            f"{change.where}: {change.target} must be changed with {' or '.join(signs)}, not with {change.sign}", "wrong_operator"
+        )
 
 
 # ---------------------------------------------------------------------- policy, load, users
@@ -252,7 +254,7 @@ def _parameters(change: Change, policy: Policy) -> list[str]:
         if item in NO_EFFECT:
             told.append(f"{item} spares a busy slurmctld; a simulated pass takes no time, so it changes nothing")
         elif item not in names and change.sign == "+=":
-            raise PolicyError(f"{change.where}: {shown(item)} is not modelled; modelled are {', '.join(names)}")
+            raise PolicyError(f"{change.where}: {shown(item)} is not modelled. Valid names: {', '.join(names)}")
         elif item in names and getattr(policy, item) is not None:
             raise PolicyError(f"{change.where}: the policy {policy.label} sets {item} itself; change the policy")
     return told
@@ -403,7 +405,7 @@ def _count(change: Change, now: int, least: int = 1) -> int:
             by = now * value / 100 if percent else value
             new = math.ceil(round(now + by if sign == "+=" else now - by, 6))
     if new < least:
-        raise PolicyError(f"{change.where} leaves {new}; {least} is the least", "number_out_of_range")
+        raise PolicyError(f"{change.where} leaves {new}, but at least {least} must be left", "number_out_of_range")
     return new
 
 
@@ -439,15 +441,15 @@ def _pools(change: Change, now: tuple[str, ...]) -> tuple[str, ...]:
         return (*now, *(name for name in names if name not in now))
     absent = [name for name in names if name not in now]
     if absent:
-        raise PolicyError(f"{change.where}: the partition has no pool {absent[0]}; it has {', '.join(now)}", "unknown_name")
+        raise PolicyError(f"{change.where}: the partition has no pool {absent[0]}. Valid pools: {', '.join(now)}", "unknown_name")
     return tuple(name for name in now if name not in names)
 
 
 def _became(what: str, key: str, old: Any, new: Any) -> str:
-    return f"{what}: {key} {_said(key, old)} → {_said(key, new)}" + (" (no change)" if old == new else "")
+    return f"{what}: {key} {_value_text(key, old)} → {_value_text(key, new)}" + (" (no change)" if old == new else "")
 
 
-def _said(key: str, value: Any) -> str:
+def _value_text(key: str, value: Any) -> str:
     from walltime.schedule.groups import round_time
 
     if value is None:

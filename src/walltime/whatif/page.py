@@ -15,7 +15,7 @@ from walltime.metrics.intervals import KINDS, SCOPES, SHOWN_LEVEL
 from walltime.provenance import provenance
 from walltime.report.page import Block, Drawing, Fold, Heading, Items, Page, Paragraph, Section, note, workload_facts
 from walltime.schedule.groups import TITLES
-from walltime.tables import Cell, Row, Table, time_cell
+from walltime.tables import Cell, Row, Table
 from walltime.whatif import agreement_page as calibrated
 from walltime.whatif.answer import one_by_one
 from walltime.whatif.calibration import GROUPED_BY
@@ -23,7 +23,7 @@ from walltime.whatif.cost import Cost
 from walltime.whatif.effects import Difference, Effect, GroupEffect, signed
 from walltime.whatif.simulations import TODAY
 from walltime.whatif.whatif import REACT, WhatIf
-from walltime.wording import UNDEFINED, human_number, human_percent, human_time, listed, sanitize
+from walltime.wording import UNDEFINED, human_number, human_percent, human_time, listed, sanitize, time_form
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -123,32 +123,26 @@ def effect_sections(answer: WhatIf) -> list[Section]:
     ]
 
 
-SHORT = ("change", "mean wait", "difference", f"weeks, {SHOWN_LEVEL}", "if users {}", "jobs lost", "work lost", "wait longer")
-
-
 def short_table(answer: WhatIf) -> Table:
-    """Return the effect of each change, its uncertainty and its cost, for the terminal."""
+    """Return the effect of each change and its uncertainty, for the terminal."""
+    waits = [effect.differences["mean_wait"] for effect in answer.effects]
+    show = time_form([time for one in waits for time in (one.changed, one.difference)], short=True)
+
+    def change(seconds: float) -> str:
+        return f"{'+' if seconds > 0 else ''}{show(seconds)}"
+
     rows: list[Row] = []
-    for effect, (difference, _, weeks, *_) in zip(answer.effects, sure_rows(answer), strict=True):
-        cost, other = effect.cost, effect.other_users
-        rows.append(
-            [
-                effect.name,
-                time_cell(effect.differences["mean_wait"].changed),
-                difference + _mark(answer, effect),
-                "withheld" if weeks.startswith("withheld") else weeks,
-                UNDEFINED if other is None else signed(other.difference),
-                f"{cost.cut_jobs + cost.lost_jobs:,}",
-                human_percent(100 * cost.work_lost),
-                human_percent(100 * effect.gains.longer.jobs / effect.jobs),
-            ]
-        )
+    for effect, one in zip(answer.effects, waits, strict=True):
+        weeks = f"{change(one.low)} to {change(one.high)}" if math.isfinite(one.low) else "withheld"
+        other = UNDEFINED if effect.other_users is None else change(effect.other_users.difference)
+        longer = human_percent(100 * effect.gains.longer.jobs / effect.jobs)
+        rows.append([effect.name, show(one.changed), change(one.difference) + _mark(answer, effect), weeks, other, longer])
     measured, log = int(answer.measured.sum()), answer.today.workload.origin.name
     title = f"{log}: {measured:,} jobs measured, {answer.today.label}, mean wait today {human_time(answer.measures['mean_wait'])}"
     other_users = "submit as recorded" if answer.submissions == REACT else "react"
-    small = f"{UNTRUSTED}: smaller than the calibration error. " if any(_mark(answer, effect) for effect in answer.effects) else ""
-    remark = f"{small}Jobs lost: killed earlier than today, or left out; work lost: their share of today's node-hours."
-    return Table([name.format(other_users) for name in SHORT], rows, title, remark)
+    remark = f"{UNTRUSTED}: smaller than the calibration error." if any(_mark(answer, effect) for effect in answer.effects) else ""
+    head = ["change", "mean wait", "difference", f"weeks, {SHOWN_LEVEL}", f"if users {other_users}", "wait longer"]
+    return Table(head, rows, title, remark)
 
 
 def tables_of(answer: WhatIf) -> list[Table]:
@@ -189,9 +183,9 @@ def _whose(answer: WhatIf) -> list[str]:
 
 
 def short_caveats(answer: WhatIf) -> list[str]:
-    """Return the caveats that the answer and the short table do not cover."""
+    """Return the caveats that the answer and the short table do not cover; the assumption on users without its effects."""
     several = answer.calibration.verdict[1:] if answer.calibration is not None else []
-    return [sentence for sentence in answer.caveats if sentence not in several]
+    return [answer.users(False) if one == answer.users() else one for one in answer.caveats if one not in several]
 
 
 def all_caveats(answer: WhatIf) -> list[str]:
@@ -286,7 +280,7 @@ def groups_table(answer: WhatIf, by: str, columns: Sequence[str]) -> Table | Non
             mark = "" if one.trusted or answer.calibration is None or not one.difference else UNTRUSTED
             cells.append(Cell(human_time(one.changed), [signed(one.difference) + mark], value=one.changed))
         rows.append(cells)
-    return Table(["", "jobs", TODAY, *columns], rows, f"mean wait by {TITLES[by]}", look="months")
+    return Table(["group", "jobs", TODAY, *columns], rows, f"mean wait by {TITLES[by]}", look="months")
 
 
 COSTS = ("nodes", "available", "used", "idle", "jobs cut", "lost with them", "jobs left out", "used by them")

@@ -85,7 +85,7 @@ def simulate_all(
         label, _, setting, _ = settings[k % count]
         return _run(label, setting, worlds[k // count], overrun, {"seed": seed}, check)
 
-    every = in_threads(lambda: single, count * len(worlds), None, progress)
+    every = in_threads(single, count * len(worlds), None, progress)
     schedules, otherwise = every[:count], every[count:]
     today = schedules[0]
     measured = metrics.measured(today.end, today.last_submit, trim) & ~carried_over(today.workload)
@@ -116,9 +116,9 @@ def simulate_all(
     linked = 0.0 if feedback else float((sessions.dependencies()[0] >= 0).mean())
     if not replications:
         return SettingSchedules(schedules, measured, *known, feedback=feedback, linked=linked)
-    copies = in_threads(lambda: copy, replications, None, partial(report, 0))
+    copies = in_threads(copy, replications, None, partial(report, 0))
     enough = int(weeks_of(workload.submit).max(initial=0)) + 1 >= FEWEST_WEEKS
-    resampled = in_threads(lambda: other_weeks, replications, None, partial(report, replications)) if enough else []
+    resampled = in_threads(other_weeks, replications, None, partial(report, replications)) if enough else []
     report(replications, replications)
     return SettingSchedules(schedules, measured, *known, copies, resampled, feedback, linked)
 

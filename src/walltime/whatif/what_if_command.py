@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TrialOptions:
-    """The changes, and how they are simulated."""
+    """The changes, and the options of their simulation."""
 
     change: list[str] | None = o.field(
         None,
@@ -115,16 +115,16 @@ def _blocks(answer: WhatIf) -> Iterator[Block | Facts | str]:
     """The answer, a row for each change, and what to keep in mind."""
     from walltime.whatif.page import short_caveats, short_table
 
-    yield from (answer.answer(), "", short_table(answer))
+    yield from (answer.answer(), short_table(answer))
     yield from caveats(short_caveats(answer))
-    yield "Groups of jobs, intervals, node-hours and whose they are: --verbose, --report page.html, --json."
+    yield "More groups, intervals, node-hours and their users: --verbose or --report page.html."
 
 
 def _all_blocks(answer: WhatIf) -> Iterator[Block | Facts | str]:
     """Yield the effect of each change, its intervals, the affected users, and the costs."""
     from walltime.whatif.page import all_caveats, remarks, tables_of
 
-    yield from (answer.answer(), "")
+    yield answer.answer()
     yield from (f"{effect.label}: {line}" for effect in answer.effects[: len(answer.changes)] for line in effect.became)
     yield from tables_of(answer)
     yield from remarks(answer)

@@ -117,18 +117,20 @@ class WhatIf:
                 "Users of jobs that are killed earlier than today would split or shorten them; here the rest of their work is lost, which "
                 "makes the other waits too short."
             )
-        said.append(self._users())
+        said.append(self.users())
         if self.replications < 2:
             said.append("The scatter of differences in shaken copies is unknown; it needs at least 2 replications.")
         return said
 
-    def _users(self) -> str:
-        """Describe the assumption on users, and the differences under the other one."""
+    def users(self, effects: bool = True) -> str:
+        """Describe the assumption on users and, if `effects`, the differences under the other one."""
         if self.feedback:
             return f"Users submit as recorded: neither shorter nor longer waits change the submitted work; {self.feedback}."
         reacting = (
             f"a job submitted within 20 min of the end of its user's earlier job ({100 * self.linked:.0f} % of the jobs) follows that end"
         )
+        if not effects:
+            return f"If users react, {100 * self.linked:.0f} % of the jobs follow, within 20 min, the end of their user's earlier job."
         first, second = "Users submit as recorded", f"If they react, so that {reacting}"
         if self.submissions == REACT:
             first, second = f"Users react: {reacting}", "If they submit as recorded"
@@ -233,7 +235,7 @@ def what_if(
     workload, machine = with_hindsight(workload, machine, hindsight, "a what-if")
     machine = machine_of(workload, machine)
     if submissions not in SUBMISSIONS:
-        raise PolicyError(f"submissions are {' or '.join(SUBMISSIONS)}, not {shown(submissions)}")
+        raise PolicyError(f"submissions must be {' or '.join(SUBMISSIONS)}, not {shown(submissions)}")
     settings = settings_of(machine, listed, policy)
     if calibration is not None:
         calibration.check(workload, machine, settings[0].setting.scheduler().label)
@@ -297,7 +299,7 @@ def _effect(
     today, changed = schedules
     both = pairs(today, changed, measured)
     if not len(both[0]):
-        raise PolicyError(f"under the change {shown(named.label)} no measured job is left")
+        raise PolicyError(f"under the change {shown(named.label)} no measured job is left; make a smaller change")
     by_measure = differences(today, changed, both, *copies)
     return Effect(
         *named,

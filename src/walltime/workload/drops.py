@@ -14,7 +14,7 @@ from walltime.wording import human_percent, sanitize
 Array = np.ndarray
 MUCH = 0.05
 """A larger share of the work left out, or of the jobs where their work is unknown, is part of every answer."""
-UNKNOWN_WORK = "an unknown share"
+UNKNOWN_WORK = "unknown share"
 TOO_WIDE = {"too_wide": "The job needs more processors than the machine has."}
 """The rule for jobs wider than their machine, and its meaning."""
 
@@ -46,7 +46,8 @@ class Drop:
     def __str__(self) -> str:
         work = UNKNOWN_WORK if math.isnan(self.share_of_work) else human_percent(100 * self.share_of_work)
         jobs = f"{self.jobs:,} of {self.of_jobs:,} jobs ({human_percent(100 * self.share_of_jobs)}, {work} of the work)"
-        return f"left out: {jobs}: {sanitize(self.reason, 200)} ({sanitize(self.rule)})"
+        rule = self.rule.replace("_", " ") if self.rule.isidentifier() else self.rule
+        return f"Left out: {jobs}: {sanitize(rule)}"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the counts and shares ready for JSON; None for unknown ones."""
@@ -106,7 +107,7 @@ def warning_of(drops: Iterable[Drop]) -> list[str]:
     unknown = shares_of(drop for drop in listed if math.isnan(drop.share_of_work))[0]
     if max(work, unknown) <= MUCH + 1e-9:  # sums of shares are rounded
         return []
-    known = f"{'at least ' if unknown else ''}{human_percent(100 * work)}" if work else UNKNOWN_WORK
+    known = f"{'at least ' if unknown else ''}{human_percent(100 * work)}" if work else f"an {UNKNOWN_WORK}"
     rules = ", ".join(map(sanitize, counts_of(listed)))
     return [f"{human_percent(100 * jobs)} of the jobs with {known} of the work are left out, so the results are of the others: {rules}."]
 

@@ -145,7 +145,7 @@ class _Parser:
             return self._comparison()
         self.depth += 1
         if self.depth > MOST_DEPTH:
-            raise PolicyError(f"{self._name()} has over {MOST_DEPTH} nested parentheses or nots", "filter_syntax")
+            raise PolicyError(f"{self._name()} has over {MOST_DEPTH} nested parentheses or nots; simplify it", "filter_syntax")
         mask = ~self._term() if is_negated else self._disjunction()
         if not is_negated and not self._take(")"):
             raise self._error("missing_parenthesis", "a closing parenthesis", self._peek())
@@ -222,7 +222,7 @@ def parse_span(text: str) -> tuple[int, int]:
     """
     match = re.fullmatch(r"([0-9]+)([smhdw]?):([0-9]+)([smhdw]?)", text.strip())
     if match is None:
-        raise PolicyError(f"the window {text!r} is not of the form BEGIN:END, such as 86400:172800, 30d:60d or 1997-05-01:1997-08-01")
+        raise PolicyError(f"the window {text!r} must have the form BEGIN:END, such as 86400:172800, 30d:60d or 1997-05-01:1997-08-01")
     return int(match[1]) * UNITS[match[2]], int(match[3]) * UNITS[match[4]]
 
 

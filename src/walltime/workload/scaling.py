@@ -47,9 +47,9 @@ def scale_load(workload: Workload, load: float, by: str = "interarrival", seed: 
     cannot reach: within 1 % by `interarrival` and `runtime`, within 10 % by the others.
     """
     if not LOWEST_LOAD <= load <= HIGHEST_LOAD:
-        raise PolicyError(f"a load must be from {LOWEST_LOAD:f} to {HIGHEST_LOAD}, not {_shown(load)}", "number_out_of_range")
+        raise PolicyError(f"the load must be above 0 and at most {HIGHEST_LOAD}, not {_shown(load)}", "number_out_of_range")
     if by not in WAYS:
-        raise PolicyError(f"the load cannot be changed by {by!r}; valid methods: {', '.join(WAYS)}", "unknown_method")
+        raise PolicyError(f"the load cannot be changed by {by!r}. Valid methods: {', '.join(WAYS)}", "unknown_method")
     _check_seed(seed)
     now = workload.offered_load
     if not now > 0:
@@ -116,7 +116,10 @@ def window(workload: Workload, begin: int, end: int) -> Workload:
     """Return the jobs submitted in [begin, end), seconds from the start of the log; raises WorkloadError if there are none."""
     inside = (workload.submit >= begin) & (workload.submit < end)
     if not inside.any():
-        raise WorkloadError(f"{workload.origin.name} has no job submitted from {begin} to {end} s; give another window", "empty_window")
+        first, last = (workload.origin.when(time) for time in workload.submit[[0, -1]].tolist())
+        raise WorkloadError(
+            f"{workload.origin.name} has no job submitted in this window; give one between {first} and {last}", "empty_window"
+        )
     return workload.take(inside, f"submitted from {begin} to {end} s")
 
 
@@ -134,7 +137,7 @@ def resize(workload: Workload, machine_procs: int, too_wide: str = "drop") -> Wo
         clipped = replace(workload, procs=np.minimum(workload.procs, machine_procs), machine_procs=machine_procs)
         return replace(clipped, origin=workload.origin.after(f"{step}, {count} jobs clipped to it"))
     if too_wide != "drop":
-        raise PolicyError(f"jobs wider than the machine can be dropped or clipped, not {too_wide!r}", "unknown_rule_of_width")
+        raise PolicyError(f"jobs wider than the machine must be dropped or clipped, not {too_wide!r}", "unknown_rule_of_width")
     return workload.without({"too_wide": wide}, TOO_WIDE, f"{step}, {count} wider jobs dropped").with_machine(machine_procs)
 
 

@@ -9,7 +9,9 @@ import walltime as wt
 from tests.profiles import examples
 from walltime import Conservative, Easy, Hybrid, NoBackfilling, Schedule, Workload, audit, simulate
 from walltime.auditor import CHECKS
+from walltime.auditor.report import Violation
 from walltime.policy import Kind, Relaxed, Selective
+from walltime.workload import Origin
 
 # Four processors. Job 1 runs first; job 2 waits for all of them; job 3 fits beside job 1 and ends before it; job 4 comes
 # last. Under EASY and conservative: 1 at 0, 2 at 10, 3 at 2 (backfilled), 4 at 20.
@@ -256,3 +258,9 @@ def test_audit__passes_every_schedule_of_the_engine(rows, policy, coincident, ov
     jobs = Workload.from_arrays(submit=submit, runtime=runtime, requested=requested, procs=procs, machine_procs=4)
     report = simulate(jobs, policy, coincident=coincident, overrun=overrun).audit()
     assert report.ok, str(report)
+
+
+def test_violation__is_told_with_dates_and_the_time_of_the_violation_as_then():
+    origin = Origin(unix_start_time=0)
+    one = Violation("left_waiting", "job 3 fits at 120, runs since 60, but starts only at 7200", (3,), 120)
+    assert one.told(origin) == ("1970-01-01 00:02: job 3 fits then, runs since 1970-01-01 00:01, but starts only at 1970-01-01 02:00")

@@ -31,3 +31,29 @@ def test_generate__with_a_wrong_call_has_status_2(capsys, tmp_path, arguments):
     status, out, err = call(capsys, "generate", *arguments, "--jobs", "10", "--procs", "4", "--out", tmp_path / "x.swf")
     assert status == 2
     one_line(status, out, err)
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (("--load", "x"), ("--load", "number", "'x'")),
+        (("--procs", "0"), ("--procs", "whole number of 1 or more", "'0'")),
+        (("--test-share", "2"), ("--test-share", "from 0 to 1", "'2'")),
+        (("--overrun", "kil"), ("--overrun", "kill, extend, continue", "'kill'")),
+        (("--polcy", "easy"), ("--polcy", "'--policy'")),
+        (("more", "words"), ("'more words'",)),
+    ],
+)
+def test_wrong_value_or_name__is_shown_with_the_allowed_ones_and_the_help(capsys, words, named):
+    error = one_line(*call(capsys, "simulate", "log.swf", *words))
+    assert [name for name in named if name not in error] == []
+    assert error.endswith("Try: walltime simulate --help\n")
+    assert "Input should" not in error
+
+
+def test_option_without_its_value__names_the_help_of_the_command(capsys):
+    assert one_line(*call(capsys, "what-if", "log.swf", "--change")).endswith("Try: walltime what-if --help\n")
+
+
+def test_unknown_log__is_compared_with_the_names_of_the_catalogue(capsys):
+    assert "'KTH-SP2'" in one_line(*call(capsys, "simulate", "KTH-SP"))

@@ -107,7 +107,7 @@ def test_simulate__counts_what_was_dropped_and_changed(golden, capsys, log):
 def test_simulate__says_at_the_end_what_is_left_out_and_first_if_it_is_much(capsys, log, tmp_path):
     log.write_text(GOOD + record(5, 4, 10, 9, 10))
     status, out, err = call(capsys, "simulate", log, "--report", tmp_path / "page.html")
-    first, last = out.splitlines()[0], [line for line in out.splitlines() if line.startswith("left out: ")]
+    first, last = out.splitlines()[0], [line for line in out.splitlines() if line.startswith("Left out: ")]
     assert (status, err, len(last)) == (0, "", 1)
     assert first.endswith(" are left out, so the results are of the others: too_wide.")
     page = (tmp_path / "page.html").read_text().replace("&nbsp;", " ")
@@ -115,7 +115,7 @@ def test_simulate__says_at_the_end_what_is_left_out_and_first_if_it_is_much(caps
     caveats = json.loads(call(capsys, "simulate", log, "--json")[1])["caveats"]
     assert caveats[0] == first
     status, out, err = call(capsys, "compare", log, "--format", "csv")
-    assert "left out: 1 of 5 jobs" in err
+    assert "Left out: 1 of 5 jobs" in err
     assert "left out" not in out
     log.write_text(GOOD + record(5, 4, 0, 9, 10))
     assert not call(capsys, "simulate", log)[1].startswith("20 %"), "a job without work is no loss"
@@ -558,8 +558,8 @@ def test_convert__takes_the_file_as_a_word_or_as_an_option(capsys, tmp_path):
         assert call(capsys, "convert", log, *words)[0] == 0
         assert (tmp_path / "a.csv").is_file()
         (tmp_path / "a.csv").unlink()
-    assert "say once" in one_line(*call(capsys, "convert", log))
-    assert "say once" in one_line(*call(capsys, "convert", log, tmp_path / "a.csv", "--out", tmp_path / "b.csv"))
+    assert "name the output file once" in one_line(*call(capsys, "convert", log))
+    assert "name the output file once" in one_line(*call(capsys, "convert", log, tmp_path / "a.csv", "--out", tmp_path / "b.csv"))
     assert "extensions" in one_line(*call(capsys, "convert", log, tmp_path / "a.txt"))
 
 

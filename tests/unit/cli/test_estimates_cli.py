@@ -11,8 +11,8 @@ import pytest
 
 from tests.traces import trace_path
 from walltime.accuracy import estimate_figures as report
-from walltime.accuracy.estimates_command import ROWS, printed_log, printed_rows
 from walltime.cli.main import run
+from walltime.papers.printed import printed
 from walltime.report.figures import style
 
 HEADER = "; Version: 2.2\n; MaxProcs: 4\n"
@@ -26,7 +26,6 @@ KEYS = [
     "seed",
     "table",
     "percent",
-    "printed",
     "distinct",
     "top",
     "top20_percent",
@@ -87,7 +86,7 @@ def test_table__counts_a_small_log(capsys, log):
     assert (found["emax"], found["emax_rank"], found["largest"], found["over_estimate"]) == (9000, 2, 9000, 1)
     assert found["mean_accuracy"] == pytest.approx((10 / 9000 + 1 + 0.5 + 3000 / 3600 + 1) / 5)
     assert sum(found["histogram"]) == 5
-    assert (found["printed"], found["seed"], found["figure"], found["notes"]) == (None, None, None, [])
+    assert (found["seed"], found["figure"], found["notes"]) == (None, None, [])
 
 
 def test_text__names_rows_values_and_facts(capsys, log):
@@ -95,11 +94,6 @@ def test_text__names_rows_values_and_facts(capsys, log):
     assert (status, err) == (0, "")
     for words in ["1 h 00 min", "largest estimate", "mean accuracy", "processor-hours, by how jobs ended"]:
         assert words in out
-    assert "Table 2" not in out
-    status, out, _ = call(capsys, "estimates", log, "--paper-table")
-    for words in [label for label, _ in ROWS.values()] + ["Table 2 of mualem01", "status 0 (failed)"]:
-        assert words in out
-    assert "P2, " not in out
 
 
 def test_groups__have_a_row_each(golden, capsys, log):
@@ -119,33 +113,19 @@ def test_groups__have_a_row_each(golden, capsys, log):
 
 
 def test_kth__stands_beside_the_printed_column(capsys):
-    path = trace_path("KTH-SP2-1996-2")
-    found = as_json(capsys, path)
-    assert found["printed"] == {"log": "KTH", "source": "mualem01 Table 2", **printed_rows("KTH")}
+    found = as_json(capsys, trace_path("KTH-SP2-1996-2"))
+    table = printed("mualem01").tables["T2"]
     for name, value in found["table"].items():
-        assert value == pytest.approx(printed_rows("KTH")[name], rel=0.005)
+        assert value == pytest.approx(table.value("KTH", quantity=name), rel=0.005)
     assert round(found["top20_percent"], 1) == 74.9
-    status, out, _ = call(capsys, "estimates", path, "--paper-table")
-    assert status == 0
-    for words in ("mualem01, KTH", "28,490", "3,601", "6,374", "zero jobs need data that no log in this format has", "4 h 00 min"):
-        assert words in out
 
 
 @pytest.mark.slow
 def test_reconstructed_log__says_what_is_not_known(golden, capsys):
-    status, out, err = call(capsys, "estimates", trace_path("CTC-SP2-1996-3.1-cln.recon"), "--paper-table")
+    status, _, err = call(capsys, "estimates", trace_path("CTC-SP2-1996-3.1-cln.recon"))
     assert status == 0
-    assert "n/a" in out
     golden("estimates", err)
     assert "reconstruction" in err
-
-
-@pytest.mark.parametrize(
-    ("name", "log"),
-    [("KTH-SP2-1996-2.1-cln", "KTH"), ("ctc-sp2-1996-3.1-cln", "CTC"), ("SDSC-SP2-1998-4", "SDSC"), ("SDSC-BLUE-2000", None), ("x", None)],
-)
-def test_printed_log__is_known_by_its_name(name, log):
-    assert printed_log(name) == log
 
 
 def test_log_without_estimates__is_one_line_and_no_figure(golden, capsys, tmp_path):

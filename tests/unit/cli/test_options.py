@@ -46,7 +46,6 @@ WHOLE = {
     "learn evaluate": "the agent knows the windows of its log",
     "learn train": "it has windows of its own, --test-share and --skip",
     "report": "its window is the week",
-    "slurm report": "its window is the week",
     "slurm score": "predictions are of single moments",
     "slurm start-times": "the history is all that is known",
     "slurm what-happened": "its window is --since and --until",
@@ -69,7 +68,7 @@ def test_tables__wherever_json_is():
     silent = {"demo", "schema"}
     for name, command in commands(whole_command()):
         options = of(command)
-        if "--json" in options and name not in silent and (name == "slurm report" or not name.startswith("slurm ")):
+        if "--json" in options and name not in silent and not name.startswith("slurm "):
             assert {"--format", "--tables"} <= options, name
 
 

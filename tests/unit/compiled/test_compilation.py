@@ -35,7 +35,6 @@ ADDED = {
     "slurm": 105,
     "oar": 23,
     "dynamics": 2,
-    "draw": 2,
     "decisions": 25,
     "replay": 4,
 }

@@ -1,15 +1,10 @@
-"""Folders of kernels that nobody uses are removed, and no other ones; `walltime cache` shows and removes them."""
+"""Folders of kernels that nobody uses are removed, and no other ones."""
 
-import json
 import os
 import shutil
-import tempfile
 import time
 from pathlib import Path
 
-import pytest
-
-from tests.cli import call
 from walltime.compiled import folder
 
 DAY = 86_400
@@ -79,54 +74,4 @@ def test_folder__that_another_process_removes_meanwhile_is_no_error(tmp_path):
     current, old = made(tmp_path, "current", 2), made(tmp_path, "old", 31)
     shutil.rmtree(old)
     assert not folder.remove(old)
-    assert folder.size(old) == 0
     folder._note_use(current)
-
-
-# ------------------------------------------------------------------------------------------------------- walltime cache
-
-
-@pytest.fixture
-def root(tmp_path, monkeypatch) -> Path:
-    """A cache of this test's own."""
-    monkeypatch.setenv("WALLTIME_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    return tmp_path / "cache"
-
-
-def test_cache__shows_what_is_compiled(capsys, root):
-    name = folder.folder_name().removeprefix("kernels-")
-    current, old = made(root, name, 0), made(folder.temporary_root(), "0123", 12)
-    status, out, err = call(capsys, "cache", "--json")
-    found = json.loads(out)
-    assert (status, err, found["root"]) == (0, "", str(root))
-    assert [(f["folder"], f["current"], f["functions"], f["bytes"]) for f in found["folders"]] == [
-        (str(current), True, 1, 1000),
-        (str(old), False, 1, 1000),
-    ]
-    assert found["folders"][0]["used"].startswith(time.strftime("%Y-%m-%dT", time.gmtime(folder.last_use(current))))
-
-    status, out, err = call(capsys, "cache")
-    assert (status, err) == (0, "")
-    assert f" {current.name} " in out
-    assert "this one" in out
-    assert "another" in out
-
-
-def test_cache__can_be_removed(golden, capsys, root):
-    folders = [made(root, "0123", 0), made(root, "4567", 12)]
-    (root / "mine").mkdir()
-    (root / "sources").write_text("what is remembered of the sources")
-    status, out, err = call(capsys, "cache", "--clear")
-    assert (status, err) == (0, "")
-    assert out.splitlines() == [f"{place}: removed (1 functions, 0.0 MB)" for place in folders]
-    assert [path.name for path in root.iterdir()] == ["mine"], "what is not ours stays"
-    assert call(capsys, "cache", "--clear", "--json") == (0, json.dumps({"root": str(root), "folders": []}, indent=2) + "\n", "")
-    golden("cache", call(capsys, "cache")[1])
-
-
-def test_cache__says_what_cannot_be_removed(capsys, root, monkeypatch):
-    place = made(root, "0123", 0)
-    monkeypatch.setattr(folder, "remove", lambda _folder: False)
-    status, out, _ = call(capsys, "cache", "--clear")
-    assert (status, out) == (1, f"{place}: cannot be removed (1 functions, 0.0 MB)\n")

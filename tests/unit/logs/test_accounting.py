@@ -1,13 +1,27 @@
 """Accounting records of batch systems: the same jobs in every form, and the odd records of each system with their right values."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
-from tests.accounting_records import BEGIN, FORMS, class_ads, condor, fifty_jobs, grid_engine, lsf, pbs_record, torque
+from tests.accounting_records import (
+    BEGIN,
+    FORMS,
+    class_ads,
+    condor,
+    fifty_jobs,
+    grid_engine,
+    grid_engine_rows,
+    lsf,
+    pbs_record,
+    pbs_rows,
+    qstat,
+    torque,
+)
 from tests.cli import call
 from walltime.logs import read_log
 
@@ -30,17 +44,20 @@ def rows(log, *names):
 
 
 @pytest.mark.parametrize("container", TABLE["containers"])
-def test_fifty_jobs__are_the_same_in_every_form(container, read):
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_fifty_jobs__are_the_same_in_every_form(container, line_end, tmp_path):
     jobs, contents = fifty_jobs(), TABLE["containers"][container]
-    log = read(FORMS[container](jobs))
+    (tmp_path / "log").write_bytes(FORMS[container](jobs).replace("\n", line_end).encode())
+    log = read_log(tmp_path / "log", time_zone="UTC")
     numbers, submit, start, end, nodes, each, gpus, limit, done = (np.array(values) for values in zip(*jobs, strict=True))
     assert log.column("job_id").tolist() == numbers.tolist()
-    assert rows(log, "submit", "wait", "runtime") == list(zip(submit - submit[0], start - submit, end - start, strict=True))
+    waits = [-1] * 50 if "no starts" in contents["times"] else (start - submit).tolist()
+    assert rows(log, "submit", "wait", "runtime") == list(zip((submit - submit[0]).tolist(), waits, (end - start).tolist(), strict=True))
     assert log.to_workload(procs=100).procs.tolist() == (nodes * each).tolist()
-    values = {"gpus": nodes * gpus, "requested": limit, "status": done.astype(int)}
-    known = {name for name in values if name in log.columns and log.column(name).max() > 0} - ({"status"} if container == "OAR" else set())
+    values = {"gpus": nodes * gpus, "requested": limit, "status": done.astype(int), "mem_mb": nodes * 2048}
+    known = {name for name in values if name in log.columns and log.column(name).max() > 0}
     assert {name for name in values if name in contents} == known
-    for name in values.keys() & contents.keys():
+    for name in known:
         assert np.maximum(log.column(name), 0).tolist() == values[name].tolist(), name
     assert not log.changed
 
@@ -88,7 +105,8 @@ def test_pbs__a_value_that_cannot_be_read_costs_no_job(old, new, rule, read):
     [("8gb", 2 * 1024**2), ("1.5gb", 393_216), ("10.00M", 2560), ("4194304", 1024), ("512mw", 1024**2), ("8192kb", 2048)],
 )
 def test_pbs__memory_in_every_unit(text, kilobytes, read):
-    log = read(pbs_record(ONE, f"Resource_List.ncpus=4 Resource_List.mem={text} resources_used.mem={text}"))
+    record = pbs_record(ONE, f"Resource_List.ncpus=4 resources_used.mem={text}")
+    log = read(record.replace("Resource_List.mem=2048mb", f"Resource_List.mem={text}"))
     assert rows(log, "memory", "requested_memory") == [(kilobytes, kilobytes)]
 
 
@@ -103,6 +121,30 @@ def test_pbs__phases_of_a_job_are_not_jobs_and_equal_records_are_one(read):
     record = pbs_record(ONE, "Resource_List.ncpus=4")
     log = read(pbs_record(ONE, "Resource_List.ncpus=4", "e") + pbs_record(ONE, "Resource_List.ncpus=4", "u") + record + record)
     assert (log.records, log.dropped) == (1, {"other_event": 2, "repeated_record": 1})
+
+
+def test_qstat__jobs_that_have_not_ended_and_arrays(read):
+    ended, running, queued, array, idle = (qstat((number, *ONE[1:])) for number in (1, 2, 3, 4, 5))
+    running |= {"job_state": "R", "obittime": ""}
+    del idle["stime"], idle["obittime"]
+    jobs = {"1.srv": ended, "2.srv": running, "3.srv": queued | {"job_state": "Q"}, "4[].srv": array, "4[2].srv": array, "5.srv": idle}
+    log = read(json.dumps({"pbs_version": "22", "Jobs": jobs}), time_zone="Europe/Stockholm")
+    assert rows(log, "job_id", "array_task", "wait", "runtime", "status") == [(1, -1, 60, 900, 1), (-1, 2, 60, 900, 1)]
+    assert log.dropped == {"still_running": 1, "still_pending": 1, "array_summary": 1, "never_started": 1}
+    assert log.header.unix_start_time == BEGIN - 3600
+    assert read(json.dumps({"pbs_version": "22", "Jobs": jobs})).noticed["zone_unknown"] == 2
+
+
+@pytest.mark.parametrize("written", [str, float, lambda time: f"{datetime.fromtimestamp(int(time), UTC):%Y-%m-%d %H:%M:%S}"])
+def test_pbs__tables_have_times_in_every_form(written, tmp_path):
+    rows_of_jobs = [
+        row | {name: written(row[name]) for name in ("ctime", "qtime", "etime", "start", "end")} for row in pbs_rows(fifty_jobs())
+    ]
+    pl.DataFrame(rows_of_jobs).write_parquet(tmp_path / "t.parquet")
+    (tmp_path / "t.acct").write_text(FORMS["OpenPBS, PBS Professional"](fifty_jobs()))
+    table, text = read_log(tmp_path / "t.parquet"), read_log(tmp_path / "t.acct")
+    names = ("job_id", "submit", "wait", "runtime", "allocated_procs", "gpus", "requested", "status", "mem_mb")
+    assert (table.format, rows(table, *names)) == ("pbs", rows(text, *names))
 
 
 def test_torque__runs_that_the_server_aborted_end_with_their_record(read):
@@ -141,6 +183,12 @@ def test_torque__requeued_runs_have_only_a_time(read):
         ("Resource_List.nodes=1:ppn=28:gpus=2:default Resource_List.nodect=1", 28, 1, 2),
         ("exec_host=n7/0-27 Resource_List.nodes=1:ppn=28 Resource_List.gpu=2", 28, -1, 2),
         ("exec_host=n7/0-27 Resource_List.nodect=1:ppn=24:gpu=4:gpu", 28, 1, 4),
+        ("exec_host=login1/0 Resource_List.nodes=64:ppn=16 Resource_List.nodect=64", 1024, 64, -1),
+        ("exec_host=login1/0 Resource_List.select=4:ncpus=24:vntype=cray_compute Resource_List.ncpus=96", 96, -1, -1),
+        ("Resource_List.nodes=2:ib:ppn=8:gpus=1:exclusive_process+1:big:ppn=1 Resource_List.nodect=3", 17, 3, 2),
+        ("exec_host=n1/0,2-3+n2/5 Resource_List.nodes=1:ppn=3+1:ppn=1 Resource_List.gres=gpu:2", 4, -1, 2),
+        ("exec_vnode=(n1[0]:ncpus=4:mem=2gb+n1[1]:ncpus=4:ngpus=1)+(n2[0]:ncpus=8) Resource_List.select=1:ncpus=8+1:ncpus=8", 16, -1, 1),
+        ("Resource_List.select=2:ncpus=8:ngpus=1+1:ncpus=4 Resource_List.nodect=3", 20, 3, 2),
         ("exec_host=n7/0-3+n8/0-3 exec_gpus=n7-gpu/0+n7-gpu/1+n8-gpu/0+n8-gpu/1 Resource_List.nodes=2:ppn=4:gpus=2", 8, -1, 4),
         ("exec_vnode=(n1:ncpus=4:ngpus=4)+(n2:ncpus=4:ngpus=4) Resource_List.select=2:ncpus=4:ngpus=4:gpu_type=a", 8, -1, 8),
     ],
@@ -233,6 +281,22 @@ def test_grid_engine__requests_may_contain_colons(request_, limit, soft, read):
     other = (8, *ONE[1:])
     unlimited = read(grid_engine(ONE).replace("h_rt=01:00:00", "h_rt=INFINITY") + grid_engine(other).replace("h_rt=01:00:00", "h_rt=soon"))
     assert (unlimited.changed["unlimited"], unlimited.changed["unreadable_duration"]) == (1, 1)
+
+
+@pytest.mark.parametrize("unit", [1, 1000, 10**6])
+def test_grid_engine__json_lines_in_every_unit(unit, read):
+    jobs = grid_engine_rows([(number, *ONE[1:]) for number in (1, 2, 3, 4, 5)], unit)
+    jobs[1] |= {"failed": 26, "start_time": 0, "end_time": 0}
+    jobs[2] |= {"failed": 100, "exit_status": 137}
+    jobs[3] |= {"task_number": 7}
+    jobs[4] |= {"pe_taskid": "1.n2"}
+    log = read("\n".join(map(json.dumps, jobs)), "accounting.jsonl")
+    assert (log.format, log.dropped) == ("sge", {"never_started": 1, "step": 1})
+    assert rows(log, "job_id", "array_task", "wait", "runtime", "requested", "status", "exit_code") == [
+        (1, -1, 60, 900, 3600, 1, 0),
+        (3, -1, 60, 900, 3600, 0, 137),
+        (-1, 7, 60, 900, 3600, 1, 0),
+    ]
 
 
 def test_htcondor__evicted_removed_and_waiting_jobs(read):

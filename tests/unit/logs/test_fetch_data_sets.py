@@ -143,4 +143,4 @@ def test_file__that_would_lie_elsewhere_is_refused(zenodo):
 def test_list__says_where_size_or_licence_are_not_stated_and_what_it_can_download(capsys):
     sets = {one["name"]: one for one in json.loads(call(capsys, "fetch", "--json")[1])["data_sets"]}
     assert {name for name, one in sets.items() if one["fetched"]} == {"f-data", "pm100", "adastra", "lassen", "philly"}
-    assert "not stated" in call(capsys, "fetch")[1]
+    assert "not stated" in call(capsys, "fetch", "--verbose")[1]

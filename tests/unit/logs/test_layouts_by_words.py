@@ -162,14 +162,14 @@ def test_foreign_file__is_named_in_the_error(begins, said, tmp_path, capsys):
 
 def test_table_of_unknown_titles__is_refused_with_them(golden, tmp_path, capsys):
     (tmp_path / "log.csv").write_bytes(text(["Auftrag;Beginn;Ende;Kerne", "1;2026-01-02 03:04:05;2026-01-02 03:05:05;4"]))
-    golden("info", one_line(*call(capsys, "info", tmp_path / "log.csv")))
+    golden("info", one_line(*call(capsys, "simulate", tmp_path / "log.csv", "--policy", "easy")))
 
 
 def test_table_of_short_titles__is_a_question_with_its_rows_and_read_when_answered(golden, tmp_path, capsys):
     table = tmp_path / "log.csv"
     rows = [(f"{1_700_000_000 + 60 * k}", f"{1_700_000_010 + 60 * k}", f"{1_700_003_600 + 60 * k}", f"{k % 3 + 1}", "a") for k in range(7)]
     table.write_text("sub,beg,fin,c,note\n" + "".join(",".join(row) + "\n" for row in rows))
-    asked = one_line(*call(capsys, "info", table))
+    asked = one_line(*call(capsys, "simulate", table, "--policy", "easy"))
     golden("info", asked)
     assert [", ".join(row[:3]) in asked for row in rows] == [True] * 5 + [False] * 2
     assert call(capsys, "mapping", table, "--out", tmp_path / "x.toml")[0] == 0
@@ -202,7 +202,7 @@ def test_times_that_titles_and_values_put_in_other_orders__are_no_question(golde
     table.write_text(
         "fin,submit,beg,cores\n" + "".join(f"{1000 + k},{2000 + k},{3000 + k},2\n" for k in range(1_700_000_000, 1_700_000_009))
     )
-    golden("info", one_line(*call(capsys, "info", table)))
+    golden("info", one_line(*call(capsys, "simulate", table, "--policy", "easy")))
 
 
 def test_markdown__is_read_alike_in_pieces_packed_and_with_the_titles_of_slurm(tmp_path, monkeypatch):

@@ -70,6 +70,9 @@ def row_of(name, number, user, submit, wait, runtime, request, nodes):
         "openb": {"name": f"openb-pod-{number:04d}", "cpu_milli": nodes, "memory_mib": 2048, "num_gpu": number % 3, "gpu_milli": 460}
         | {"gpu_spec": "", "qos": "LS", "pod_phase": "Succeeded" if number % 4 else "Failed", "creation_time": submit}
         | {"deletion_time": end, "scheduled_time": start},
+        "alcf": {"JOB_NAME": f"{number}.theta", "COBALT_JOBID": number, "MACHINE_NAME": "theta", "QUEUED_TIMESTAMP": stamp(submit)}
+        | {"START_TIMESTAMP": stamp(start), "END_TIMESTAMP": stamp(end), "USERNAME_GENID": user, "QUEUE_NAME": "q", "EXIT_STATUS": 0}
+        | {"WALLTIME_SECONDS": request, "RUNTIME_SECONDS": runtime, "NODES_USED": nodes},
         "gwf": dict(enumerate([number, submit, wait, runtime, nodes, runtime - 1, 5000.0, nodes, request, -1, number % 4 and 1, user]))
         | dict(enumerate(["g", "x", "q", -1, "s", "s/c", "UNITARY", *[-1] * 10], 12)),
         "slurm-simulator": dict(enumerate([number, submit, wait, runtime, nodes, -1, -1, -1, request, 4000, -1, user, "a", -1, "q", "p"]))

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.cli import call
 from walltime.logs import read_log
 
 DAY = "2026-03-02"
@@ -36,10 +37,35 @@ def test_guess__constant_columns_are_no_sizes_and_unused_requests_are_named(read
     assert any(line.startswith("not used: ") and "cores_hint" in line and "mem_hint" in line for line in log.reading)
 
 
+@pytest.mark.parametrize(
+    ("title", "value", "expected"),
+    [
+        ("mem_gb", "2", 2048),
+        ("Memory (MB)", "2048", 2048),
+        ("memory_mib", "2048.0", 2048),
+        ("req_mem_kb", "1024", 1),
+        ("mem_bytes", "1048576", 1),
+    ],
+)
+def test_guess__memory_in_the_unit_of_its_title(title, value, expected, read):
+    lines = [f"{k},{1000 + k},{2000 + k},{3000 + k},{k},{value}" for k in range(1, 6)]
+    log = read("\n".join([f"id,submit,start,end,ncpus,{title}", *lines]))
+    assert log.column("mem_mb").tolist() == [expected] * 5
+    assert "requested" not in log.columns
+
+
+@pytest.mark.parametrize("title", ["limit_mb", "req_mem_total"])
+def test_guess__memory_of_a_request_is_no_duration_and_not_what_was_used(title, read):
+    lines = [f"{k},{1000 + k},{2000 + k},{3000 + k},{k},4000" for k in range(1, 6)]
+    log = read("\n".join([f"id,submit,start,end,ncpus,{title}", *lines]))
+    assert not {"requested", "memory"} & log.columns.keys()
+    assert f"not used: {title}" in log.reading
+
+
 def test_guess__gpus_in_lists_of_resources(read):
-    lines = [f'{k},{1000 + k},{2000 + k},{3000 + k},{4 + k},"cpu=4,gres/gpu={k},mem=4G"' for k in range(1, 6)]
+    lines = [f'{k},{1000 + k},{2000 + k},{3000 + k},{4 + k},"cpu=4,gres/gpu={k},mem={k}000M,node=1"' for k in range(1, 6)]
     log = read("\n".join(["id,submit,start,end,ncpus,req_tres", *lines]), "t.csv")
-    assert log.column("gpus").tolist() == [1, 2, 3, 4, 5]
+    assert rows(log, "gpus", "mem_mb") == [(k, 1000 * k) for k in range(1, 6)]
 
 
 ENDED = [
@@ -91,7 +117,7 @@ def test_terminated__is_a_failure_where_other_jobs_completed(read):
     [("nodes", "two", "unreadable_value"), ("gpus", "many", "unreadable_value"), ("limit", "some", "unreadable_duration")],
 )
 def test_one_value_that_cannot_be_read__is_unknown_and_the_column_is_kept(title, value, rule, read):
-    lines = [f"{k},{1000 + k},{2000 + k},{3000 + k},4,{value if k == 2 else 3600}" for k in range(1, 7)]
+    lines = [f"{k},{1000 + k},{2000 + k},{3000 + k},{k},{value if k == 2 else 3600}" for k in range(1, 7)]
     log = read("\n".join([f"id,submit,start,end,cores,{title}", *lines]))
     name = "requested" if title == "limit" else title
     assert log.column(name).tolist() == [3600, -1, 3600, 3600, 3600, 3600]
@@ -114,3 +140,29 @@ def test_wait__that_the_times_tell_may_be_negative_or_unreadable(read):
     log = read("\n".join(["id,submit,start,end,cores,wait", *lines]))
     assert log.column("wait").tolist() == [1000] * 5
     assert log.changed == {"unreadable_duration": 2}
+
+
+@pytest.mark.parametrize(("nodes", "expected"), [([1, 3, 2], [1, 3, 2]), ([2, 2, 2], [64, 64, 64])])
+def test_processors_that_never_differ__are_those_of_a_node_where_the_nodes_differ(nodes, expected, read):
+    lines = [f"{k},{1000 + k},{2000 + k},{3000 + k},64,{count}" for k, count in enumerate(nodes, 1)]
+    log = read("\n".join(["id,submit,start,end,cores,nodes", *lines]))
+    assert log.column("allocated_procs").tolist() == expected
+    assert any(line.startswith("not used: 'cores'") for line in log.reading) == (expected != [64] * 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "meanings"),
+    [
+        ("a,b,c\n1,x,2\n2,y,3\n", ["", "", ""]),
+        ("job,submit,start,end\n1,1000,2000,3000\n2,1001,2001,3001\n", ["job_id", "submit", "start", "end"]),
+        (
+            "Job ID,Submit,Start,Elapsed,NCPUS\n1,1000,2000,11:30,4\n2,1001,2001,12:30,4\n",
+            ["job_id", "submit", "start", "runtime", "allocated_procs"],
+        ),
+    ],
+)
+def test_info__shows_the_columns_of_a_table_that_is_not_recognised(text, meanings, tmp_path, capsys):
+    (tmp_path / "t.csv").write_text(text)
+    status, out, err = call(capsys, "info", tmp_path / "t.csv", "--json")
+    assert (status, [column["meaning"] for column in json.loads(out)["columns"]]) == (1, meanings)
+    assert err.count("\n") == 1

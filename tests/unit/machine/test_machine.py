@@ -293,7 +293,7 @@ def test_outage__needs_a_calendar_and_an_order():
         ("easy:order=wfp,extra=literal", {}, ("unsupported_policy", "order=wfp", "extra=literal")),
         ("conservative:compression=always", {}, ("unsupported_policy", "compression=always")),
         ("easy", {"dynamics": True}, ("unsupported_policy", "effects")),
-        ("easy", {"coincident": "sequential"}, ("unsupported_policy", "easy", "readings")),
+        ("easy", {"coincident": "sequential"}, ("unsupported_policy", "easy", "interpretations")),
     ],
 )
 def test_simulate__says_what_it_does_not_support(machine, policy, options, what):
@@ -316,7 +316,7 @@ def test_command(golden, capsys, tmp_path, machine):
     assert "39 jobs, 16 processors" in printed
     status, printed, _ = call(capsys, "audit", log, out, "--machine", cluster)
     assert status == 0
-    assert "none broken" in printed
+    assert "none of 15 rules is broken" in printed
     status, printed, _ = call(capsys, "compare", log, "--machine", cluster, "--policy", "easy", "--policy", "fcfs", "--no-spread")
     assert status == 0
     assert "FCFS" in printed

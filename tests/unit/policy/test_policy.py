@@ -187,7 +187,7 @@ def test_user_order__refuses_an_unknown_argument():
     with pytest.raises(wt.PolicyError) as caught:
         wt.order(lambda wait, user, memory, runtime: wait)
     expected = (
-        "the order '<lambda>' has unknown parameters: memory, runtime; valid parameters: wait, believed, procs, submit, elapsed, "
+        "the order '<lambda>' has unknown parameters: memory, runtime. Valid parameters: wait, believed, procs, submit, elapsed, "
         "requested, user, group, executable, queue, partition, job_id, hour, weekday, longest, waiting, queued, free, machine, "
         "and user_waited, user_used, user_started, or the same of group, queue and partition"
     )

@@ -17,7 +17,7 @@ from tests.cli import call, one_line
 from tests.errors import raises
 from tests.unit.report.test_report import Page
 from walltime.campaign import CombinationMean, campaign_page, compare_cells, read_plan, read_results, run_campaign
-from walltime.comparison.combinations import positions, said, swept
+from walltime.comparison.combinations import combination_text, positions, swept
 from walltime.comparison.measures import measure
 from walltime.comparison.runs import answer, difference_cell, mean_cell
 from walltime.comparison.sweeps import sweep_figure
@@ -201,7 +201,10 @@ def test_positions__of_numbers_and_of_families_of_estimates():
     models = [line(1, estimates=value) for value in ("user", "f:1", "f:4", "f:11", "badness:3")]
     assert positions(models, "estimates") == ("estimates f:N", {"f:1": 1.0, "f:4": 4.0, "f:11": 11.0})
     assert positions(models[:3], "estimates")[1] == {}
-    assert said({"load": None, "policy": "easy", "feedback": True}, ["load", "policy", "feedback"]) == "load default, easy, feedback"
+    assert (
+        combination_text({"load": None, "policy": "easy", "feedback": True}, ["load", "policy", "feedback"])
+        == "load default, easy, feedback"
+    )
 
 
 def test_swept__needs_two_numbers_while_all_else_stays_the_same():

@@ -1,20 +1,16 @@
-"""The pages of what one command says: why a job waited, what an audit found, what readings change, what was cleaned."""
+"""The pages of what one command says: why a job waited, what an audit found."""
 
 import numpy as np
 import pytest
 
-from tests.cli import call, one_line
+from tests.cli import call
 from tests.pages import outline
 from walltime import Conservative, Easy, Workload, simulate
 from walltime.auditor import audit
 from walltime.checking.audit_page import audit_page
-from walltime.dialects.dialects import compare_dialects
-from walltime.dialects.page import dialects_page
-from walltime.explanation import explain, longest_waits
-from walltime.explanation.page import explanation_page, waits_page
-from walltime.preparation.log_page import cleaning_page
+from walltime.explanation import explain
+from walltime.explanation.page import explanation_page
 from walltime.report.html import render
-from walltime.workload.cleaning import clean
 from walltime.workload.models import Lublin99
 
 
@@ -54,15 +50,6 @@ def test_explanation__of_a_job_that_started_at_once_or_was_not_varied(golden, ea
     assert "It would have" not in page.answer[0]
 
 
-def test_longest_waits__begin_with_the_longest(golden, easy):
-    waits = longest_waits(easy, 5)
-    page = waits_page(easy, waits, [])
-    assert f"job {longest(easy)} of" in page.answer[0]
-    assert len(page.sections[0].blocks[0].rows) == 5
-    alone = simulate(Workload.from_arrays(submit=[0], runtime=[1], procs=[1], machine_procs=1), Easy())
-    golden("explain", waits_page(alone, [], []).answer)
-
-
 def test_audit__says_what_is_kept_or_broken_first(golden, jobs, easy):
     columns = {"job_id": jobs.job_id, "start": easy.start, "end": easy.end}
     page = audit_page(jobs, columns, audit(jobs, columns, Easy()), "ours.csv", "EASY", [])
@@ -82,23 +69,6 @@ def test_audit__jobs_that_the_log_lacks_are_not_drawn(jobs, easy):
     render(audit_page(jobs, columns, audit(jobs, columns), "theirs.csv", None, []))
 
 
-def test_dialects__say_which_reading_moves_most(golden, jobs):
-    found = compare_dialects(jobs, ["easy"], dialects=["pyss"], copies=3)
-    page = dialects_page(found, ["words"], [])
-    golden("dialects", page.answer[0])
-    assert "by more than chance" in page.answer[0]
-    page = dialects_page(compare_dialects(jobs, ["easy"], dialects=["pyss"], copies=0), [], [])
-    golden("dialects", page.answer[0])
-    page = dialects_page(compare_dialects(jobs, ["easy"], dialects=[], copies=0), [], [])
-    golden("dialects", page.answer)
-
-
-def test_cleaning__says_what_stays(golden, jobs):
-    report = clean(jobs, ["job<=30"])
-    page = cleaning_page(report, [], [])
-    golden("clean", page.answer[0])
-
-
 @pytest.mark.slow
 def test_commands__write_them(tmp_path, capsys):
     log = tmp_path / "a.swf"
@@ -108,11 +78,9 @@ def test_commands__write_them(tmp_path, capsys):
         "explain": ("explain", log, "--job", 5, "--no-sooner"),
         "waits": ("explain", log, "--longest", 3),
         "audit": ("audit", log, tmp_path / "easy.csv", "--policy", "easy"),
-        "dialects": ("dialects", log, "--policy", "easy", "--dialect", "pyss", "--copies", 0),
         "clean": ("clean", log, "--head", 50),
     }.items():
         status, out, _ = call(capsys, *words, "--report", tmp_path / f"{name}.html")
         assert status == 0
         assert f"report written to {tmp_path / name}.html" in out
         assert "walltime:" in (tmp_path / f"{name}.html").read_text()
-    assert "name one" in one_line(*call(capsys, "dialects", "--report", tmp_path / "none.html"))

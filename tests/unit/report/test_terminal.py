@@ -2,8 +2,8 @@
 
 import pytest
 
-from walltime.report.terminal import print_block
-from walltime.tables import Facts, Table
+from walltime.report.terminal import at_commas, print_block
+from walltime.tables import Cell, Facts, Table
 
 NAMES = ["KTH-SP2-1996-2.1-cln", "SDSC-BLUE-2000-4.2-cln", "a"]
 WORDS = "28,490 jobs on 100 processors, before the first jobs were removed"
@@ -47,3 +47,18 @@ def test_facts__keep_names_and_break_remarks(capsys, monkeypatch):
     assert "332.9 days" in lines[1]
     assert max(map(len, lines)) <= 50
     assert set(WORDS.split()) <= set(" ".join(lines).split())
+
+
+def test_cells_that_may_wrap__leave_room_for_the_first_column(capsys, monkeypatch):
+    rows = [["with the rules", "5 h 21 min", Cell(WORDS, look="wrap")]]
+    lines = printed(capsys, monkeypatch, Table(["run", "mean wait", "reasons"], rows), 60)
+    assert any(line.strip().startswith("with the rules   5 h 21 min") for line in lines)
+    assert max(map(len, lines)) <= 60
+
+
+def test_name__is_not_broken_within_a_time():
+    assert at_commas("no job is planned to run across 17:00 (mon-fri)", 20).splitlines() == [
+        "no job is planned to",
+        "run across 17:00",
+        "(mon-fri)",
+    ]

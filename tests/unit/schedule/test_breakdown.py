@@ -109,7 +109,7 @@ def test_breakdown__the_groups_share_out_all_jobs(workload, by):
     schedule = wt.simulate(workload, wt.Easy(), engine="reference")
     groups = group_jobs(workload, by, schedule.submit, schedule.end, runtime=schedule.runtime)
     if list(groups.names) == ["unknown"]:
-        with raises(WorkloadError, "missing_column" if by in ("user", "users", "queue", "partition") else "unknown_start_time"):
+        with raises(WorkloadError, "unknown_start_time" if by in ("month", "hour", "weekday", "hour-of-week") else "missing_column"):
             check_known(workload, by, groups)
         return
     table = schedule.breakdown(by)

@@ -161,10 +161,10 @@ def test_cli__page_store_and_timer(golden, capsys, tmp_path):
     golden("report", out)
     assert len(list(weeks.iterdir())) == 4
     assert "Reasons for waits" in page.read_text()
-    status, out, _ = call(capsys, "slurm", "report", log, "--window", "7d:14d", "--json")
+    status, out, _ = call(capsys, "report", log, "--window", "7d:14d", "--json")
     assert status == 0
     assert '"mean_wait": 120' in out
-    status, out, _ = call(capsys, "slurm", "report", "--print-timer")
+    status, out, _ = call(capsys, "report", "--print-timer")
     assert "OnCalendar=Mon" in out
     assert "30 6 * * 1  cd /var/lib/walltime-report" in out
     status, out, _ = call(capsys, "report", log, "--print-timer", "--json")

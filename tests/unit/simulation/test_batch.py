@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import threading
 
 import numpy as np
 import pytest
@@ -14,12 +13,8 @@ from hypothesis import strategies as st
 import walltime as wt
 from tests.errors import raises
 from tests.strategies import examples, workloads
-from walltime.engine.interface.load import load
-from walltime.engine.kernel.draw import RandomSource
-from walltime.estimates.fmodel import STREAM_F
 from walltime.simulation.threads import in_threads
 from walltime.workload.models import MODELS
-from walltime.workload.workload import MAX_TIME
 
 JOBS = MODELS["lublin99"].generate(600, 64, 0.9, seed=3).with_estimates(wt.estimates.FModel(3), seed=8)
 CASES = [
@@ -126,62 +121,20 @@ def test_simulate_many__refuses_what_it_does_not_know(case, options, message):
 def test_in_threads__stops_all_when_one_fails():
     begun = []
 
-    def make_worker():
-        def work(number, check):
-            begun.append(number)
-            if number == 3:
-                raise ValueError("three")
-            while number > 3:
-                check()  # for ever, if nobody says stop
-
-        return work
+    def work(number, check):
+        begun.append(number)
+        if number == 3:
+            raise ValueError("three")
+        while number > 3:
+            check()  # for ever, if nobody says stop
 
     with pytest.raises(ValueError, match="three"):
-        in_threads(make_worker, 1000, workers=4)
+        in_threads(work, 1000, workers=4)
     assert len(begun) < 1000
 
 
 def test_in_threads__tells_how_far_it_is():
     seen = []
-    assert in_threads(lambda: lambda number, check: number * number, 50, workers=3, progress=seen.append) == [n * n for n in range(50)]
+    assert in_threads(lambda number, check: number * number, 50, workers=3, progress=seen.append) == [n * n for n in range(50)]
     assert seen == sorted(seen)
     assert seen[-1] == 50
-
-
-def test_in_threads__keeps_a_worker_for_as_long_as_there_are_numbers():
-    made = []
-    both_at_work = threading.Barrier(2)
-
-    def make_worker():
-        made.append(threading.get_ident())
-        both_at_work.wait(timeout=60)
-        return lambda number, check: number
-
-    in_threads(make_worker, 100, workers=2)
-    assert len(made) == len(set(made)) == 2
-
-
-# ------------------------------------------------------------------- the compiled parts
-
-
-@examples(200)
-@given(
-    seed=st.integers(0, 2**64 - 1),
-    ids=st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=20),
-    factor=st.floats(1.0, 1e6).filter(lambda factor: factor > 1),
-    truncated=st.one_of(st.none(), st.integers(1, 10**6)),
-    data=st.data(),
-)
-def test_draw_f_estimates__equals_the_model_bit_for_bit(seed, ids, factor, truncated, data):
-    ids = sorted(set(ids))
-    runtime = data.draw(st.lists(st.integers(0, 10**7), min_size=len(ids), max_size=len(ids)))
-    jobs = wt.Workload.from_arrays(submit=[0] * len(ids), runtime=runtime, procs=[1] * len(ids), machine_procs=1)
-    jobs = dataclasses.replace(jobs, job_id=np.array(ids, np.int64))
-    expected = wt.estimates.FModel(factor, truncated=truncated).draw(jobs, seed)
-    found = np.empty(len(ids), np.int64)
-    source = RandomSource(np.uint64(seed & 0xFFFFFFFF), np.uint64(seed >> 32), np.uint64(STREAM_F))
-    fixed = [array.copy() for array in (jobs.job_id, jobs.runtime)]
-    for array in fixed:
-        array.flags.writeable = False
-    load("draw")(source, *fixed, float(factor), truncated or MAX_TIME, float(MAX_TIME), found)
-    assert found.tolist() == expected.tolist()

@@ -8,7 +8,7 @@ import pytest
 
 import walltime as wt
 from tests.cli import call, one_line
-from walltime.dialects.dialects import compare_dialects, dialect_runs, matters, readings_alone
+from walltime.dialects.dialects import compare_dialects, dialect_runs, interpretations_alone, matters
 from walltime.policy import DIALECTS
 from walltime.simulation.specification import Scheduler
 
@@ -28,7 +28,7 @@ def log(tmp_path_factory):
 
 
 def test_readings__each_value_alone():
-    labels = [dialect.label for dialect in readings_alone()]
+    labels = [dialect.label for dialect in interpretations_alone()]
     assert {"papers:expiry=silent", "papers:shadow=kept", "papers:decisions=committed"} <= set(labels)
     assert len(labels) == len(set(labels))
 

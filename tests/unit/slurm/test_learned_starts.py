@@ -9,13 +9,14 @@ import pytest
 import walltime as wt
 from tests.cli import call
 from tests.errors import raises
+from validation.start_times import to_history
 from walltime.errors import PolicyError
 from walltime.logs.convert import write_workload
 from walltime.slurm import Draws, learn_from_history, snapshot_at, start_times
 from walltime.slurm.starts.forest import LEVELS, Forest, Trees, _quantiles
 from walltime.slurm.starts.learned import Replay, _shortest, learn_intervals
 from walltime.slurm.starts.page import answer
-from walltime.slurm.starts.replay import Record, to_history
+from walltime.slurm.starts.replay import Record
 
 
 @pytest.fixture(scope="module")

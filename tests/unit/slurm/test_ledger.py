@@ -2,10 +2,8 @@
 
 import json
 import stat
-from dataclasses import replace
 
 import numpy as np
-import pytest
 
 import walltime as wt
 from tests.cli import call, one_line
@@ -14,7 +12,6 @@ from tests.unit.slurm.test_start_times import NOW, job, past, taken
 from walltime.errors import LogError
 from walltime.slurm import Draws, PredictionLedger, start_times
 from walltime.slurm.starts.ledger import NAME
-from walltime.slurm.starts.scores import DAY
 
 
 def started(labels, at):
@@ -61,27 +58,6 @@ def test_predictions__of_the_same_snapshot_are_replaced_and_earlier_runs_left_ou
     ledger.add(predicted())
     found = ledger.score(started(["2"], [NOW - 50]))
     assert (found.predictions, found.known) == (1, 0)
-
-
-@pytest.mark.slow
-def test_factors__come_from_the_ledger_and_are_entered_without_them(tmp_path):
-    ledger = PredictionLedger(tmp_path / "ledger", create=True)
-    labels = []
-    for k in range(40):
-        found = predicted()
-        jobs = [replace(one, job=replace(one.job, job=100 + k)) for one in found.jobs]
-        labels.append(str(100 + k))
-        ledger.add(replace(found, jobs=jobs, snapshot=replace(found.snapshot, time=NOW + k * DAY // 4)))
-    ledger.score(started(labels, [NOW + k * DAY // 4 + 1700 + 120 for k in range(40)]))
-    assert len(ledger.outcomes()) == 40
-    assert len(ledger.outcomes(3 * DAY)) == 12
-    assert 10 <= len(ledger.outcomes(per_day=1)) <= 11
-    factors = ledger.factors()
-    assert factors == {"under 1 h": pytest.approx((np.exp(-0.01), np.exp(0.19)))}  # forty times two minutes late
-    adjusted = start_times(taken(job(1, 4, start=NOW - 100), job(2, 4)), past([1800] * 20), draws=Draws(2, arrivals=False), factors=factors)
-    assert (adjusted.jobs[0].early - NOW, adjusted.jobs[0].late - NOW) == (1641, 1773)  # a minute at least is multiplied
-    ledger.add(adjusted)
-    assert {(one.early, one.late) for one in ledger.outcomes()} == {(1700, 1700)}
 
 
 def test_ledger__that_is_none(tmp_path):

@@ -9,7 +9,8 @@ import pytest
 import walltime as wt
 from tests.cli import call, one_line
 from tests.errors import raises
-from validation.start_times import calibrate_outcomes
+from validation.interval_factors import learn_factors
+from validation.start_times import calibrate_outcomes, replay_outcomes, to_history
 from walltime.errors import PolicyError
 from walltime.machine import Limit, Machine, Partition, Pool
 from walltime.report.html import render
@@ -19,15 +20,12 @@ from walltime.slurm import (
     Snapshot,
     SnapshotJob,
     explain_wait,
-    learn_factors,
-    replay_outcomes,
     score_outcomes,
     snapshot_at,
     start_times,
     try_jobs,
 )
 from walltime.slurm.starts.page import prometheus, start_times_page
-from walltime.slurm.starts.replay import to_history
 from walltime.slurm.starts.sampling import DAY, LEVELS, WEEK, Arrivals, JobsToDraw, Runtimes
 
 NOW = 1_795_000_000
@@ -379,7 +377,7 @@ def test_command__prints_writes_and_explains(capsys, files):
     assert "\x1b" not in out
     assert "28 min 20 s" in out
     assert "58 min 20 s" in out
-    assert "requested 4 processors" in out
+    assert "4 processors of the partition all" in out
     page = (files / "p.html").read_text()
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert" in page

@@ -13,6 +13,7 @@ from walltime.whatif.changes import parse_change
         "nodes*=1.5",
         "nodes=120",
         "pool.thin.nodes+=10%",
+        "pool.thin.nodes+=1",
         "partition.all.MaxTime=720",
         "partition.long.max_time=UNLIMITED",
         "partition.long.OverSubscribe=EXCLUSIVE",

@@ -61,11 +61,11 @@ def support(policy: Policy, machine: str, features: Collection[str] = ()) -> Sup
     if policy.passes.kind not in PASS_KINDS:
         known = ", ".join(PASS_KINDS)
         return Support("", f"because its passes are of the kind {policy.passes.kind!r}, which no engine makes. Valid kinds: {known}")
-    each = [_said(policy.machines[machine], f"on {MACHINES[machine]}")]
+    each = [_add_condition(policy.machines[machine], f"on {MACHINES[machine]}")]
     for feature in features:
         why = policy.without.get(feature, "")
         limited = Support("", why) if why else LIMITED.get((machine, feature), KERNEL)
-        each.append(_said(limited, f"with {FEATURES[feature]} on {MACHINES[machine]}"))
+        each.append(_add_condition(limited, f"with {FEATURES[feature]} on {MACHINES[machine]}"))
     for engine in ("", "reference"):
         for one in each:
             if one.engine == engine:
@@ -73,7 +73,7 @@ def support(policy: Policy, machine: str, features: Collection[str] = ()) -> Sup
     return KERNEL
 
 
-def _said(limited: Support, what: str) -> Support:
+def _add_condition(limited: Support, what: str) -> Support:
     return limited if limited.engine == "kernel" else limited._replace(why=f"{what}: {limited.why}")
 
 

@@ -21,7 +21,7 @@ from walltime.compiled.compilation import Compilation, notify
 from walltime.compiled.jit import StoredFunction
 from walltime.compiled.jit import entry as compiled_entry
 from walltime.compiled.prediction_memory import CompiledPredictor, new_predicting, nothing_predicted
-from walltime.engine.kernel import callbacks, decisions, draw, dynamics, number
+from walltime.engine.kernel import callbacks, decisions, dynamics, number
 from walltime.engine.kernel import replay as prediction_replay
 from walltime.engine.kernel.memory import BY_LENGTH, HEAD, JOB, KEEP, NOTE, RULES, Loop, Memory, Pass, new_memory, record, records
 from walltime.engine.kernel.nodes import loop as slurm
@@ -103,10 +103,6 @@ def _example_dynamics() -> Arguments:
     return _NOTHING, records(JOB, 0), 0, records(NOTE, 0), dynamics.new_scratch(0, 0), dynamics.new_effects(0)
 
 
-def _example_draw() -> Arguments:
-    return draw.RandomSource(*[np.uint64(0)] * 3), *[_read_only(_NOTHING)] * 2, 0.0, 0, 0.0, _NOTHING
-
-
 def _example_decisions() -> Arguments:
     jobs, rules, episodes = (_read_only(records(kind, 0)) for kind in (decisions.JOB, decisions.RULES, decisions.EPISODE))
     log = decisions.Log(jobs, _read_only(np.zeros((0, 0))), _read_only(np.zeros((0, 0), np.float32)), episodes)
@@ -141,7 +137,6 @@ _TABLE = (
     Entry("slurm", "Slurm's scheduling", compiled_entry(slurm.run_slurm), _example_slurm, 105, 13),
     Entry("oar", "OAR's scheduling", compiled_entry(oar.run_oar), _example_oar, 23, 6),
     Entry("dynamics", "what backfilling did", dynamics.replay_starts, _example_dynamics, 6, 1),
-    Entry("draw", "random estimates", draw.draw_f_estimates, _example_draw, 2, 1),
     Entry("decisions", "learning environments", decisions.decide, _example_decisions, 27, 7),
     Entry("replay", "predictions for a log", prediction_replay.replay, _example_prediction_replay, 6, 1),
 )

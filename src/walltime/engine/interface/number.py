@@ -13,7 +13,7 @@ from walltime.engine.interface.load import PASS_OF, load, loop_name
 from walltime.engine.interface.orders import lower_orders, point_to_orders
 from walltime.engine.kernel.dynamics import new_effects, new_scratch
 from walltime.engine.kernel.history import bind_past, bind_system
-from walltime.engine.kernel.memory import FRESH, HOLE, JOB, NEVER, OBJECTIVES, RULES, Memory, new_memory, record, records, restored
+from walltime.engine.kernel.memory import FRESH, HOLE, JOB, NEVER, OBJECTIVES, RULES, Memory, new_memory, record, records
 from walltime.engine.kernel.number import index
 from walltime.engine.kernel.number.conservative import KeptPlan
 from walltime.engine.kernel.number.easy import Head
@@ -49,21 +49,6 @@ class NumberEngine(CompiledEngine):
         self._memory: Memory = new_memory(jobs, rules, after, think, reservations, logged, self._prediction)
         self.loop_name = loop_name(self._memory)
         self._bind()
-
-    def restart(self, problem: Problem) -> None:
-        """Restart in the same memory, with other runtimes and estimates, and other data for orders and predictors.
-
-        Everything else must be as before; a prediction, too, except its arrays.
-        """
-        _check(problem)
-        self.problem, self._prediction = problem, compiled_prediction(problem)
-        jobs = self._memory.jobs
-        jobs.submit, jobs.runtime, jobs.believed = problem.submit, problem.runtime, problem.believed
-        self._kept = lower_orders(problem)
-        point_to_orders(self._memory.rules, self._kept)
-        self._memory = restored(self._memory, self._prediction)
-        self._bind()
-        self.seconds, self.done = 0.0, False
 
     @property
     def _histories(self) -> list[Any]:

@@ -19,7 +19,7 @@ PATIENCE = 100_000
 
 
 class Predictions(NamedTuple):
-    """How runtimes are predicted, and where predictions are used: a `walltime.predictors.Prediction` taken apart.
+    """The parts of a `walltime.predictors.Prediction`: the predictor, and the places that use its predictions.
 
     `history` has `predict(index, submit, now)`, which gives seconds and their basis, `started(index, submit, start)` and `observe(index,
     submit, start, end)`. `again`: waiting jobs are predicted again at every pass.

@@ -11,7 +11,7 @@ IMMEDIATE, RESERVED, BACKFILLED = 0, 1, 2
 
 @dataclass(eq=False)
 class Job:
-    """A job for the scheduler, and what becomes of it; times in seconds."""
+    """A job for the scheduler, with its start and end once they are known; times in seconds."""
 
     index: int
     """Place in the order of arrival, from 0."""

@@ -1,4 +1,4 @@
-"""gaussier15: runtimes learned on line, and which of 5,775 ways to use predictions backfills best (2015).
+"""gaussier15: runtimes learned online, and the best of 5,774 ways to use the predictions (2015).
 
 triples.py      the grid of schedulers, corrections and predictors, and their simulation
 agreement.py    every triple, with the authors' metrics where their file is available

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,12 +12,10 @@ import numpy as np
 from walltime.metrics import jobs as per_job
 from walltime.papers.study import Study
 from walltime.papers.subjects import Subject
-from walltime.policy import Dialect
 from walltime.predictors import Prediction, parse_predictor
 from walltime.predictors.gaussier15 import WEIGHTS, Gaussier15
-from walltime.simulation.batch import Case, Lane, compile_for
+from walltime.simulation import simulate
 from walltime.simulation.specification import Scheduler
-from walltime.workload import Workload
 
 DIALECT = "predictsim"
 MEASURES = {
@@ -37,7 +34,6 @@ NEVER_WRONG = {"predictor_clairvoyant": "exact", "predictor_reqtime": "user", "p
 CURVES = (*itertools.product(("abs", "square"), (1.0, 100.0, 10_000.0)), *itertools.product(("exp",), (1e-4, 1e-5)))
 THRESHOLDS = (0.0, 60.0, 600.0)
 WEIGHT_NAMES = dict(zip(WEIGHTS, ("1", "5+log(r/m)", "5+log(m/r)", "11+log(1/(r*m))", "1+log(m*r)"), strict=True))
-_of_thread = threading.local()
 
 
 @dataclass(frozen=True)
@@ -116,17 +112,14 @@ def measure(study: Study, subject: Subject, chosen: Sequence[Triple]) -> list[Me
     workload = subject.workload
     by_label = {triple.label: triple for triple in chosen}
     head = {"sha256": workload.origin.sha256, "procs": workload.machine_procs, "dialect": DIALECT}
-    compile_for([Case(triple.policy, prediction=triple.prediction) for triple in by_label.values()], dynamics=False)
     simulated = []
 
     def compute(task: Mapping[str, Any], check: Callable[[int], None]) -> Measured:
         simulated.append(len(workload))
         triple = by_label[task["triple"]]
-        lane = _lane(workload)
-        summary, _ = lane.run(Case(triple.policy, prediction=triple.prediction), check)
-        start, submit, runtime, _ = lane.schedule()
-        slowdown = per_job.bounded_slowdown(start - submit, runtime)
-        predictions = lane.prediction_summary()
+        schedule = simulate(workload, triple.policy, prediction=triple.prediction, dialect=DIALECT, progress=check)
+        summary, slowdown = schedule.summary(), per_job.bounded_slowdown(schedule.wait, schedule.runtime)
+        predictions = None if schedule.predictions is None else schedule.prediction_summary()
         known = {} if predictions is None else {"mean_accuracy": predictions.mean_accuracy, "na_percent": predictions.na_percent}
         return {
             "avgft": summary.mean_response,
@@ -139,11 +132,3 @@ def measure(study: Study, subject: Subject, chosen: Sequence[Triple]) -> list[Me
     results: list[Measured] = study.kept(f"{subject.name}: triples", [{**head, "triple": label} for label in by_label], compute)
     study.jobs_simulated += sum(simulated)
     return results
-
-
-def _lane(workload: Workload) -> Lane:
-    """Return the lane of this thread for the workload."""
-    if getattr(_of_thread, "workload", None) is not workload:
-        _of_thread.workload, _of_thread.lane = workload, Lane(workload, "none", Dialect.of(DIALECT), "kill", dynamics=False)
-    lane: Lane = _of_thread.lane
-    return lane

@@ -3,12 +3,11 @@
 from walltime.cli.option_groups import CommandGroup
 from walltime.slurm.commands.adjust import adjust
 from walltime.slurm.commands.cluster import cluster, cluster_command, sacct_command
-from walltime.slurm.commands.report import report
 from walltime.slurm.commands.starts import score, snapshot, start_times
 from walltime.slurm.commands.what_happened import what_happened
 
 __all__ = ["app"]
 
-app = CommandGroup("slurm", "Work with a Slurm cluster: its job log and machine, start times, weekly report, and the side-car.")
-for command in (report, adjust, what_happened, sacct_command, cluster_command, cluster, snapshot, start_times, score):
+app = CommandGroup("slurm", "Work with a Slurm cluster: its job log and machine, start times, and the side-car.")
+for command in (adjust, what_happened, sacct_command, cluster_command, cluster, snapshot, start_times, score):
     app.command()(command)

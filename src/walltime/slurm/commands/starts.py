@@ -155,8 +155,7 @@ class JobOptions:
     )
     predictions: Path | None = o.field(
         None,
-        "Keep the predictions in this folder for walltime slurm score; with --replayed 0, the outcomes of earlier ones correct the new "
-        "ones.",
+        "Keep the predictions in this folder for walltime slurm score.",
         metavar="FOLDER",
         callback=o.written,
     )
@@ -222,9 +221,8 @@ def start_times(
         raise PolicyError(missing_reason(queue, asked.job))
     kept = None if asked.predictions is None else PredictionLedger(asked.predictions, create=True)
     log, _ = reading.load(history, queue.machine)
-    factors = None if kept is None else kept.factors()
     with progress_bar(drawn.samples, "simulations") as progress:
-        result = run(queue, log, policy=policy, predictor=drawn.predictor, draws=draws, factors=factors, progress=progress)
+        result = run(queue, log, policy=policy, predictor=drawn.predictor, draws=draws, progress=progress)
     if drawn.replayed:
         with progress_bar(drawn.replayed, "moments of the history") as progress:
             result = learn_from_history(result, log, policy=policy, moments=drawn.replayed, progress=progress)
@@ -285,11 +283,9 @@ def score(
     reading: LogOptions,
     output: Output,
 ) -> None:
-    """Report how good predicted start times were: the share of jobs within their intervals, and errors next to Slurm's own.
+    """Report how good predicted start times were: the share of jobs within their intervals, and errors next to Slurm's own."""
+    from dataclasses import asdict
 
-    The printed factors widen or narrow the intervals of the next walltime slurm start-times with this ledger, so that 90 % of the jobs
-    start within them.
-    """
     from walltime.provenance import version
     from walltime.slurm import PredictionLedger
     from walltime.slurm.sidecar.advice import ANY_SIZE
@@ -299,10 +295,6 @@ def score(
     if reading.procs is None:
         reading = replace(reading, procs=ANY_SIZE)  # the scores do not depend on the size of the machine
     card = kept.score(None if history is None else reading.load(history)[0])
-    adjusted = {one.name: one.inside for one in card.calibrated}
     blocks: list[Any] = [f"{card.predictions:,} predictions, {card.known:,} of them for jobs that have started ({card.completed:,} new)"]
-    blocks += [scores_table(card.scores, adjusted)] if card.scores else []
-    for name, (early, late) in card.factors.items():
-        blocks.append(f"{name}: the next intervals reach {early:.2f} times as far before the median, and {late:.2f} times after it")
-    blocks += [] if card.factors else ["no prediction is completed, so the next intervals are as simulated"]
-    output.show(card.as_dict() | {"version": version()}, blocks)
+    blocks += [scores_table(card.scores)] if card.scores else []
+    output.show(asdict(card) | {"version": version()}, blocks)

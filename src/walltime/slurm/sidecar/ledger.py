@@ -144,7 +144,10 @@ class Ledger:
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             if not self._file.is_file() and error.errno not in DISK_ERRORS:
-                raise LedgerError(f"{printable(self.folder)}: cannot be used as a ledger ({reason})", "unusable_ledger") from error
+                raise LedgerError(
+                    f"{printable(self.folder)}: cannot be used as a ledger ({reason}); name another folder, on a local disk",
+                    "unusable_ledger",
+                ) from error
             self.unwritable = f"{printable(self.folder)}: cannot be written ({reason})"
             self._lock = Path(os.devnull).open("r+")  # noqa: SIM115 - kept as long as this ledger
 
@@ -204,7 +207,9 @@ class Ledger:
             return
         if self._file.is_file() and self._file.stat().st_size and "no such table" not in str(reason):
             self._lock.close()
-            raise LedgerError(f"{printable(self._file)}: not a ledger, or cannot be written ({error})", "not_a_ledger") from error
+            raise LedgerError(
+                f"{printable(self._file)}: not a ledger, or cannot be written ({error}); name another folder", "not_a_ledger"
+            ) from error
         self._base = sqlite3.connect(":memory:", isolation_level=None)
         self._base.executescript(_TABLES)
         self._base.execute("PRAGMA query_only=ON")

@@ -26,7 +26,7 @@ class QueueHead:
     partitions: tuple[str, ...]
 
     def latest(self, settings: SidecarSettings) -> float:
-        """Return the latest time for which predictions may be used to plan jobs ahead of it."""
+        """Return the latest time up to which predictions may plan jobs ahead of this head."""
         return self.start + max(settings.slip * (self.start - self.begin), settings.floor * 60)
 
 

@@ -99,7 +99,7 @@ class Delay:
 
     @property
     def seconds(self) -> int:
-        """How much later."""
+        """The delay, s."""
         return self.start - self.expected
 
 

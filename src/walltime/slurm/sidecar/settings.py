@@ -15,7 +15,7 @@ POLLS_IN_FLOOR = 5
 
 @dataclass(frozen=True)
 class SidecarSettings:
-    """How the side-car works, and how far it may go."""
+    """The settings of the side-car, and their bounds."""
 
     every: Annotated[float, Field(least=1, most=3600, meaning="Run a round every N seconds, from 1 to 3600.")] = 30.0
     timeout: Annotated[float, Field(least=1, most=60, meaning="Give up on a command of Slurm after N seconds, from 1 to 60.")] = 20.0
@@ -59,4 +59,4 @@ class SidecarSettings:
             )
 
 
-SETTINGS_FILE = TomlFile(SidecarSettings, "the side-car's settings, a TOML file", "the guide on the side-car", PolicyError)
+SETTINGS_FILE = TomlFile(SidecarSettings, "the side-car's settings, a TOML file", "docs/guides/adjust.md", PolicyError)

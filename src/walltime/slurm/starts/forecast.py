@@ -102,7 +102,7 @@ class Forecast:
             runtimes = self.runtimes.draw(random)
             return run(runtimes, *arrivals.draw(random), check) - state.now
 
-        return to_limits - state.now, np.array(in_threads(lambda: sample, draws.samples, workers, progress))
+        return to_limits - state.now, np.array(in_threads(sample, draws.samples, workers, progress))
 
     def caveats(self) -> list[str]:
         """Return caveats of the simulations, in sentences."""

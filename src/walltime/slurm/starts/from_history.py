@@ -85,7 +85,6 @@ def learn_from_history(
         jobs=jobs,
         starts=predicted.starts[:, order],
         simulated=predicted.simulated[:, order],
-        factors={},
         learned_from=known,
         caveats=caveats,
     )

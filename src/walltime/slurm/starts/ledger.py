@@ -6,14 +6,13 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from walltime.errors import LogError, OutputError
-from walltime.slurm.starts.scores import DAY, LATEST, Factors, Outcome, Score, apply_factors, learn_factors, score_outcomes
+from walltime.slurm.starts.scores import Outcome, Score, score_outcomes
 from walltime.slurm.starts.start_times import StartTimes
 from walltime.wording import printable
 from walltime.workload import Workload
@@ -22,8 +21,6 @@ NAME = "start-times.sqlite"
 VERSION = 1
 APPLICATION = 0x77616C6C
 """SQLite's application id: "wall"."""
-PER_DAY = 500
-"""The most predictions of a day that count for the factors."""
 _TABLES = """
 CREATE TABLE prediction (
     job INTEGER NOT NULL, label TEXT NOT NULL, submit INTEGER, made INTEGER NOT NULL, early REAL, median REAL, late REAL, by_limits REAL,
@@ -37,20 +34,13 @@ CREATE INDEX waiting ON prediction (job) WHERE real IS NULL;
 class Scorecard:
     """The numbers of predictions in a ledger and of those with `known` starts, and their scores.
 
-    `completed`: how many were completed just now. `scores`: for the predictions as simulated; `calibrated`: for the same predictions
-    adjusted with `factors`, which the next ones will use.
+    `completed`: how many were completed just now. `scores`: for the predictions as simulated.
     """
 
     predictions: int
     known: int
     completed: int
     scores: tuple[Score, ...]
-    calibrated: tuple[Score, ...]
-    factors: Factors
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return all values for JSON."""
-        return asdict(self) | {"factors": {name: list(pair) for name, pair in self.factors.items()}}
 
 
 class PredictionLedger:
@@ -119,44 +109,24 @@ class PredictionLedger:
             database.executemany("UPDATE prediction SET real = ? WHERE label = ? AND made = ?", known)
         return len(known)
 
-    def outcomes(self, longest: int | None = None, per_day: int | None = None) -> list[Outcome]:
-        """Return the predictions of jobs that have started, in the order in which they were made.
-
-        Only those of the last `longest` s count, and `per_day` of each day, in a pseudo-random selection.
-        """
-        # A large number replaces None; the order within a day is unrelated to the jobs.
+    def outcomes(self) -> list[Outcome]:
+        """Return the predictions of jobs that have started, in the order in which they were made."""
+        columns = "label, made, early, median, late, by_limits, slurm, real"
         with self._open() as database:
-            rows = database.execute(
-                "SELECT label, made, early, median, late, by_limits, slurm, real FROM (SELECT *, row_number() OVER "
-                f"(PARTITION BY made / {DAY} ORDER BY (job * 7919 + made * 104729) % 1000003, label) AS place FROM prediction "
-                "WHERE real IS NOT NULL AND made > (SELECT max(made) FROM prediction WHERE real IS NOT NULL) - ?) "
-                "WHERE place <= ? ORDER BY made, label",
-                (2**60 if longest is None else longest, 2**60 if per_day is None else per_day),
-            ).fetchall()
+            rows = database.execute(f"SELECT {columns} FROM prediction WHERE real IS NOT NULL ORDER BY made, label").fetchall()
         outcomes = []
         for label, made, *times, slurm, real in rows:
             early, median, late, limits = (_value(time, np.inf) for time in times)
             outcomes.append(Outcome(str(label), int(made), early, median, late, limits, _value(slurm, np.nan), float(real)))
         return outcomes
 
-    def factors(self) -> Factors:
-        """Return the factors for the next intervals, from the last predictions whose jobs have started."""
-        return learn_factors(self.outcomes(LATEST, PER_DAY))
-
     def score(self, history: Workload | None = None) -> Scorecard:
         """Score the predictions, after completing them from a log."""
         completed = 0 if history is None else self.complete(history)
         with self._open() as database:
             count = int(database.execute("SELECT count(*) FROM prediction").fetchone()[0])
-        outcomes, factors = self.outcomes(), self.factors()
-        return Scorecard(
-            count,
-            len(outcomes),
-            completed,
-            tuple(score_outcomes(outcomes)),
-            tuple(score_outcomes(apply_factors(outcomes, factors))),
-            dict(factors),
-        )
+        outcomes = self.outcomes()
+        return Scorecard(count, len(outcomes), completed, tuple(score_outcomes(outcomes)))
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:

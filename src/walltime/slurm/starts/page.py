@@ -69,19 +69,18 @@ def never_table(never: Sequence[SnapshotJob]) -> Table:
     return Table(["job", "user", "partition", "reason"], rows, "never start as they are", texts=-1)
 
 
-def scores_table(scores: Sequence[Score], adjusted: Mapping[str, float]) -> Table:
-    """Return the table of scores, with median absolute errors; `adjusted`: the parts within adjusted intervals, by name."""
+def scores_table(scores: Sequence[Score]) -> Table:
+    """Return the table of scores, with median absolute errors."""
     rows = [
         [
             one.name,
             f"{one.jobs:,}",
             *(human_percent(100 * part) for part in (one.inside, one.before, one.after)),
-            human_percent(100 * adjusted[one.name]) if one.name in adjusted else UNKNOWN,
             *(human_time(time) for time in (one.error, one.error_limits, one.error_slurm, one.width)),
         ]
         for one in scores
     ]
-    head = ["start predicted", "jobs", "within", "before", "after", "adjusted: within", "error", "by limits", "Slurm's", "width"]
+    head = ["start predicted", "jobs", "within", "before", "after", "error", "by limits", "Slurm's", "width"]
     return Table(head, rows)
 
 

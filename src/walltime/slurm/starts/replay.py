@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from walltime.errors import PolicyError, WorkloadError
+from walltime.errors import WorkloadError
 from walltime.machine import Machine, place
 from walltime.schedule import Schedule
 from walltime.slurm.snapshot import Snapshot
 from walltime.slurm.snapshot_jobs import RUNNING, WAITING, SnapshotJob
-from walltime.slurm.starts.forecast import USUAL, Draws
-from walltime.slurm.starts.scores import Outcome
-from walltime.slurm.starts.start_times import start_times
 from walltime.whatif.setting import machine_of
 from walltime.workload import MISSING, Workload
 
@@ -85,38 +81,3 @@ def _name(w: Workload, column: str, k: int) -> str:
     """Return the name in a column for a job; empty if it is unknown."""
     number = int(w.columns[column][k]) if column in w.columns else MISSING
     return w.origin.name_of(column, number) if number >= 0 else ""
-
-
-def to_history(schedule: Schedule) -> Workload:
-    """Return the jobs of a log that records this schedule."""
-    w = schedule.workload
-    return replace(w, runtime=schedule.runtime, columns={**w.columns, "wait": schedule.start - schedule.submit})
-
-
-def replay_outcomes(
-    schedule: Schedule,
-    moments: Sequence[int],
-    *,
-    policy: str = "easy",
-    draws: Draws = USUAL,
-    workers: int | None = None,
-    progress: Callable[[int], None] | None = None,
-) -> list[Outcome]:
-    """Predict the starts of all jobs that wait at these moments (s), with only earlier information, and add the real starts."""
-    history = to_history(schedule)
-    started = dict(zip(schedule.workload.job_id.tolist(), schedule.start.tolist(), strict=True))
-    outcomes: list[Outcome] = []
-    for done, moment in enumerate(moments):
-        snapshot = snapshot_at(schedule, moment, policy)
-        try:
-            made = start_times(snapshot, history, draws=replace(draws, seed=draws.seed + done), workers=workers)
-        except PolicyError:  # no job waits
-            continue
-        for one in made.jobs:
-            times = (one.early, one.median, one.late, one.by_limits)
-            early, median, late, by_limits = (np.inf if time is None else float(time - snapshot.time) for time in times)
-            real = float(started[one.job.job] - moment)
-            outcomes.append(Outcome(one.job.label, snapshot.time, early, median, late, by_limits, np.nan, real))
-        if progress is not None:
-            progress(done + 1)
-    return outcomes

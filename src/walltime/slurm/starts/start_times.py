@@ -21,7 +21,6 @@ from walltime.slurm.starts.forecast import USUAL, Draws, Forecast
 from walltime.slurm.starts.predicted import PredictedRuntimes
 from walltime.slurm.starts.projection import FIRST_NUMBER
 from walltime.slurm.starts.sampling import LEVELS
-from walltime.slurm.starts.scores import Factors, scale_intervals
 from walltime.wording import sanitize
 from walltime.workload import Workload
 
@@ -59,10 +58,9 @@ class StartTime:
 class StartTimes:
     """The start times of all waiting jobs of a snapshot, in order of their starts.
 
-    `starts`: s after the snapshot, float64, shape (samples, jobs), inf for never; `simulated`: their quantiles, shape (3, jobs). `factors`:
-    by which the intervals were widened, by class of CLASSES; empty for none. `caveats`: sentences. `learned_from`: the number of outcomes
-    of predictions at moments of the history from which the intervals were learned (`learn_from_history`), None for intervals of the
-    simulation. `predicted`: the runtime predictions that were used.
+    `starts`: s after the snapshot, float64, shape (samples, jobs), inf for never; `simulated`: their quantiles, shape (3, jobs).
+    `caveats`: sentences. `learned_from`: the number of outcomes of predictions at moments of the history from which the intervals were
+    learned (`learn_from_history`), None for intervals of the simulation. `predicted`: the runtime predictions that were used.
     """
 
     snapshot: Snapshot
@@ -73,7 +71,6 @@ class StartTimes:
     jobs: Sequence[StartTime]
     starts: Array = field(repr=False)
     simulated: Array = field(repr=False)
-    factors: Factors
     caveats: Sequence[str]
     learned_from: int | None = None
     predicted: PredictedRuntimes | None = field(default=None, repr=False)
@@ -96,7 +93,6 @@ class StartTimes:
             "machine": self.snapshot.machine.name,
             "time": self.snapshot.time,
             **{name: getattr(self, name) for name in ("policy", "samples", "seed", "arrivals")},
-            "factors": {name: list(pair) for name, pair in self.factors.items()},
             "learned_from": self.learned_from,
             "predictor": None if self.predicted is None else self.predicted.predictor,
             "totals": self.snapshot.totals(),
@@ -123,7 +119,6 @@ def start_times(
     policy: str | Policy | Scheduler | None = None,
     predictor: str | Predictor | PredictedRuntimes | None = None,
     draws: Draws = USUAL,
-    factors: Factors | None = None,
     workers: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> StartTimes:
@@ -132,9 +127,9 @@ def start_times(
     Runtimes are drawn from similar jobs, for running jobs from those that ran longer, and arrivals from the recent past (`sampling.py`).
     `history`: a log; only jobs that had ended at the snapshot's time count. `policy`: by default the one of the snapshot's machine.
     `predictor`: a runtime predictor such as `file:predictions.csv`: runtimes are drawn around its predictions, by the errors of earlier
-    ones; the scheduler still plans with the limits. `draws`: the number of simulations, the seed, and whether jobs arrive. `factors`: from
-    a calibration, to scale the intervals. `workers`: threads; `progress` is called with the number of simulations done. Equal arguments
-    give equal results with any number of threads. Raises PolicyError and WorkloadError.
+    ones; the scheduler still plans with the limits. `draws`: the number of simulations, the seed, and whether jobs arrive.
+    `workers`: threads; `progress` is called with the number of simulations done. Equal arguments give equal results with any number of
+    threads. Raises PolicyError and WorkloadError.
     """
     reject_hindsight(snapshot.machine, "a prediction of starts")
     snapshot = snapshot.checked()
@@ -147,21 +142,19 @@ def start_times(
 
     to_limits, starts = forecast.simulate(run, draws, workers, progress)
     simulated = start_quantiles(starts)
-    quantiles = scale_intervals(simulated, factors or {})
-    order = np.argsort(quantiles[1], kind="stable")
+    order = np.argsort(simulated[1], kind="stable")
     jobs = []
     for k in order.tolist():
         job, level = state.jobs[waits[k]], int(runtimes.level[waits[k]])
-        early, median, late = (to_unix(float(time), snapshot.time) for time in quantiles[:, k])
+        early, median, late = (to_unix(float(time), snapshot.time) for time in simulated[:, k])
         by_limits = to_unix(float(to_limits[k]), snapshot.time)
         alike = ("prediction",) if runtimes.predicted[waits[k]] else LEVELS[level] if level < len(LEVELS) else None
         jobs.append(StartTime(job, early, median, late, job.expected, by_limits, alike))
     scheduler, caveats = forecast.scheduler, forecast.caveats()
-    factors = dict(factors or {})
     if snapshot.machine.overhead != NO_OVERHEAD:
         caveats.append(OVERHEAD_NOTE)
     drawn = scheduler.label, draws.samples, draws.seed, draws.arrivals
-    return StartTimes(snapshot, *drawn, jobs, starts[:, order], simulated[:, order], factors, caveats, predicted=forecast.predicted)
+    return StartTimes(snapshot, *drawn, jobs, starts[:, order], simulated[:, order], caveats, predicted=forecast.predicted)
 
 
 def start_quantiles(starts: Array) -> Array:

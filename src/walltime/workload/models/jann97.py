@@ -81,7 +81,8 @@ class Jann97(WorkloadModel):
         parts = [r for r in self.ranges if r.sizes[0] <= machine_procs]
         if not parts:
             raise WorkloadError(
-                f"the smallest job of this model has {self.ranges[0].sizes[0]} processors, but the machine has {machine_procs}"
+                f"the smallest job of this model has {self.ranges[0].sizes[0]} processors, but the machine has {machine_procs}; set "
+                "more (procs=N)"
             )
         arrivals = self._arrivals(parts, jobs, machine_procs, seed)
         which = np.repeat(np.arange(len(parts)), [len(a) for a in arrivals])

@@ -57,7 +57,8 @@ class Marginals:
         fits = sizes <= machine_procs
         if not fits.any():
             raise WorkloadError(
-                f"the smallest job of {self.source} has {sizes[0]} processors, but the machine has {machine_procs}", "no_job_fits"
+                f"the smallest job of {self.source} has {sizes[0]} processors, but the machine has {machine_procs}; set more (procs=N)",
+                "no_job_fits",
             )
         return sizes[fits], counts[fits]
 

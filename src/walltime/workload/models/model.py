@@ -54,11 +54,11 @@ class WorkloadModel(Specification):
             if not isinstance(value, int | np.integer) or isinstance(value, bool):
                 raise WorkloadError(f"the {name} must be a whole number, not {value!r}", "wrong_type")
         if jobs < 1:
-            raise WorkloadError(f"a workload has at least 1 job, not {jobs}", "number_out_of_range")
+            raise WorkloadError(f"a workload must have at least 1 job, not {jobs}", "number_out_of_range")
         if machine_procs < 1:
-            raise WorkloadError(f"a machine has at least 1 processor, not {machine_procs}", "number_out_of_range")
+            raise WorkloadError(f"a machine must have at least 1 processor, not {machine_procs}", "number_out_of_range")
         if load is not None and not 0 < load <= HIGHEST_LOAD:
-            raise WorkloadError(f"a load must be over 0 and up to {HIGHEST_LOAD}, not {load:g}", "number_out_of_range")
+            raise WorkloadError(f"the load must be above 0 and at most {HIGHEST_LOAD}, not {load:g}", "number_out_of_range")
         if fault := seed_fault(seed):
             raise WorkloadError(fault, "number_out_of_range")
         drawn = self._draw(jobs, machine_procs, load, seed)

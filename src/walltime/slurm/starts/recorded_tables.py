@@ -1,4 +1,4 @@
-"""`walltime calibrate --starts`: the page and tables of predicted and recorded start times."""
+"""`walltime calibrate --starts`: tables of predicted and recorded start times."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from walltime.cli.output import PageOutput, caveats, command_line, paragraphs, progress_bar
-from walltime.provenance import provenance
-from walltime.report.page import Drawing, Page, Section, note, workload_facts
+from walltime.cli.output import PageOutput, caveats, paragraphs, progress_bar
 from walltime.slurm.starts.forecast import Draws
 from walltime.slurm.starts.recorded import METHODS, REPLAYED, RecordedStarts, StartScore, calibrate_starts
 from walltime.tables import Cell, Row, Table
@@ -16,14 +14,17 @@ from walltime.wording import UNDEFINED, human_percent, human_time, listed
 from walltime.workload import Workload
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from walltime.machine import Machine
 
 NAMES = {"prediction": "predicted", "simulation": "simulation alone", "limits": "by limits", "qbets": "QBETS", "no_model": "past waits"}
 AT_LEAST = 100
 """Classes with no more predictions are too small for a judgement."""
 GOOD = (0.85, 0.95)
+HOW = (
+    "At random moments in the last three quarters of the log, the start of each waiting job was predicted with only earlier information: "
+    "the log until then, and the outcomes of predictions at four times as many earlier moments. Predictions of one moment are correlated, "
+    "so they are weaker evidence than as many independent ones."
+)
 
 
 def calibrate_starts_command(
@@ -37,8 +38,10 @@ def calibrate_starts_command(
         starts = calibrate_starts(
             workload, machine, policy, predictor=drawn["predictor"], moments=moments, draws=draws, progress=progress, learning=learning
         )
-    output.write(recorded_starts_page(starts, workload, {"command": command_line(), "moments": moments}))
-    output.show(starts.as_dict(), [*paragraphs(verdict(starts)), "", *tables_of(starts), *caveats(starts.caveats)])
+    blocks, title = tables_of(starts), f"When do jobs start on {starts.machine}, and how well is it predicted?"
+    methods = Table(["method", "meaning"], [[NAMES[name], meaning] for name, meaning in METHODS.items()], "what is compared", texts=-1)
+    output.write_blocks("recorded and predicted start times", title, verdict(starts), [*blocks, methods, HOW, *starts.caveats], workload)
+    output.show(starts.as_dict(), [*paragraphs(verdict(starts)), "", *blocks, *caveats(starts.caveats)])
 
 
 def verdict(starts: RecordedStarts) -> list[str]:
@@ -82,62 +85,3 @@ def _tables(head: str, classes: Mapping[str, tuple[int, Mapping[str, StartScore]
 
 def _text(measure: str, value: float) -> str:
     return UNDEFINED if value != value else human_percent(100 * value) if measure == "inside" else human_time(value)
-
-
-def recorded_starts_page(starts: RecordedStarts, workload: Workload, settings: Mapping[str, Any] | None = None) -> Page:
-    """Return the page of `calibrate_starts`; `settings`: further entries of the provenance, with the command line as `command`."""
-    chosen = {"policy": starts.policy, "samples": starts.samples, "seed": starts.seed}
-    record = provenance(workload, **chosen, **(settings or {}))
-    tables = tables_of(starts)
-    drawing = Drawing(
-        inside_figure(starts),
-        "inside",
-        "The part of the jobs that started within their intervals, by the distance of the predicted start.",
-        "Blue: these predictions; grey: the other methods. The line: 90 %. Small classes are weak evidence.",
-        wide=False,
-        pixels=720,
-    )
-    methods = Table(["", ""], [[NAMES[name], meaning] for name, meaning in METHODS.items()], texts=-1)
-    half = len(tables) // 2
-    return Page(
-        "recorded and predicted start times",
-        f"When do jobs start on {starts.machine}, and how well is it predicted?",
-        verdict(starts),
-        [
-            Section("Do the intervals hold", [drawing]),
-            Section("By how far ahead the start was predicted", tables[:half]),
-            Section("By the part of the machine", tables[half:]),
-            Section("What is compared", [methods, note(HOW)]),
-        ],
-        [("moments", f"{starts.moments:,}"), ("days", f"{starts.days:,}"), *workload_facts(workload, record["log"])],
-        starts.caveats,
-        numbers=[
-            ("started within their interval", human_percent(100 * starts.classes["all"][1]["prediction"].inside)),
-            ("expected", "90 %"),
-            ("median error", human_time(starts.classes["all"][1]["prediction"].error)),
-        ],
-        workload=workload,
-        record=record,
-    )
-
-
-HOW = (
-    "At random moments in the last three quarters of the log, the start of each waiting job was predicted with only earlier information: "
-    "the log until then, and the outcomes of predictions at four times as many earlier moments. Predictions of one moment are correlated, "
-    "so they are weaker evidence than as many independent ones."
-)
-
-
-def inside_figure(starts: RecordedStarts) -> Figure:
-    """Draw the parts inside the intervals, by class and method."""
-    from walltime.report.figures import BLUE, rows_figure
-
-    names = list(starts.classes)
-    with rows_figure(names, "started within the 90 % interval, %", 0.3, width=6.2) as (figure, axes):
-        for k, name in enumerate(names):
-            for method, score in starts.classes[name][1].items():
-                marker, colour = ("o", BLUE) if method == "prediction" else ("|", "#808890")
-                axes.plot([100 * score.inside], [k], marker=marker, color=colour, markersize=7, clip_on=False)
-        axes.axvline(90, color="#808890", linewidth=0.8)
-        axes.set_xlim(0, 100)
-    return figure

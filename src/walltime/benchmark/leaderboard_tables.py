@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from walltime.benchmark.result import Result
-from walltime.benchmark.standings import BEST, LOWEST, Standing, leaderboard
+from walltime.benchmark.standings import BEST, LOWEST, Standing
 from walltime.benchmark.suite import read_suite
-from walltime.report.changes import changes_figure, metric_name, metric_value
-from walltime.report.page import Block, Drawing, Page, Section, note
+from walltime.report.changes import metric_name, metric_value
 from walltime.tables import Cell, Row, Table
 from walltime.wording import listed, shown_change
 
@@ -18,44 +16,6 @@ LEADERBOARD_CAVEATS = (
     "schedulers chosen beforehand may differ clearly.",
     "A mean hides single jobs: check the longest waits as well.",
 )
-METHOD = (
-    "Geometric means over the windows, with separate 90 % intervals (sampling of windows). Behind the best: simultaneous 90 % intervals, "
-    "paired by windows. The order of schedulers that may be the best has no meaning."
-)
-
-
-def leaderboard_page(results: Sequence[Result]) -> Page:
-    """Return the page of these results, a table for each suite; raises the errors of `leaderboard`."""
-    boards = leaderboard(results)
-    sections = [_board(name, rows) for name, rows in boards.items()]
-    answers = [leaderboard_answer(rows) for rows in boards.values()]
-    numbers = []
-    for name, rows in list(boards.items())[:1]:
-        numbers = [(f"lowest on {name}", rows[0].scheduler), ("schedulers", f"{len(rows):,}"), ("windows", f"{rows[0].windows:,}")]
-    return Page("benchmark", "Leaderboard", answers, sections, caveats=LEADERBOARD_CAVEATS, numbers=numbers)
-
-
-def _board(name: str, rows: Sequence[Standing]) -> Section:
-    suite = read_suite(name)
-    missing = [one for one in suite.baselines if one not in {row.scheduler for row in rows}]
-    blocks: list[Block | None] = [note(f"{suite.title} {METHOD}"), _board_drawing(name, rows), leaderboard_table(name, rows)]
-    blocks.append(note(f"Baselines without a result: {', '.join(missing)}.") if missing else None)
-    return Section(f"{name} {suite.version}", [*blocks, note(f"Definition: {suite.definition}")])
-
-
-def _board_drawing(name: str, rows: Sequence[Standing]) -> Drawing | None:
-    """Return the figure of the schedulers behind the best; None for a single scheduler."""
-    behind = {one.scheduler: one.behind for one in rows[1:] if one.behind is not None}
-    if not behind:
-        return None
-    metric = metric_name(read_suite(name).metrics[0])
-    drawn = changes_figure(list(behind), [(metric, list(behind.values()))], f"{metric} behind the best")
-    values = "; ".join(f"{scheduler}: {shown_change(one.mean, one.low, one.high)}" for scheduler, one in behind.items())
-    caption = (
-        f"{metric.capitalize()}: marks are differences to {rows[0].scheduler}, the lowest; bars are simultaneous 90 % intervals behind the "
-        "best. A scheduler whose bar begins at 0 may be the best."
-    )
-    return Drawing(drawn, f"behind-{name}", f"{metric.capitalize()} behind the best: {values}.", caption)
 
 
 def leaderboard_answer(rows: Sequence[Standing]) -> str:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from walltime.benchmark.predictions import (
     MEASURES,
@@ -19,12 +17,8 @@ from walltime.benchmark.predictions import (
     PredictorScore,
     gain_correlations,
 )
-from walltime.provenance import provenance
-from walltime.report.figures import look, panel
-from walltime.report.page import Drawing, Items, Page, Section, note
 from walltime.tables import Cell, Table
 from walltime.wording import human_percent, human_time
-from walltime.workload import Workload
 
 SHORT = {"easy": "EASY", "easy:backfill-order=sjf": "EASY-SJBF", "conservative": "conservative", SLURM: "Slurm"}
 HEAD = ("predictor", "buffer", "accuracy", "under", "killed", "work lost", *SHORT.values())
@@ -39,16 +33,12 @@ NOTE = (
 
 def predictions_tables(judgement: Judgement) -> Iterator[Table]:
     """Yield a table for each log, and one of the correlations of accuracy and gain."""
-    yield from _log_tables(judgement)
-    if correlations := gain_correlations(judgement.rows):
-        yield correlations_table(correlations)
-
-
-def _log_tables(judgement: Judgement) -> Iterator[Table]:
     for log in judgement.logs:
         rows = [row for row in judgement.rows if row.log == log]
         if rows:
             yield _log_table(log, rows, judgement.waits)
+    if correlations := gain_correlations(judgement.rows):
+        yield correlations_table(correlations)
 
 
 def _log_table(log: str, rows: Sequence[PredictorScore], waits: Mapping[tuple[str, str], float]) -> Table:
@@ -134,74 +124,7 @@ def answers(judgement: Judgement) -> list[str]:
     return clauses
 
 
-def _single_answer(judgement: Judgement) -> str:
-    """Return the result of a predictor that was judged alone."""
-    row = min(judgement.rows, key=lambda one: one.buffer)
-    return (
-        f"On {row.log}, predictions by {row.predictor} change the mean wait under EASY by {_gain(row)}, and "
-        f"{human_percent(row.under_percent)} of the jobs run longer than predicted; no other predictor was judged."
-    )
-
-
 def _gain(row: PredictorScore) -> str:
     gain = row.gains[0]
     interval = "" if math.isnan(gain.low) else f", 90 % interval (sampling of weeks) {gain.low:+.0f} to {gain.high:+.0f} %"
     return f"{gain.mean_wait:+.1f} % (accuracy {row.accuracy['accuracy']:.2f}{interval})"
-
-
-def _numbers(judgement: Judgement) -> list[tuple[str, str]]:
-    """Return three headline numbers of the first log."""
-    log = next(iter(judgement.logs))
-    found = _best(judgement, log)
-    if found is None:
-        row = min(judgement.rows, key=lambda one: one.buffer)
-        return [
-            (f"mean wait with {row.predictor}", f"{row.gains[0].mean_wait:+.1f} %"),
-            ("mean accuracy", f"{row.accuracy['accuracy']:.2f}"),
-            ("run longer than predicted", human_percent(row.under_percent)),
-        ]
-    best, accurate, exact = found
-    rows = [(f"mean wait with {best.predictor}", best), (f"with {accurate.predictor}, the most accurate", accurate)]
-    rows += [] if exact is None else [("with exact runtimes", exact)]
-    suffix = f", {log}" if len(judgement.logs) > 1 else ""
-    return [(f"{title}{suffix}", f"{row.gains[0].mean_wait:+.1f} %") for title, row in rows]
-
-
-def _figure(judgement: Judgement) -> Figure:
-    """Return the figure of accuracy against the change of the mean wait under EASY, a mark for each predictor."""
-    least = min(row.buffer for row in judgement.rows)
-    with panel(3.6) as (figure, axes):
-        for k, log in enumerate(judgement.logs):
-            rows = [row for row in judgement.rows if row.log == log and row.buffer == least]
-            style = look(k) | {"linestyle": "none", "marker": "osD^v<>"[k % 7]}
-            axes.plot([row.accuracy["accuracy"] for row in rows], [row.gains[0].mean_wait for row in rows], label=log, **style)
-        axes.axhline(0, color="#8A9099", linewidth=0.8)
-        axes.set_xlabel("mean accuracy of the predictions")
-        axes.set_ylabel("change of the mean wait, %")
-        if len(judgement.logs) > 1:
-            axes.legend()
-    return figure
-
-
-def predictions_page(judgement: Judgement, logs: Mapping[str, Workload], command: Sequence[Any]) -> Page:
-    """Return the page of a judgement."""
-    first = next(iter(logs.values()))
-    correlations = gain_correlations(judgement.rows)
-    sections = [Section(table.title.partition(":")[0], [table]) for table in _log_tables(judgement)]
-    sections += [Section("Accuracy and gain", [correlations_table(correlations)])] if correlations else []
-    sections += [Section("Left out", [Items(judgement.skipped)])] if judgement.skipped else []
-    sections += [Section("External predictions", [Items(judgement.caveats)])] if judgement.caveats else []
-    sections.append(Section("Method", [note("Predictions are made once, at submission, along EASY's schedule.")]))
-    caption = "Each mark is a predictor, with the smallest buffer, under EASY; below 0 jobs wait less than with the users' requests."
-    picture = Drawing(_figure(judgement), "accuracy", "Accuracy of predictions against the change of the mean wait under EASY.", caption)
-    return Page(
-        kind="predictions",
-        title="Predictions compared by their schedules",
-        answer=[f"{clause[:1].upper()}{clause[1:]}." for clause in answers(judgement)] or [_single_answer(judgement)],
-        sections=sections,
-        facts=[("logs", str(len(logs))), ("rows", str(len(judgement.rows)))],
-        numbers=_numbers(judgement),
-        picture=picture,
-        record=provenance(first, command=list(command)),
-        data=judgement.as_dict(),
-    )

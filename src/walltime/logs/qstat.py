@@ -1,0 +1,107 @@
+"""The items of PBS's accounting records in other forms: what `qstat -f` prints, as text or JSON, and tables with the items as titles."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from zoneinfo import ZoneInfo
+
+from walltime.errors import LogError
+from walltime.logs.batch_systems import STILL_PENDING, STILL_RUNNING, Counts, RecordError, Run, Skip, read_runs, seconds_of
+from walltime.logs.cells import BLANK
+from walltime.logs.clock import ZONE_UNKNOWN
+from walltime.logs.input import LogFile
+from walltime.logs.joblog import LogFormat, ReadOptions
+from walltime.logs.pbs import PbsLog, PbsRecords
+from walltime.logs.sample import Sample, items_of
+
+_HEAD = re.compile(
+    rb'\A(?:\xef\xbb\xbf)?\s*+(?:Job Id: *\S+\r?\n\s+Job_Name = |\{(?=.*"Jobs"\s*:\s*\{)(?=.*"job_state"\s*:)(?=.*"ctime"\s*:))', re.DOTALL
+)
+_ITEM = re.compile(r"\s+([A-Za-z_][\w.]*) = (.*)")
+_NAMES = {
+    "start": ("stime", "start_time"),
+    "end": ("obittime", "comp_time"),
+    "jobname": ("Job_Name",),
+    "user": ("Job_Owner",),
+    "account": ("Account_Name",),
+    "group": ("egroup",),
+    "Exit_status": ("exit_status",),
+}
+"""The items of accounting records, with the names that `qstat` has for them."""
+_IDS = ("id", "job_id", "jobid", "Job_Id", "JobID", "job")
+_TIMES = ("ctime", "qtime", "etime", "start", "end")
+_OPEN = {**dict.fromkeys("QHWTMB", STILL_PENDING), **dict.fromkeys("RESU", STILL_RUNNING)}
+"""Values of job_state for jobs that have not ended."""
+
+
+def _jobs(file: LogFile) -> Iterator[tuple[int, Mapping[str, object]]]:
+    """Yield the number and the items of each job; the item `id` is its name."""
+    content = file.content().removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
+    if not content.lstrip().startswith("{"):
+        for number, block in enumerate(re.split(r"^Job Id: *", content, flags=re.MULTILINE)[1:], 1):
+            first, *lines = re.sub(r"\r?\n\t", "", block).splitlines()
+            yield number, {"id": first.strip(), **{match[1]: match[2].strip() for line in lines if (match := _ITEM.fullmatch(line))}}
+        return
+    try:
+        jobs = json.loads(content)["Jobs"]
+    except (ValueError, RecursionError) as error:
+        raise LogError(f"{file.where}: not valid JSON ({type(error).__name__}); give another file", "not_json") from error
+    for number, (name, job) in enumerate(jobs.items(), 1):
+        items = {"id": name}
+        for key, value in job.items() if isinstance(job, Mapping) else ():
+            parts = value if isinstance(value, Mapping) else {"": value}
+            items |= {f"{key}.{part}" if part else key: str(one) for part, one in parts.items()}
+        yield number, items
+
+
+def _unix(text: str, zone: tzinfo) -> str:
+    """A time such as `Mon Mar  2 10:00:00 2026` or 2026-03-02 10:00:00, or a Unix time, as a Unix time."""
+    if re.fullmatch(r"[0-9]+(?:\.0*)?", text, re.ASCII):
+        return text.partition(".")[0]
+    try:
+        time = datetime.fromisoformat(text) if text[:1].isdecimal() else datetime.strptime(text, "%a %b %d %H:%M:%S %Y")
+        return str(int((time if time.tzinfo else time.replace(tzinfo=zone)).timestamp()))
+    except (ValueError, OverflowError):
+        raise RecordError(f"{text[:30]!r} is not a time") from None
+
+
+def is_pbs(sample: Sample) -> bool:
+    """Return whether a table has items of PBS's accounting as titles: times, and resources that are read by PBS's rules alone."""
+    titles = set(sample.columns)
+    times = ({"ctime", "qtime"}, {"start", *_NAMES["start"]}, {"end", *_NAMES["end"]})
+    return bool(titles & {"exec_vnode", "exec_host", "Resource_List.select", "Resource_List.nodes"}) and all(titles & one for one in times)
+
+
+def _items(row: Mapping[str, object]) -> dict[str, str]:
+    """The items in a row of a table, without those that are unknown."""
+    texts = {name: str(value).removesuffix(".0") for name, value in row.items() if value is not None and str(value) not in BLANK}
+    return {"id": next((texts[name] for name in _IDS if name in texts), "")} | texts
+
+
+def _read(file: LogFile, options: ReadOptions) -> PbsLog:
+    counts = Counts()
+    of_accounting, name = PbsRecords(counts), options.time_zone
+    zone = UTC if name is None else timezone(timedelta(seconds=int(name))) if name.lstrip("+-").isdecimal() else ZoneInfo(name)
+    rows, unit = (_jobs(file), "record") if _HEAD.match(file.head) else items_of(file, counts)
+
+    def runs(row: Mapping[str, object]) -> Iterator[Run]:
+        job = _items(row)
+        items = {**job, **{item: job[one] for item, names in _NAMES.items() for one in names if job.get(one)}}
+        if items.get("job_state") in _OPEN and "[]" not in items["id"]:
+            raise Skip(_OPEN[items["job_state"]])
+        items |= {item: _unix(items[item], zone) for item in _TIMES if items.get(item)}
+        items["user"] = items.get("user", "").partition("@")[0]
+        start = items.get("start") or "0"
+        end = items.get("end") or str(int(start) + max(seconds_of(items.get("resources_used.walltime")), 0))
+        run = of_accounting.run(items["id"], items | {"start": start, "end": end}, "E")
+        counts.add(ZONE_UNKNOWN, int(name is None and not job.get("ctime", "0").isdecimal()))
+        yield run
+
+    return read_runs(PbsLog, file, options, rows, runs, counts, unit)
+
+
+QSTAT = LogFormat("pbs-qstat", "qstat -f of PBS or Torque", (), _HEAD, _read)
+"""The output of `qstat -x -f`, as text or JSON; its rules are those of `walltime.logs.pbs.PBS`."""
