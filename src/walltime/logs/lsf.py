@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, ClassVar
 
 from walltime.logs.batch_systems import FIRST_LINES, OTHER_EVENT, Counts, RecordError, Run, Skip, numbered, read_runs, text_lines, whole
@@ -52,6 +53,12 @@ class LsfLog(JobLog):
     endings: ClassVar[tuple[str, ...]] = (".acct", ".log", ".txt")
 
 
+@cache
+def _parts(layout: str) -> list[tuple[str, str]]:
+    """The names and kinds of the fields in a layout."""
+    return re.findall(r"(\w+)([#.*%@]?)", layout)
+
+
 class _Fields:
     """The fields of a record, read one by one; a field of the wrong kind raises RecordError, so that fields are not confused."""
 
@@ -70,7 +77,7 @@ class _Fields:
 
     def read(self, layout: str) -> dict[str, Any]:
         """Add the fields of a layout to `values`, and return them; those before one that is missing or of the wrong kind stay."""
-        for name, kind in re.findall(r"(\w+)([#.*%@]?)", layout):
+        for name, kind in _parts(layout):
             self.values[name] = self._value(name, kind)
         return self.values
 
