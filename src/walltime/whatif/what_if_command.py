@@ -117,7 +117,7 @@ def _blocks(answer: WhatIf) -> Iterator[Block | Facts | str]:
 
     yield from (answer.answer(), short_table(answer))
     yield from caveats(short_caveats(answer))
-    yield "More groups, intervals, node-hours and their users: --verbose or --report page.html."
+    yield "Groups, intervals, node-hours, users: --verbose or --report page.html."
 
 
 def _all_blocks(answer: WhatIf) -> Iterator[Block | Facts | str]:

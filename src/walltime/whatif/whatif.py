@@ -130,7 +130,7 @@ class WhatIf:
             f"a job submitted within 20 min of the end of its user's earlier job ({100 * self.linked:.0f} % of the jobs) follows that end"
         )
         if not effects:
-            return f"If users react, {100 * self.linked:.0f} % of the jobs follow, within 20 min, the end of their user's earlier job."
+            return f"If users react, jobs within 20 min of their user's last end follow it ({100 * self.linked:.0f} %)."
         first, second = "Users submit as recorded", f"If they react, so that {reacting}"
         if self.submissions == REACT:
             first, second = f"Users react: {reacting}", "If they submit as recorded"
