@@ -11,10 +11,11 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-from walltime.declared import valid_options
+from walltime.declared import nearest, valid_options
 from walltime.errors import LogError, PolicyError
 from walltime.logs.input import path_of
 from walltime.logs.mapping import MAPPING_FILE, TableMapping, plain_title
+from walltime.wording import printable
 
 ARCHIVE = "https://www.cs.huji.ac.il/labs/parallel/workload"
 """Address of the Parallel Workloads Archive."""
@@ -110,6 +111,9 @@ def find_log(log: str | os.PathLike[str]) -> Path:
     path = Path(name)
     known = {known for entry in CATALOGUE for known in (entry.name.lower(), entry.file.lower())}
     if name.lower() not in known or path.exists():
+        question = "" if path.suffix or path.exists() else nearest(name, [entry.name for entry in CATALOGUE])
+        if question:
+            raise LogError(f"{printable(name)}: no such file; check its name{question}", "missing_file")
         return path
     entry = catalogue_entry(name)
     traces = os.environ.get("WALLTIME_TRACES")

@@ -22,7 +22,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from walltime.declared import nearest
 from walltime.errors import LogError
 from walltime.files import note_input
 from walltime.wording import printable, shown
@@ -256,10 +255,7 @@ def chunks_of(path: str, where: str, digest: Digest) -> Iterator[bytes]:
     except (gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
         raise LogError(f"{where}: the {packed} file is damaged ({printable(str(error))}); fetch it again", "damaged_archive") from error
     except FileNotFoundError as error:
-        from walltime.logs.catalogue import CATALOGUE
-
-        question = nearest(where, [one.name for one in CATALOGUE])
-        raise LogError(f"{where}: no such file; check its name{question}", "missing_file") from error
+        raise LogError(f"{where}: no such file; check its name", "missing_file") from error
     except IsADirectoryError as error:
         raise LogError(f"{where}: this is a directory; name a file in it") from error
     except PermissionError as error:
