@@ -97,7 +97,7 @@ def _list() -> Iterator[Facts | str]:
     from walltime.tables import Facts
 
     known = _known()
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for name, one in known["dialects"].items():
         changed = [f"{interpretation}={value}" for interpretation, value in one["interpretations"].items()]
         rows += [(name, ", ".join(changed) or "the default of every interpretation"), ("", f"Source: {one['source']}.")]

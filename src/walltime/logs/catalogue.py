@@ -96,7 +96,8 @@ def find_log(log: str | os.PathLike[str]) -> Path:
     if path.exists():
         return path
     if name.lower() not in known:
-        if question := nearest(name, [entry.name for entry in CATALOGUE]):
+        question = "" if path.suffix else nearest(name, [entry.name for entry in CATALOGUE])
+        if question:
             raise LogError(f"{printable(name)}: no such file; check its name{question}", "missing_file")
         return path
     entry = catalogue_entry(name)
