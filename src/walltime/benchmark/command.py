@@ -209,8 +209,7 @@ def leaderboard(
     boards = compare([read_result(file) for file in result_files(*paths)])
     suites = {name: [asdict(one) | {"is_clear": one.is_clear} for one in rows] for name, rows in boards.items()}
     answers = {name: leaderboard_answer(rows) for name, rows in boards.items()}
-    blocks = [block for name, rows in boards.items() for block in (leaderboard_table(name, rows), answers[name])]
-    record = {"answers": answers, "caveats": LEADERBOARD_CAVEATS, "suites": suites}
-    blocks += caveats(LEADERBOARD_CAVEATS)
+    tables = [block for name, rows in boards.items() for block in (leaderboard_table(name, rows), answers[name])]
+    record, blocks = {"answers": answers, "caveats": LEADERBOARD_CAVEATS, "suites": suites}, [*tables, *caveats(LEADERBOARD_CAVEATS)]
     output.write_blocks("benchmark", "Leaderboard", list(answers.values()), blocks)
     output.show(record, blocks)
