@@ -243,8 +243,8 @@ def new_memory(
 ) -> Memory:
     """Return memory for these jobs under these rules, the machine empty and nothing learned.
 
-    `reservations`: what the passes keep. `after`, `think` (int64): the job for whose end each job waits, and its think time; of length 0
-    without feedback.
+    The jobs' `submit`, `runtime`, `believed` and `procs` must be set. `reservations`: what the passes keep. `after`, `think` (int64): the
+    job for whose end each job waits, and its think time; of length 0 without feedback.
     """
     count, procs = len(jobs), int(rules.procs)
     waits = records(WAIT, len(after))
@@ -273,7 +273,18 @@ def new_memory(
         ordered=None if in_order and rules.mode == HEAD and not rules.omega and not rules.ahead else _new_ordered(count, rules),
         reservations=reservations,
     )
-    return restored(memory)
+    state, notes = memory.state, memory.machine.notes
+    state.free, state.next_due, state.until, state.broken = procs, NEVER, NEVER, NO_PLAN
+    state.head = state.blocked = state.earliest_of = -1
+    on_their_own = np.flatnonzero(waits.after < 0)[:1] if len(waits) else np.arange(min(count, 1))
+    state.next_job = on_their_own[0] if len(on_their_own) else count
+    state.next_arrival = jobs.submit[state.next_job] if len(on_their_own) else NEVER
+    jobs.start = jobs.reserved_start = -1
+    for name in ("order_length", "own_length", "run_length"):
+        jobs[name] = jobs.believed
+    for name in NOTE.names or ():
+        notes[name] = -1
+    return memory
 
 
 def _new_ordered(count: int, rules: Records) -> ScoredQueue:
@@ -291,31 +302,3 @@ def _new_ordered(count: int, rules: Records) -> ScoredQueue:
         candidates=records(CANDIDATE, count if rules.backfill else 0),
         sorted=np.empty(count if rules.mode == KEEP and rules.order != BY_ARRIVAL else 0, np.int64),
     )
-
-
-def restored(memory: Memory, prediction: PredictionRules | None = None) -> Memory:
-    """Return the memory as it was when it was new, for another prediction by the same predictor, with the same arrays but the predictor's.
-
-    The jobs' `submit`, `runtime`, `believed` and `procs` must be set.
-    """
-    state, jobs = memory.state, memory.jobs
-    classes = int(state.classes)
-    for name in STATE.names or ():
-        state[name] = 0
-    state.free, state.classes = memory.rules.procs, classes
-    state.head = state.blocked = state.earliest_of = -1
-    state.next_due = state.until = NEVER
-    state.broken = NO_PLAN
-    waits, notes = memory.machine.waits, memory.machine.notes
-    on_their_own = np.flatnonzero(waits.after < 0)[:1] if len(waits) else np.arange(min(len(jobs), 1))
-    state.next_job = on_their_own[0] if len(on_their_own) else len(jobs)
-    state.next_arrival = jobs.submit[state.next_job] if len(on_their_own) else NEVER
-    jobs.start = jobs.reserved_start = -1
-    jobs.kind = 0
-    for name in ("order_length", "own_length", "run_length"):
-        jobs[name] = jobs.believed
-    for name in NOTE.names or ():
-        notes[name] = -1
-    if prediction is None:
-        return memory
-    return memory._replace(machine=memory.machine._replace(predicting=new_predicting(len(jobs), prediction)))

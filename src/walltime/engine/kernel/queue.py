@@ -11,7 +11,7 @@ from walltime.engine.kernel.heap import drop_first, push
 from walltime.engine.kernel.history import starving_after
 from walltime.engine.kernel.memory import BY_ARRIVAL, BY_LENGTH, BY_WFP, HOLE, NEVER, RANKED_BLOCK
 
-MOST = sys.float_info.max
+LARGEST = sys.float_info.max
 RANK_ERROR = 1e-6
 """By which share, or by how much, a rank may be lower than it was bounded: more than the rounding of logarithms."""
 
@@ -44,7 +44,7 @@ def unbounded_rank(order, parameter, bounded, now, jobs, index):
     else:
         score = call_score(parameter, index, now, job.order_length, job.procs, job.submit)
         own = math.inf if math.isnan(score) else -score
-    return max(own, -MOST) if bounded else own
+    return max(own, -LARGEST) if bounded else own
 
 
 @kernel

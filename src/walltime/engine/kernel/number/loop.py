@@ -12,10 +12,10 @@ their reserved starts. After the events of an instant the policy makes a schedul
 
 Also in this folder: the running jobs (machine.py), an index of a long queue (index.py), and the jobs that may move in a compression
 (candidates.py). In kernel/, for all kinds of machines: the data of the loop (memory.py), the queue (queue.py), the free processors over
-future time (profile.py, which is recomputed; plan.py, which is kept), and predicted runtimes (predictions.py). Outside the loop: estimates
-drawn in the kernel (draw.py), the effects of backfilling (dynamics.py), and predictions without scheduling (replay.py). The public
-interface, with validation, is interface/number.py; reference/number.py does the same in plain Python. Machines of several pools, and
-Slurm's nodes, have loops of their own (pools/, nodes/).
+future time (profile.py, which is recomputed; plan.py, which is kept), and predicted runtimes (predictions.py). Outside the loop: the
+effects of backfilling (dynamics.py), and predictions without scheduling (replay.py). The public interface, with validation, is
+interface/number.py; reference/number.py does the same in plain Python. Machines of several pools, and Slurm's nodes, have loops of their
+own (pools/, nodes/).
 """
 
 from walltime.compiled.jit import kernel
