@@ -9,7 +9,7 @@ import ahead
 from mkdocs.structure.files import File
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
-SECONDS = 300
+SECONDS = 900
 """Most time that one cell may take: the first run on a computer compiles the engine."""
 WIDTH = 88
 """Characters that fit a line of the page."""

@@ -54,7 +54,7 @@ def simulate(
     `prediction`: a predictor (see `walltime.predictors`), or a `walltime.Prediction`; the policy's specification may name one, too.
     `machine`: pools, partitions, outages and limits (`walltime.machine`), instead of the workload's single pool. The schedule then has
     the jobs that can run there; it is computed on one pool if that makes no difference (`Schedule.simulated_on`).
-    `dialect`: the readings of rules, a `walltime.policy.Dialect` or the name of one.
+    `dialect`: the interpretations of the papers, a `walltime.policy.Dialect` or the name of one.
     `coincident`: treatment of simultaneous events, instead of the dialect's.
         `batch`: all terminations of an instant, then all arrivals, then one pass.
         `sequential`: a pass after every event, arrivals before terminations; jobs expected to end at this instant count as ended.
@@ -64,7 +64,7 @@ def simulate(
         `extend`: the request and the scheduler's estimate are raised to the runtime.
         `continue`: they run on.
     `engine`: the compiled `kernel`, the slow independent `reference`, or `auto`: the kernel if possible (see `Schedule.engine`).
-        The reference is needed for policies and predictors in plain Python, and for readings of some dialects.
+        The reference is needed for policies and predictors in plain Python, and for interpretations of some dialects.
     `dynamics`: whether to record the effects of backfilling in `Schedule.dynamics`; not with a machine.
     `progress`: called repeatedly with the number of jobs started so far (compiled engine only).
 

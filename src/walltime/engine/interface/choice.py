@@ -23,7 +23,7 @@ FEATURES = {
     "threshold": "a threshold of scores",
     "feedback": "jobs submitted after the ends of others",
     "events": "simultaneous events one by one, or with arrivals first",
-    "dialect": "readings other than those of the papers",
+    "dialect": "interpretations other than the papers'",
     "effects": "recorded effects of backfilling",
     "steps": "a simulation that continues step by step",
     "second": "a second resource",
