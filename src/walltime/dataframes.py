@@ -8,4 +8,3 @@ if TYPE_CHECKING:
     import polars as pl
 else:
     pl = LaterModule("polars")
-__all__ = ["pl"]

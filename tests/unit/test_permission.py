@@ -27,6 +27,7 @@ READERS = {
     "logs/fetch.py": "what was downloaded: names and checksums",
     "logs/input.py": "what the parts of a log in Parquet say of themselves: numbers and names",
     "logs/objects.py": "logs in JSON: numbers and names",
+    "logs/qstat.py": "the JSON of qstat: numbers and names",
     "logs/slurm/document.py": "the JSON of sacct: numbers and names",
     "logs/table_file.py": "what a log in Parquet says of itself: numbers and names",
     "papers/printed.py": "shipped with the program",

@@ -55,7 +55,7 @@ class AdjustmentOptions:
     """The simulations with adjusted walltimes."""
 
     adjusted: bool = o.field(
-        False, "Also simulate walltimes shortened by predictions, and advise the largest users; --report always does.", group=o.RUNS
+        False, "Simulate walltimes shortened by predictions as well, and advise the largest users; --report always does.", group=o.RUNS
     )
     machine_file: o.MachineOption = None
     replications: int | None = o.field(

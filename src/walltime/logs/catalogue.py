@@ -93,8 +93,9 @@ def find_log(log: str | os.PathLike[str]) -> Path:
     name = path_of(log)
     path = Path(name)
     known = {known for entry in CATALOGUE for known in (entry.name.lower(), entry.file.lower())}
-    if path.exists():
-        return path
+    with suppress(OSError, ValueError):  # too long, or with a null character
+        if path.exists():
+            return path
     if name.lower() not in known:
         question = "" if path.suffix else nearest(name, [entry.name for entry in CATALOGUE])
         if question:

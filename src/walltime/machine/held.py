@@ -137,7 +137,7 @@ def _table(path: Path, stamp: int) -> Mapping[int, int]:
                 held[job] = seconds
     except (UnicodeDecodeError, csv.Error) as fault:
         raise LogError(
-            f"{where}: not a table in UTF-8 with the columns {','.join(TITLES)}; write it with walltime infer --eligible", "not_a_table"
+            f"{where}: not a table in UTF-8 with the columns {','.join(TITLES)}; walltime infer writes such a table", "not_a_table"
         ) from fault
     return held
 

@@ -47,7 +47,7 @@ def scale_load(workload: Workload, load: float, by: str = "interarrival", seed: 
     cannot reach: within 1 % by `interarrival` and `runtime`, within 10 % by the others.
     """
     if not LOWEST_LOAD <= load <= HIGHEST_LOAD:
-        raise PolicyError(f"the load must be above 0 and at most {HIGHEST_LOAD}, not {_shown(load)}", "number_out_of_range")
+        raise PolicyError(f"the load must be from 0.000001 to {HIGHEST_LOAD}, not {_shown(load)}", "number_out_of_range")
     if by not in WAYS:
         raise PolicyError(f"the load cannot be changed by {by!r}. Valid methods: {', '.join(WAYS)}", "unknown_method")
     _check_seed(seed)
@@ -118,7 +118,7 @@ def window(workload: Workload, begin: int, end: int) -> Workload:
     if not inside.any():
         first, last = (workload.origin.when(time) for time in workload.submit[[0, -1]].tolist())
         raise WorkloadError(
-            f"{workload.origin.name} has no job submitted in this window; give one between {first} and {last}", "empty_window"
+            f"{workload.origin.name} has no job submitted from {begin} to {end} s; give a window between {first} and {last}", "empty_window"
         )
     return workload.take(inside, f"submitted from {begin} to {end} s")
 

@@ -262,7 +262,7 @@ BAD_CALLS = {
     ),
     "an unknown order": (["--order", "lifo"], "fcfs, sjf, wfp"),
     "an unknown backfill order": (["--backfill-order", "lifo"], "fcfs, sjf, wfp"),
-    "an order file that is not there": (["--order", "none.py:f"], "the file none.py"),
+    "an order file that is not there": (["--order", "none.py:f"], "none.py: no such file"),
     "unknown estimates": (["--estimates", "lucky"], "user, exact, double, factor, f, badness"),
     "an unknown overrun rule": (["--overrun", "shrug"], "kill"),
     "an unknown trim": (["--trim", "p9"], "tsafrir06"),
@@ -558,8 +558,8 @@ def test_convert__takes_the_file_as_a_word_or_as_an_option(capsys, tmp_path):
         assert call(capsys, "convert", log, *words)[0] == 0
         assert (tmp_path / "a.csv").is_file()
         (tmp_path / "a.csv").unlink()
-    assert "name the output file once" in one_line(*call(capsys, "convert", log))
-    assert "name the output file once" in one_line(*call(capsys, "convert", log, tmp_path / "a.csv", "--out", tmp_path / "b.csv"))
+    assert "name one output file" in one_line(*call(capsys, "convert", log))
+    assert "name one output file" in one_line(*call(capsys, "convert", log, tmp_path / "a.csv", "--out", tmp_path / "b.csv"))
     assert "extensions" in one_line(*call(capsys, "convert", log, tmp_path / "a.txt"))
 
 

@@ -33,7 +33,7 @@ def test_generate__what_is_read_back_are_the_same_jobs(capsys, tmp_path, name, e
     status, text, errors = call(capsys, name, "--jobs", 300, "--procs", 64, "--load", 0.7, "--seed", 5, "--out", out)
     assert (status, errors) == (0, "")
     assert f"{name}: 300 jobs, seed 5" in text
-    assert "70 % asked for" in text
+    assert "70 % requested" in text
     made, read = MODELS[name].generate(300, 64, 0.7, 5), wt.read(out)
     for column in ("job_id", "submit", "runtime", "requested", "procs"):
         assert np.array_equal(getattr(made, column), getattr(read, column)), column

@@ -37,7 +37,6 @@ MADE_BY = {
     ],
     "shaken.copy": [
         "simulation.spread.Spread.difference",
-        "simulation.spread._interval",
         "accuracy.advice_gains.simulate_advice",
         "benchmark.predictions._Base._gain",
         "simulation.spread.Spread.scatter",
@@ -52,7 +51,6 @@ MADE_BY = {
     "start-times": [
         "slurm.starts.start_times.start_times",
         "slurm.starts.trials.try_jobs",
-        "slurm.starts.scores.apply_factors",
         "slurm.starts.learned.simulated_starts",
     ],
     "suggestion.risk": ["estimates.suggestion._suggestion", "accuracy.advice._kind"],
@@ -61,15 +59,14 @@ MADE_BY = {
     "batch-means.published": ["papers.mualem01.models.run_model"],
     "benchmark.total": ["benchmark.result.totals", "benchmark.standings.leaderboard"],
     "benchmark.behind": ["benchmark.standings._behind"],
-    "tuning.change": ["tuning.fitting.tune", "tuning.page._tuning_drawing"],
-    "learn.windows": ["learn.evaluation._compare", "learn.evaluation._importances"],
+    "tuning.change": ["tuning.fitting.tune"],
+    "learn.windows": ["learn.evaluation._compare"],
     "learn.seeds": ["learn.evaluation._compare"],
 }
 """The functions that make the intervals of each kind, in `walltime`, as module and name."""
 MAKERS = [
     "benchmark.standings.behind_best",
     "estimates.suggestion.share_at_most",
-    "slurm.starts.scores.scale_intervals",
     "slurm.starts.start_times.start_quantiles",
     "metrics.batches.batch_means",
     "metrics.confidence.Interval",
@@ -232,10 +229,10 @@ def test_stored__each_interval_holds_what_it_says():
 
 
 def test_coverage_main__runs_what_is_named_and_not_what_begins_so(capsys, tmp_path):
-    assert "batch-means:model" in EXPERIMENTS
+    assert "learn.windows:streams" in EXPERIMENTS
     out = tmp_path / "coverage.json"
-    assert coverage.main(["--only", "batch-means", "learn.se", "--quick", "--out", str(out)]) == 0
-    assert list(json.loads(out.read_text())) == ["batch-means", "learn.seeds"]
+    assert coverage.main(["--only", "batch-means.published", "learn.se", "--quick", "--out", str(out)]) == 0
+    assert list(json.loads(out.read_text())) == ["batch-means.published", "learn.seeds"]
 
 
 def test_coverage_main__refuses_an_unknown_experiment(golden, capsys):

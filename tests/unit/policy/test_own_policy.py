@@ -139,7 +139,7 @@ OBSERVE = "    def observe(self, job):\n        pass\n"
         ("--predictor", f"class Mine:\n    def predict(self):\n        return 1\n\n{OBSERVE}", 2, "write it as predict(self, job)"),
         ("--predictor", f"class Mine:\n{PREDICT}'abc'\n\n{OBSERVE}", 2, "which is not a number of seconds"),
         ("--predictor", f"class Mine:\n{PREDICT}1\n\n    def observe(self):\n        pass\n", 5, "write it as observe(self, job)"),
-        ("--predictor", f"class Mine:\n{PREDICT}1\n", 1, "has no method observe(self, job)"),
+        ("--predictor", f"class Mine:\n{PREDICT}1\n", 1, "needs a method observe(self, job)"),
         ("--predictor", f"class Mine:\n    def __init__(self):\n        {{}}['a']\n\n{PREDICT}1\n\n{OBSERVE}", 3, "the making of"),
     ],
 )

@@ -58,7 +58,7 @@ def test_audit__says_what_is_kept_or_broken_first(golden, jobs, easy):
     broken = audit(jobs, columns, Conservative())
     page = audit_page(jobs, columns, broken, "ours.csv", "conservative", [])
     golden("audit", page.answer[0])
-    assert page.answer[0].endswith(f"first at {jobs.origin.when(broken.first.time)}: {broken.first.message}.")
+    assert f"first at {jobs.origin.when(broken.first.time)}: job " in page.answer[0]
     assert [section.title for section in page.sections] == ["Broken rules", "Checked rules"]
     alone = audit_page(jobs, columns, audit(jobs, columns), "ours.csv", None, [])
     golden("audit", alone.answer[0])

@@ -126,8 +126,7 @@ def test_breakdown__the_groups_share_out_all_jobs(workload, by):
 @given(workloads(), st.sampled_from(sorted(GROUPINGS)))
 def test_group_rows__of_a_campaign_are_those_of_a_breakdown(workload, by):
     schedule = wt.simulate(workload, wt.Easy(), engine="reference")
-    everybody = np.ones(len(workload), bool)
-    rows = group_rows(workload, by, schedule.start, schedule.submit, schedule.runtime, everybody)
+    rows = group_rows(schedule, by, "none")
     assert [row["group"] for row in rows] == sorted(row["group"] for row in rows)
     if [row["group"] for row in rows] != ["unknown"]:
         table = {row["group"]: row for row in schedule.breakdown(by).iter_rows(named=True)}
