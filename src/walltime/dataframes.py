@@ -8,3 +8,5 @@ if TYPE_CHECKING:
     import polars as pl
 else:
     pl = LaterModule("polars")
+
+__all__ = ["pl"]

@@ -61,6 +61,6 @@ def test_what_slurm_refuses_is_said_in_one_line(lab, tmp_path):
     process = start(lab, many_cells(tmp_path, 1), f"{WORKERS},partition=nowhere")
     out, err = process.communicate(timeout=TIMEOUT)
     assert (process.returncode, out) == (2, "")
-    assert "Slurm does not take the jobs" in err.splitlines()[-1]
+    assert "Slurm rejects the jobs" in err.splitlines()[-1]
     assert "nvalid partition" in err
     assert not lab.run("squeue", "--noheader")

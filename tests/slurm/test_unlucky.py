@@ -92,7 +92,7 @@ def test_a_ledger_that_is_removed_in_the_middle(lab, tmp_path, adjusters):
     again = Adjuster(lab, tmp_path, "--act")
     adjusters.append(again)
     wait_until("the alarm", lambda: again.says("ALARM"), 40)
-    assert "is new here" in again.told
+    assert "a new ledger" in again.told
     if lab.settings.get("SchedulerParameters", "").endswith("soft_limit"):
         assert is_whole(lab, e, "E")
         return

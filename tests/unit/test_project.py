@@ -241,7 +241,7 @@ def test_bibtex__is_that_of_the_citation_file_and_of_the_papers():
 
 
 def test_modules__only_packages_and_public_modules_have_all():
-    public = {"walltime/figures.py", "walltime/workloads.py"}
+    public = {"walltime/dataframes.py", "walltime/figures.py", "walltime/workloads.py"}
     files = (ROOT / "src").rglob("*.py")
     having = {str(file.relative_to(ROOT / "src")) for file in files if file.name != "__init__.py" and "__all__ =" in file.read_text()}
     assert having == public
