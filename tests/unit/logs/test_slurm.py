@@ -411,6 +411,18 @@ def test_json__that_is_none_is_one_line(written, text):
     assert "jobs.json" in error_of(written(text, "jobs.json"))
 
 
+def test_json__steps_of_srun_alone_are_no_jobs(written):
+    log = read_log(written(document([one | {"steps": [{"step": {"id": {"step_id": "0"}}}]} for one in JOBS]), "jobs.json"))
+    plain = read_log(written(document(JOBS), "jobs.json"))
+    assert log.column("job_id").tolist() == plain.column("job_id").tolist()
+    assert log.dropped == plain.dropped
+
+
+def test_json__job_without_times_is_counted(written):
+    log = read_log(written(document([JOBS[0], JOBS[4] | {"time": None}]), "jobs.json"))
+    assert log.records + sum(log.dropped.values()) == 2
+
+
 @pytest.mark.slow
 def test_json__damaged_values_are_bad_records_or_harmless(written):
     rng = random.Random(1)

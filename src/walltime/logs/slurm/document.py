@@ -131,7 +131,7 @@ def _accounted(job: Json) -> Row:
     """The fields of a job of sacct or of slurmrestd's accounting."""
     row = _fields(job, _ACCOUNTED_AT, "array.job_id", "array.task_id", "het.job_id")
     row["state"] = _state(_at(job, "state.current"), "state.current")
-    row["timelimitraw"] = _limit(job["time"], "limit")
+    row["timelimitraw"] = _limit(members(job["time"], "time"), "limit")
     row["user"] = row["user"] or _text(_at(job, "association.user"))
     row["alloctres"] = _resources(_at(job, "tres.allocated"), "tres.allocated")
     row["reqtres"] = _resources(_at(job, "tres.requested"), "tres.requested", row["reqcpus"])
@@ -163,9 +163,10 @@ def _steps(job: Json) -> list[Row]:
         identity = members(step.get("step"), "step").get("id")
         name = str(identity.get("step_id") if isinstance(identity, Mapping) else identity).rpartition(".")[2]
         largest = _resources(used.get("max"), "steps.tres.max", unit="")
+        part = name if name in ("batch", "extern", "interactive") else "1"  # not 0: a column of 12.0 alone would be one of fractions
         steps.append(
             {
-                "jobidraw": f"{_number(job.get('job_id'), 'job_id')}.{name if name in ('batch', 'extern', 'interactive') else 0}",
+                "jobidraw": f"{_number(job.get('job_id'), 'job_id')}.{part}",
                 "start": _number(times.get("start"), "steps.time.start"),
                 "elapsedraw": _number(times.get("elapsed"), "steps.time.elapsed"),
                 "maxrss": next((part[4:] for part in largest.split(",") if part.startswith("mem=")), ""),
