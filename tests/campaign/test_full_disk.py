@@ -54,7 +54,7 @@ def assert_says_that_the_disk_is_full(status: int, out: str, err: str, store: Pa
     assert err.count("\n") == 1
     assert err.startswith(f"walltime: {store}")
     assert "no space left on device" in err
-    assert "make room" in err
+    assert "free space" in err
     assert "run the plan again" in err
 
 
