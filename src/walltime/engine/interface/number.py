@@ -152,19 +152,14 @@ class NumberEngine(CompiledEngine):
             procs=procs,
             depth=depth,
             backfill=int(passes.backfills),
-            window=passes.window,
             sequential=int(problem.coincident == "sequential"),
             quiet_expiry=int(problem.expiry == "silent"),
             quiet_arrivals=int(not passes.every_arrival),
             long_queue=index.LONG if passes.backfills else NEVER,  # without backfilling there is nothing to search
             short_queue=index.SHORT,
             order_threshold=float(policy.order.threshold if isinstance(policy.order, Wfp) else 0),
-            ahead=passes.ahead,
             objective=OBJECTIVES[passes.objective],
-            omega=passes.omega,
-            factor=passes.factor,
-            adapts=int(passes.adapts),
-            head_runtime_factor=passes.head_runtime_factor,
+            **{name: getattr(passes, name) for name in ("window", "ahead", "omega", "factor", "adapts", "head_runtime_factor")},
         )
         self._kept = lower_orders(problem)
         point_to_orders(rules, self._kept)

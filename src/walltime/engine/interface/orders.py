@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from datetime import tzinfo
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
-from walltime.engine.kernel.callbacks import FIRST_OFFSET, HISTORY, compile_score
-from walltime.engine.kernel.history import MEASURES, OWN, longest_at, new_history, new_longest, new_system, system_at
+from walltime.engine.kernel.callbacks import FIRST_OFFSET, HISTORY, LONGEST, SYSTEM, compile_score
+from walltime.engine.kernel.history import MEASURES, OWN, new_history, new_longest, new_system
 from walltime.engine.kernel.memory import BY_ARRIVAL, BY_LENGTH, BY_USER, BY_WFP, NEVER
 from walltime.engine.kernel.words import address_of
 from walltime.engine.problem import Problem
@@ -19,12 +17,10 @@ from walltime.errors import PolicyError
 from walltime.policy import FCFS, Order, ScoredOrder, Wfp
 from walltime.policy.files import location_of, user_code
 from walltime.policy.log_view import Calendar, LogView
-from walltime.policy.orders import SYSTEM_STATE, ShortestFirst
+from walltime.policy.orders import ShortestFirst
 
 Array = np.ndarray
 DAY = 86_400
-NUMBERS = 4
-"""Position of the address of an order's own numbers in its facts."""
 END_OF_CALENDAR = 253_370_764_800
 """Start of the year 9999, s since 1970; dates cannot be much later."""
 
@@ -53,7 +49,7 @@ class LoweredOrder(NamedTuple):
     @property
     def limit(self) -> int:
         """Return the address of the record of the longest wait, 0 without a limit."""
-        return address_of(self.longest) if self.limited else 0
+        return _address(self.longest) if self.limited else 0
 
     def copied(self) -> LoweredOrder:
         """Return the same order for a copy of the simulation, with records of its own, to be bound to the copy."""
@@ -69,15 +65,15 @@ class LoweredOrder(NamedTuple):
             history, own = history.copy(), [array.copy() for array in others]
             for field, array in zip(OWN, own, strict=True):
                 history[field] = array.ctypes.data
-            facts[HISTORY], arrays = address_of(history), (slots, *own)
-        moved = [(address_of(old), address_of(own)) for old, own in ((self.longest, longest), (self.standing, standing)) if old is not None]
-        if any(old in numbers[-2:] for old, _ in moved):  # an order that names them: they follow its own numbers
-            numbers = numbers.copy()
-            facts[NUMBERS] = numbers.ctypes.data
-            for old, new in moved:
-                numbers[-2:][numbers[-2:] == old] = new
+            arrays = (slots, *own)
+        facts[HISTORY], facts[LONGEST], facts[SYSTEM] = map(_address, (history, longest, standing))
         kept = (compiled, table, numbers, facts, arrays)
         return self._replace(parameter=facts.ctypes.data, kept=kept, history=history, longest=longest, standing=standing)
+
+
+def _address(record: Any) -> int:
+    """Return the address of a record, 0 for none."""
+    return 0 if record is None else address_of(record)
 
 
 def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> LoweredOrder:
@@ -100,13 +96,9 @@ def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> Lo
     if order.reads_calendar and known.calendar is None:
         raise order.without_calendar()
     numbers = np.asarray(order.parameters, np.float64)
-    scoring, arguments = order.scoring, order.arguments
     standing = new_system() if order.reads_system_state else None
-    if "longest" in arguments or standing is not None:
-        scoring, arguments, own = _with_state(scoring, arguments, len(numbers))
-        numbers = np.append(numbers, [address_of(longest_wait if name == "longest" else standing) for name in own])
     try:
-        compiled = compile_score(arguments, order.columns, scoring, len(numbers), order.history_of)
+        compiled = compile_score(order.arguments, order.columns, order.scoring, len(numbers), order.history_of)
     except Exception as error:  # Numba has no class of its own for all that it cannot compile
         raise _not_compiled(order, error) from error
     table = np.full((len(submit), len(order.columns)), -1, np.int64)
@@ -117,37 +109,14 @@ def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> Lo
         clock = clock_of(known.calendar, int(submit[0]), int(submit[-1]) + longest)
     first = int(submit[0]) if len(submit) else 0
     history, arrays = (None, ()) if not order.history_of else _history(order, known, len(submit))
-    at = 0 if history is None else address_of(history)
-    facts = np.array([compiled.address, table.ctypes.data, len(clock) // 2, first, numbers.ctypes.data, at, *clock], np.int64)
+    read = map(_address, (history, longest_wait, standing))
+    facts = np.array([compiled.address, table.ctypes.data, len(clock) // 2, first, numbers.ctypes.data, *read, *clock], np.int64)
     assert len(facts) - len(clock) == FIRST_OFFSET, "as the compiled function reads it"
     kept = (compiled, table, numbers, facts, arrays)
     changing = order.reads_calendar or order.reads_longest or order.reads_system_state or "wait" in order.arguments or starvation != NEVER
     lasting = bool(getattr(order, "last", None)) and not changing
     bounds |= {"history": history, "standing": standing, "lasting": lasting}
     return LoweredOrder(BY_USER, facts.ctypes.data, order.changes, order.is_monotone, kept=kept, **bounds)
-
-
-@functools.lru_cache(maxsize=256)
-def _with_state(
-    scoring: Callable[..., float], arguments: tuple[str, ...], numbers: int
-) -> tuple[Callable[..., float], tuple[str, ...], tuple[str, ...]]:
-    """Return a function that also takes its numbers and the addresses of the records (exact as float64), its arguments, and the records."""
-    state = ("longest", *SYSTEM_STATE)
-    names = ("wait", "submit", *(name for name in arguments if name not in ("wait", "submit", *state)))
-    own = [f"k{place}" for place in range(numbers)]
-    records = tuple(
-        name for name, given in (("longest", "longest" in arguments), ("standing", any(one in SYSTEM_STATE for one in arguments))) if given
-    )
-    known: dict[str, Any] = {"scoring": numba.njit(nogil=True, error_model="numpy")(scoring), "int64": np.int64}
-    known |= {"longest_at": longest_at, "system_at": system_at}
-    lines = [f"def score({', '.join([*names, *own, *(f'{name}_address' for name in records)])}):"]
-    if "longest" in arguments:
-        lines.append("    longest = longest_at(int64(longest_address), wait + submit)")
-    for place, name in enumerate(SYSTEM_STATE):
-        if name in arguments:
-            lines.append(f"    {name} = system_at(int64(standing_address), {place}, wait + submit)")
-    exec("\n".join([*lines, f"    return 1.0 * scoring({', '.join([*arguments, *own])})"]), known)
-    return known["score"], names, records
 
 
 def _history(order: ScoredOrder, known: LogView, jobs: int) -> tuple[Any, tuple[Array, ...]]:
@@ -242,4 +211,4 @@ def point_to_orders(rules: Any, orders: tuple[LoweredOrder, LoweredOrder]) -> No
     if "order_grows" in rules.dtype.names:
         rules["order_grows"] = orders[0].grows
     if "order_history" in rules.dtype.names:
-        rules["order_history"] = address_of(orders[0].history) if orders[0].history is not None and orders[0].lasting else 0
+        rules["order_history"] = _address(orders[0].history) if orders[0].lasting else 0

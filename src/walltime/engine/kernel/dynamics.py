@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from walltime.compiled.jit import entry
-from walltime.engine.kernel.heap import drop_first, push
+from walltime.engine.kernel.heap import pop, push
 from walltime.engine.kernel.memory import ITEM, NEVER, RUN, records
 from walltime.engine.kernel.running import enter_running, find_shadow
 
@@ -79,7 +79,7 @@ def replay_starts(in_order, jobs, machine_procs, notes, scratch, effects):
         effects.shortest[job] = jobs[job].runtime <= waiting_jobs[0].rank
         scratch.started[job] = True
         while waiting > 0 and scratch.started[waiting_jobs[0].job]:
-            drop_first(waiting_jobs, waiting)
+            pop(waiting_jobs, waiting)
             waiting -= 1
 
         if note.head < 0:

@@ -6,7 +6,7 @@ are single records: `state.free`, `rules.depth`. A compiled function takes only 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -84,7 +84,7 @@ than planned."""
 STATE = record_dtype(
     "now next_job next_arrival later arrivals started free running events "
     "queue_first queue_last looked_at holes freed blocked indexed classes "
-    "heads ranked horizon sorted sorted_arrivals "
+    "heads candidates ranked horizon sorted sorted_arrivals "
     "shadow extra head before_shadow earliest earliest_of "
     "early broken next_due ended slowdowns waited waits until awaited"
 )
@@ -98,8 +98,9 @@ The queue is `queue[queue_first:queue_last]`; `holes` of these places belong to 
 considered in an earlier pass. `freed`: 1 if processors were freed since. `blocked`: the job that came first in that pass and did not
 fit, -1 for none. `indexed`: 1 while there is an index over the queue, with a number of size `classes`.
 
-Orders (`ScoredQueue`): `heads`, items in the heap of waiting jobs; `ranked`, the place below which the data for ranks are known;
-`horizon`, the time before which their bounds hold; `sorted`, jobs in `ScoredQueue.sorted`, of the first `sorted_arrivals` that arrived.
+Orders (`ScoredQueue`): `heads`, `candidates`: items in the heaps of these names; `ranked`, the place below which the data for ranks are
+known; `horizon`, the time before which their bounds hold; `sorted`, jobs in `ScoredQueue.sorted`, of the first `sorted_arrivals` that
+arrived.
 
 EASY: `shadow`, the shadow time of the job `head`, and `extra`, the extra processors; `before_shadow`: running jobs that are expected to
 end by the shadow time. Relaxed backfilling: `earliest`, the earliest shadow time of the head, `earliest_of`; `shadow` is how late it may
@@ -123,10 +124,7 @@ ITEM = record_dtype("rank tie job")
 """An item of a heap: the lowest `rank` comes first, ties by the lowest `tie`."""
 
 RANKED = record_dtype("rank tie job", "rank")
-"""An item of a heap by queue order; `rank` is the negative score, `tie` the place in the order of arrival."""
-
-CANDIDATE = record_dtype("rank place", "rank")
-"""A job that may be backfilled: its rank in the backfill order, and its place in the queue."""
+"""An item of a heap by queue order, or by backfill order; `rank` is the negative score, `tie` the place in the order of arrival."""
 
 WAIT = record_dtype("after think first_follower next_follower")
 """Feedback: a job with `after` >= 0 is submitted only `think` s after the end of that job; jobs that wait for an end are a linked list."""
@@ -148,9 +146,9 @@ class ScoredQueue(NamedTuple):
     `heads`: a heap of the waiting jobs by queue order, if scores do not change; items of jobs that have started are skipped. `rank`: by
     place in the queue, during a pass, if scores change, and if the queue is kept sorted. `since`, `length` and `size` (submit times,
     lengths and processors; NaN for a hole): the data for ranks. `bound`: by block of places, the lowest rank before the `horizon`. All are
-    float64. Where scores change only with a history, `rank` and `bound` are kept from pass to pass (number/ranks.py). `candidates`: the
-    jobs that may be backfilled, during a pass. `sorted` (int64): the waiting jobs in queue order, for passes that go through all of them
-    while the queue stays in order of arrival.
+    float64. Where scores change only with a history, `rank` and `bound` are kept from pass to pass (number/ranks.py). `candidates`: a
+    heap of the jobs that may be backfilled, or of their places, during a pass. `sorted` (int64): the waiting jobs in queue order, for
+    passes that go through all of them while the queue stays in order of arrival.
     """
 
     heads: Records
@@ -219,9 +217,9 @@ class Memory(NamedTuple):
     reservations: Any
 
 
-def records(dtype: np.dtype[np.void], count: int) -> Records:
-    """Return this many records, all 0."""
-    return np.zeros(count, dtype).view(np.recarray)
+def records(dtype: np.dtype[np.void], rows: int | Sequence[tuple[Any, ...]]) -> Records:
+    """Return records of these rows, or this many records that are all 0."""
+    return (np.zeros(rows, dtype) if isinstance(rows, int | np.integer) else np.array(rows, dtype)).view(np.recarray)
 
 
 def record(dtype: np.dtype[np.void], **values: float) -> Records:
@@ -299,6 +297,6 @@ def _new_ordered(count: int, rules: Records) -> ScoredQueue:
         length=np.empty(made_from),
         size=np.empty(made_from),
         bound=np.empty(made_from // RANKED_BLOCK + 1),
-        candidates=records(CANDIDATE, count if rules.backfill else 0),
+        candidates=records(RANKED, count if rules.backfill else 0),
         sorted=np.empty(count if rules.mode == KEEP and rules.order != BY_ARRIVAL else 0, np.int64),
     )

@@ -1,7 +1,7 @@
 """The machine and its events: the running jobs, their expected and real ends, and the arrivals."""
 
 from walltime.compiled.jit import kernel
-from walltime.engine.kernel.heap import drop_first, push
+from walltime.engine.kernel.heap import pop, push
 from walltime.engine.kernel.memory import BACKFILLED, IMMEDIATE, KEEP, NEVER, RESERVED
 from walltime.engine.kernel.predictions import note_end, note_start
 from walltime.engine.kernel.running import enter_running, leave_running
@@ -81,8 +81,7 @@ def end_expected_now(state, rules, jobs, machine):
 @kernel
 def end_next(state, rules, jobs, machine):
     """Handle the next termination: free the processors, unless already done, and submit the jobs that waited for this end."""
-    job, now, waits = machine.events[0].job, state.now, machine.waits
-    drop_first(machine.events, state.events)
+    job, now, waits = pop(machine.events, state.events), state.now, machine.waits
     state.events -= 1
     counted_as_gone = rules.sequential and jobs[job].start + jobs[job].run_length == now
     if not counted_as_gone:
@@ -109,8 +108,7 @@ def take_arrival(state, jobs, machine, queue):
     job, following, later, waits = state.next_job, state.next_job, machine.later, machine.waits
     planned = job < jobs.size and jobs[job].submit == state.next_arrival
     if state.later > 0 and later[0].rank == state.next_arrival and not (planned and job < later[0].job):
-        job = later[0].job
-        drop_first(later, state.later)
+        job = pop(later, state.later)
         state.later -= 1
     else:
         following += 1

@@ -19,12 +19,12 @@ It corresponds to number/loop.py, which is for one pool. The rules, which refere
 import numpy as np
 
 from walltime.compiled.jit import called_kernel, kernel
-from walltime.engine.kernel.heap import drop_first, push
+from walltime.engine.kernel.heap import pop, push
 from walltime.engine.kernel.memory import DONE, NEVER, PAUSED, REACHED, STUCK
 from walltime.engine.kernel.pools.kept import give_back_rest, pass_with_kept_places
 from walltime.engine.kernel.pools.limits import count_towards_limits, wake_next
-from walltime.engine.kernel.pools.memory import OPENS, SHUTS
-from walltime.engine.kernel.pools.passes import pass_with_fresh_places
+from walltime.engine.kernel.pools.memory import OPENS, SHUTS, list_of
+from walltime.engine.kernel.pools.passes import pass_with_fresh_places, use_pools
 from walltime.engine.kernel.pools.queue_index import enter_queue
 from walltime.engine.kernel.predictions import correct_running, next_expiry, note_end, note_start, predict_waiting
 from walltime.engine.kernel.running import enter_running, leave_running, release
@@ -96,8 +96,7 @@ def _next_arrival(state, jobs, machine):
 @kernel
 def _end_next(state, rules, jobs, machine, queue_index, plan, kept):
     """Handle the next termination: release what the job had, and submit the jobs that waited for its end alone."""
-    index = machine.events[0].job
-    drop_first(machine.events, state.events)
+    index = pop(machine.events, state.events)
     state.events -= 1
     job = jobs[index]
     expected = job.start + job.run_length
@@ -105,18 +104,14 @@ def _end_next(state, rules, jobs, machine, queue_index, plan, kept):
     state.running -= 1
     state.freed = 1
     give_back_rest(state, jobs, machine, plan, kept, index, expected)
-    for k in range(machine.pools_of.first[job.partition], machine.pools_of.first[job.partition + 1]):
-        p = machine.pools_of.items[k]
-        machine.pools[p].free_procs += machine.given[index, p, 0]
-        machine.pools[p].free_second += machine.given[index, p, 1]
+    use_pools(machine, job, index, -1)
     count_towards_limits(jobs, machine.limits, machine.limits_of, index, -1)
-    for k in range(machine.limits_of.first[index], machine.limits_of.first[index + 1]):
-        limit = machine.limits[machine.limits_of.items[k]]
+    for number in list_of(machine.limits_of, index):
+        limit = machine.limits[number]
         if limit.throttled > 0 and not limit.waking:
-            wake_next(state, rules, jobs, machine.limits, queue_index, machine.limits_of.items[k], -1)
+            wake_next(state, rules, jobs, machine.limits, queue_index, number, -1)
     note_end(rules, jobs, machine.predicting, index, max(state.now, 0))
-    for k in range(machine.followers.first[index], machine.followers.first[index + 1]):
-        follower = machine.followers.items[k]
+    for follower in list_of(machine.followers, index):
         if release(jobs[follower], index, state.now):
             push(machine.later, state.later, jobs[follower].submit, follower, follower)
             state.later += 1
@@ -164,8 +159,7 @@ def _arrive(state, rules, jobs, machine, queue_index):
     if state.next_coming < len(coming) and jobs[coming[state.next_coming]].submit == state.now:
         index = coming[state.next_coming]
     if state.later > 0 and later[0].rank == state.now and (index < 0 or later[0].job < index):
-        index = later[0].job
-        drop_first(later, state.later)
+        index = pop(later, state.later)
         state.later -= 1
     else:
         state.next_coming += 1

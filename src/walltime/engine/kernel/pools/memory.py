@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from walltime.compiled.jit import kernel
 from walltime.compiled.prediction_memory import NOTHING_PREDICTED, PredictionRules, PredictionState, new_predicting
 from walltime.compiled.records import record_dtype
 from walltime.engine.kernel.bits import WORD
@@ -103,6 +104,12 @@ class Lists(NamedTuple):
 
     first: Array
     items: Array
+
+
+@kernel
+def list_of(lists, k):
+    """Return the list of thing k."""
+    return lists.items[lists.first[k] : lists.first[k + 1]]
 
 
 class Restraints(NamedTuple):
