@@ -82,7 +82,7 @@ it `adapts`), or the factor of slack. `head_runtime_factor`: the factor by which
 than planned."""
 
 STATE = record_dtype(
-    "now next_job next_arrival later arrivals started free running events "
+    "now next_coming next_arrival later arrivals started free running events "
     "queue_first queue_last looked_at holes freed blocked indexed classes "
     "heads candidates ranked horizon sorted sorted_arrivals "
     "shadow extra head before_shadow earliest earliest_of "
@@ -90,9 +90,9 @@ STATE = record_dtype(
 )
 """Values that change at every event.
 
-`now`: time of the current event. `next_job`: the next job in order of submission that waits for no other; `next_arrival`: time of the
-next arrival; `later`: jobs in the heap of arrivals that waited for another job's end. `arrivals`, `started`: jobs so far. `free`:
-processors. `running`, `events`: jobs in the running set, and in the heap of ends.
+`now`: time of the current event. `next_coming`: the next of `MachineState.coming`; `next_arrival`: time of the next arrival; `later`: jobs
+in the heap of arrivals that waited for another job's end. `arrivals`, `started`: jobs so far. `free`: processors. `running`, `events`: jobs
+in the running set, and in the heap of ends.
 
 The queue is `queue[queue_first:queue_last]`; `holes` of these places belong to jobs that have started. Places below `looked_at` were
 considered in an earlier pass. `freed`: 1 if processors were freed since. `blocked`: the job that came first in that pass and did not
@@ -164,13 +164,15 @@ class ScoredQueue(NamedTuple):
 class MachineState(NamedTuple):
     """The machine and its coming events.
 
-    `running`: the running jobs by expected end, `events`: a heap of their ends. `later`: a heap of the arrivals of jobs that waited for
-    another's end, `waits`: which job waits for which. `notes`: a log of the starts. `early`: the jobs that have ended early since the last
-    pass (int64; for kept reservations only). `predicting`: with arrays of length 0 without predictions.
+    `running`: the running jobs by expected end, `events`: a heap of their ends. `coming`: the jobs that wait for no other, in order of
+    submission (int64); `later`: a heap of the arrivals of the others, `waits`: which job waits for which. `notes`: a log of the starts.
+    `early`: the jobs that have ended early since the last pass (int64; for kept reservations only). `predicting`: with arrays of length 0
+    without predictions.
     """
 
     running: Records
     events: Records
+    coming: Array
     later: Records
     waits: Records
     notes: Records
@@ -261,6 +263,7 @@ def new_memory(
             running=records(RUN, min(count, procs) + 1),
             # With one pass per event, jobs that count as gone still have their termination ahead while others run in their place.
             events=records(ITEM, min(count, 2 * procs) + 1),
+            coming=np.flatnonzero(after < 0) if len(after) else np.arange(count),
             later=records(ITEM, len(after)),
             waits=waits,
             notes=records(NOTE, count if logged else 0),
@@ -274,9 +277,7 @@ def new_memory(
     state, notes = memory.state, memory.machine.notes
     state.free, state.next_due, state.until, state.broken = procs, NEVER, NEVER, NO_PLAN
     state.head = state.blocked = state.earliest_of = -1
-    on_their_own = np.flatnonzero(waits.after < 0)[:1] if len(waits) else np.arange(min(count, 1))
-    state.next_job = on_their_own[0] if len(on_their_own) else count
-    state.next_arrival = jobs.submit[state.next_job] if len(on_their_own) else NEVER
+    state.next_arrival = jobs.submit[memory.machine.coming].min(initial=NEVER)
     jobs.start = jobs.reserved_start = -1
     for name in ("order_length", "own_length", "run_length"):
         jobs[name] = jobs.believed

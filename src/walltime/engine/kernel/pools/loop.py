@@ -16,9 +16,8 @@ It corresponds to number/loop.py, which is for one pool. The rules, which refere
 * Runtimes are predicted and corrected as on one pool (predictions.py).
 """
 
-import numpy as np
-
 from walltime.compiled.jit import called_kernel, kernel
+from walltime.engine.kernel.arrivals import next_arrival, take_arrival
 from walltime.engine.kernel.heap import pop, push
 from walltime.engine.kernel.memory import DONE, NEVER, PAUSED, REACHED, STUCK
 from walltime.engine.kernel.pools.kept import give_back_rest, pass_with_kept_places
@@ -57,7 +56,7 @@ def run_cluster(state, rules, jobs, machine, queue_index, plan, kept, budget):
                 _change_window(state, machine.limits, machine.changes)
             state.freed = 1
             state.next_change += 1
-        while _next_arrival(state, jobs, machine) == now:
+        while next_arrival(state, jobs, machine) == now:
             _arrive(state, rules, jobs, machine, queue_index)
         _predict_again(state, rules, jobs, queue_index.queue, predicting)
         state.again = 1
@@ -73,24 +72,13 @@ def run_cluster(state, rules, jobs, machine, queue_index, plan, kept, budget):
 @kernel
 def _next_event(state, rules, jobs, machine):
     """Return the time of the next arrival, termination, due reservation, expiry, or change of capacity if jobs are left."""
-    now = min(state.next_due, _next_arrival(state, jobs, machine))
+    now = min(state.next_due, next_arrival(state, jobs, machine))
     if state.events > 0:
         now = min(now, machine.events[0].rank)
     now = min(now, next_expiry(state, rules, jobs, machine.running))
     if state.next_change < len(machine.changes) and (now < NEVER or state.waiting > 0 or state.away > 0):
         now = min(now, machine.changes[state.next_change].time)
     return now
-
-
-@kernel
-def _next_arrival(state, jobs, machine):
-    """Return when the next job arrives."""
-    time = NEVER
-    if state.next_coming < len(machine.coming):
-        time = jobs[machine.coming[state.next_coming]].submit
-    if state.later > 0:
-        time = min(time, machine.later[0].rank)
-    return time
 
 
 @kernel
@@ -154,17 +142,8 @@ def _change_window(state, limits, changes):
 
 @kernel
 def _arrive(state, rules, jobs, machine, queue_index):
-    """Handle the next arrival; of jobs that arrive at once, the one with the lower number."""
-    coming, later, index = machine.coming, machine.later, np.int64(-1)
-    if state.next_coming < len(coming) and jobs[coming[state.next_coming]].submit == state.now:
-        index = coming[state.next_coming]
-    if state.later > 0 and later[0].rank == state.now and (index < 0 or later[0].job < index):
-        index = pop(later, state.later)
-        state.later -= 1
-    else:
-        state.next_coming += 1
-    jobs[index].arrival = state.arrivals
-    state.arrivals += 1
+    """Handle the next arrival."""
+    index = take_arrival(state, jobs, machine, state.now)
     if rules.predicts:
         predict_waiting(rules, jobs, machine.predicting, index, state.now)
     enter_queue(state, rules, jobs, queue_index, index)

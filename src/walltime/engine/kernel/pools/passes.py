@@ -34,6 +34,7 @@ from walltime.engine.kernel.pools.plan import (
     end_of_hole,
     first_hole,
     fits_beside,
+    is_short,
     plan_of_running,
     reserve_shadow,
     share,
@@ -225,7 +226,7 @@ def _count_taken(state, machine, p, given, length):
 def _block(state, rules, jobs, machine, queue_index, plan, index, reserves):
     """Let a job wait for the pools of its partition; if it `reserves`, it gets a place in the plan, now or when the plan is made."""
     job = jobs[index]
-    if reserves and state.planned and not _is_short(rules):
+    if reserves and state.planned and not is_short(rules):
         _reserve(state, rules, machine, plan, job, index)
     elif reserves:
         queue_index.deferred[state.deferred] = index
@@ -291,12 +292,6 @@ def _start_now(state, rules, jobs, machine, queue_index, plan, place, behind):
 
 
 @kernel
-def _is_short(rules):
-    """Return whether the plan goes no further than the reservations, which share no pool; a further one makes the plan again."""
-    return rules.depth == 1 and rules.believe_own == rules.believe_running
-
-
-@kernel
 def _make_plan(state, rules, jobs, machine, queue_index, plan):
     """Make the plan, with the reservations that have been deferred."""
     state.planned = 1
@@ -308,7 +303,7 @@ def _make_plan(state, rules, jobs, machine, queue_index, plan):
     plan_of_running(state, machine, plan)
     for k in range(state.deferred):
         _reserve(state, rules, machine, plan, jobs[queue_index.deferred[k]], queue_index.deferred[k])
-    if not _is_short(rules):
+    if not is_short(rules):
         state.deferred = 0
 
 
@@ -327,10 +322,7 @@ def start_in_place(state, rules, jobs, machine, index, behind):
     """Start a job in the place that it has in the plan; `behind`: whether one ahead of it waits."""
     job = jobs[index]
     job.start = state.now
-    if behind:
-        job.kind = BACKFILLED
-    else:
-        job.kind = IMMEDIATE if job.submit == state.now else RESERVED
+    job.kind = BACKFILLED if behind else IMMEDIATE if job.submit == state.now else RESERVED
     use_pools(machine, job, index, 1)
     if rules.mode != KEEP:
         for p in list_of(machine.pools_of, job.partition):

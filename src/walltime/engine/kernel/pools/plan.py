@@ -273,9 +273,15 @@ def occupy_until(state, partitions_of, amounts, plan, begin, end, sign):
 
 
 @kernel
+def is_short(rules):
+    """Return whether the plan goes no further than the reservations, which share no pool; a further one makes the plan again."""
+    return rules.depth == 1 and rules.believe_own == rules.believe_running
+
+
+@kernel
 def are_shadows_enough(state, rules):
     """Return whether reservations need no plan."""
-    return rules.depth == 1 and state.outages == 0 and rules.believe_own == rules.believe_running
+    return is_short(rules) and state.outages == 0
 
 
 @kernel
