@@ -64,6 +64,12 @@ def called_kernel(function: F) -> F:
     return compiled
 
 
+def inlined_kernel(function: F) -> F:
+    """Return a compiled function whose text becomes part of its callers, as functions without reference counts return no new array."""
+    compiled: F = _numba.njit(inline="always", no_cpython_wrapper=True, no_cfunc_wrapper=True, **_options())(function)
+    return compiled
+
+
 def callback(signature: Any, function: Callable[..., Any]) -> int:
     """Compile a function for other compiled functions to call, and return its address (callbacks.py)."""
     compiled, _ = compile_stored(function, lambda own, cache: _numba.cfunc(signature, cache=cache, **_options())(own))

@@ -118,7 +118,7 @@ class Simulation:
         if self._machine is None:
             return state._replace(now=self.now)
         # If all jobs use one pool, the engine may simulate this pool only.
-        elsewhere = self._current_run().problem.machine_procs - self._engine.machine_procs
+        elsewhere = self._current_run().problem.machine_procs - self._engine.problem.machine_procs
         return state._replace(now=self.now, free=state.free + elsewhere)
 
     def submit(self, job: Mapping[str, int]) -> int:

@@ -34,13 +34,13 @@ event.register("numba:compile", Counter())
 import walltime
 from walltime.compiled import folder
 from walltime.engine.interface import load
-from walltime.engine.kernel.dynamics import new_effects, new_scratch
-from walltime.engine.kernel.memory import JOB, NOTE, records
+from walltime.engine.kernel.dynamics import EFFECT
+from walltime.engine.kernel.memory import ITEM, JOB, NOTE, RUN, records
 cached = "dynamics" in load.entries_in(folder.cache_folder())
-jobs, notes, found = records(JOB, 3), records(NOTE, 3), new_effects(3)
+jobs, notes, found = records(JOB, 3), records(NOTE, 3), records(EFFECT, 3)
 jobs.start, jobs.runtime, jobs.procs = [0, 10, 18], [10, 8, 3], 4
 notes.job, notes.arrived, notes.head = [0, 1, 2], [1, 3, 3], -1
-load.load("dynamics")(np.arange(3), jobs, 4, notes, new_scratch(3, 4), found)
+load.load("dynamics")(np.arange(3), jobs, 4, notes, records(ITEM, 3), records(RUN, 4), found)
 compiled = sum(name.startswith("walltime.engine.") for name in Counter.names)
 print(json.dumps({"shortest": found.shortest.tolist(), "package": walltime.__file__, "cached": cached, "compiled": compiled,
                   "folder": str(folder.cache_folder()), "hash": folder.source_hash()}))
@@ -313,12 +313,12 @@ def test_another_numba__gives_one_warning_and_the_same_numbers(change, warning, 
 import numpy as np
 from walltime.compiled import folder
 from walltime.engine.interface import load
-from walltime.engine.kernel.dynamics import new_effects, new_scratch
-from walltime.engine.kernel.memory import JOB, NOTE, records
-jobs, notes, found = records(JOB, 3), records(NOTE, 3), new_effects(3)
+from walltime.engine.kernel.dynamics import EFFECT
+from walltime.engine.kernel.memory import ITEM, JOB, NOTE, RUN, records
+jobs, notes, found = records(JOB, 3), records(NOTE, 3), records(EFFECT, 3)
 jobs.start, jobs.runtime, jobs.procs = [0, 10, 18], [10, 8, 3], 4
 notes.job, notes.arrived, notes.head = [0, 1, 2], [1, 3, 3], -1
-load.load("dynamics")(np.arange(3), jobs, 4, notes, new_scratch(3, 4), found)
+load.load("dynamics")(np.arange(3), jobs, 4, notes, records(ITEM, 3), records(RUN, 4), found)
 assert "dynamics" in load.entries_in(folder.cache_folder())
 print(found.shortest.tolist(), sum(load.ENTRIES["dynamics"].function.dispatcher.stats.cache_hits.values()))
 """

@@ -57,7 +57,7 @@ def give_back(slots, steps, begin, end, procs, started):
 @compiled
 def split(slots, steps, time):
     """A step that begins at a time, held by an edge; returns it."""
-    step = plan.step_at(slots, steps, slots.first, time)
+    step = plan.take_until(slots, steps, slots.first, time, 0)
     steps[step].edges += 1
     return step
 

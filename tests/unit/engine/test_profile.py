@@ -55,8 +55,8 @@ def push(items, size, rank, tie, job):
 
 
 @compiled
-def drop_first(items, size):
-    heap.drop_first(items, size)
+def pop(items, size):
+    return heap.pop(items, size)
 
 
 def first_hole(plan: Plan, length: int, procs: int, latest: int) -> int:
@@ -308,7 +308,7 @@ def test_events__come_by_end_and_then_in_the_order_of_the_starts(actions):
             heapq.heappush(expected, (end, ticket, 1000 + ticket))
         elif expected:
             assert tuple(items[0]) == expected[0]
-            drop_first(items, len(expected))
+            pop(items, len(expected))
             heapq.heappop(expected)
     assert not expected
 

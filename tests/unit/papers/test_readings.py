@@ -152,7 +152,7 @@ def test_readings_of_policies__that_are_not_the_default_run_on_the_reference_eng
         alone = wt.simulate(w, policy).summary().mean_wait
         assert simulate_many(w, [Case(policy)], workers=1).values("mean_wait")[0] == alone
     assert starts(w, wt.Easy(), coincident="one-by-one") == [0, 5]
-    with raises(PolicyError, "unknown_rule_of_coincidence", "one-by-one"):
+    with raises(PolicyError, "unsupported_policy"):
         NumberEngine(Problem(*columns, wt.Easy(), coincident="one-by-one"))
 
 

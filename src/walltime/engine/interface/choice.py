@@ -85,10 +85,8 @@ def check_support(policy: Policy, machine: str, features: Collection[str] = (), 
     if not supported.engine:
         raise PolicyError(f"{policy.label} does not run {supported.why}", "unsupported_policy")
     if wanted == "kernel" and supported.engine == "reference":
-        raise PolicyError(
-            f"the kernel does not run {policy.label} {supported.why}; use the engine auto or reference",
-            "unsupported_policy",
-        )
+        why = f"the kernel does not run {policy.label} {supported.why}; use the engine auto or reference"
+        raise PolicyError(why, "unsupported_policy")
     return "reference" if wanted == "reference" else supported.engine
 
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from walltime.compiled.prediction_memory import NEVER_CORRECTED, PredictionRules, PredictionState
+from walltime.compiled.prediction_memory import NEVER_CORRECTED, PredictionRules
 from walltime.engine.interface.agenda import Agenda
 from walltime.engine.interface.load import load, load_predictor
 from walltime.engine.kernel.memory import DONE, NEVER, REACHED, STUCK, records
@@ -26,8 +26,7 @@ class CompiledEngine:
 
     Columns have one entry per job and may be read at any time. `start`: int64 s, -1 while it waits. `submit`: int64 s, the begin of its
     wait, which depends on the schedule where jobs wait for others. `kind`: uint8, 0 immediate, 1 reserved, 2 backfilled. `reserved_start`:
-    int64 s, the start of its first reservation, -1 without one. With predictions, `predicted`: int64 s, at its submission or when it was
-    last predicted again; `basis`: uint8, 0 nothing, 1 jobs of its kind, 2 all jobs; `corrections`: int64, while it ran.
+    int64 s, the start of its first reservation, -1 without one.
     """
 
     name = "kernel"
@@ -65,7 +64,7 @@ class CompiledEngine:
 
     def _why_stuck(self) -> str:
         """Return how many jobs never start, and why."""
-        raise NotImplementedError
+        return f"{len(self.problem) - self.started} jobs wait for processors that no running job will free"
 
     def _flag(self, name: str, absent: bool) -> bool:
         """Return a flag of the loop's state: whether the jobs that run at first have `begun`, or passes are left `between` events."""
@@ -169,13 +168,8 @@ class CompiledEngine:
         jobs, by_end = self._memory.jobs, np.argsort(expected, kind="stable")
         job = job[by_end]
         planned = jobs["own_length" if "own_length" in jobs.dtype.names else "believed"][queue]
-        free = self.machine_procs - int(self.problem.procs[job].sum())
+        free = self.problem.machine_procs - int(self.problem.procs[job].sum())
         return State(self.now, free, queue, planned, jobs["reserved_start"][queue], job, expected[by_end])
-
-    @property
-    def machine_procs(self) -> int:
-        """Return the processors of the machine."""
-        return self.problem.machine_procs
 
     def copy(self) -> Self:
         """Return another simulation that goes on from here, independent of this one, with copies of all arrays."""
@@ -197,34 +191,12 @@ class CompiledEngine:
     reserved_start = property(lambda self: self._column("reserved_start"))
     kind = property(lambda self: self._column("kind", np.uint8))
 
-    @property
-    def _predicting(self) -> PredictionState:
-        if self._prediction is None:
-            raise ValueError("no runtime was predicted; make the simulation with a prediction")
-        predicting: PredictionState = self._memory.machine.predicting
-        return predicting
-
-    @property
-    def predicted(self) -> Array:
-        """Return the predicted runtime of each job."""
-        return self._predicting.predicted
-
-    @property
-    def basis(self) -> Array:
-        """Return the basis of each prediction."""
-        if self._prediction is not None and self._prediction.compiled is None:
-            return self._prediction.basis
-        return self._predicting.learning.jobs.basis.astype(np.uint8)
-
-    @property
-    def corrections(self) -> Array:
-        """Return how often the prediction of each job was corrected."""
-        return self._predicting.corrections
-
     def _outcome(self, runtime: Array, **more: Any) -> Outcome:
         """Return the outcome, with the columns that only this kind of machine has."""
-        if self._prediction is not None:
-            more |= {name: getattr(self, name) for name in ("predicted", "basis", "corrections")}
+        if (prediction := self._prediction) is not None:
+            found = self._memory.machine.predicting
+            basis = prediction.basis if prediction.compiled is None else found.learning.jobs.basis.astype(np.uint8)
+            more |= {"predicted": found.predicted, "basis": basis, "corrections": found.corrections}
         columns = {name: getattr(self, name) for name in ("start", "submit", "kind", "reserved_start")}
         return Outcome(engine=self.name, machine=self.machine, runtime=runtime, **columns, **more)
 

@@ -22,22 +22,15 @@ from walltime.compiled.jit import StoredFunction
 from walltime.compiled.jit import entry as compiled_entry
 from walltime.compiled.prediction_memory import CompiledPredictor, new_predicting, nothing_predicted
 from walltime.engine.kernel import callbacks, decisions, dynamics, number
+from walltime.engine.kernel import memory as common
 from walltime.engine.kernel import replay as prediction_replay
-from walltime.engine.kernel.memory import BY_LENGTH, HEAD, JOB, KEEP, NOTE, RULES, Loop, Memory, Pass, new_memory, record, records
+from walltime.engine.kernel.memory import BY_LENGTH, HEAD, KEEP, Loop, Memory, Pass, record, records
 from walltime.engine.kernel.nodes import loop as slurm
 from walltime.engine.kernel.nodes import oar
 from walltime.engine.kernel.nodes.memory import SLURM_JOB, SLURM_RULES, new_slurm_memory
 from walltime.engine.kernel.number import loop
 from walltime.engine.kernel.pools import loop as cluster
-from walltime.engine.kernel.pools.memory import (
-    CLUSTER_JOB,
-    CLUSTER_RULES,
-    LIMIT,
-    OUTAGE,
-    Restraints,
-    as_lists,
-    new_cluster_memory,
-)
+from walltime.engine.kernel.pools import memory as of_pools
 from walltime.engine.problem import Nodes, Shares
 from walltime.policy.base import PassSpec
 
@@ -76,31 +69,33 @@ PASS_OF = {kind: own for own in PASSES for kind in own.kinds}
 
 def _example_run(own: Pass, example: Loop) -> Arguments:
     values = {"mode": own.mode, "procs": 1, "backfill": 1, "order": BY_LENGTH, "backfill_order": BY_LENGTH}
-    rules = record(RULES, **(values | dict(example.rules)))
+    rules = record(common.RULES, **(values | dict(example.rules)))
     reservations = own.new(rules, PassSpec(own.kinds[0]), 0)
-    return *new_memory(records(JOB, 0), rules, _NOTHING, _NOTHING, reservations), 0
+    return *common.new_memory(records(common.JOB, 0), rules, _NOTHING, _NOTHING, reservations), 0
 
 
 def _example_cluster(mode: int) -> Arguments:
-    nothing, none = as_lists([]), np.zeros((0, 2), np.int64)
-    rules, jobs = record(CLUSTER_RULES, mode=mode), records(CLUSTER_JOB, 0)
-    waiting = Restraints(nothing, nothing, _NOTHING)
-    return *new_cluster_memory(rules, jobs, none, nothing, records(OUTAGE, 0), records(LIMIT, 0), waiting), 0
+    nothing, none = of_pools.as_lists([]), np.zeros((0, 2), np.int64)
+    rules, jobs = record(of_pools.CLUSTER_RULES, mode=mode), records(of_pools.CLUSTER_JOB, 0)
+    waiting = of_pools.Restraints(nothing, nothing, _NOTHING)
+    return *of_pools.new_cluster_memory(rules, jobs, none, nothing, records(of_pools.OUTAGE, 0), records(of_pools.LIMIT, 0), waiting), 0
 
 
 def _example_slurm() -> Arguments:
-    nothing, machine = as_lists([]), Nodes(_NOTHING, _NOTHING, _NOTHING, _NOTHING, _NOTHING, [], [], [], [], [])
+    nothing, machine = of_pools.as_lists([]), Nodes(_NOTHING, _NOTHING, _NOTHING, _NOTHING, _NOTHING, [], [], [], [], [])
     rules, jobs = record(SLURM_RULES), records(SLURM_JOB, 0)
     shares = Shares(*[np.zeros(1, np.int64)] * 3)
-    return *new_slurm_memory(rules, jobs, machine, records(LIMIT, 0), nothing, nothing, shares, 0), 0
+    return *new_slurm_memory(rules, jobs, machine, records(of_pools.LIMIT, 0), nothing, nothing, shares, 0), 0
 
 
 def _example_oar() -> Arguments:
-    return *oar.new_oar_memory(record(oar.OAR_RULES), records(oar.OAR_JOB, 0), np.zeros((2, 1), np.int64), as_lists([])), 0
+    return *oar.new_oar_memory(record(oar.OAR_RULES), records(oar.OAR_JOB, 0), np.zeros((2, 1), np.int64), of_pools.as_lists([])), 0
 
 
 def _example_dynamics() -> Arguments:
-    return _NOTHING, records(JOB, 0), 0, records(NOTE, 0), dynamics.new_scratch(0, 0), dynamics.new_effects(0)
+    kinds = common.JOB, common.NOTE, common.ITEM, common.RUN, dynamics.EFFECT
+    jobs, *others = (records(kind, 0) for kind in kinds)
+    return _NOTHING, jobs, 0, *others
 
 
 def _example_decisions() -> Arguments:

@@ -11,31 +11,35 @@ from walltime.engine.interface.choice import check_support, features_of
 from walltime.engine.interface.compiled import CompiledEngine, compiled_prediction, lower_prediction
 from walltime.engine.interface.load import PASS_OF, load, loop_name
 from walltime.engine.interface.orders import lower_orders, point_to_orders
-from walltime.engine.kernel.dynamics import new_effects, new_scratch
+from walltime.engine.kernel.callbacks import SYSTEM
+from walltime.engine.kernel.dynamics import EFFECT
 from walltime.engine.kernel.history import bind_past, bind_system
-from walltime.engine.kernel.memory import FRESH, HOLE, JOB, NEVER, OBJECTIVES, RULES, Memory, new_memory, record, records
+from walltime.engine.kernel.memory import FRESH, HOLE, ITEM, JOB, NEVER, OBJECTIVES, RULES, RUN, Memory, new_memory, record, records
 from walltime.engine.kernel.number import index
 from walltime.engine.kernel.number.conservative import KeptPlan
 from walltime.engine.kernel.number.easy import Head
 from walltime.engine.problem import Observation, Outcome, Problem
-from walltime.errors import PolicyError, WorkloadError
+from walltime.errors import WorkloadError
 from walltime.policy import Wfp
 
 Array = np.ndarray
-COINCIDENT = ("batch", "sequential")
 
 
 class NumberEngine(CompiledEngine):
     """A simulation on a number of processors that can be run as a whole or in pieces.
 
-    Raises PolicyError for a policy that only the reference engine supports, an order that cannot be compiled, or an unknown way to handle
-    simultaneous events; ValueError if the arrays do not match.
+    Raises PolicyError for a policy that only the reference engine supports, or an order that cannot be compiled, WorkloadError for a
+    machine of too many processors; ValueError if the arrays do not match.
     """
 
     machine = "number"
 
     def __init__(self, problem: Problem):
-        _check(problem)
+        if not isinstance(problem.machine, int) or problem.machine >= HOLE:
+            raise WorkloadError(f"a simulated machine can have {HOLE - 1} processors at most, not {problem.machine}", "machine_too_large")
+        for name in ("submit", "runtime", "believed", "procs"):
+            if (array := getattr(problem, name)).dtype != np.int64 or array.shape != (len(problem),):
+                raise ValueError(f"{name} must be an int64 array with one entry per job ({len(problem)})")
         super().__init__(compiled_prediction(problem))
         self.problem = problem
         jobs = records(JOB, len(problem))
@@ -53,15 +57,15 @@ class NumberEngine(CompiledEngine):
     @property
     def _histories(self) -> list[Any]:
         """Return the records of orders that read the history, the longest wait, or the state of queue and machine."""
-        return [own for order in self._kept for own in (order.history, order.longest, order.standing) if own is not None]
+        return [own for order in self._kept for own in order.read.values()]
 
     def _bind(self) -> None:
         for order in self._kept:
-            for own in (order.history, order.longest):
-                if own is not None:
+            for place, own in order.read.items():
+                if place == SYSTEM:
+                    bind_system(own, self._memory)
+                else:
                     bind_past(own, self._memory.jobs, self._memory.machine.notes, self._memory.state)
-            if order.standing is not None:
-                bind_system(order.standing, self._memory)
 
     def copy(self) -> NumberEngine:
         """Return another simulation that continues from here."""
@@ -79,9 +83,6 @@ class NumberEngine(CompiledEngine):
         super().compile()
         if self.problem.logged:
             load("dynamics")
-
-    def _why_stuck(self) -> str:
-        return f"{len(self.problem) - self.started} jobs wait for processors that no running job will free"
 
     def _queue(self) -> Array:
         state = self._memory.state
@@ -127,64 +128,37 @@ class NumberEngine(CompiledEngine):
         if not self.problem.logged:
             return self._outcome(self.problem.runtime, seconds={"simulate": self.seconds})
         jobs, notes = self._memory.jobs, self._memory.machine.notes
-        effects = new_effects(len(jobs))
-        in_order = np.empty(len(jobs), np.int64)
-        in_order[jobs.arrival] = np.arange(len(jobs))
-        procs = int(self._memory.rules.procs)
-        scratch = new_scratch(len(jobs), procs)
-        replay = load("dynamics")
+        effects, procs = records(EFFECT, len(jobs)), self.problem.machine_procs
+        replay, room = load("dynamics"), (records(ITEM, len(jobs)), records(RUN, min(len(jobs), 2 * procs) + 1))
         begin = time.perf_counter()
-        replay(in_order, jobs, procs, notes, scratch, effects)
+        replay(np.argsort(jobs.arrival), jobs, procs, notes, *room, effects)
         seconds = {"simulate": self.seconds, "dynamics": time.perf_counter() - begin}
         delay = np.where(effects.suffered > 0, self.start - effects.initial_shadow, 0)
-        columns = (effects.wild, effects.suffered, delay, effects.shortest, effects.alone, np.ascontiguousarray(notes.job))
+        wild, shortest, alone = (effects[name].astype(bool) for name in ("wild", "shortest", "alone"))
+        columns = (wild, np.array(effects.suffered), delay, shortest, alone, np.ascontiguousarray(notes.job))
         return self._outcome(self.problem.runtime, effects=columns, seconds=seconds)
 
     def _lower(self, problem: Problem) -> Any:
         """Return the policy as a record of numbers."""
-        policy, passes, procs = problem.policy, problem.policy.passes, problem.machine
-        assert isinstance(procs, int)
+        policy, passes = problem.policy, problem.policy.passes
         check_support(policy, "number", features_of(problem), "kernel")
         depth = NEVER if passes.depth is None else min(passes.depth, NEVER)
         rules = record(
             RULES,
             mode=PASS_OF[passes.kind].mode,
-            procs=procs,
+            procs=problem.machine_procs,
             depth=depth,
             backfill=int(passes.backfills),
-            window=passes.window,
             sequential=int(problem.coincident == "sequential"),
             quiet_expiry=int(problem.expiry == "silent"),
             quiet_arrivals=int(not passes.every_arrival),
             long_queue=index.LONG if passes.backfills else NEVER,  # without backfilling there is nothing to search
             short_queue=index.SHORT,
             order_threshold=float(policy.order.threshold if isinstance(policy.order, Wfp) else 0),
-            ahead=passes.ahead,
             objective=OBJECTIVES[passes.objective],
-            omega=passes.omega,
-            factor=passes.factor,
-            adapts=int(passes.adapts),
-            head_runtime_factor=passes.head_runtime_factor,
+            **{name: getattr(passes, name) for name in ("window", "ahead", "omega", "factor", "adapts", "head_runtime_factor")},
         )
         self._kept = lower_orders(problem)
         point_to_orders(rules, self._kept)
         lower_prediction(rules, self._prediction, problem.tick)
         return rules
-
-
-def _check(problem: Problem) -> None:
-    """Raise an error for a problem that the loop cannot simulate."""
-    columns = ("submit", "runtime", "believed", "procs", *(("after", "think") if problem.after is not None else ()))
-    for name in columns:
-        array = getattr(problem, name)
-        if array.dtype != np.int64 or array.shape != (len(problem),):
-            raise ValueError(f"{name} must be an int64 array with one entry per job ({len(problem)})")
-    if problem.coincident not in COINCIDENT:
-        raise PolicyError(
-            f"unknown way to handle simultaneous events {problem.coincident!r}. Valid options: {', '.join(COINCIDENT)}",
-            "unknown_rule_of_coincidence",
-        )
-    if problem.after is not None and (problem.after >= np.arange(len(problem))).any():
-        raise ValueError("a job can only be submitted after an earlier one")
-    if not isinstance(problem.machine, int) or problem.machine >= HOLE:
-        raise WorkloadError(f"a simulated machine can have {HOLE - 1} processors at most, not {problem.machine}", "machine_too_large")

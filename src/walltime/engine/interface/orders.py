@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Mapping
 from datetime import tzinfo
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
-from walltime.engine.kernel.callbacks import FIRST_OFFSET, HISTORY, compile_score
-from walltime.engine.kernel.history import MEASURES, OWN, longest_at, new_history, new_longest, new_system, system_at
+from walltime.engine.kernel.callbacks import FIRST_OFFSET, HISTORY, LONGEST, SYSTEM, compile_score
+from walltime.engine.kernel.history import MEASURES, OWN, new_history, new_longest, new_system
 from walltime.engine.kernel.memory import BY_ARRIVAL, BY_LENGTH, BY_USER, BY_WFP, NEVER
 from walltime.engine.kernel.words import address_of
 from walltime.engine.problem import Problem
@@ -19,12 +19,10 @@ from walltime.errors import PolicyError
 from walltime.policy import FCFS, Order, ScoredOrder, Wfp
 from walltime.policy.files import location_of, user_code
 from walltime.policy.log_view import Calendar, LogView
-from walltime.policy.orders import SYSTEM_STATE, ShortestFirst
+from walltime.policy.orders import ShortestFirst
 
 Array = np.ndarray
 DAY = 86_400
-NUMBERS = 4
-"""Position of the address of an order's own numbers in its facts."""
 END_OF_CALENDAR = 253_370_764_800
 """Start of the year 9999, s since 1970; dates cannot be much later."""
 
@@ -33,9 +31,10 @@ class LoweredOrder(NamedTuple):
     """An order for the kernel.
 
     `kind`, `parameter`: one of BY_..., and its parameter. `reads_time`, `grows`: whether scores of waiting jobs change, and whether they
-    only grow. `starvation`: the wait (s) after which a job starves. `kept`: objects to keep alive. `history`, `longest`, `standing`: the
-    records of the history, of the longest wait, and of the state of queue and machine, if the order needs them. `lasting`: whether scores
-    of waiting jobs change only with the history. `limited`: whether the order has a limit.
+    only grow. `starvation`: the wait (s) after which a job starves; `limited`: whether the order has a limit. `lasting`: whether scores of
+    waiting jobs change only with the history. `read`: the records that the order reads, of the history, the longest wait, and the state of
+    queue and machine, by their places in the `facts`. `arrays`: those to which the record of the history points. `kept`: others to keep
+    alive.
     """
 
     kind: int
@@ -43,41 +42,30 @@ class LoweredOrder(NamedTuple):
     reads_time: bool = False
     grows: bool = False
     starvation: int = NEVER
-    kept: tuple[Any, ...] = ()
-    history: Any = None
-    lasting: bool = False
-    longest: Any = None
-    standing: Any = None
     limited: bool = False
+    lasting: bool = False
+    read: Mapping[int, Any] = MappingProxyType({})
+    facts: Array | None = None
+    arrays: tuple[Array, ...] = ()
+    kept: tuple[Any, ...] = ()
 
-    @property
-    def limit(self) -> int:
-        """Return the address of the record of the longest wait, 0 without a limit."""
-        return address_of(self.longest) if self.limited else 0
+    def address(self, place: int, needed: bool) -> int:
+        """Return the address of a record that the order reads, or 0 if it is not needed."""
+        return address_of(self.read[place]) if needed else 0
 
     def copied(self) -> LoweredOrder:
         """Return the same order for a copy of the simulation, with records of its own, to be bound to the copy."""
-        if self.history is None and self.longest is None and self.standing is None:
-            return self
-        longest, standing = (None if one is None else one.copy() for one in (self.longest, self.standing))
-        if not self.kept:
-            return self._replace(longest=longest)
-        compiled, table, numbers, facts, arrays = self.kept
-        facts, history = facts.copy(), self.history
-        if history is not None:
-            slots, *others = arrays
-            history, own = history.copy(), [array.copy() for array in others]
-            for field, array in zip(OWN, own, strict=True):
-                history[field] = array.ctypes.data
-            facts[HISTORY], arrays = address_of(history), (slots, *own)
-        moved = [(address_of(old), address_of(own)) for old, own in ((self.longest, longest), (self.standing, standing)) if old is not None]
-        if any(old in numbers[-2:] for old, _ in moved):  # an order that names them: they follow its own numbers
-            numbers = numbers.copy()
-            facts[NUMBERS] = numbers.ctypes.data
-            for old, new in moved:
-                numbers[-2:][numbers[-2:] == old] = new
-        kept = (compiled, table, numbers, facts, arrays)
-        return self._replace(parameter=facts.ctypes.data, kept=kept, history=history, longest=longest, standing=standing)
+        read, arrays = {place: one.copy() for place, one in self.read.items()}, self.arrays
+        if HISTORY in read:
+            arrays = (arrays[0], *(array.copy() for array in arrays[1:]))  # the first has the jobs' slots
+            for field, array in zip(OWN, arrays[1:], strict=True):
+                read[HISTORY][field] = array.ctypes.data
+        if self.facts is None or not read:
+            return self._replace(read=read)
+        facts = self.facts.copy()
+        for place, one in read.items():
+            facts[place] = address_of(one)
+        return self._replace(parameter=facts.ctypes.data, facts=facts, arrays=arrays, read=read)
 
 
 def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> LoweredOrder:
@@ -89,8 +77,8 @@ def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> Lo
     if order == FCFS:
         return LoweredOrder(BY_ARRIVAL)
     starvation = (NEVER if limit is None else 0) if given is None else min(given, NEVER)
-    longest_wait = new_longest(limit or 0.0) if order.reads_longest else None
-    bounds: dict[str, Any] = {"starvation": starvation, "longest": longest_wait, "limited": limit is not None}
+    read = {LONGEST: new_longest(limit or 0.0)} if order.reads_longest else {}
+    bounds: dict[str, Any] = {"starvation": starvation, "limited": limit is not None, "read": read}
     if isinstance(order, ShortestFirst):
         return LoweredOrder(BY_LENGTH, **bounds)
     if isinstance(order, Wfp):
@@ -100,13 +88,10 @@ def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> Lo
     if order.reads_calendar and known.calendar is None:
         raise order.without_calendar()
     numbers = np.asarray(order.parameters, np.float64)
-    scoring, arguments = order.scoring, order.arguments
-    standing = new_system() if order.reads_system_state else None
-    if "longest" in arguments or standing is not None:
-        scoring, arguments, own = _with_state(scoring, arguments, len(numbers))
-        numbers = np.append(numbers, [address_of(longest_wait if name == "longest" else standing) for name in own])
+    if order.reads_system_state:
+        read[SYSTEM] = new_system()
     try:
-        compiled = compile_score(arguments, order.columns, scoring, len(numbers), order.history_of)
+        compiled = compile_score(order.arguments, order.columns, order.scoring, len(numbers), order.history_of)
     except Exception as error:  # Numba has no class of its own for all that it cannot compile
         raise _not_compiled(order, error) from error
     table = np.full((len(submit), len(order.columns)), -1, np.int64)
@@ -116,38 +101,16 @@ def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> Lo
     if order.reads_calendar and known.calendar is not None and len(submit):
         clock = clock_of(known.calendar, int(submit[0]), int(submit[-1]) + longest)
     first = int(submit[0]) if len(submit) else 0
-    history, arrays = (None, ()) if not order.history_of else _history(order, known, len(submit))
-    at = 0 if history is None else address_of(history)
-    facts = np.array([compiled.address, table.ctypes.data, len(clock) // 2, first, numbers.ctypes.data, at, *clock], np.int64)
+    arrays: tuple[Array, ...] = ()
+    if order.history_of:
+        read[HISTORY], arrays = _history(order, known, len(submit))
+    own = [address_of(read[place]) if place in read else 0 for place in (HISTORY, LONGEST, SYSTEM)]
+    facts = np.array([compiled.address, table.ctypes.data, len(clock) // 2, first, numbers.ctypes.data, *own, *clock], np.int64)
     assert len(facts) - len(clock) == FIRST_OFFSET, "as the compiled function reads it"
-    kept = (compiled, table, numbers, facts, arrays)
     changing = order.reads_calendar or order.reads_longest or order.reads_system_state or "wait" in order.arguments or starvation != NEVER
     lasting = bool(getattr(order, "last", None)) and not changing
-    bounds |= {"history": history, "standing": standing, "lasting": lasting}
-    return LoweredOrder(BY_USER, facts.ctypes.data, order.changes, order.is_monotone, kept=kept, **bounds)
-
-
-@functools.lru_cache(maxsize=256)
-def _with_state(
-    scoring: Callable[..., float], arguments: tuple[str, ...], numbers: int
-) -> tuple[Callable[..., float], tuple[str, ...], tuple[str, ...]]:
-    """Return a function that also takes its numbers and the addresses of the records (exact as float64), its arguments, and the records."""
-    state = ("longest", *SYSTEM_STATE)
-    names = ("wait", "submit", *(name for name in arguments if name not in ("wait", "submit", *state)))
-    own = [f"k{place}" for place in range(numbers)]
-    records = tuple(
-        name for name, given in (("longest", "longest" in arguments), ("standing", any(one in SYSTEM_STATE for one in arguments))) if given
-    )
-    known: dict[str, Any] = {"scoring": numba.njit(nogil=True, error_model="numpy")(scoring), "int64": np.int64}
-    known |= {"longest_at": longest_at, "system_at": system_at}
-    lines = [f"def score({', '.join([*names, *own, *(f'{name}_address' for name in records)])}):"]
-    if "longest" in arguments:
-        lines.append("    longest = longest_at(int64(longest_address), wait + submit)")
-    for place, name in enumerate(SYSTEM_STATE):
-        if name in arguments:
-            lines.append(f"    {name} = system_at(int64(standing_address), {place}, wait + submit)")
-    exec("\n".join([*lines, f"    return 1.0 * scoring({', '.join([*arguments, *own])})"]), known)
-    return known["score"], names, records
+    bounds |= {"lasting": lasting, "facts": facts, "arrays": arrays, "kept": (compiled, table, numbers)}
+    return LoweredOrder(BY_USER, facts.ctypes.data, order.changes, order.is_monotone, **bounds)
 
 
 def _history(order: ScoredOrder, known: LogView, jobs: int) -> tuple[Any, tuple[Array, ...]]:
@@ -236,10 +199,10 @@ def point_to_orders(rules: Any, orders: tuple[LoweredOrder, LoweredOrder]) -> No
     for prefix, order in zip(("order", "backfill"), orders, strict=True):
         rules[f"{'' if prefix == 'order' else 'backfill_'}order"] = order.kind
         rules[f"{prefix}_parameter"], rules[f"{prefix}_starvation"] = order.parameter, order.starvation
-        rules[f"{prefix}_limit"] = order.limit
+        rules[f"{prefix}_limit"] = order.address(LONGEST, order.limited)
     rules["own_backfill_order"] = orders[1] is not orders[0]
     rules["order_reads_time"] = orders[0].reads_time
     if "order_grows" in rules.dtype.names:
         rules["order_grows"] = orders[0].grows
     if "order_history" in rules.dtype.names:
-        rules["order_history"] = address_of(orders[0].history) if orders[0].history is not None and orders[0].lasting else 0
+        rules["order_history"] = orders[0].address(HISTORY, orders[0].lasting)

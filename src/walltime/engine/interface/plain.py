@@ -83,7 +83,7 @@ class ReferenceEngine:
         running = sorted(engine.running, key=lambda job: job.expected_end)
         columns = [[getattr(job, name) for job in waiting] for name in ("index", "believed", "reserved_start")]
         columns += [[job.index for job in running], [job.expected_end for job in running]]
-        free = self.machine_procs - sum(job.procs for job in running)
+        free = self.problem.machine_procs - sum(job.procs for job in running)
         return State(self.now, free, *(np.array(column, np.int64) for column in columns))
 
     def observe(self) -> Observation | None:
@@ -101,11 +101,6 @@ class ReferenceEngine:
     def order_length(self) -> Array:
         """Return the length of each job for the queue's order, s."""
         return self._column("order_length")
-
-    @property
-    def machine_procs(self) -> int:
-        """Return the processors of the machine."""
-        return self.problem.machine_procs
 
     def copy(self) -> ReferenceEngine:
         """Return another simulation that continues from here; it shares the orders and the workload."""

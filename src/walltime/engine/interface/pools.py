@@ -58,10 +58,7 @@ class PoolsEngine(CompiledEngine):
         jobs.second, jobs.partition = demands.second, demands.partition
         jobs.tier = np.asarray(hardware.tiers, np.int64)[demands.partition]
         followers = followers_of(demands.after, jobs.after, jobs.pending)
-        outages = records(OUTAGE, len(hardware.outages))
-        for k, outage in enumerate(hardware.outages):
-            for name, value in zip(("pool", "procs", "second", "begin", "end", "known"), outage, strict=True):
-                outages[k][name] = value
+        outages = records(OUTAGE, [(*outage, 0) for outage in hardware.outages])
         limits_of = demands.limits.concat(demands.windows, len(hardware.limits)) if hardware.windows else demands.limits
         limits = lowered_limits([*hardware.limits, *[(NEVER, NEVER, NEVER)] * len(hardware.windows)])
         self._memory: ClusterMemory = new_cluster_memory(
@@ -135,8 +132,7 @@ def lowered_limits(limits: Sequence[tuple[int, int, int]]) -> Any:
     """Return the limits in the loops' form, with no job counted yet."""
     lowered = records(LIMIT, len(limits))
     lowered.until = NEVER
-    for k, limit in enumerate(limits):
-        lowered[k].jobs, lowered[k].procs, lowered[k].second = limit
+    lowered.jobs, lowered.procs, lowered.second = np.array(limits, np.int64).reshape(-1, 3).T
     return lowered
 
 

@@ -142,6 +142,22 @@ def add_in_planes(planes, first_plane, last_plane, word, bits, number, sign):
 
 
 @kernel
+def size_of(members):
+    """Return the number of nodes in a set."""
+    count = 0
+    for w in range(len(members)):
+        count += count_bits(members[w])
+    return count
+
+
+@kernel
+def copy_set(members, source):
+    """Make a set equal to another one."""
+    for w in range(len(source)):
+        members[w] = source[w]
+
+
+@kernel
 def mark(members, ranges, count):
     """Make a set of the nodes of the first `count` ranges."""
     for w in range(len(members)):

@@ -13,17 +13,17 @@ from numba.extending import intrinsic
 
 from walltime.compiled.jit import callback
 from walltime.compiled.prediction_memory import nothing_learned
-from walltime.engine.kernel.history import MEASURES, history_at
+from walltime.engine.kernel.history import MEASURES, SYSTEM_STATE, history_at, longest_at, system_at
 from walltime.engine.kernel.words import number_at, word_at
 
 SCORE = types.float64(types.int64, types.int64, types.int64, types.int64, types.int64, types.int64)
 """Signature of a compiled user order: (facts, job, now, believed, procs, submit) -> score, `job` being the job's index.
 
 `facts` is the address of int64 words. First come the address of the function, the address of the columns that it reads (job by job), the
-number of clock changes, and the first submission (s). Then the address of the order's parameters (float64), the address of the history
-(history.py; 0 for none), and the clock that interface/orders.py makes."""
-COLUMNS, HISTORY, FIRST_OFFSET = 1, 5, 6
-"""Positions of the addresses of the columns and of the history, and of the clock in the facts."""
+number of clock changes, and the first submission (s). Then come the addresses of the order's parameters (float64), of the history, of the
+longest wait, and of the state of queue and machine (history.py; 0 for none), and the clock that interface/orders.py makes."""
+COLUMNS, HISTORY, LONGEST, SYSTEM, FIRST_OFFSET = 1, 5, 6, 7, 8
+"""Positions of the addresses of the columns and of the records of history.py, and of the clock in the facts."""
 
 _config: Any = numba.config
 _without_compiler: dict[int, Callable[..., Any]] = {}
@@ -42,14 +42,16 @@ def compile_score(
     """
     inner = numba.njit(nogil=True, error_model="numpy")(function)
     own = {"wait": "now - submit", "hour": "local_time(facts, now) // 3600 % 24", "weekday": "local_time(facts, now) // 86400 % 7"}
-    own["elapsed"] = "submit - word_at(facts, 3)"
+    own |= {"elapsed": "submit - word_at(facts, 3)", "longest": f"longest_at(word_at(facts, {LONGEST}), now)"}
+    own |= {name: f"system_at(word_at(facts, {SYSTEM}), {place}, now)" for place, name in enumerate(SYSTEM_STATE)}
     own |= {name: f"word_at(word_at(facts, 1), job * {len(columns)} + {place})" for place, name in enumerate(columns)}
     own |= {
         f"{key}_{measure}": f"history_at(word_at(facts, {HISTORY}), {place}, {kind}, job, now)"
         for place, key in enumerate(keys)
         for kind, measure in enumerate(MEASURES)
     }
-    names: dict[str, Any] = {"history_at": history_at, "inner": inner, "word_at": word_at, "local_time": local_time, "number_at": number_at}
+    reading = {"history_at": history_at, "longest_at": longest_at, "system_at": system_at, "local_time": local_time}
+    names: dict[str, Any] = reading | {"inner": inner, "word_at": word_at, "number_at": number_at}
     values = ", ".join([*(own.get(name, name) for name in arguments), *(f"number_at(word_at(facts, 4), {k})" for k in range(numbers))])
     exec(f"def score(facts, job, now, believed, procs, submit):\n    return 1.0 * inner({values})", names)
     return numba.cfunc(SCORE)(names["score"])

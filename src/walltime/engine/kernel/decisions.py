@@ -18,8 +18,10 @@ import numpy as np
 
 from walltime.compiled.jit import entry, kernel
 from walltime.compiled.records import record_dtype
-from walltime.engine.kernel.memory import NEVER, RUN, records
-from walltime.engine.kernel.running import enter_running, find_shadow
+from walltime.engine.kernel.heap import pop, push
+from walltime.engine.kernel.memory import ITEM, NEVER, RUN, records
+from walltime.engine.kernel.running import enter_running, find_shadow, leave_running
+from walltime.engine.kernel.search import first_from
 
 JOB = record_dtype("submit runtime believed procs given by_length by_size")
 """A job; times in s. `given`: the start of one that runs when the episode begins, else -1. `by_length`, `by_size`: its places among all by
@@ -40,8 +42,6 @@ STATE = record_dtype(
 """An environment. `play`: the formula that decides in place of the agent, -1 for none. `filler`: the formula for backfilling, -1 for no
 backfilling. `sorted`, `kept`: how many jobs had arrived when the waiting ones were sorted last, and how many of them were waiting. `paid`:
 the costs of the jobs that have started. `owed`: these costs plus those of the waiting jobs as if they started now."""
-ENDING = record_dtype("end expected procs")
-"""A termination to come, of a job that is expected to end at another time."""
 
 
 class Log(NamedTuple):
@@ -56,8 +56,8 @@ class Log(NamedTuple):
 class Environments(NamedTuple):
     """Arrays with a row for each environment: its STATE; and the start of each job of its episode (s, -1 before), int64.
 
-    They also hold the waiting jobs in order of arrival (int64), by length, and by size; the running jobs by expected end (RUN). Then their
-    ENDINGs, the last one first; and the places in the queue of the jobs that are shown (int64).
+    They also hold the waiting jobs in order of arrival (int64), by length, and by size; the running jobs by expected end (RUN). Then a heap
+    of their ends; and the places in the queue of the jobs that are shown (int64).
     """
 
     state: Any
@@ -88,7 +88,7 @@ def new_environments(count: int, jobs: int, size: int, shown: int, sorts: bool) 
         start=np.full((count, jobs), -1, np.int64),
         queue=np.zeros((count, jobs), np.int64),
         running=records(RUN, count * running).reshape(count, running),
-        ends=records(ENDING, count * running).reshape(count, running),
+        ends=records(ITEM, count * running).reshape(count, running),
         orders=np.zeros((count, 2, jobs if sorts else 0), np.int64),
         slots=np.zeros((count, shown), np.int64),
     )
@@ -106,7 +106,6 @@ NEXT, BACKFILL, FORMULA, BOTH = range(4)
 AT_EVENT, AT_HEAD, AT_PLACE, AT_FILL = range(4)
 
 # Features.
-COMPACT, PUBLISHED = range(2)
 WEEK, MONTH, HALF_DAY, DAY = 604_800.0, 2_592_000.0, 43_200.0, 86_400
 NEARLY_ONE = 1.0 - 1e-5
 """The most that is observed of a job in zhang20, so that it is not taken for padding."""
@@ -120,18 +119,10 @@ def decide(begin, end, actions, rules, log, environments, observed):
     an array of one record. `observed` is written; the reward is the fall of the costs, divided by the number of jobs. `state.over`: whether
     the episode has ended.
     """
-    rule = rules[0]
+    rule, (state, start, queue, running, ends, orders, slots) = rules[0], environments
     for e in range(begin, end):
-        own = environments.state[e]
-        env = Environments(
-            own,
-            environments.start[e],
-            environments.queue[e],
-            environments.running[e],
-            environments.ends[e],
-            environments.orders[e],
-            environments.slots[e],
-        )
+        own = state[e]
+        env = Environments(own, start[e], queue[e], running[e], ends[e], orders[e], slots[e])
         action, mask = actions[e], observed.mask[e]
         if action < 0:
             own.episode = -1 - action
@@ -179,33 +170,23 @@ def _begin(env, rules, jobs, episode):
 
 @kernel
 def _occupy(env, jobs, job):
-    """Give a job its processors from its start on; both lists stay sorted."""
-    own, ends = env.state, env.ends
-    procs = jobs[job].procs
-    expected, last = env.start[job] + jobs[job].believed, env.start[job] + jobs[job].runtime
-    enter_running(env.running, own.running, expected, job, procs)
-    i = own.running
-    while i > 0 and ends[i - 1].end <= last:
-        ends[i] = ends[i - 1]
-        i -= 1
-    ends[i].end, ends[i].expected, ends[i].procs = last, expected, procs
+    """Give a job its processors from its start on."""
+    own = env.state
+    enter_running(env.running, own.running, env.start[job] + jobs[job].believed, job, jobs[job].procs)
+    push(env.ends, own.running, env.start[job] + jobs[job].runtime, own.started, job)
     own.running += 1
-    own.free -= procs
+    own.free -= jobs[job].procs
     own.started += 1
 
 
 @kernel
-def _end_next(env):
-    """Handle the next termination; any running job of this size and expected end will do."""
-    own, running = env.state, env.running
+def _end_next(env, jobs):
+    """Handle the next termination."""
+    own = env.state
+    job = pop(env.ends, own.running)
+    leave_running(env.running, own.running, env.start[job] + jobs[job].believed, job)
     own.running -= 1
-    ending, i = env.ends[own.running], 0
-    while running[i].expected != ending.expected or running[i].procs != ending.procs:
-        i += 1
-    while i < own.running:
-        running[i] = running[i + 1]
-        i += 1
-    own.free += ending.procs
+    own.free += jobs[job].procs
 
 
 @kernel
@@ -365,16 +346,16 @@ def _take_events(env, rules, jobs, count):
     """Handle the next events: all of an instant, terminations first; or one, arrivals first."""
     own, ends = env.state, env.ends
     arrival = jobs[own.arrived].submit if own.arrived < count else NEVER
-    termination = ends[own.running - 1].end if own.running > 0 else NEVER
+    termination = ends[0].rank if own.running > 0 else NEVER
     own.now = max(own.now, min(arrival, termination))
     if rules.one_by_one:
         if arrival <= termination:
             _arrive(env, jobs)
         else:
-            _end_next(env)
+            _end_next(env, jobs)
         return
-    while own.running > 0 and ends[own.running - 1].end <= own.now:
-        _end_next(env)
+    while own.running > 0 and ends[0].rank <= own.now:
+        _end_next(env, jobs)
     while own.arrived < count and jobs[own.arrived].submit <= own.now:
         _arrive(env, jobs)
 
@@ -419,14 +400,14 @@ def _share(value, scale):
 def _observe(env, rules, jobs, still, seen, summary):
     """Write the features of the jobs in the slots, and of the queue: `walltime.learn.FEATURES`."""
     own, queue, slots = env.state, env.queue, env.slots
-    shown = min(own.waiting, seen.shape[0])
+    shown, published = min(own.waiting, seen.shape[0]), seen.shape[1] == 8
     now, free, size = own.now, own.free, float(rules.procs)
     reserved = own.phase == AT_FILL
     for i in range(shown):
         job, row = queue[slots[i]], seen[i]
         wait = float(now - jobs[job].submit)
         fits = 1.0 if jobs[job].procs <= free else 0.0
-        if row.size == 8:
+        if published:
             row[0] = min(wait / HALF_DAY, NEARLY_ONE)
             for k in range(6):
                 row[1 + k] = still[job, k]
@@ -438,12 +419,9 @@ def _observe(env, rules, jobs, still, seen, summary):
             row[4] = fits
             row[5] = _share(wait / jobs[job].believed, 1000.0)
             row[6] = 1.0 if reserved and _may_fill(own, rules, jobs, job) else 0.0
-    if seen.shape[1] == 8:
-        seen[shown:, 0] = 0.0
+    seen[shown:] = 0.0
+    if published:
         seen[shown:, 1:7] = 1.0
-        seen[shown:, 7] = 0.0
-    else:
-        seen[shown:] = 0.0
     summary[0] = free / size
     summary[1] = _share(own.waiting, 1024.0)
     summary[2] = _share(own.work / size, MONTH)
@@ -487,7 +465,7 @@ def sort_waiting(orders, kept, sorted_before, arrived, jobs, start):
     """
     count = 0
     for k in range(2):
-        order, count = orders[k], 0
+        order, count, places = orders[k], 0, jobs.by_length if k == 0 else jobs.by_size
         for i in range(kept):
             if start[order[i]] == -1:
                 order[count] = order[i]
@@ -496,10 +474,7 @@ def sort_waiting(orders, kept, sorted_before, arrived, jobs, start):
             if start[job] != -1:
                 continue
             i = count
-            while i > 0:
-                other = jobs[order[i - 1]]
-                if (k == 0 and other.by_length <= jobs[job].by_length) or (k == 1 and other.by_size <= jobs[job].by_size):
-                    break
+            while i > 0 and places[order[i - 1]] > places[job]:
                 order[i] = order[i - 1]
                 i -= 1
             order[i] = job
@@ -516,22 +491,9 @@ def take_turns(orders, jobs, queue, waiting, slots):
     shortest, smallest, shown, i = orders[0], orders[1], 0, 0
     while shown < slots.size:
         if jobs[shortest[i]].by_size >= jobs[smallest[i]].by_size:  # else it came before, as one of the smallest
-            slots[shown] = _place(queue, waiting, shortest[i])
+            slots[shown] = first_from(queue, 0, waiting, shortest[i])
             shown += 1
         if shown < slots.size and jobs[smallest[i]].by_length > jobs[shortest[i]].by_length:
-            slots[shown] = _place(queue, waiting, smallest[i])
+            slots[shown] = first_from(queue, 0, waiting, smallest[i])
             shown += 1
         i += 1
-
-
-@kernel
-def _place(queue, waiting, job):
-    """Return the place of a job in the queue, which is sorted."""
-    low, high = 0, waiting - 1
-    while low < high:
-        middle = (low + high) // 2
-        if queue[middle] < job:
-            low = middle + 1
-        else:
-            high = middle
-    return low

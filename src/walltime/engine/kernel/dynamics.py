@@ -6,54 +6,25 @@ which it was backfilled. Everything else is computed here afterwards. Source: ts
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
-import numpy as np
-
 from walltime.compiled.jit import entry
-from walltime.engine.kernel.heap import drop_first, push
-from walltime.engine.kernel.memory import ITEM, NEVER, RUN, records
+from walltime.compiled.records import record_dtype
+from walltime.engine.kernel.heap import pop, push
+from walltime.engine.kernel.memory import NEVER
 from walltime.engine.kernel.running import enter_running, find_shadow
 
-
-class Scratch(NamedTuple):
-    """Working arrays: a heap of the waiting jobs by runtime, the jobs that started, the running jobs by end."""
-
-    waiting: Any
-    started: Any
-    running: Any
-
-
-class Effects(NamedTuple):
-    """Results, one entry per job: see `replay_starts`."""
-
-    shortest: Any
-    alone: Any
-    wild: Any
-    suffered: Any
-    initial_shadow: Any
-
-
-def new_scratch(jobs: int, machine_procs: int) -> Scratch:
-    """Return working arrays for an empty queue and machine."""
-    return Scratch(records(ITEM, jobs), np.zeros(jobs, np.bool_), records(RUN, min(jobs, 2 * machine_procs) + 1))
-
-
-def new_effects(jobs: int) -> Effects:
-    """Return arrays for the results."""
-    shortest, alone, wild = (np.zeros(jobs, np.bool_) for _ in range(3))
-    return Effects(shortest, alone, wild, np.zeros(jobs, np.int64), np.full(jobs, -1, np.int64))
+EFFECT = record_dtype("shortest alone wild suffered initial_shadow started")
+"""The result for a job: whether it was the shortest waiting one, whether it was the only one, and whether its backfilling was wild. For a
+head: the number of wild backfills over it, and its real shadow time before the first job was backfilled over it (-1 for none)."""
 
 
 @entry
-def replay_starts(in_order, jobs, machine_procs, notes, scratch, effects):
+def replay_starts(in_order, jobs, machine_procs, notes, waiting_jobs, runs, effects):
     """Go through the starts one by one, with the real ends of the running jobs.
 
-    `in_order`: the jobs in order of arrival. `notes`: the started job, how many had arrived, over which head. Fills `effects`: whether each
-    job was the shortest waiting one, whether it was the only one, and whether its backfilling was wild. For heads: the number of wild
-    backfills over it, and its real shadow time before the first job was backfilled over it (-1 for none).
+    `in_order`: the jobs in order of arrival. `notes`: the started job, how many had arrived, over which head. `waiting_jobs`: room for a
+    heap of the waiting jobs by runtime, `runs`: for the running jobs by end. Fills `effects`, by job.
     """
-    waiting_jobs, runs = scratch.waiting, scratch.running
+    effects.initial_shadow[:] = -1
     arrived = waiting = running = 0
     free = machine_procs
     head, shadow = -1, NEVER
@@ -75,11 +46,12 @@ def replay_starts(in_order, jobs, machine_procs, notes, scratch, effects):
             for i in range(running):
                 runs[i] = runs[i + gone]
 
-        effects.alone[job] = arrived - k == 1
-        effects.shortest[job] = jobs[job].runtime <= waiting_jobs[0].rank
-        scratch.started[job] = True
-        while waiting > 0 and scratch.started[waiting_jobs[0].job]:
-            drop_first(waiting_jobs, waiting)
+        own = effects[job]
+        own.alone = arrived - k == 1
+        own.shortest = jobs[job].runtime <= waiting_jobs[0].rank
+        own.started = 1
+        while waiting > 0 and effects[waiting_jobs[0].job].started:
+            pop(waiting_jobs, waiting)
             waiting -= 1
 
         if note.head < 0:
@@ -88,8 +60,8 @@ def replay_starts(in_order, jobs, machine_procs, notes, scratch, effects):
             if head != note.head:
                 head = note.head
                 shadow = find_shadow(runs, running, now, free, jobs[head].procs)[0]
-                if effects.initial_shadow[head] < 0:
-                    effects.initial_shadow[head] = shadow
+                if effects[head].initial_shadow < 0:
+                    effects[head].initial_shadow = shadow
             shadow = max(shadow, now)
 
         end = now + jobs[job].runtime
@@ -100,6 +72,6 @@ def replay_starts(in_order, jobs, machine_procs, notes, scratch, effects):
         if head >= 0 and end > shadow:
             after = find_shadow(runs, running, now, free, jobs[head].procs)[0]
             if after > shadow:
-                effects.wild[job] = True
-                effects.suffered[head] += 1
+                own.wild = 1
+                effects[head].suffered += 1
                 shadow = after

@@ -17,9 +17,9 @@ def push(heap, size, rank, tie, job):
 
 
 @kernel
-def drop_first(heap, size):
-    """Remove the first job from a heap of `size` jobs."""
-    last = heap[size - 1]
+def pop(heap, size):
+    """Remove the first job from a heap of `size` jobs, and return it."""
+    first, last = heap[0].job, heap[size - 1]
     rank, tie, job = last.rank, last.tie, last.job
     i = 0
     while True:
@@ -36,3 +36,18 @@ def drop_first(heap, size):
         heap[i].rank, heap[i].tie, heap[i].job = least.rank, least.tie, least.job
         i = child
     heap[i].rank, heap[i].tie, heap[i].job = rank, tie, job
+    return first
+
+
+@kernel
+def push_candidate(state, candidates, rank, tie, job):
+    """Add a candidate to a heap of `state.candidates`: a job, or a place of the queue."""
+    push(candidates, state.candidates, rank, tie, job)
+    state.candidates += 1
+
+
+@kernel
+def pop_candidate(state, candidates):
+    """Remove the candidate of the lowest rank, ties by the lowest tie, and return it."""
+    state.candidates -= 1
+    return pop(candidates, state.candidates + 1)

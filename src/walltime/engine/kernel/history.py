@@ -211,6 +211,9 @@ SYSTEM = record_dtype("state jobs queue running notes now arrivals ended waiting
 how many jobs had arrived and ended then. The values: waiting jobs, their work by their estimates (processor seconds), and free and all
 processors."""
 
+SYSTEM_STATE = ("waiting", "queued", "free", "machine")
+"""The values that `system_at` returns, by their numbers."""
+
 _system_at, _state_at, _entry_at, _run_at = (records_at(kind) for kind in (SYSTEM, STATE, ENTRY, RUN))
 
 

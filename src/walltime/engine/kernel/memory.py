@@ -6,7 +6,7 @@ are single records: `state.free`, `rules.depth`. A compiled function takes only 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -82,24 +82,25 @@ it `adapts`), or the factor of slack. `head_runtime_factor`: the factor by which
 than planned."""
 
 STATE = record_dtype(
-    "now next_job next_arrival later arrivals started free running events "
+    "now next_coming next_arrival later arrivals started free running events "
     "queue_first queue_last looked_at holes freed blocked indexed classes "
-    "heads ranked horizon sorted sorted_arrivals "
+    "heads candidates ranked horizon sorted sorted_arrivals "
     "shadow extra head before_shadow earliest earliest_of "
     "early broken next_due ended slowdowns waited waits until awaited"
 )
 """Values that change at every event.
 
-`now`: time of the current event. `next_job`: the next job in order of submission that waits for no other; `next_arrival`: time of the
-next arrival; `later`: jobs in the heap of arrivals that waited for another job's end. `arrivals`, `started`: jobs so far. `free`:
-processors. `running`, `events`: jobs in the running set, and in the heap of ends.
+`now`: time of the current event. `next_coming`: the next of `MachineState.coming`; `next_arrival`: time of the next arrival; `later`: jobs
+in the heap of arrivals that waited for another job's end. `arrivals`, `started`: jobs so far. `free`: processors. `running`, `events`: jobs
+in the running set, and in the heap of ends.
 
 The queue is `queue[queue_first:queue_last]`; `holes` of these places belong to jobs that have started. Places below `looked_at` were
 considered in an earlier pass. `freed`: 1 if processors were freed since. `blocked`: the job that came first in that pass and did not
 fit, -1 for none. `indexed`: 1 while there is an index over the queue, with a number of size `classes`.
 
-Orders (`ScoredQueue`): `heads`, items in the heap of waiting jobs; `ranked`, the place below which the data for ranks are known;
-`horizon`, the time before which their bounds hold; `sorted`, jobs in `ScoredQueue.sorted`, of the first `sorted_arrivals` that arrived.
+Orders (`ScoredQueue`): `heads`, `candidates`: items in the heaps of these names; `ranked`, the place below which the data for ranks are
+known; `horizon`, the time before which their bounds hold; `sorted`, jobs in `ScoredQueue.sorted`, of the first `sorted_arrivals` that
+arrived.
 
 EASY: `shadow`, the shadow time of the job `head`, and `extra`, the extra processors; `before_shadow`: running jobs that are expected to
 end by the shadow time. Relaxed backfilling: `earliest`, the earliest shadow time of the head, `earliest_of`; `shadow` is how late it may
@@ -123,10 +124,7 @@ ITEM = record_dtype("rank tie job")
 """An item of a heap: the lowest `rank` comes first, ties by the lowest `tie`."""
 
 RANKED = record_dtype("rank tie job", "rank")
-"""An item of a heap by queue order; `rank` is the negative score, `tie` the place in the order of arrival."""
-
-CANDIDATE = record_dtype("rank place", "rank")
-"""A job that may be backfilled: its rank in the backfill order, and its place in the queue."""
+"""An item of a heap by queue order, or by backfill order; `rank` is the negative score, `tie` the place in the order of arrival."""
 
 WAIT = record_dtype("after think first_follower next_follower")
 """Feedback: a job with `after` >= 0 is submitted only `think` s after the end of that job; jobs that wait for an end are a linked list."""
@@ -148,9 +146,9 @@ class ScoredQueue(NamedTuple):
     `heads`: a heap of the waiting jobs by queue order, if scores do not change; items of jobs that have started are skipped. `rank`: by
     place in the queue, during a pass, if scores change, and if the queue is kept sorted. `since`, `length` and `size` (submit times,
     lengths and processors; NaN for a hole): the data for ranks. `bound`: by block of places, the lowest rank before the `horizon`. All are
-    float64. Where scores change only with a history, `rank` and `bound` are kept from pass to pass (number/ranks.py). `candidates`: the
-    jobs that may be backfilled, during a pass. `sorted` (int64): the waiting jobs in queue order, for passes that go through all of them
-    while the queue stays in order of arrival.
+    float64. Where scores change only with a history, `rank` and `bound` are kept from pass to pass (number/ranks.py). `candidates`: a
+    heap of the jobs that may be backfilled, or of their places, during a pass. `sorted` (int64): the waiting jobs in queue order, for
+    passes that go through all of them while the queue stays in order of arrival.
     """
 
     heads: Records
@@ -166,13 +164,15 @@ class ScoredQueue(NamedTuple):
 class MachineState(NamedTuple):
     """The machine and its coming events.
 
-    `running`: the running jobs by expected end, `events`: a heap of their ends. `later`: a heap of the arrivals of jobs that waited for
-    another's end, `waits`: which job waits for which. `notes`: a log of the starts. `early`: the jobs that have ended early since the last
-    pass (int64; for kept reservations only). `predicting`: with arrays of length 0 without predictions.
+    `running`: the running jobs by expected end, `events`: a heap of their ends. `coming`: the jobs that wait for no other, in order of
+    submission (int64); `later`: a heap of the arrivals of the others, `waits`: which job waits for which. `notes`: a log of the starts.
+    `early`: the jobs that have ended early since the last pass (int64; for kept reservations only). `predicting`: with arrays of length 0
+    without predictions.
     """
 
     running: Records
     events: Records
+    coming: Array
     later: Records
     waits: Records
     notes: Records
@@ -219,9 +219,9 @@ class Memory(NamedTuple):
     reservations: Any
 
 
-def records(dtype: np.dtype[np.void], count: int) -> Records:
-    """Return this many records, all 0."""
-    return np.zeros(count, dtype).view(np.recarray)
+def records(dtype: np.dtype[np.void], rows: int | Sequence[tuple[Any, ...]]) -> Records:
+    """Return records of these rows, or this many records that are all 0."""
+    return (np.zeros(rows, dtype) if isinstance(rows, int | np.integer) else np.array(rows, dtype)).view(np.recarray)
 
 
 def record(dtype: np.dtype[np.void], **values: float) -> Records:
@@ -263,6 +263,7 @@ def new_memory(
             running=records(RUN, min(count, procs) + 1),
             # With one pass per event, jobs that count as gone still have their termination ahead while others run in their place.
             events=records(ITEM, min(count, 2 * procs) + 1),
+            coming=np.flatnonzero(after < 0) if len(after) else np.arange(count),
             later=records(ITEM, len(after)),
             waits=waits,
             notes=records(NOTE, count if logged else 0),
@@ -276,9 +277,7 @@ def new_memory(
     state, notes = memory.state, memory.machine.notes
     state.free, state.next_due, state.until, state.broken = procs, NEVER, NEVER, NO_PLAN
     state.head = state.blocked = state.earliest_of = -1
-    on_their_own = np.flatnonzero(waits.after < 0)[:1] if len(waits) else np.arange(min(count, 1))
-    state.next_job = on_their_own[0] if len(on_their_own) else count
-    state.next_arrival = jobs.submit[state.next_job] if len(on_their_own) else NEVER
+    state.next_arrival = jobs.submit[memory.machine.coming].min(initial=NEVER)
     jobs.start = jobs.reserved_start = -1
     for name in ("order_length", "own_length", "run_length"):
         jobs[name] = jobs.believed
@@ -299,6 +298,6 @@ def _new_ordered(count: int, rules: Records) -> ScoredQueue:
         length=np.empty(made_from),
         size=np.empty(made_from),
         bound=np.empty(made_from // RANKED_BLOCK + 1),
-        candidates=records(CANDIDATE, count if rules.backfill else 0),
+        candidates=records(RANKED, count if rules.backfill else 0),
         sorted=np.empty(count if rules.mode == KEEP and rules.order != BY_ARRIVAL else 0, np.int64),
     )

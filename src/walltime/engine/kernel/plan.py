@@ -144,24 +144,13 @@ def first_hole(steps, step, procs, length, reserved):
 
 @called_kernel
 def take_until(slots, steps, step, end, procs):
-    """Take processors from this step on until a time, and return the step that begins then, creating it if necessary."""
+    """Take processors, or none, from this step on until a time; return the step that begins then, creating it if necessary."""
     while steps[step].time < end:
         steps[step].free -= procs
         step = steps[step].next
     if steps[step].time > end:
         before = steps[step].previous
         step = insert(slots, steps, before, end, steps[before].free + procs)
-    return step
-
-
-@called_kernel
-def step_at(slots, steps, step, time):
-    """Return the step that begins at a time, searching forward and creating it if necessary."""
-    while steps[step].time < time:
-        step = steps[step].next
-    if steps[step].time > time:
-        before = steps[step].previous
-        step = insert(slots, steps, before, time, np.int64(steps[before].free))
     return step
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from walltime.compiled.jit import called_kernel, kernel
 from walltime.compiled.records import record_dtype
+from walltime.engine.kernel.search import first_from
 
 NEVER = np.iinfo(np.int64).max
 """The time of an event that does not come."""
@@ -165,10 +166,8 @@ def occupy(profile, begin, end, procs):
 def _step_in_only_block(profile, when):
     """Return the slot of the step that begins at this time, splitting one if necessary."""
     steps, block = profile.steps, profile.order[0]
-    slot = block * STEPS_IN_BLOCK
-    end = slot + profile.blocks[block].filled
-    while slot < end and steps[slot].time < when:
-        slot += 1
+    end = block * STEPS_IN_BLOCK + profile.blocks[block].filled
+    slot = first_from(steps.time, block * STEPS_IN_BLOCK, end, when)
     if slot < end and steps[slot].time == when:
         return slot
     for i in range(end, slot, -1):
@@ -220,16 +219,8 @@ def _find(profile, when):
             low = middle
         else:
             high = middle - 1
-    place = low
-    first = profile.order[place] * STEPS_IN_BLOCK
-    low, high = first, first + profile.blocks[profile.order[place]].filled - 1
-    while low < high:
-        middle = (low + high + 1) // 2
-        if steps[middle].time <= when:
-            low = middle
-        else:
-            high = middle - 1
-    return place, low
+    first = profile.order[low] * STEPS_IN_BLOCK
+    return low, first_from(steps.time, first, first + profile.blocks[profile.order[low]].filled, when + 1) - 1
 
 
 @called_kernel

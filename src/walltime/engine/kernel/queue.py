@@ -7,7 +7,7 @@ import numpy as np
 
 from walltime.compiled.jit import kernel
 from walltime.engine.kernel.callbacks import call_score
-from walltime.engine.kernel.heap import drop_first, push
+from walltime.engine.kernel.heap import pop, push
 from walltime.engine.kernel.history import starving_after
 from walltime.engine.kernel.memory import BY_ARRIVAL, BY_LENGTH, BY_WFP, HOLE, NEVER, RANKED_BLOCK
 
@@ -178,7 +178,7 @@ def first_in_heap(state, rules, jobs, queue, heads):
     if starving >= 0:
         return np.int64(queue[starving].job)
     while state.heads > 0 and jobs[heads[0].job].start >= 0:
-        drop_first(heads, state.heads)
+        pop(heads, state.heads)
         state.heads -= 1
     return heads[0].job
 

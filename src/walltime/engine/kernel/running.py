@@ -5,6 +5,7 @@ the head's place is by pool, so it is found in the plan.
 """
 
 from walltime.compiled.jit import kernel
+from walltime.engine.kernel.search import first_from
 
 
 @kernel
@@ -20,18 +21,12 @@ def enter_running(running, count, expected, job, procs):
 @kernel
 def leave_running(running, count, expected, job):
     """Remove a job from `count` running jobs, and return the place that it had."""
-    low, high = 0, count
-    while low < high:
-        middle = (low + high) // 2
-        if running[middle].expected < expected:
-            low = middle + 1
-        else:
-            high = middle
-    while running[low].job != job:
-        low += 1
-    for i in range(low, count - 1):
+    place = first_from(running.expected, 0, count, expected)
+    while running[place].job != job:
+        place += 1
+    for i in range(place, count - 1):
         running[i] = running[i + 1]
-    return low
+    return place
 
 
 @kernel

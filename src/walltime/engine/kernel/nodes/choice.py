@@ -3,10 +3,22 @@
 import numpy as np
 
 from walltime.compiled.jit import called_kernel, kernel
-from walltime.engine.kernel.bits import add_in_planes, count_bits, exclude, next_member, number_of, ones, total_between, total_of, words_of
-from walltime.engine.kernel.heap import drop_first, push
+from walltime.engine.kernel.bits import (
+    add_in_planes,
+    copy_set,
+    exclude,
+    next_member,
+    number_of,
+    ones,
+    size_of,
+    total_between,
+    total_of,
+    words_of,
+)
+from walltime.engine.kernel.heap import pop, push
 from walltime.engine.kernel.nodes.memory import CAPACITY, CLOSED, FITTING, USABLE
 from walltime.engine.kernel.profile import NEVER
+from walltime.engine.kernel.search import first_from
 
 HEAVIER = np.int64(1) << 40
 """More than the processors of any run: what a rank of weight adds in the heap of runs."""
@@ -15,14 +27,7 @@ HEAVIER = np.int64(1) << 40
 @kernel
 def released_by(state, running, time):
     """Return the number of running jobs whose nodes the plan has back by a time."""
-    first, end = 0, state.running
-    while first < end:
-        middle = (first + end) // 2
-        if running[middle].release <= time:
-            first = middle + 1
-        else:
-            end = middle
-    return first
+    return first_from(running.release, 0, state.running, time + 1)
 
 
 @kernel
@@ -33,12 +38,13 @@ def row_at(state, running, time):
 
 
 @called_kernel
-def procs_missing(state, job, site, running, free, choice, blocks, time, length):
+def shortfall(state, job, site, use, plan, time, length):
     """Find the nodes that a job can use for a length from a time on, after the first `state.ahead` blocks: the set USABLE.
 
     Returns 0 if they suffice, else a number of processors: at least as many more must become free.
     """
-    row, members, sets, outages = row_at(state, running, time), site.members[job.members], site.sets, site.outages
+    row, free, members, sets = row_at(state, use.running, time), use.free, site.members[job.members], site.sets
+    outages, blocks = site.outages, plan.blocks
     words, procs_planes, second_end = sets.shape[1], state.procs_planes, state.second_end
     for w in range(words):
         sets[USABLE, w] = sets[members.row, w] if job.whole or procs_planes > 1 else sets[members.row, w] & free[row, 0, w]
@@ -68,37 +74,32 @@ def procs_missing(state, job, site, running, free, choice, blocks, time, length)
             _leave_out(sets, block.row, block.first_word, block.last_word + 1)
     if job.shaped:
         _shape(state, job, free[row], site.shaped, sets[USABLE])
-    nodes = 0
-    for w in range(words):
-        nodes += count_bits(sets[USABLE, w])
-    shortfall = max(0, job.nodes - nodes)
+    nodes = size_of(sets[USABLE])
+    missing = max(0, job.nodes - nodes)
     if not job.whole or members.node_procs == 0:
         amounts = site.shaped if job.shaped else free[row]
         procs = nodes if procs_planes == 1 else total_of(amounts, 0, procs_planes, sets[USABLE])
-        shortfall = max(shortfall, job.asked - procs)
-    if shortfall == 0 and job.total > 0 and total_of(free[row], procs_planes, second_end, sets[USABLE]) < job.total:
-        shortfall = 1
-    if shortfall == 0 and job.most_nodes > 0 and not _fits_in_most(state, job, site, running, free, choice, time):
-        shortfall = 1
-    return shortfall
+        missing = max(missing, job.asked - procs)
+    if missing == 0 and job.total > 0 and total_of(free[row], procs_planes, second_end, sets[USABLE]) < job.total:
+        missing = 1
+    if missing == 0 and job.most_nodes > 0 and not _fits_in_most(state, job, site, use, plan.choice, time):
+        missing = 1
+    return missing
 
 
 @kernel
-def _fits_in_most(state, job, site, running, free, choice, time):
+def _fits_in_most(state, job, site, use, choice, time):
     """Return whether a job has enough with its maximum number of nodes; else leave out those that give it the least, and try again."""
-    if choose(state, job, site, running, free, choice, time):
+    if choose(state, job, site, use, choice, time):
         return True
     usable = site.sets[USABLE]
     for least in range(2, 1 << state.procs_planes):
-        nodes, changed = 0, 0
-        for w in range(len(usable)):
-            left = _at_least(site.shaped, 0, state.procs_planes, w, usable[w], least)
-            changed |= left ^ usable[w]
-            usable[w] = left
-            nodes += count_bits(left)
+        before = size_of(usable)
+        _only_with(site.shaped, 0, state.procs_planes, usable, 0, len(usable), least)
+        nodes = size_of(usable)
         if nodes < job.nodes:
             return False
-        if changed != 0 and choose(state, job, site, running, free, choice, time):
+        if nodes < before and choose(state, job, site, use, choice, time):
             return True
     return False
 
@@ -188,36 +189,34 @@ def _only_with(planes, first_plane, end_plane, nodes, first, end, least):
 
 
 @called_kernel
-def choose(state, job, site, running, free, choice, time):
+def choose(state, job, site, use, choice, time):
     """Choose nodes for a job among the nodes usable at a time: `state.chosen` ranges; return whether these are enough.
 
     The job gets the best run of consecutive usable nodes of one weight, by `_best_run`, and further runs until it has enough; or, where a
     single node of the run is enough, the tightest such node.
     """
-    runs, heap, row, members = choice.runs, choice.heap, row_at(state, running, time), site.members[job.members]
-    planes = site.shaped if job.shaped else free[row]
+    runs, heap, members = choice.runs, choice.heap, site.members[job.members]
+    planes = site.shaped if job.shaped else use.free[row_at(state, use.running, time)]
+    state.chosen, state.left_nodes, state.left_procs, state.left_second = 0, job.nodes, job.asked, job.total
+    state.left_most = job.most_nodes if job.most_nodes > 0 else NEVER
     if site.partitions[job.partition].least_loaded:
         return _choose_least_loaded(state, job, site, planes, choice)
     count, entries = _find_runs(state, job, site, planes, runs), -1
-    left_nodes, left_procs, left_second = job.nodes, job.asked, job.total
     size, per_node = members.node_procs, job.shaped > 0 or job.each > 0 or (job.memory > 0 and not job.whole)
     alike = size > 0 and job.total == 0 and not per_node and (job.whole > 0 or size == 1)  # each node gives the same
-    left_most = job.most_nodes if job.most_nodes > 0 else NEVER
-    by_size = (
-        job.most_nodes == 0 and job.total == 0 and (left_nodes <= 1 or size == 1 or (job.whole > 0 and size > 0))
-    )  # if a run suffices, the biggest does
+    # whether the biggest run suffices if any does
+    by_size = job.most_nodes == 0 and job.total == 0 and (job.nodes <= 1 or size == 1 or (job.whole > 0 and size > 0))
     may_be_alone = state.procs_planes > 1 or job.total > 0
-    state.chosen = 0
-    while (left_nodes > 0 or left_procs > 0 or left_second > 0) and left_most > 0:
+    while state.left_most > 0 and not _has_enough(state):
         best = heap[0].job if entries > 0 else -1
-        if best >= 0 and not _suffices(runs[best], left_nodes, left_procs, left_second):
-            drop_first(heap, entries)
+        if best >= 0 and not _suffices(state, runs[best]):
+            pop(heap, entries)
             entries -= 1
         else:
-            best = _best_run(runs, count, left_nodes, left_procs, left_second)
+            best = _best_run(state, runs, count)
             if best < 0:
                 return False
-            if by_size and entries < 0 and not _suffices(runs[best], left_nodes, left_procs, left_second):
+            if by_size and entries < 0 and not _suffices(state, runs[best]):
                 entries = 0
                 for i in range(count):
                     if i != best:
@@ -226,52 +225,33 @@ def choose(state, job, site, running, free, choice, time):
         runs[best].nodes = 0  # it is taken
         place, end = runs[best].place, runs[best].end
         if alike:
-            end = min(end, place + max(left_nodes, -(-left_procs // size)))
+            end = min(end, place + max(state.left_nodes, -(-state.left_procs // size)))
             _take(state, site, choice, job.members, place, end, size)
-            left_nodes = max(0, left_nodes - (end - place))
-            left_procs -= size * (end - place)
+            state.left_nodes = max(0, state.left_nodes - (end - place))
+            state.left_procs -= size * (end - place)
             continue
-        if may_be_alone and left_nodes <= 1:
-            node = _tightest_node(state, site, planes, job.members, runs[best], left_procs, left_second)
+        if may_be_alone and state.left_nodes <= 1:
+            node = _tightest_node(state, site, planes, job.members, runs[best])
             if node >= 0:
-                procs = number_of(planes, 0, state.procs_planes, node) if job.whole else max(0, left_procs)
-                _take_node(state, job, choice, node, procs, _second_of(state, job, planes, node, procs, left_second))
+                procs = number_of(planes, 0, state.procs_planes, node) if job.whole else max(0, state.left_procs)
+                _take_node(state, job, choice, node, procs, _second_of(state, job, planes, node, procs))
                 return True
         for k in range(place, end):
-            if (left_nodes <= 0 and left_procs <= 0 and left_second <= 0) or left_most == 0:
+            if state.left_most == 0 or _has_enough(state):
                 break
             s = members.last_stretch - 1
             while site.stretches[s].place > k:
                 s -= 1
-            node = site.stretches[s].node + k - site.stretches[s].place
-            procs = number_of(planes, 0, state.procs_planes, node)
-            if left_most == 1 and procs < left_procs:
-                continue
-            if not job.whole:
-                procs = min(procs, left_procs - max(0, left_nodes - 1) * job.task)
-            if procs <= 0 and job.total == 0:
-                continue
-            second = _second_of(state, job, planes, node, procs, left_second)
-            if procs <= 0 and second == 0:
-                continue
-            _take_node(state, job, choice, node, procs, second)
-            left_nodes = max(0, left_nodes - 1)
-            left_procs -= procs
-            left_second -= second if job.total > 0 else 0
-            left_most -= 1
-    return left_nodes <= 0 and left_procs <= 0 and left_second <= 0
+            _take_part(state, job, choice, planes, site.stretches[s].node + k - site.stretches[s].place)
+    return _has_enough(state)
 
 
 @called_kernel
 def _choose_least_loaded(state, job, site, planes, choice):
     """Choose the usable nodes with the largest shares of free processors, of the lowest weight first; return whether these are enough."""
     part, left = site.members[job.members], site.sets[FITTING]
-    for w in range(len(left)):
-        left[w] = site.sets[USABLE, w]
-    left_nodes, left_procs, left_second = job.nodes, job.asked, job.total
-    left_most = job.most_nodes if job.most_nodes > 0 else NEVER
-    state.chosen = 0
-    while (left_nodes > 0 or left_procs > 0 or left_second > 0) and left_most > 0:
+    copy_set(left, site.sets[USABLE])
+    while state.left_most > 0 and not _has_enough(state):
         best, weight, free, whole = -1, 0, 0, 1
         for s in range(part.first_stretch, part.last_stretch):
             stretch = site.stretches[s]
@@ -285,32 +265,46 @@ def _choose_least_loaded(state, job, site, planes, choice):
         if best < 0:
             return False
         exclude(left, best)
-        if left_most == 1 and free < left_procs:
-            continue
-        procs = free if job.whole else min(free, left_procs - max(0, left_nodes - 1) * job.task)
-        if procs <= 0 and job.total == 0:
-            continue
-        second = _second_of(state, job, planes, best, procs, left_second)
-        if procs <= 0 and second == 0:
-            continue
-        _take_node(state, job, choice, best, procs, second)
-        left_nodes = max(0, left_nodes - 1)
-        left_procs -= procs
-        left_second -= second if job.total > 0 else 0
-        left_most -= 1
-    return left_nodes <= 0 and left_procs <= 0 and left_second <= 0
+        _take_part(state, job, choice, planes, best)
+    return _has_enough(state)
 
 
 @kernel
-def _second_of(state, job, planes, node, procs, left):
-    """Return the units of the second resource that a job gets on a node with this many processors, where it still needs `left`."""
+def _has_enough(state):
+    """Return whether nothing is left that a job needs."""
+    return state.left_nodes <= 0 and state.left_procs <= 0 and state.left_second <= 0
+
+
+@kernel
+def _take_part(state, job, choice, planes, node):
+    """Choose what a job still needs of a node, unless that is nothing, or too little on the last node that it may have."""
+    procs = number_of(planes, 0, state.procs_planes, node)
+    if state.left_most == 1 and procs < state.left_procs:
+        return
+    if not job.whole:
+        procs = min(procs, state.left_procs - max(0, state.left_nodes - 1) * job.task)
+    if procs <= 0 and job.total == 0:
+        return
+    second = _second_of(state, job, planes, node, procs)
+    if procs <= 0 and second == 0:
+        return
+    _take_node(state, job, choice, node, procs, second)
+    state.left_nodes = max(0, state.left_nodes - 1)
+    state.left_procs -= procs
+    state.left_second -= second if job.total > 0 else 0
+    state.left_most -= 1
+
+
+@kernel
+def _second_of(state, job, planes, node, procs):
+    """Return the units of the second resource that a job gets on a node with this many processors."""
     if job.total > 0:
-        return min(number_of(planes, state.procs_planes, state.second_end, node), left)
+        return min(number_of(planes, state.procs_planes, state.second_end, node), state.left_second)
     return job.each if job.each > 0 else job.per_task * (procs // job.task)
 
 
 @kernel
-def _best_run(runs, count, left_nodes, left_procs, left_second):
+def _best_run(state, runs, count):
     """Return the run that Slurm takes next: of the lowest weight the first that suffices, or a tighter one, else the biggest.
 
     Each run is compared with the best so far, so that a bigger run of too few nodes may come before one that suffices.
@@ -320,7 +314,7 @@ def _best_run(runs, count, left_nodes, left_procs, left_second):
         run = runs[i]
         if run.nodes == 0 or (best >= 0 and run.weight > runs[best].weight):
             continue
-        suffices = _suffices(run, left_nodes, left_procs, left_second)
+        suffices = _suffices(state, run)
         if best >= 0 and run.weight == runs[best].weight:
             if suffices and best_suffices and run.procs >= runs[best].procs:
                 continue
@@ -331,7 +325,7 @@ def _best_run(runs, count, left_nodes, left_procs, left_second):
 
 
 @called_kernel
-def _tightest_node(state, site, planes, members, run, procs, second):
+def _tightest_node(state, site, planes, members, run):
     """Return the node of a run that has the fewest free processors of those that are enough by themselves; -1 if there is none."""
     part, fitting, first, end = site.members[members], site.sets[FITTING], len(site.sets[FITTING]), 0
     fitting[:] = 0
@@ -341,9 +335,9 @@ def _tightest_node(state, site, planes, members, run, procs, second):
             for w in words_of(node, behind):
                 fitting[w] |= ones(w, node, behind)
                 first, end = min(first, w), max(end, w + 1)
-    _only_with(planes, 0, state.procs_planes, fitting, first, end, max(0, procs))
-    if second > 0:
-        _only_with(planes, state.procs_planes, state.second_end, fitting, first, end, second)
+    _only_with(planes, 0, state.procs_planes, fitting, first, end, max(0, state.left_procs))
+    if state.left_second > 0:
+        _only_with(planes, state.procs_planes, state.second_end, fitting, first, end, state.left_second)
     for k in range(state.procs_planes - 1, -1, -1):  # of the nodes left, those without the highest bits, if there are any
         has_less = False
         for w in range(first, end):
@@ -390,9 +384,9 @@ def _find_runs(state, job, site, planes, runs):
 
 
 @kernel
-def _suffices(run, left_nodes, left_procs, left_second):
+def _suffices(state, run):
     """Return whether a run has what is still needed."""
-    return run.nodes >= left_nodes and run.procs >= left_procs and run.second >= left_second
+    return run.nodes >= state.left_nodes and run.procs >= state.left_procs and run.second >= state.left_second
 
 
 @kernel

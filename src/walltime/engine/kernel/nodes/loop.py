@@ -17,9 +17,9 @@ Simplified: passes take no time, so nothing changes while they are made.
 """
 
 from walltime.compiled.jit import called_kernel, kernel
-from walltime.engine.kernel.heap import drop_first, push
+from walltime.engine.kernel.heap import pop, push
 from walltime.engine.kernel.memory import BACKFILLED, DONE, IMMEDIATE, NEVER, PAUSED, REACHED, RESERVED, STUCK
-from walltime.engine.kernel.nodes.choice import choose
+from walltime.engine.kernel.nodes.choice import choose, shortfall
 from walltime.engine.kernel.nodes.memory import CLOSED
 from walltime.engine.kernel.nodes.plan import (
     FIRST,
@@ -33,11 +33,11 @@ from walltime.engine.kernel.nodes.plan import (
     measure_again,
     refresh_earliest_starts,
     room_until,
-    shortfall,
 )
 from walltime.engine.kernel.nodes.priority import count_end, priority_of, rank_users, sum_up_use
 from walltime.engine.kernel.nodes.use import end_use, is_any_overdue, move_overdue, start_use
 from walltime.engine.kernel.pools.limits import count_towards_limits, within_limits
+from walltime.engine.kernel.pools.memory import list_of
 from walltime.engine.kernel.running import release
 
 
@@ -141,22 +141,20 @@ def _place_first(state, rules, jobs, site, use, plan, traffic):
         if shortfall(state, jobs[index], site, use, plan, state.now, jobs[index].believed) > 0:
             state.no_room = index + 1
             return
-        choose(state, jobs[index], site, use.running, use.free, plan.choice, state.now)
+        choose(state, jobs[index], site, use, plan.choice, state.now)
         _run(state, rules, jobs, site, use, plan, traffic, index, jobs[index].start, jobs[index].believed)
 
 
 @kernel
 def _end_next(state, rules, jobs, site, use, plan, traffic):
     """Handle the next termination: release what the job had, and submit the jobs that waited for its end alone."""
-    index, followers = traffic.ends[0].job, traffic.followers
-    drop_first(traffic.ends, state.events)
+    index, followers = pop(traffic.ends, state.events), traffic.followers
     state.events -= 1
     end_use(state, jobs[index], index, site, use, plan)
     count_towards_limits(jobs, traffic.limits, traffic.limits_of, index, -1)
     if rules.multifactor == 1:
         count_end(state, rules, jobs, traffic.tree, index)
-    for k in range(followers.first[index], followers.first[index + 1]):
-        follower = followers.items[k]
+    for follower in list_of(followers, index):
         if release(jobs[follower], index, state.now):
             push(traffic.arrivals, state.arriving, jobs[follower].submit, follower, follower)
             state.arriving += 1
@@ -165,8 +163,7 @@ def _end_next(state, rules, jobs, site, use, plan, traffic):
 @kernel
 def _arrive(state, rules, jobs, site, plan, traffic):
     """Put the next arrival in its place in the queue."""
-    index = traffic.arrivals[0].job
-    drop_first(traffic.arrivals, state.arriving)
+    index = pop(traffic.arrivals, state.arriving)
     state.arriving -= 1
     jobs[index].arrival = state.arrivals
     if jobs[index].place < 0:
@@ -253,7 +250,7 @@ def _main_pass(state, rules, jobs, site, use, plan, traffic, depth):
             continue
         if _could_start(state, site, use, plan, job, job.believed):
             place -= 1
-            choose(state, job, site, use.running, use.free, plan.choice, state.now)
+            choose(state, job, site, use, plan.choice, state.now)
             job.kind = IMMEDIATE if job.submit == state.now else RESERVED
             if place < state.planned:
                 leave_plan(state, site, plan, place)
@@ -316,14 +313,14 @@ def _cycle(state, rules, jobs, site, use, plan, traffic):
         within = counts_all or within_limits(jobs, traffic.limits, traffic.limits_of, index)
         if within and state.tested == rules.most_tested:
             break
-        if not _is_considered(state, rules, plan, traffic, part, len(site.partitions), job, place, within):
+        if not _is_considered(state, rules, plan, traffic, job, place, within):
             place += 1
             continue
         reserves = not (_cannot_reserve(state, rules, job) or (rules.most_reserved > 0 and part.reserved >= rules.most_reserved))
         latest, planned = state.now + (rules.window if reserves else 0), state.planned
         holds = place < planned and holds_as_before(state, plan.earliest_starts[place], latest)
         searches += 0 if holds else 1
-        begin = plan.earliest_starts[place].begin if holds else look_ahead(state, rules, job, site, use, plan, place, latest)
+        begin = plan.earliest_starts[place].begin if holds else look_ahead(state, rules, jobs, index, site, use, plan, place, latest)
         if begin > state.now:
             place += 1
             if begin <= latest:
@@ -348,7 +345,7 @@ def _begin_cycle(state, rules, jobs, site, use, plan):
     """Begin a cycle: no job has been tested or has a reservation, and the plan has the changes since the last cycle."""
     state.users_counted += 1
     for p in range(len(site.partitions)):
-        site.partitions[p].tested = site.partitions[p].reserved = 0
+        site.partitions[p].reserved = 0
     if is_any_overdue(state, use):
         move_overdue(state, rules, jobs, use, plan)
     if state.changed_until > 0:
@@ -357,12 +354,12 @@ def _begin_cycle(state, rules, jobs, site, use, plan):
 
 
 @kernel
-def _is_considered(state, rules, plan, traffic, part, parts, job, place, within):
+def _is_considered(state, rules, plan, traffic, job, place, within):
     """Return whether a cycle considers the job at a place, `within` its limits or not; if that has changed, drop the plan behind it."""
     considered = within
     if within:
         state.tested += 1
-        considered = not _over_test_limit(state, rules, traffic, part, parts, job)
+        considered = not _over_test_limit(state, rules, traffic.counted, job)
     if place < state.planned and considered != plan.earliest_starts[place].considered:
         forget(state, plan, place)
     if not considered and place == state.planned:
@@ -412,24 +409,21 @@ def _last_that_matters(state, rules, jobs, site, use, plan, place, last, traffic
 
 
 @kernel
-def _over_test_limit(state, rules, traffic, part, parts, job):
-    """Return whether a cycle has tried enough jobs of this job's user or partition."""
-    if rules.most_of_user <= 0 and rules.most_of_partition <= 0 and rules.most_of_user_in_partition <= 0:
+def _over_test_limit(state, rules, counted, job):
+    """Return whether a cycle has tested enough jobs of this job's partition or user; count the job if not."""
+    limits = rules.most_of_partition, rules.most_of_user, rules.most_of_user_in_partition
+    if max(limits) <= 0:
         return False
-    user, both = traffic.of_user[job.user], traffic.of_user_in_partition[job.user * parts + job.partition]
-    if user.stamp != state.users_counted:
-        user.stamp, user.count = state.users_counted, 0
-    if both.stamp != state.users_counted:
-        both.stamp, both.count = state.users_counted, 0
-    if rules.most_of_user > 0 and user.count >= rules.most_of_user:
-        return True
-    if rules.most_of_partition > 0 and part.tested >= rules.most_of_partition:
-        return True
-    if rules.most_of_user_in_partition > 0 and both.count >= rules.most_of_user_in_partition:
-        return True
-    user.count += 1
-    both.count += 1
-    part.tested += 1
+    row, column = job.user + 1, job.partition + 1
+    counts = counted[0, column], counted[row, 0], counted[row, column]
+    for k in range(3):
+        own = counts[k]
+        if own.stamp != state.users_counted:
+            own.stamp, own.count = state.users_counted, 0
+        if 0 < limits[k] <= own.count:
+            return True
+    for own in counts:
+        own.count += 1
     return False
 
 

@@ -43,7 +43,8 @@ jobs from a reservation. `decay`: the weight of use after a `period`."""
 SLURM_STATE = record_dtype(
     "now arrivals arriving started running overdue events waiting next_change news news_for_all next_sum came gone between at_first begun "
     "no_room ranges most_ranges spare_rows planes procs_planes second_end kinds closed users_counted tested planned blocks spare_sets "
-    "ahead bounds slack slack_far far steps timeline_blocks gain gain_of_whole changed_until chosen until awaited"
+    "ahead bounds slack slack_far far steps timeline_blocks gain gain_of_whole changed_until chosen left_nodes "
+    "left_procs left_second left_most until awaited"
 )
 """`arrivals`, `started`: jobs so far. `arriving`, `running`, `events`, `waiting`, `ranges`, `spare_rows`, `planned`, `blocks`,
 `spare_sets`, `bounds`, `steps`, `chosen`: entries in use. `overdue`: running jobs that are planned to end later than at first.
@@ -53,17 +54,18 @@ added up. `came`, `gone`: whether a job came, or ended, at this event. `between`
 `at_first`, `begun`, `no_room`: jobs that run at the beginning, whether they have been placed, and the number of one without room.
 
 `planes`: number of planes of each node's free amounts; the first `procs_planes` are processors, those to `second_end` the second resource,
-and the others memory. `kinds`: of
-partitions. `most_ranges`: of the jobs that run at the same time. `closed`: whether the main scheduler has closed nodes. `users_counted`:
-the number of the cycle. `tested`: jobs that it has tried. `until`, `awaited`: as in memory.STATE.
+and the others memory. `kinds`: of partitions. `most_ranges`: of the jobs that run at the same time. `closed`: whether the main scheduler
+has closed nodes. `users_counted`: the number of the cycle. `tested`: jobs that it has tried. `left_nodes`, `left_procs`, `left_second`:
+what a job still needs while nodes are chosen for it, and `left_most`, how many more nodes it may have. `until`, `awaited`: as in
+memory.STATE.
 
 The plan (plan.py): `ahead`: blocks of the jobs before the one that is considered. `slack`, `slack_far`, `far`: results of the last search,
 as in EARLIEST_START. `timeline_blocks`: blocks in the timeline, or NOT_MADE. `gain`, `gain_of_whole`, `changed_until`: changes of the
 machine since the last cycle."""
 
-PARTITION = record_dtype("kind least_loaded closed tried tested reserved")
+PARTITION = record_dtype("kind least_loaded closed tried reserved")
 """A partition: the `kind` of its set of nodes; whether its least loaded nodes are taken first; whether it is closed, and the jobs tried, in
-this pass of the main scheduler. Last, the jobs tested and reservations made in this cycle of backfill."""
+this pass of the main scheduler. Last, the reservations made in this cycle of backfill."""
 
 MEMBERS = record_dtype("row every node_procs first_stretch last_stretch")
 """Nodes that jobs may use, `every` one of a partition or some: the `row` of their set. `node_procs`: the processors of each node if all
@@ -94,18 +96,17 @@ before this time, so a reservation that begins earlier must be checked again."""
 BLOCK = record_dtype("begin valid_from end first_word last_word row")
 """Nodes that are reserved in [valid_from, end) for a job planned to start at `begin`: the row of their set, and its words."""
 
-BOUND = record_dtype(
-    "kind every members asked nodes most_nodes total each whole shaped task least most per_task memory task_memory opens length time "
-    "blocks slack slack_far far gained gained_far"
-)
-"""A request of a job, and a time before which it cannot be met, after this many blocks of jobs before it; the last five as in
-EARLIEST_START. A larger request of a job behind cannot be met sooner, since blocks only take."""
+BOUND = record_dtype("kind every asked nodes length job time blocks slack slack_far far gained gained_far whole")
+"""A request of a job, and a time before which it cannot be met, after this many blocks of jobs before it; the last six as in
+EARLIEST_START. A larger request of a job behind cannot be met sooner, since blocks only take. `kind` and `every` are those of the job's
+partition and of its members."""
 BOUNDS = 64
 
 RUN = record_dtype("place end weight nodes procs second")
 """Consecutive usable nodes of a partition with the same weight, by their places in it, and what they have together."""
 
 COUNTED = np.dtype([("stamp", np.int64), ("count", np.int64)])
+"""How many jobs the cycle of this number has tested."""
 
 LEAF = record_dtype("parent leaf shares used rank new", "used rank")
 """An account or user: processor-seconds `used`, decayed, and `new` since the last sum; `rank`: the fair-share factor."""
@@ -196,7 +197,8 @@ class Traffic(NamedTuple):
     """Jobs that wait, arrive or end.
 
     The jobs that run `at_first`, heaps of `arrivals` and of `ends`, the `queue`, and the least processors for each job in it, `needs`;
-    which jobs follow which, their limits, and what counts for their priorities; and `changes` of outages.
+    which jobs follow which, their limits, and what counts for their priorities. `counted`: the jobs of each user (from row 1 on) in each
+    partition (from column 1 on); row and column 0 are for all of them. And `changes` of outages.
     """
 
     at_first: Array
@@ -208,8 +210,7 @@ class Traffic(NamedTuple):
     limits: Records
     limits_of: Lists
     tree: Tree
-    of_user: Records
-    of_user_in_partition: Records
+    counted: Records
     changes: Records
 
 
@@ -259,7 +260,7 @@ def new_slurm_memory(
         amounts=np.zeros((len(site.sets), columns), np.int64),
         bounds=records(BOUND, BOUNDS),
         timeline=timeline,
-        choice=Choice(np.zeros(nodes, RANGE).view(np.recarray), records(RUN, nodes), records(ITEM, nodes)),
+        choice=Choice(records(RANGE, nodes), records(RUN, nodes), records(ITEM, nodes)),
     )
     traffic = Traffic(
         at_first=np.zeros(count, np.int64),
@@ -271,8 +272,7 @@ def new_slurm_memory(
         limits=limits,
         limits_of=limits_of,
         tree=_new_tree(shares),
-        of_user=np.zeros(users, COUNTED).view(np.recarray),
-        of_user_in_partition=np.zeros(users * parts, COUNTED).view(np.recarray),
+        counted=records(COUNTED, (users + 1) * (parts + 1)).reshape(users + 1, parts + 1),
         changes=changes,
     )
     return SlurmMemory(state, rules, jobs, site, use, plan, traffic)
@@ -302,7 +302,7 @@ def with_room(memory: SlurmMemory, rows: int, ranges: int) -> SlurmMemory:
 def _new_site(machine: Nodes, tested: int) -> tuple[NodeMachine, Records, list[Array]]:
     """Return the machine with no outage begun, the changes of outages, and the nodes of the partitions of each kind."""
     words = -(-len(machine.procs) // WORD)
-    stretches: list[tuple[int, int, int, int]] = []
+    stretches: list[tuple[Any, ...]] = []
     partitions, weight = records(PARTITION, len(machine.partitions)), np.unique(machine.weight, return_inverse=True)[1]
     partitions.least_loaded = machine.least_loaded
     kinds: list[Array] = []
@@ -320,9 +320,7 @@ def _new_site(machine: Nodes, tested: int) -> tuple[NodeMachine, Records, list[A
         is_edge = (np.diff(nodes) != 1) | (np.diff(places) != 1) | (np.diff(weight[nodes]) != 0)
         edges = np.concatenate([[0], np.flatnonzero(is_edge) + 1, [len(nodes)]]).tolist()
         one.first_stretch = len(stretches)
-        stretches += [
-            (int(places[a]), int(nodes[a]), int(nodes[a]) + b - a, int(weight[nodes[a]])) for a, b in itertools.pairwise(edges) if a < b
-        ]
+        stretches += [(places[a], nodes[a], nodes[a] + b - a, weight[nodes[a]]) for a, b in itertools.pairwise(edges) if a < b]
         one.last_stretch = len(stretches)
         sizes = np.unique(machine.procs[nodes])
         one.node_procs = sizes[0] if len(sizes) == 1 else 0
@@ -331,23 +329,17 @@ def _new_site(machine: Nodes, tested: int) -> tuple[NodeMachine, Records, list[A
     planes = sum(map(len, sets[1:]))
     first = CAPACITY + planes
     members.row = first + len(kinds) + np.arange(len(members))
-    outages, changes = records(OUT, len(machine.outages)), []
-    outages.row = first + len(kinds) + len(members) + np.arange(len(outages))
+    row = first + len(kinds) + len(members)
+    outages, changes = records(OUT, [(begin, end, 0, row + k) for k, (_, begin, end, _) in enumerate(machine.outages)]), []
     for k, (_, begin, end, known) in enumerate(machine.outages):
-        outages[k].begin, outages[k].end = begin, end
         changes += [(time, k, phase) for time, phase in ((min(known, begin), 1), (begin, 1), (end, 0)) if time < NEVER]
     sets += [
         as_set(np.array(nodes, np.int64), words)[None] for nodes in (*kinds, *machine.members, *(away for away, *_ in machine.outages))
     ]
-    table, change = records(STRETCH, len(stretches)), records(CHANGE, len(changes))
-    for k, stretch in enumerate(stretches):
-        table[k].place, table[k].node, table[k].end, table[k].weight = stretch
-    for k, (time, out, phase) in enumerate(sorted(changes)):
-        change[k].time, change[k].outage, change[k].phase = time, out, phase
     every = np.concatenate([*sets, np.zeros((tested + 1, words), np.int64)])
     shaped = np.zeros((2 * planes + len(sets[1]), words), np.int64)
-    site = NodeMachine(partitions, members, table, outages, every, shaped)
-    return site, change, kinds
+    site = NodeMachine(partitions, members, records(STRETCH, stretches), outages, every, shaped)
+    return site, records(CHANGE, sorted(changes)), kinds
 
 
 def as_set(nodes: Array, words: int) -> Array:

@@ -20,10 +20,10 @@ import numpy as np
 
 from walltime.compiled.jit import called_kernel, kernel
 from walltime.compiled.records import record_dtype
-from walltime.engine.kernel.bits import count_bits
-from walltime.engine.kernel.heap import drop_first, push
+from walltime.engine.kernel.bits import copy_set, count_bits, size_of
+from walltime.engine.kernel.heap import pop, push
 from walltime.engine.kernel.memory import BACKFILLED, DONE, IMMEDIATE, ITEM, NEVER, PAUSED, REACHED, RESERVED, STUCK, record, records
-from walltime.engine.kernel.pools.memory import Lists, Records
+from walltime.engine.kernel.pools.memory import Lists, Records, list_of
 from walltime.engine.kernel.running import release
 
 Array = np.ndarray
@@ -140,15 +140,15 @@ def _place_first(state, rules, jobs, sets, had, traffic):
     """Give the jobs that run at the beginning the first nodes that are free, in order of their starts."""
     for k in range(state.at_first):
         index = traffic.at_first[k]
-        _copy(sets[SCRATCH], sets[ALL + 1 + jobs[index].partition])
+        copy_set(sets[SCRATCH], sets[ALL + 1 + jobs[index].partition])
         for i in range(state.running):
             for w in range(sets.shape[1]):
                 sets[SCRATCH, w] &= ~had[traffic.running[i], w]
-        if _size(sets[SCRATCH]) < jobs[index].nodes:
+        if size_of(sets[SCRATCH]) < jobs[index].nodes:
             state.no_room = index + 1
             return
         _keep_first(sets[SCRATCH], jobs[index].nodes)
-        _copy(had[index], sets[SCRATCH])
+        copy_set(had[index], sets[SCRATCH])
         _run(state, rules, jobs, traffic, index, -NEVER)
 
 
@@ -164,8 +164,7 @@ def _process_events(state, jobs, traffic, until):
     """Process the events until a time; return whether there were any."""
     happened = 0
     while state.events > 0 and traffic.events[0].rank <= until:
-        what, job = traffic.events[0].tie, traffic.events[0].job
-        drop_first(traffic.events, state.events)
+        what, job = traffic.events[0].tie, pop(traffic.events, state.events)
         state.events -= 1
         happened = 1
         if what == SUBMISSION:
@@ -196,8 +195,7 @@ def _end(state, jobs, traffic, index):
     for i in range(place, state.running):
         traffic.running[i] = traffic.running[i + 1]
     end, followers = jobs[index].start + jobs[index].runtime, traffic.followers
-    for k in range(followers.first[index], followers.first[index + 1]):
-        follower = followers.items[k]
+    for follower in list_of(followers, index):
         if release(jobs[follower], index, end):
             _push(state, traffic, 1000 * jobs[follower].submit + jobs[follower].noticed, SUBMISSION, follower)
 
@@ -220,7 +218,7 @@ def _pass(state, rules, jobs, sets, had, plan, traffic):
     """Plan all jobs again, up to the last that could start or has not been planned before; move those placed at once to `plan.starting`."""
     queue, slots = traffic.queue, plan.slots
     slots[0].begin, slots[0].end, slots[0].next = state.now, NEVER, -1
-    _copy(plan.free[0], sets[ALL])
+    copy_set(plan.free[0], sets[ALL])
     state.slots, pointer = 1, 0
     for i in range(state.running):
         job = traffic.running[i]
@@ -231,7 +229,7 @@ def _pass(state, rules, jobs, sets, had, plan, traffic):
         while last > slots[pointer].end:
             pointer = slots[pointer].next
         _take_from(state, plan, 0, last, had[job])
-    free, until = _size(plan.free[0]), state.waiting
+    free, until = size_of(plan.free[0]), state.waiting
     while until > 0 and jobs[queue[until - 1]].reserved_start >= 0 and jobs[queue[until - 1]].nodes > free:
         until -= 1
     state.starting = left = 0
@@ -247,7 +245,7 @@ def _pass(state, rules, jobs, sets, had, plan, traffic):
         if begin == state.now:
             job.kind = BACKFILLED if left > 0 else IMMEDIATE if job.reserved_start < 0 else RESERVED
             job.start = begin
-            _copy(had[index], sets[SCRATCH])
+            copy_set(had[index], sets[SCRATCH])
             plan.starting[state.starting] = index
             state.starting += 1
             continue
@@ -264,7 +262,7 @@ def _first_slot(plan, sets, members, needed, length):
     slots, slot = plan.slots, 0
     while True:
         last, other = slots[slot].begin + length - 1, slot
-        _copy(sets[SCRATCH], sets[members])
+        copy_set(sets[SCRATCH], sets[members])
         while True:
             enough = 0
             for w in range(sets.shape[1]):
@@ -294,26 +292,10 @@ def _take(state, plan, slot, last, nodes):
         new = state.slots
         state.slots += 1
         slots[new].begin, slots[new].end, slots[new].next = last + 1, slots[slot].end, slots[slot].next
-        _copy(free[new], free[slot])
+        copy_set(free[new], free[slot])
         slots[slot].end, slots[slot].next = last, new
     for w in range(len(nodes)):
         free[slot, w] &= ~nodes[w]
-
-
-@kernel
-def _copy(members, source):
-    """Make a set equal to another one."""
-    for w in range(len(source)):
-        members[w] = source[w]
-
-
-@kernel
-def _size(members):
-    """Return the number of nodes in a set."""
-    count = 0
-    for w in range(len(members)):
-        count += count_bits(members[w])
-    return count
 
 
 @kernel

@@ -15,9 +15,10 @@ import numpy as np
 
 from walltime.compiled.jit import called_kernel, kernel
 from walltime.engine.kernel.bits import count_bits, mark
-from walltime.engine.kernel.nodes.choice import choose, procs_missing, released_by, row_at
+from walltime.engine.kernel.nodes.choice import choose, released_by, row_at, shortfall
 from walltime.engine.kernel.nodes.memory import CAPACITY, USABLE
 from walltime.engine.kernel.profile import NEVER
+from walltime.engine.kernel.search import first_from
 
 FIRST = np.int64(0)
 """The first place of the queue."""
@@ -28,18 +29,19 @@ PARTS = 24
 
 
 @kernel
-def look_ahead(state, rules, job, site, use, plan, place, latest):
+def look_ahead(state, rules, jobs, index, site, use, plan, place, latest):
     """Find the earliest start of the job at a place of the queue, and choose nodes for it if that is by `latest`: `plan.choice.chosen`.
 
     Returns that time. The plan of the jobs behind is dropped if it is another than before. A job that can start now gets no earliest start.
     """
-    length, earliest, has_one = length_of(job), plan.earliest_starts[place], place < state.planned
+    job, earliest, has_one = jobs[index], plan.earliest_starts[place], place < state.planned
+    length = length_of(job)
     holds = has_one and gained_too_little(earliest) and earliest.begin > state.now
     if holds and (earliest.promised or earliest.begin > latest):
         least = earliest.begin
         take_slack(state, earliest)
     else:
-        least = _least_by_bounds(state, site, plan, job, length, latest)
+        least = _least_by_bounds(state, site, plan, jobs, job, length, latest)
         holds = False
     begin = least
     if least <= latest and not (holds and shortfall(state, job, site, use, plan, least, length) == 0):
@@ -51,10 +53,10 @@ def look_ahead(state, rules, job, site, use, plan, place, latest):
             return begin  # and its nodes are the same
         begin = _earliest(state, site, use, plan, job, begin, latest)
         if begin > least and latest > state.now:
-            _note_bound(state, site, plan, job, length, begin)
+            _note_bound(state, site, plan, jobs, index, length, begin)
     promised = state.now < begin <= latest
     if begin <= latest:
-        choose(state, job, site, use.running, use.free, plan.choice, begin)
+        choose(state, job, site, use, plan.choice, begin)
     if has_one:
         if promised == earliest.promised and begin > state.now and (not promised or begin == earliest.begin):
             if not promised or _are_kept(state, site, plan):
@@ -168,12 +170,6 @@ def _earliest(state, site, use, plan, job, least, latest):
 
 
 @kernel
-def shortfall(state, job, site, use, plan, time, length):
-    """Return 0 if nodes are free for a job for a length from a time on, else the result of `procs_missing`."""
-    return procs_missing(state, job, site, use.running, use.free, plan.choice, plan.blocks, time, length)
-
-
-@kernel
 def _next_release(state, site, use, plan, time):
     """Return the next time at which nodes are released, or are no longer reserved; NEVER if there is none."""
     following, i = NEVER, released_by(state, use.running, time)
@@ -217,14 +213,14 @@ def _first_enough(state, site, timeline, job, begin, latest):
 
 
 @kernel
-def _least_by_bounds(state, site, plan, job, length, latest):
+def _least_by_bounds(state, site, plan, jobs, job, length, latest):
     """Return a time before which a job cannot start, as smaller jobs ahead cannot; take over what it lacks until then."""
     kind, least = site.partitions[job.partition].kind, state.now
     state.slack, state.slack_far, state.far = NEVER, NEVER, state.now + (latest - state.now) // PARTS
     for k in range(state.bounds - 1, -1, -1):  # the latest is mostly of a job just before
         bound = plan.bounds[k]
         if bound.time > least and bound.length <= length and bound.asked <= job.asked and bound.nodes <= job.nodes:
-            if bound.kind == kind and bound.blocks <= state.ahead and _includes(bound, bound.every, job):
+            if bound.kind == kind and bound.blocks <= state.ahead and _includes(jobs[bound.job], bound.every, job):
                 least = bound.time
                 take_slack(state, bound)
                 if least > latest:
@@ -246,30 +242,21 @@ def _includes(one, one_every, other):
 
 
 @kernel
-def _note_bound(state, site, plan, job, length, time):
+def _note_bound(state, site, plan, jobs, index, length, time):
     """Record a time before which a job cannot start, for the jobs behind it, and drop the bounds that follow from it."""
-    bounds, left, kind, every = plan.bounds, 0, site.partitions[job.partition].kind, site.members[job.members].every
+    bounds, left, job = plan.bounds, 0, jobs[index]
+    kind, every = site.partitions[job.partition].kind, site.members[job.members].every
     for k in range(state.bounds):
         old = bounds[k]
         if old.time <= time and old.length >= length and old.asked >= job.asked and old.nodes >= job.nodes:
-            if old.kind == kind and _includes(job, every, old):
+            if old.kind == kind and _includes(job, every, jobs[old.job]):
                 continue
         if left < k:
             bounds[left] = old
         left += 1
     bound = bounds[min(left, len(bounds) - 1)]
-    bound.kind, bound.every, bound.members, bound.asked, bound.nodes, bound.total = (
-        kind,
-        every,
-        job.members,
-        job.asked,
-        job.nodes,
-        job.total,
-    )
-    bound.each, bound.whole, bound.shaped, bound.opens = job.each, job.whole, job.shaped, job.opens
-    bound.task, bound.least, bound.most, bound.per_task = job.task, job.least, job.most, job.per_task
-    bound.memory, bound.task_memory, bound.most_nodes = job.memory, job.task_memory, job.most_nodes
-    bound.length, bound.time, bound.blocks = length, time, state.ahead
+    bound.kind, bound.every, bound.asked, bound.nodes, bound.length = kind, every, job.asked, job.nodes, length
+    bound.job, bound.time, bound.blocks, bound.whole = index, time, state.ahead, job.opens
     keep_slack(state, bound)
     state.bounds = min(left + 1, len(bounds))
 
@@ -397,14 +384,7 @@ def take_from_timeline(state, timeline, amounts, begin, end):
 @kernel
 def _step_at(state, timeline, time):
     """Return the last step that is not after a time; the first one is always before."""
-    i, end = 1, state.steps
-    while i < end:
-        middle = (i + end) // 2
-        if timeline.times[middle] <= time:
-            i = middle + 1
-        else:
-            end = middle
-    return i - 1
+    return first_from(timeline.times, 1, state.steps, time + 1) - 1
 
 
 @kernel
@@ -433,9 +413,9 @@ def note_lack(state, time, lack):
 
 
 @kernel
-def gained_too_little(earliest):
-    """Return whether fewer processors have become free since than a job lacks."""
-    return earliest.gained < earliest.slack and earliest.gained_far < earliest.slack_far
+def gained_too_little(known):
+    """Return whether fewer processors have become free since an earliest start or bound was found than a job lacks."""
+    return known.gained < known.slack and known.gained_far < known.slack_far
 
 
 @kernel
@@ -467,17 +447,21 @@ def refresh_earliest_starts(state, plan):
         return
     for k in range(state.planned):
         earliest = plan.earliest_starts[k]
-        own = gain_of_whole if earliest.whole else gain
-        earliest.gained += own
-        earliest.gained_far += own * (until > earliest.far)
+        _gain(earliest, gain, gain_of_whole, until)
         earliest.unsettled = max(earliest.unsettled, until)
     left = 0
     for k in range(state.bounds):
         bound = plan.bounds[k]
-        own = gain_of_whole if bound.opens else gain
-        bound.gained += own
-        bound.gained_far += own * (until > bound.far)
-        if bound.gained < bound.slack and bound.gained_far < bound.slack_far and bound.time > state.now:
+        _gain(bound, gain, gain_of_whole, until)
+        if gained_too_little(bound) and bound.time > state.now:
             plan.bounds[left] = bound
             left += 1
     state.bounds = left
+
+
+@kernel
+def _gain(known, gain, gain_of_whole, until):
+    """Note in an earliest start or bound that so much has become free, until a time."""
+    own = gain_of_whole if known.whole else gain
+    known.gained += own
+    known.gained_far += own * (until > known.far)

@@ -3,6 +3,7 @@
 import math
 
 from walltime.compiled.jit import called_kernel, kernel
+from walltime.engine.kernel.pools.memory import list_of
 
 LN2 = 0.6931471805599453
 BASIC = 4_294_901_760
@@ -117,10 +118,9 @@ def _rank_by_share(tree):
     leaves[0].rank = 1.0 if leaves[0].used > 0 else 0.0
     for k in range(len(leaves)):
         total = 0
-        for i in range(children.first[k], children.first[k + 1]):
-            total += leaves[children.items[i]].shares
-        for i in range(children.first[k], children.first[k + 1]):
-            child = children.items[i]
+        for child in list_of(children, k):
+            total += leaves[child].shares
+        for child in list_of(children, k):
             part = leaves[child].shares / total if total > 0 else 0.0
             own = leaves[child].used / leaves[0].used if leaves[0].used > 0 else 0.0
             sums[child] = sums[k] * part

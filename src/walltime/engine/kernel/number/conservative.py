@@ -22,7 +22,6 @@ from walltime.engine.kernel.plan import (
     leave,
     new_plan,
     plan_of_running,
-    step_at,
     step_back_at,
     take_until,
 )
@@ -90,7 +89,7 @@ def _give_back(state, jobs, plan, early):
     slots, steps, _, _ = plan
     for i in range(state.early):
         job = jobs[early[i]]
-        end = step_at(slots, steps, slots.first, job.start + job.run_length)
+        end = take_until(slots, steps, slots.first, job.start + job.run_length, 0)
         give_back_until(plan, state.looked_at, slots.first, end, job.procs)
         leave(slots, steps, end)
 
@@ -158,7 +157,7 @@ def _hold(state, jobs, plan, i, job):
     length, planned = jobs[job].run_length, jobs[job].own_length
     if length < planned:
         old_end = waiting[i].end
-        end = step_at(slots, steps, slots.first, state.now + length)
+        end = take_until(slots, steps, slots.first, state.now + length, 0)
         give_back_until(plan, state.queue_last, end, old_end, jobs[job].procs)
         steps[end].edges += 1
         leave(slots, steps, old_end)

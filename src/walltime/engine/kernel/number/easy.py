@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from walltime.compiled.jit import kernel
+from walltime.engine.kernel.heap import pop_candidate
 from walltime.engine.kernel.memory import BLOCK, BY_ARRIVAL, GROUP, HEAD, HOLE, NEVER, RANKED_BLOCK, Index, Loop, Pass, Records
 from walltime.engine.kernel.number.index import (
     IndexedQueue,
@@ -218,21 +219,12 @@ def _backfill(state, rules, jobs, machine, line, ordered, window, first):
 
 @kernel
 def _backfill_in_order(state, rules, jobs, machine, line, ordered, first):
-    """Backfill by rank: repeatedly start the best of the jobs that may start."""
-    candidates = ordered.candidates
-    count = collect_candidates(state, rules, jobs, line, candidates, first)
-    while count > 0:
-        best = kept = 0
-        for i in range(1, count):
-            if candidates[i].rank < candidates[best].rank:
-                best = i
-        _start(state, rules, jobs, machine, line, ordered, candidates[best].place)
-        for i in range(count):
-            own, place = candidates[i].rank, candidates[i].place
-            if may_backfill(state, line.queue[place]):
-                candidates[kept].rank, candidates[kept].place = own, place
-                kept += 1
-        count = kept
+    """Backfill by rank: start each of the candidates in turn that still may start."""
+    collect_candidates(state, rules, jobs, line, ordered.candidates, first)
+    while state.candidates > 0:
+        place = pop_candidate(state, ordered.candidates)
+        if may_backfill(state, line.queue[place]):
+            _start(state, rules, jobs, machine, line, ordered, place)
 
 
 def _new_head(rules: Records, _passes: Any, count: int) -> Head:

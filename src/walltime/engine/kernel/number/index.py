@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from walltime.compiled.jit import kernel
+from walltime.engine.kernel.heap import push_candidate
 from walltime.engine.kernel.memory import BLOCK, BY_ARRIVAL, GROUP, HOLE, NEVER, Index, Records
 from walltime.engine.kernel.profile import size_class
 from walltime.engine.kernel.queue import backfill_rank, order_rank
@@ -172,23 +173,21 @@ def next_candidate(state, line, place):
 
 @kernel
 def collect_candidates(state, rules, jobs, line, candidates, first):
-    """Collect the jobs from a place of the queue on that may be backfilled alone, with their backfill ranks; return their number.
+    """Collect the places from `first` on of the jobs that may be backfilled alone, as a heap by their backfill ranks.
 
     A job whose score is too low to start in place of the blocked head is not a candidate (threshold of `walltime.policy.Wfp`).
     """
-    now, count, most = state.now, 0, 0.0
+    now, most = state.now, 0.0
+    state.candidates = 0
     if rules.order_threshold > 0.0:
         most = rules.order_threshold * order_rank(rules, now, jobs, state.blocked)
     place = next_candidate(state, line, first)
     while place < state.queue_last:
         job = np.int64(line.queue[place].job)
         if rules.order_threshold == 0.0 or order_rank(rules, now, jobs, job) <= most:
-            candidates[count].rank, candidates[count].place = 0.0, place
-            if rules.backfill_order != BY_ARRIVAL:
-                candidates[count].rank = backfill_rank(rules, now, jobs, job)
-            count += 1
+            rank = backfill_rank(rules, now, jobs, job) if rules.backfill_order != BY_ARRIVAL else 0.0
+            push_candidate(state, candidates, rank, place, place)
         place = next_candidate(state, line, place + 1)
-    return count
 
 
 @kernel

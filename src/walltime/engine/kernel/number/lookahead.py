@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from walltime.compiled.jit import called_kernel, kernel
+from walltime.engine.kernel.heap import pop_candidate
 from walltime.engine.kernel.memory import BY_PROCSECONDS, BY_SECONDS, BY_SLOWDOWN, Array, Records
 from walltime.engine.kernel.number.index import collect_candidates
 
@@ -46,22 +47,16 @@ def choose_together(state, rules, jobs, line, candidates, window, first):
 
     The first `rules.ahead` jobs in the backfill order that could be backfilled alone are considered.
     """
-    able = collect_candidates(state, rules, jobs, line, candidates, first)
-    for i in range(1, able):
-        own, place, k = candidates[i].rank, candidates[i].place, i
-        while k > 0 and candidates[k - 1].rank > own:
-            candidates[k].rank, candidates[k].place = candidates[k - 1].rank, candidates[k - 1].place
-            k -= 1
-        candidates[k].rank, candidates[k].place = own, place
-    count = min(able, rules.ahead)
+    collect_candidates(state, rules, jobs, line, candidates, first)
+    count = min(state.candidates, rules.ahead)
+    for k in range(count):
+        window.place[k] = pop_candidate(state, candidates)
     if count <= 1:
-        if count == 1:
-            window.place[0] = candidates[0].place
         return count
     unit = np.int64(0)  # the greatest common divisor: machines are often allocated in blocks of processors
     for k in range(count):
-        entry = line.queue[candidates[k].place]
-        window.place[k], window.procs[k] = candidates[k].place, entry.procs
+        entry = line.queue[window.place[k]]
+        window.procs[k] = entry.procs
         window.in_time[k] = 1 if entry.length <= state.shadow - state.now else 0
         window.worth[k] = _worth(state, rules, jobs, entry)
         rest = np.int64(entry.procs)
@@ -70,7 +65,8 @@ def choose_together(state, rules, jobs, line, candidates, window, first):
     free, extra = state.free // unit, min(state.free, state.extra) // unit
     for k in range(count):
         window.procs[k] //= unit
-    _fill_tables(window, count, free, extra)
+    _fill_table(window, window.short, count, free, 1)
+    _fill_table(window, window.long, count, extra, 0)
     chosen = 0
     for k in range(count):
         best = _best(window, k, free, extra)
@@ -99,24 +95,16 @@ def _worth(state, rules, jobs, entry):
 
 
 @kernel
-def _fill_tables(window, count, free, extra):
-    """Fill the tables of the value of the jobs from each one on: `short` of those that end in time, `long` of the others."""
-    short, long = window.short, window.long
-    for room in range(free + 1):
-        short[count, room] = 0
-    for room in range(extra + 1):
-        long[count, room] = 0
+def _fill_table(window, table, count, most, in_time):
+    """Fill the table of the worth of the jobs from each one on that end in time (1), or of the others (0), with up to `most` processors."""
+    for room in range(most + 1):
+        table[count, room] = 0
     for k in range(count - 1, -1, -1):
-        procs, worth = window.procs[k], window.worth[k]
-        in_time = window.in_time[k] == 1
-        for room in range(free + 1):
-            short[k, room] = short[k + 1, room]
-            if in_time and room >= procs:
-                short[k, room] = max(short[k, room], worth + short[k + 1, room - procs])
-        for room in range(extra + 1):
-            long[k, room] = long[k + 1, room]
-            if not in_time and room >= procs:
-                long[k, room] = max(long[k, room], worth + long[k + 1, room - procs])
+        procs, worth, counts = window.procs[k], window.worth[k], window.in_time[k] == in_time
+        for room in range(most + 1):
+            table[k, room] = table[k + 1, room]
+            if counts and room >= procs:
+                table[k, room] = max(table[k, room], worth + table[k + 1, room - procs])
 
 
 @kernel

@@ -20,7 +20,7 @@ own (pools/, nodes/).
 
 from walltime.compiled.jit import kernel
 from walltime.engine.kernel.memory import DONE, NEVER, PAUSED, REACHED, STUCK
-from walltime.engine.kernel.number.machine import end_expected_now, end_next, take_arrival
+from walltime.engine.kernel.number.machine import end_expected_now, end_next, enter_queue
 from walltime.engine.kernel.predictions import correct_expired, next_expiry, predict_arrivals
 
 
@@ -98,7 +98,7 @@ def _take_all_events(state, rules, jobs, machine, queue, predicting):
         end_next(state, rules, jobs, machine)
     correct_expired(state, rules, jobs, machine.running, predicting)
     while state.next_arrival == state.now:
-        take_arrival(state, jobs, machine, queue)
+        enter_queue(state, jobs, machine, queue)
 
 
 @kernel
@@ -107,6 +107,6 @@ def _take_one_event(state, rules, jobs, machine, queue, predicting):
     end_expected_now(state, rules, jobs, machine)
     correct_expired(state, rules, jobs, machine.running, predicting)
     if state.next_arrival == state.now:
-        take_arrival(state, jobs, machine, queue)
+        enter_queue(state, jobs, machine, queue)
     elif state.events > 0 and machine.events[0].rank == state.now:
         end_next(state, rules, jobs, machine)

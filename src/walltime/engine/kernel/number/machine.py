@@ -1,8 +1,9 @@
 """The machine and its events: the running jobs, their expected and real ends, and the arrivals."""
 
 from walltime.compiled.jit import kernel
-from walltime.engine.kernel.heap import drop_first, push
-from walltime.engine.kernel.memory import BACKFILLED, IMMEDIATE, KEEP, NEVER, RESERVED
+from walltime.engine.kernel.arrivals import next_arrival, take_arrival
+from walltime.engine.kernel.heap import pop, push
+from walltime.engine.kernel.memory import BACKFILLED, IMMEDIATE, KEEP, RESERVED
 from walltime.engine.kernel.predictions import note_end, note_start
 from walltime.engine.kernel.running import enter_running, leave_running
 
@@ -15,10 +16,7 @@ def start_job(state, rules, jobs, machine, job):
     """Start a job now: it takes its processors, and its end becomes an event. It is backfilled if a job ahead of it is blocked."""
     own, now = jobs[job], state.now
     own.start = now
-    if state.blocked >= 0:
-        own.kind = BACKFILLED
-    else:
-        own.kind = IMMEDIATE if own.submit == now else RESERVED
+    own.kind = BACKFILLED if state.blocked >= 0 else IMMEDIATE if own.submit == now else RESERVED
     state.free -= own.procs
     note_start(rules, machine.predicting, job, now)
     if machine.notes.size > 0:
@@ -81,8 +79,7 @@ def end_expected_now(state, rules, jobs, machine):
 @kernel
 def end_next(state, rules, jobs, machine):
     """Handle the next termination: free the processors, unless already done, and submit the jobs that waited for this end."""
-    job, now, waits = machine.events[0].job, state.now, machine.waits
-    drop_first(machine.events, state.events)
+    job, now, waits = pop(machine.events, state.events), state.now, machine.waits
     state.events -= 1
     counted_as_gone = rules.sequential and jobs[job].start + jobs[job].run_length == now
     if not counted_as_gone:
@@ -104,25 +101,9 @@ def end_next(state, rules, jobs, machine):
 
 
 @kernel
-def take_arrival(state, jobs, machine, queue):
-    """Put the next arrival into the queue; simultaneous arrivals come in the order of the jobs."""
-    job, following, later, waits = state.next_job, state.next_job, machine.later, machine.waits
-    planned = job < jobs.size and jobs[job].submit == state.next_arrival
-    if state.later > 0 and later[0].rank == state.next_arrival and not (planned and job < later[0].job):
-        job = later[0].job
-        drop_first(later, state.later)
-        state.later -= 1
-    else:
-        following += 1
-        while following < waits.size and waits[following].after >= 0:
-            following += 1  # it comes when the job before it has ended
-        state.next_job = following
-    state.next_arrival = jobs[following].submit if following < jobs.size else NEVER
-    if state.later > 0:
-        state.next_arrival = min(state.next_arrival, later[0].rank)
-
-    entry = queue[state.queue_last]
+def enter_queue(state, jobs, machine, queue):
+    """Put the next arrival into the queue."""
+    job, entry = take_arrival(state, jobs, machine, state.next_arrival), queue[state.queue_last]
+    state.next_arrival = next_arrival(state, jobs, machine)
     entry.job, entry.procs, entry.length = job, jobs[job].procs, jobs[job].own_length
     state.queue_last += 1
-    jobs[job].arrival = state.arrivals
-    state.arrivals += 1

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from walltime.compiled.jit import kernel
+from walltime.engine.kernel.heap import pop_candidate, push_candidate
 from walltime.engine.kernel.memory import BY_ARRIVAL, NEVER, Array, Loop, Pass
 from walltime.engine.kernel.number.machine import start_behind, start_job
 from walltime.engine.kernel.profile import STEPS_IN_BLOCK, Profile, first_hole, new_profile, occupy, profile_of_running
@@ -33,8 +34,8 @@ def pass_with_fresh_reservations(state, rules, jobs, machine, queue, ordered, fr
     factor = rules.factor
     if rules.adapts:
         factor = state.slowdowns / (1000 * state.ended) if state.ended > 0 else 1.0
-    closed = blocked = count = 0  # `closed`: a bit for each queue whose first job waits
-    state.blocked = -1
+    closed = blocked = 0  # `closed`: a bit for each queue whose first job waits
+    state.blocked, state.candidates = -1, 0
     for place in range(state.queue_first, state.queue_last):
         job, bit = np.int64(queue[place].job), 0
         own = jobs[job]
@@ -47,7 +48,7 @@ def pass_with_fresh_reservations(state, rules, jobs, machine, queue, ordered, fr
             selected &= closed & bit == 0
         elif factor > 0.0:
             selected &= (state.now - own.submit + own.own_length) / own.own_length > factor
-        if selected and reserve(state, jobs, profile, job) == state.now:
+        if selected and _reserve(state, jobs, profile, job) == state.now:
             start_job(state, rules, jobs, machine, job)
             continue
         state.blocked = job
@@ -55,15 +56,19 @@ def pass_with_fresh_reservations(state, rules, jobs, machine, queue, ordered, fr
             blocked += 1
             closed |= bit
         elif own.procs <= state.free:
-            ordered.candidates[count].place = place
-            count += 1
-    backfill(state, rules, jobs, machine, queue, ordered.candidates, profile, count)
+            rank = backfill_rank(rules, state.now, jobs, job) if rules.own_backfill_order else float(place)
+            push_candidate(state, ordered.candidates, rank, own.arrival, job)
+    while state.candidates > 0:
+        job = pop_candidate(state, ordered.candidates)
+        if _fits_now(state, profile, jobs[job]):
+            occupy(profile, state.now, state.now + jobs[job].own_length, jobs[job].procs)
+            start_behind(state, rules, jobs, machine, queue, job)
     drop_started(state, jobs, queue)
     return waiting * profile.counts.blocks * STEPS_IN_BLOCK
 
 
 @kernel
-def reserve(state, jobs, profile, job):
+def _reserve(state, jobs, profile, job):
     """Give a job the earliest place that there is, and return its begin."""
     own = jobs[job]
     anchor = first_hole(profile, state.now, own.own_length, own.procs, np.int64(NEVER))
@@ -74,43 +79,7 @@ def reserve(state, jobs, profile, job):
 
 
 @kernel
-def backfill(state, rules, jobs, machine, queue, candidates, profile, count):
-    """Start the jobs among the first `count` candidates that delay no reservation, in the backfill order; their places are in queue order.
-
-    Jobs that do not fit initially will not fit later in this pass, so it is enough to sort those that do.
-    """
-    in_order, left = rules.own_backfill_order == 0, 0
-    for i in range(count):
-        place = candidates[i].place
-        job = np.int64(queue[place].job)
-        if fits_now(state, profile, jobs[job]):
-            if in_order:
-                _start_beside(state, rules, jobs, machine, queue, profile, job)
-            else:
-                candidates[left].rank, candidates[left].place = backfill_rank(rules, state.now, jobs, job), job
-                left += 1
-    while left > 0:
-        best = 0
-        for i in range(1, left):
-            own, least = candidates[i].rank, candidates[best].rank
-            if own < least or (own == least and jobs[candidates[i].place].arrival < jobs[candidates[best].place].arrival):
-                best = i
-        job = candidates[best].place
-        left -= 1
-        candidates[best].rank, candidates[best].place = candidates[left].rank, candidates[left].place
-        if fits_now(state, profile, jobs[job]):
-            _start_beside(state, rules, jobs, machine, queue, profile, job)
-
-
-@kernel
-def _start_beside(state, rules, jobs, machine, queue, profile, job):
-    """Start a job that has no reservation."""
-    occupy(profile, state.now, state.now + jobs[job].own_length, jobs[job].procs)
-    start_behind(state, rules, jobs, machine, queue, job)
-
-
-@kernel
-def fits_now(state, profile, job):
+def _fits_now(state, profile, job):
     """Return whether enough processors for a job stay free for its own length from now on."""
     if job.procs > state.free:
         return False

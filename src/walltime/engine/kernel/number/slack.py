@@ -67,10 +67,12 @@ def pass_within_slack(state, rules, jobs, machine, queue, _ordered, slack):
 
 @kernel
 def _plan(state, jobs, slack, i):
-    """Plan the i-th job of the line behind those that are planned."""
-    own = jobs[slack.line[i]]
+    """Plan the i-th job of the line behind those that are planned; return whether that is within its slack, or no later than before."""
+    job = slack.line[i]
+    own = jobs[job]
     slack.trial[i] = first_hole(slack.profile, state.now, own.own_length, own.procs, np.int64(NEVER))
     occupy(slack.profile, slack.trial[i], slack.trial[i] + own.own_length, own.procs)
+    return slack.trial[i] <= max(slack.latest[job], slack.reserved[job])
 
 
 @called_kernel
@@ -82,17 +84,13 @@ def _enter(state, rules, jobs, machine, slack, job):
     while True:
         begin = first_hole(profile, state.now, own.own_length, own.procs, np.int64(NEVER))
         occupy(profile, begin, begin + own.own_length, own.procs)
-        i = place
-        while i < state.sorted:
-            _plan(state, jobs, slack, i)
+        i, allowed = place, True
+        while allowed and i < state.sorted:
+            allowed = _plan(state, jobs, slack, i)
             i += 1
-            behind = slack.line[i - 1]
-            if slack.trial[i - 1] > max(slack.latest[behind], slack.reserved[behind]):
-                break
         tries += i - place + 1
-        if i == state.sorted:
-            if i == place or slack.trial[i - 1] <= max(slack.latest[slack.line[i - 1]], slack.reserved[slack.line[i - 1]]):
-                break
+        if allowed:
+            break
         for k in range(place, i):  # it did not work: take these places back
             other = jobs[slack.line[k]]
             occupy(profile, slack.trial[k], slack.trial[k] + other.own_length, -other.procs)

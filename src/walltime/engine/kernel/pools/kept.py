@@ -14,18 +14,12 @@ from __future__ import annotations
 import numpy as np
 
 from walltime.compiled.jit import called_kernel, kernel
+from walltime.engine.kernel.heap import pop_candidate, push_candidate
 from walltime.engine.kernel.memory import NEVER
 from walltime.engine.kernel.pools.limits import may_start
-from walltime.engine.kernel.pools.passes import next_candidate, push_candidate, share_a_pool, start_in_place
-from walltime.engine.kernel.pools.plan import (
-    first_hole,
-    forget_past,
-    occupy,
-    occupy_until,
-    plan_of_running,
-    share,
-    step_before,
-)
+from walltime.engine.kernel.pools.memory import list_of
+from walltime.engine.kernel.pools.passes import share_a_pool, start_in_place
+from walltime.engine.kernel.pools.plan import first_hole, forget_past, occupy, occupy_until, plan_of_running, share, step_before
 from walltime.engine.kernel.pools.queue_index import drop_started, is_steady, sort_waiting_jobs
 from walltime.engine.kernel.profile import size_class
 from walltime.engine.kernel.running import overdue
@@ -90,11 +84,11 @@ def _note_freed_gap(state, pools_of, plan, kept, amounts, begin, end):
 
 @kernel
 def _is_any_of(pools_of, amounts, part):
-    """Whether any of the amounts is of a pool of a partition."""
-    for k in range(pools_of.first[part], pools_of.first[part + 1]):
-        if amounts[pools_of.items[k], 0] > 0 or amounts[pools_of.items[k], 1] > 0:
-            return True
-    return False
+    """Return whether any of the amounts is of a pool of a partition."""
+    found = False
+    for p in list_of(pools_of, part):
+        found |= amounts[p, 0] > 0 or amounts[p, 1] > 0
+    return found
 
 
 @called_kernel
@@ -176,8 +170,8 @@ def _keep_within_limits(state, jobs, machine, queue, plan, kept):
     state.tightened = 0
     first, last, amounts, given = NEVER, state.now, kept.before, machine.given
     prior_begin, prior_end, together = state.now, state.now, plan.least
-    for p in range(given.shape[1]):
-        amounts[p, 0] = amounts[p, 1] = together[p, 0] = together[p, 1] = 0
+    amounts[:] = 0
+    together[:] = 0
     for i in range(state.waiting):
         index = queue[i].job
         if kept.start[index] >= 0 and not may_start(state, jobs, machine, index):
@@ -207,17 +201,14 @@ def _give_back_together(state, partitions_of, plan, begin, end):
     """Release the amounts that `plan.least` has added up in [begin, end), and clear it."""
     if begin < end:
         occupy_until(state, partitions_of, plan.least, plan, begin, end, -1)
-    for p in range(plan.least.shape[0]):
-        plan.least[p, 0] = plan.least[p, 1] = 0
+    plan.least[:] = 0
 
 
 @kernel
 def _reserve_all(state, jobs, machine, queue, plan, kept):
     """Make all reservations again, in queue order."""
     state.next_due, state.unreserved = NEVER, state.waiting
-    for part in range(kept.freed_gaps.shape[0]):
-        for size in range(kept.freed_gaps.shape[1]):
-            kept.freed_gaps[part, size].jobs = 0
+    kept.freed_gaps.jobs[:] = 0
     prior = np.int64(-1)
     for i in range(state.waiting):
         index = queue[i].job
@@ -317,8 +308,7 @@ def _may_shift(state, machine, plan, job, index, begin):
     """Whether a job that got the same place again would have more of a pool, and less of a later one."""
     procs, second = job.procs, job.second
     first = step_before(state, plan, begin + 1)
-    for k in range(machine.pools_of.first[job.partition], machine.pools_of.first[job.partition + 1]):
-        p = machine.pools_of.items[k]
+    for p in list_of(machine.pools_of, job.partition):
         procs -= machine.given[index, p, 0]
         second -= machine.given[index, p, 1]
         if procs == 0 and second == 0:
@@ -353,7 +343,7 @@ def _reserve_newcomers(state, jobs, machine, queue_index, plan, kept):
                 machine.limits[number].due = 0
     prior, last = np.int64(-1), NEVER
     while state.candidates > 0 and queue_index.candidates[0].tie <= last:
-        index = next_candidate(state, queue_index.candidates)
+        index = pop_candidate(state, queue_index.candidates)
         prior = _reserve(state, jobs, machine, plan, kept, index, prior)
         number = _only_limit(state, machine.limits, machine.limits_of, index)
         if kept.start[index] == state.now and number >= 0:
@@ -408,12 +398,10 @@ def _reserve(state, jobs, machine, plan, kept, index, prior):
         earliest = kept.start[prior] if prior >= 0 and _needs_no_less(job, jobs[prior]) else state.now
         begin = first_hole(state, machine.pools, machine.pools_of, plan, job, earliest)
     if begin == NEVER:
-        for p in range(least.shape[0]):
-            least[p, 0] = least[p, 1] = 0
+        least[:] = 0
         return prior
     share(machine.pools, machine.pools_of, given, job, index, least)
-    for k in range(machine.pools_of.first[job.partition], machine.pools_of.first[job.partition + 1]):
-        p = machine.pools_of.items[k]
+    for p in list_of(machine.pools_of, job.partition):
         for resource in range(2):
             least[p, resource] -= given[index, p, resource]
             taken[p, resource] += given[index, p, resource]
@@ -433,17 +421,16 @@ def _take_together(state, jobs, partitions_of, plan, kept, prior):
     if prior >= 0:
         begin = kept.start[prior]
         occupy_until(state, partitions_of, kept.before, plan, begin, begin + jobs[prior].own_length, 1)
-    for p in range(kept.before.shape[0]):
-        kept.before[p, 0] = kept.before[p, 1] = 0
+    kept.before[:] = 0
 
 
 @kernel
 def _is_enough(pools_of, least, job):
     """Whether enough for a job has stayed free in its pools during the whole of the last place."""
     procs, second = job.procs, job.second
-    for k in range(pools_of.first[job.partition], pools_of.first[job.partition + 1]):
-        procs -= least[pools_of.items[k], 0]
-        second -= least[pools_of.items[k], 1]
+    for p in list_of(pools_of, job.partition):
+        procs -= least[p, 0]
+        second -= least[p, 1]
     return procs <= 0 and second <= 0
 
 
@@ -474,7 +461,7 @@ def _start_due(state, rules, jobs, machine, queue_index, plan, kept):
     if state.candidates == 0:
         return
     while state.candidates > 0:
-        index = next_candidate(state, candidates)
+        index = pop_candidate(state, candidates)
         if may_start(state, jobs, machine, index):
             start_in_place(state, rules, jobs, machine, index, _waits_ahead(state, jobs, machine.pools_of, queue, kept, index))
             kept.freed_gaps[jobs[index].partition, kept.size[index]].jobs -= 1

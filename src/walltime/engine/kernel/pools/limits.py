@@ -16,7 +16,7 @@ import numpy as np
 from walltime.compiled.jit import called_kernel, kernel
 from walltime.engine.kernel.bits import include
 from walltime.engine.kernel.memory import BY_ARRIVAL, BY_LENGTH, BY_WFP, HOLE, NEVER
-from walltime.engine.kernel.pools.memory import PLACES_IN_BLOCK
+from walltime.engine.kernel.pools.memory import PLACES_IN_BLOCK, list_of
 from walltime.engine.kernel.pools.queue_index import comes_before, is_steady, place_of, take_place
 from walltime.engine.kernel.queue import order_rank
 
@@ -31,8 +31,8 @@ def may_start(state, jobs, machine, index):
 def is_shut(state, jobs, machine, index):
     """Return whether one of its windows forbids a job to start now."""
     if state.windowed:
-        for k in range(machine.limits_of.first[index], machine.limits_of.first[index + 1]):
-            limit = machine.limits[machine.limits_of.items[k]]
+        for number in list_of(machine.limits_of, index):
+            limit = machine.limits[number]
             if limit.shut or state.now + jobs[index].believed > limit.until:
                 return True
     return False
@@ -47,20 +47,20 @@ def within_limits(jobs, limits, limits_of, index):
 @kernel
 def full_limit(jobs, limits, limits_of, index):
     """Return the number of the first limit that a job would exceed if it started; -1 for none."""
-    for k in range(limits_of.first[index], limits_of.first[index + 1]):
-        limit = limits[limits_of.items[k]]
+    for number in list_of(limits_of, index):
+        limit = limits[number]
         if limit.used_jobs + 1 > limit.jobs or limit.used_procs + jobs[index].procs > limit.procs:
-            return limits_of.items[k]
+            return number
         if limit.used_second + jobs[index].second > limit.second:
-            return limits_of.items[k]
+            return number
     return -1
 
 
 @kernel
 def is_any_tight(limits, limits_of, index):
     """Return 1 if another job may be over a limit of this one, which has just started."""
-    for k in range(limits_of.first[index], limits_of.first[index + 1]):
-        limit = limits[limits_of.items[k]]
+    for number in list_of(limits_of, index):
+        limit = limits[number]
         if limit.used_jobs >= limit.jobs or limit.procs < NEVER or limit.second < NEVER:
             return 1
     return 0
@@ -69,8 +69,8 @@ def is_any_tight(limits, limits_of, index):
 @kernel
 def count_towards_limits(jobs, limits, limits_of, index, sign):
     """Count a job that starts (1) or has ended (-1) towards its limits."""
-    for k in range(limits_of.first[index], limits_of.first[index + 1]):
-        limit = limits[limits_of.items[k]]
+    for number in list_of(limits_of, index):
+        limit = limits[number]
         limit.used_jobs += sign
         limit.used_procs += sign * jobs[index].procs
         limit.used_second += sign * jobs[index].second
@@ -108,11 +108,8 @@ def throttle(state, rules, jobs, limits, queue_index, place, number):
         throttled[throttled[first].last].next = index
         throttled[first].last = index
     elif comes_before(state, rules, jobs, index, first):
-        throttled[index].next, throttled[index].last, throttled[index].next_group = (
-            first,
-            throttled[first].last,
-            throttled[first].next_group,
-        )
+        throttled[index].next, throttled[index].last = first, throttled[first].last
+        throttled[index].next_group = throttled[first].next_group
         _put_first(limit, throttled, before, index)
         first = index
     else:

@@ -16,15 +16,14 @@ It corresponds to number/loop.py, which is for one pool. The rules, which refere
 * Runtimes are predicted and corrected as on one pool (predictions.py).
 """
 
-import numpy as np
-
 from walltime.compiled.jit import called_kernel, kernel
-from walltime.engine.kernel.heap import drop_first, push
+from walltime.engine.kernel.arrivals import next_arrival, take_arrival
+from walltime.engine.kernel.heap import pop, push
 from walltime.engine.kernel.memory import DONE, NEVER, PAUSED, REACHED, STUCK
 from walltime.engine.kernel.pools.kept import give_back_rest, pass_with_kept_places
 from walltime.engine.kernel.pools.limits import count_towards_limits, wake_next
-from walltime.engine.kernel.pools.memory import OPENS, SHUTS
-from walltime.engine.kernel.pools.passes import pass_with_fresh_places
+from walltime.engine.kernel.pools.memory import OPENS, SHUTS, list_of
+from walltime.engine.kernel.pools.passes import pass_with_fresh_places, use_pools
 from walltime.engine.kernel.pools.queue_index import enter_queue
 from walltime.engine.kernel.predictions import correct_running, next_expiry, note_end, note_start, predict_waiting
 from walltime.engine.kernel.running import enter_running, leave_running, release
@@ -57,7 +56,7 @@ def run_cluster(state, rules, jobs, machine, queue_index, plan, kept, budget):
                 _change_window(state, machine.limits, machine.changes)
             state.freed = 1
             state.next_change += 1
-        while _next_arrival(state, jobs, machine) == now:
+        while next_arrival(state, jobs, machine) == now:
             _arrive(state, rules, jobs, machine, queue_index)
         _predict_again(state, rules, jobs, queue_index.queue, predicting)
         state.again = 1
@@ -73,7 +72,7 @@ def run_cluster(state, rules, jobs, machine, queue_index, plan, kept, budget):
 @kernel
 def _next_event(state, rules, jobs, machine):
     """Return the time of the next arrival, termination, due reservation, expiry, or change of capacity if jobs are left."""
-    now = min(state.next_due, _next_arrival(state, jobs, machine))
+    now = min(state.next_due, next_arrival(state, jobs, machine))
     if state.events > 0:
         now = min(now, machine.events[0].rank)
     now = min(now, next_expiry(state, rules, jobs, machine.running))
@@ -83,21 +82,9 @@ def _next_event(state, rules, jobs, machine):
 
 
 @kernel
-def _next_arrival(state, jobs, machine):
-    """Return when the next job arrives."""
-    time = NEVER
-    if state.next_coming < len(machine.coming):
-        time = jobs[machine.coming[state.next_coming]].submit
-    if state.later > 0:
-        time = min(time, machine.later[0].rank)
-    return time
-
-
-@kernel
 def _end_next(state, rules, jobs, machine, queue_index, plan, kept):
     """Handle the next termination: release what the job had, and submit the jobs that waited for its end alone."""
-    index = machine.events[0].job
-    drop_first(machine.events, state.events)
+    index = pop(machine.events, state.events)
     state.events -= 1
     job = jobs[index]
     expected = job.start + job.run_length
@@ -105,18 +92,14 @@ def _end_next(state, rules, jobs, machine, queue_index, plan, kept):
     state.running -= 1
     state.freed = 1
     give_back_rest(state, jobs, machine, plan, kept, index, expected)
-    for k in range(machine.pools_of.first[job.partition], machine.pools_of.first[job.partition + 1]):
-        p = machine.pools_of.items[k]
-        machine.pools[p].free_procs += machine.given[index, p, 0]
-        machine.pools[p].free_second += machine.given[index, p, 1]
+    use_pools(machine, job, index, -1)
     count_towards_limits(jobs, machine.limits, machine.limits_of, index, -1)
-    for k in range(machine.limits_of.first[index], machine.limits_of.first[index + 1]):
-        limit = machine.limits[machine.limits_of.items[k]]
+    for number in list_of(machine.limits_of, index):
+        limit = machine.limits[number]
         if limit.throttled > 0 and not limit.waking:
-            wake_next(state, rules, jobs, machine.limits, queue_index, machine.limits_of.items[k], -1)
+            wake_next(state, rules, jobs, machine.limits, queue_index, number, -1)
     note_end(rules, jobs, machine.predicting, index, max(state.now, 0))
-    for k in range(machine.followers.first[index], machine.followers.first[index + 1]):
-        follower = machine.followers.items[k]
+    for follower in list_of(machine.followers, index):
         if release(jobs[follower], index, state.now):
             push(machine.later, state.later, jobs[follower].submit, follower, follower)
             state.later += 1
@@ -159,18 +142,8 @@ def _change_window(state, limits, changes):
 
 @kernel
 def _arrive(state, rules, jobs, machine, queue_index):
-    """Handle the next arrival; of jobs that arrive at once, the one with the lower number."""
-    coming, later, index = machine.coming, machine.later, np.int64(-1)
-    if state.next_coming < len(coming) and jobs[coming[state.next_coming]].submit == state.now:
-        index = coming[state.next_coming]
-    if state.later > 0 and later[0].rank == state.now and (index < 0 or later[0].job < index):
-        index = later[0].job
-        drop_first(later, state.later)
-        state.later -= 1
-    else:
-        state.next_coming += 1
-    jobs[index].arrival = state.arrivals
-    state.arrivals += 1
+    """Handle the next arrival."""
+    index = take_arrival(state, jobs, machine, state.now)
     if rules.predicts:
         predict_waiting(rules, jobs, machine.predicting, index, state.now)
     enter_queue(state, rules, jobs, queue_index, index)

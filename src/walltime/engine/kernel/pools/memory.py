@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from walltime.compiled.jit import inlined_kernel
 from walltime.compiled.prediction_memory import NOTHING_PREDICTED, PredictionRules, PredictionState, new_predicting
 from walltime.compiled.records import record_dtype
 from walltime.engine.kernel.bits import WORD
@@ -103,6 +104,12 @@ class Lists(NamedTuple):
 
     first: Array
     items: Array
+
+
+@inlined_kernel
+def list_of(lists, k):
+    """Return the list of thing k."""
+    return lists.items[lists.first[k] : lists.first[k + 1]]
 
 
 class Restraints(NamedTuple):
@@ -251,15 +258,9 @@ def new_cluster_memory(
         given=np.zeros((count, len(capacity), 2), np.int64),
         predicting=NOTHING_PREDICTED if prediction is None else new_predicting(count, prediction),
     )
+    resources = 1 + int(capacity[:, 1].any())
     return ClusterMemory(
-        state=record(
-            CLUSTER_STATE,
-            next_due=NEVER,
-            until=NEVER,
-            freed=1,
-            resources=1 + int(capacity[:, 1].any()),
-            windowed=int(waiting.windowed),
-        ),
+        state=record(CLUSTER_STATE, next_due=NEVER, until=NEVER, freed=1, resources=resources, windowed=int(waiting.windowed)),
         rules=rules,
         jobs=jobs,
         machine=machine,

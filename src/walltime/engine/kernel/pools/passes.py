@@ -16,7 +16,7 @@ import numpy as np
 
 from walltime.compiled.jit import kernel
 from walltime.engine.kernel.bits import next_member
-from walltime.engine.kernel.heap import drop_first, push
+from walltime.engine.kernel.heap import pop_candidate, push, push_candidate
 from walltime.engine.kernel.memory import BACKFILLED, HEAD, HOLE, IMMEDIATE, KEEP, NEVER, RESERVED
 from walltime.engine.kernel.pools.limits import (
     count_towards_limits,
@@ -28,12 +28,13 @@ from walltime.engine.kernel.pools.limits import (
     throttles,
     wake_next,
 )
-from walltime.engine.kernel.pools.memory import PLACES_IN_BLOCK
+from walltime.engine.kernel.pools.memory import PLACES_IN_BLOCK, list_of
 from walltime.engine.kernel.pools.plan import (
     are_shadows_enough,
     end_of_hole,
     first_hole,
     fits_beside,
+    is_short,
     plan_of_running,
     reserve_shadow,
     share,
@@ -66,7 +67,7 @@ def pass_with_fresh_places(state, rules, jobs, machine, queue_index, plan, kept)
                 queue_index.blocks[at // PLACES_IN_BLOCK].woken -= 1
             may = _admit_or_throttle(state, rules, jobs, machine, queue_index, at)
         elif state.candidates > 0 and smallest <= state.most_free:
-            at = next_candidate(state, queue_index.candidates)
+            at = pop_candidate(state, queue_index.candidates)
             may = may_start(state, jobs, machine, queue[at].job)
         else:
             is_over = True
@@ -74,8 +75,8 @@ def pass_with_fresh_places(state, rules, jobs, machine, queue_index, plan, kept)
         if may:
             job, fits = jobs[queue[at].job], _may_fit(state, partitions, queue[at])
             settled = partitions[job.partition].settled > 0
-            is_blocked = settled or _is_blocked(machine.pools, machine.pools_of, job)
-            reserves = in_queue and not settled and _reservations(machine.pools, machine.pools_of, job) < rules.depth
+            is_blocked, _, reservations = _claims_on(machine.pools, machine.pools_of, job.partition)
+            reserves = in_queue and not settled and reservations < rules.depth
             at_once = reserves or not (in_queue and rules.backfill and is_blocked) or in_order
         if not state.planned and _needs_plan(state, rules, jobs, queue_index.deferred, is_over, fits, at_once):
             _make_plan(state, rules, jobs, machine, queue_index, plan)
@@ -132,7 +133,7 @@ def _next_place(state, partitions, queue_index, i):
                 return state.waiting
         block, last = queue_index.blocks[i // PLACES_IN_BLOCK], min((i // PLACES_IN_BLOCK + 1) * PLACES_IN_BLOCK, state.waiting)
         if block.old and i % PLACES_IN_BLOCK == 0:
-            renew_block(state, queue_index, block, i, last)
+            renew_block(state, queue_index, i // PLACES_IN_BLOCK)
         if block.partitions & ~state.settled != 0 or block.woken > 0:
             while i < last and _is_idle(state, partitions, queue_index.queue[i]):
                 i += 1
@@ -183,8 +184,8 @@ def _count_free(state, pools, pools_of, partitions):
     state.most_free = 0
     for part in range(len(partitions)):
         own, procs, second = partitions[part], np.int64(0), np.int64(0)
-        for k in range(pools_of.first[part], pools_of.first[part + 1]):
-            pool = pools[pools_of.items[k]]
+        for p in list_of(pools_of, part):
+            pool = pools[p]
             if not pool.closed:
                 procs += max(pool.free_procs, 0)
                 second += max(pool.free_second, 0)
@@ -197,12 +198,12 @@ def _count_beside(pools, pools_of, partitions):
     """Count what is free now for each partition besides its earliest reservation."""
     for part in range(len(partitions)):
         own, until = partitions[part], NEVER
-        for k in range(pools_of.first[part], pools_of.first[part + 1]):
-            until = min(until, pools[pools_of.items[k]].begin)
+        for p in list_of(pools_of, part):
+            until = min(until, pools[p].begin)
         if until < NEVER:
             own.until, own.extra = until, own.free_procs
-            for k in range(pools_of.first[part], pools_of.first[part + 1]):
-                pool = pools[pools_of.items[k]]
+            for p in list_of(pools_of, part):
+                pool = pools[p]
                 if pool.begin == until:
                     own.extra -= max(pool.free_procs - pool.left_procs, 0)
 
@@ -214,8 +215,8 @@ def _count_taken(state, machine, p, given, length):
     if pool.closed:
         return
     runs_on = pool.begin == NEVER or state.now + length > pool.begin
-    for k in range(members.first[p], members.first[p + 1]):
-        own = partitions[members.items[k]]
+    for part in list_of(members, p):
+        own = partitions[part]
         own.free_procs -= given[0]
         own.free_second -= given[1]
         own.extra -= given[0] if runs_on else 0
@@ -225,25 +226,21 @@ def _count_taken(state, machine, p, given, length):
 def _block(state, rules, jobs, machine, queue_index, plan, index, reserves):
     """Let a job wait for the pools of its partition; if it `reserves`, it gets a place in the plan, now or when the plan is made."""
     job = jobs[index]
-    if reserves and state.planned and not _is_short(rules):
+    if reserves and state.planned and not is_short(rules):
         _reserve(state, rules, machine, plan, job, index)
     elif reserves:
         queue_index.deferred[state.deferred] = index
         state.deferred += 1
         state.planned = 0
-    for k in range(machine.pools_of.first[job.partition], machine.pools_of.first[job.partition + 1]):
-        pool = machine.pools[machine.pools_of.items[k]]
+    for p in list_of(machine.pools_of, job.partition):
+        pool = machine.pools[p]
         pool.blocked = 1
         pool.reservations += 1 if reserves else 0
         pool.closed = 0 if rules.backfill else 1
     state.settled = -1  # all partitions from the 63rd on have one bit together
     for part in range(len(machine.partitions)):
-        blocked, most = True, np.int64(0)
-        for k in range(machine.pools_of.first[part], machine.pools_of.first[part + 1]):
-            pool = machine.pools[machine.pools_of.items[k]]
-            blocked &= pool.blocked > 0
-            most = max(most, pool.reservations)
-        machine.partitions[part].settled = 1 if blocked and most >= rules.depth else 0
+        _, all_blocked, reservations = _claims_on(machine.pools, machine.pools_of, part)
+        machine.partitions[part].settled = 1 if all_blocked and reservations >= rules.depth else 0
         if machine.partitions[part].settled == 0:
             state.settled &= ~(1 << min(part, 62))
     if not rules.backfill:
@@ -281,11 +278,10 @@ def _start_now(state, rules, jobs, machine, queue_index, plan, place, behind):
     elif state.planned:
         take(state, machine, plan, job, index, state.now)
     else:
-        for k in range(machine.pools_of.first[job.partition], machine.pools_of.first[job.partition + 1]):
-            p = machine.pools_of.items[k]
+        for p in list_of(machine.pools_of, job.partition):
             least[p, 0], least[p, 1] = max(machine.pools[p].free_procs, 0), max(machine.pools[p].free_second, 0)
         share(machine.pools, machine.pools_of, machine.given, job, index, least)
-    if job.reserved_start < 0 and rules.depth > 1 and _reservations(machine.pools, machine.pools_of, job) < rules.depth:
+    if job.reserved_start < 0 and rules.depth > 1 and _claims_on(machine.pools, machine.pools_of, job.partition)[2] < rules.depth:
         job.reserved_start = state.now
     start_in_place(state, rules, jobs, machine, index, behind)
     block = queue_index.blocks[place // PLACES_IN_BLOCK]
@@ -293,12 +289,6 @@ def _start_now(state, rules, jobs, machine, queue_index, plan, place, behind):
         block.old = 1
     queue_index.queue[place].procs = HOLE
     state.holes += 1
-
-
-@kernel
-def _is_short(rules):
-    """Return whether the plan goes no further than the reservations, which share no pool; a further one makes the plan again."""
-    return rules.depth == 1 and rules.believe_own == rules.believe_running
 
 
 @kernel
@@ -313,7 +303,7 @@ def _make_plan(state, rules, jobs, machine, queue_index, plan):
     plan_of_running(state, machine, plan)
     for k in range(state.deferred):
         _reserve(state, rules, machine, plan, jobs[queue_index.deferred[k]], queue_index.deferred[k])
-    if not _is_short(rules):
+    if not is_short(rules):
         state.deferred = 0
 
 
@@ -328,37 +318,16 @@ def _reserve(state, rules, machine, plan, job, index):
 
 
 @kernel
-def push_candidate(state, candidates, rank, tie, index):
-    """Add a candidate."""
-    push(candidates, state.candidates, rank, tie, index)
-    state.candidates += 1
-
-
-@kernel
-def next_candidate(state, candidates):
-    """Remove the candidate of the lowest rank, ties by arrival, and return it."""
-    index = candidates[0].job
-    drop_first(candidates, state.candidates)
-    state.candidates -= 1
-    return index
-
-
-@kernel
 def start_in_place(state, rules, jobs, machine, index, behind):
     """Start a job in the place that it has in the plan; `behind`: whether one ahead of it waits."""
     job = jobs[index]
     job.start = state.now
-    if behind:
-        job.kind = BACKFILLED
-    else:
-        job.kind = IMMEDIATE if job.submit == state.now else RESERVED
-    for k in range(machine.pools_of.first[job.partition], machine.pools_of.first[job.partition + 1]):
-        p = machine.pools_of.items[k]
-        machine.pools[p].free_procs -= machine.given[index, p, 0]
-        machine.pools[p].free_second -= machine.given[index, p, 1]
-        if rules.mode != KEEP and machine.given[index, p, 0] + machine.given[index, p, 1] > 0:
-            _count_taken(state, machine, p, machine.given[index, p], job.own_length)
+    job.kind = BACKFILLED if behind else IMMEDIATE if job.submit == state.now else RESERVED
+    use_pools(machine, job, index, 1)
     if rules.mode != KEEP:
+        for p in list_of(machine.pools_of, job.partition):
+            if machine.given[index, p, 0] + machine.given[index, p, 1] > 0:
+                _count_taken(state, machine, p, machine.given[index, p], job.own_length)
         state.most_free = 0
         for part in range(len(machine.partitions)):
             state.most_free = max(state.most_free, machine.partitions[part].free_procs)
@@ -380,12 +349,23 @@ def start_in_place(state, rules, jobs, machine, index, behind):
 
 
 @kernel
-def _reservations(pools, pools_of, job):
-    """Return the most reservations that any pool of a job's partition has."""
-    most = np.int64(0)
-    for k in range(pools_of.first[job.partition], pools_of.first[job.partition + 1]):
-        most = max(most, pools[pools_of.items[k]].reservations)
-    return most
+def use_pools(machine, job, index, sign):
+    """Take what a job that starts has been given out of its pools (1), or release it (-1)."""
+    for p in list_of(machine.pools_of, job.partition):
+        machine.pools[p].free_procs -= sign * machine.given[index, p, 0]
+        machine.pools[p].free_second -= sign * machine.given[index, p, 1]
+
+
+@kernel
+def _claims_on(pools, pools_of, partition):
+    """Return whether jobs ahead wait for any pool of a partition, and for all of them, and the most reservations that one of them has."""
+    some, every, most = False, True, np.int64(0)
+    for p in list_of(pools_of, partition):
+        blocked = pools[p].blocked > 0
+        some |= blocked
+        every &= blocked
+        most = max(most, pools[p].reservations)
+    return some, every, most
 
 
 @kernel
@@ -394,12 +374,9 @@ def _is_behind(state, jobs, machine, queue_index, place):
     partition = queue_index.queue[place].partition
     for i in range(place):
         ahead = queue_index.queue[i]
-        if (
-            ahead.procs != HOLE
-            and share_a_pool(machine.pools_of, ahead.partition, partition)
-            and may_start(state, jobs, machine, ahead.job)
-        ):
-            return True
+        if ahead.procs != HOLE and share_a_pool(machine.pools_of, ahead.partition, partition):
+            if may_start(state, jobs, machine, ahead.job):
+                return True
     return False
 
 
@@ -408,17 +385,8 @@ def share_a_pool(pools_of, one, other):
     """Return whether two partitions have a pool in common."""
     if one == other:
         return True
-    for i in range(pools_of.first[one], pools_of.first[one + 1]):
-        for j in range(pools_of.first[other], pools_of.first[other + 1]):
-            if pools_of.items[i] == pools_of.items[j]:
+    for p in list_of(pools_of, one):
+        for other_pool in list_of(pools_of, other):
+            if p == other_pool:
                 return True
     return False
-
-
-@kernel
-def _is_blocked(pools, pools_of, job):
-    """Return whether a job ahead of this one waits for a pool of its partition."""
-    blocked = False
-    for k in range(pools_of.first[job.partition], pools_of.first[job.partition + 1]):
-        blocked |= pools[pools_of.items[k]].blocked > 0
-    return blocked

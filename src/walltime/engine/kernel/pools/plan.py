@@ -7,6 +7,8 @@ step, are a row of their own, and so are those of each partition: searches go al
 
 from walltime.compiled.jit import called_kernel, kernel
 from walltime.engine.kernel.memory import NEVER
+from walltime.engine.kernel.pools.memory import list_of
+from walltime.engine.kernel.search import first_from
 
 SLACK = 8
 """Steps equal to the ones before that are never worth joining."""
@@ -48,8 +50,7 @@ def _sum_up(pools_of, plan, part, first, last):
     free, room = plan.free, plan.room
     for i in range(first, last):
         room[part, i] = 0
-    for k in range(pools_of.first[part], pools_of.first[part + 1]):
-        p = pools_of.items[k]
+    for p in list_of(pools_of, part):
         for i in range(first, last):
             room[part, i] += max(free[p, 0, i], 0)  # below 0 while an outage takes what is in use
 
@@ -101,21 +102,14 @@ def _differ(state, free, one, other):
 @kernel
 def step_before(state, plan, time):
     """Return the last step that begins before a time; -1 for none."""
-    low, high = 0, state.steps
-    while low < high:
-        middle = (low + high) // 2
-        if plan.time[middle] < time:
-            low = middle + 1
-        else:
-            high = middle
-    return low - 1
+    return first_from(plan.time, 0, state.steps, time) - 1
 
 
 @called_kernel
 def _step_at(state, plan, moment):
     """Return the step that begins at a time, creating it if necessary; the number of steps if the time is NEVER."""
     time, free, room = plan.time, plan.free, plan.room
-    low = step_before(state, plan, moment) + 1
+    low = first_from(time, 0, state.steps, moment)
     if moment == NEVER or (low < state.steps and time[low] == moment):
         return low
     for i in range(state.steps, low, -1):
@@ -182,8 +176,7 @@ def _end_of_job(time, job, begin):
 def _is_enough_left(state, pools, pools_of, plan, job, begin, last):
     """Return whether enough for a job stays free from one step up to another; `plan.least` then has what stays free of each pool."""
     free, least, procs, second = plan.free, plan.least, job.procs, job.second
-    for k in range(pools_of.first[job.partition], pools_of.first[job.partition + 1]):
-        p = pools_of.items[k]
+    for p in list_of(pools_of, job.partition):
         for resource in range(state.resources):
             own = free[p, resource, begin]
             for i in range(begin + 1, last):
@@ -201,8 +194,8 @@ def end_of_hole(state, pools, pools_of, plan, job, begin):
 
     Afterwards `plan.least` has what stays free of each pool.
     """
-    for k in range(pools_of.first[job.partition], pools_of.first[job.partition + 1]):
-        plan.least[pools_of.items[k], 0] = plan.least[pools_of.items[k], 1] = NEVER
+    for p in list_of(pools_of, job.partition):
+        plan.least[p, 0] = plan.least[p, 1] = NEVER
     end = _end_of_job(plan.time, job, begin)
     step = begin
     while step < state.steps and plan.time[step] < end:
@@ -216,8 +209,7 @@ def end_of_hole(state, pools, pools_of, plan, job, begin):
 def _is_enough_with(pools, pools_of, plan, job, step):
     """Lower `plan.least` to what is free in a step, and return whether enough for a job is left."""
     free, least, procs, second = plan.free, plan.least, job.procs, job.second
-    for k in range(pools_of.first[job.partition], pools_of.first[job.partition + 1]):
-        p = pools_of.items[k]
+    for p in list_of(pools_of, job.partition):
         least[p, 0] = min(least[p, 0], max(free[p, 0, step], 0))
         least[p, 1] = min(least[p, 1], max(free[p, 1, step], 0))
         if not pools[p].closed:
@@ -229,8 +221,8 @@ def _is_enough_with(pools, pools_of, plan, job, step):
 @kernel
 def _next_begin(pools, pools_of, plan, job, step):
     """Return the first step from which on enough for a job stays free up to the one in which a hole has ended; else the step behind."""
-    for k in range(pools_of.first[job.partition], pools_of.first[job.partition + 1]):
-        plan.least[pools_of.items[k], 0] = plan.least[pools_of.items[k], 1] = NEVER
+    for p in list_of(pools_of, job.partition):
+        plan.least[p, 0] = plan.least[p, 1] = NEVER
     while _is_enough_with(pools, pools_of, plan, job, step):  # the hole's own begin ends this
         step -= 1
     return step + 1
@@ -240,8 +232,7 @@ def _next_begin(pools, pools_of, plan, job, step):
 def share(pools, pools_of, given, job, index, amounts):
     """Give a job what it needs out of the amounts of the pools of its partition, in their order."""
     procs, second = job.procs, job.second
-    for k in range(pools_of.first[job.partition], pools_of.first[job.partition + 1]):
-        p = pools_of.items[k]
+    for p in list_of(pools_of, job.partition):
         given[index, p, 0] = given[index, p, 1] = 0
         if not pools[p].closed:
             given[index, p, 0], given[index, p, 1] = min(procs, amounts[p, 0]), min(second, amounts[p, 1])
@@ -273,8 +264,7 @@ def occupy_until(state, partitions_of, amounts, plan, begin, end, sign):
         if procs != 0:
             for i in range(first, last):
                 free[p, 0, i] -= procs
-            for k in range(partitions_of.first[p], partitions_of.first[p + 1]):
-                part = partitions_of.items[k]
+            for part in list_of(partitions_of, p):
                 for i in range(first, last):
                     room[part, i] += max(free[p, 0, i], 0) - max(free[p, 0, i] + procs, 0)
         if second != 0:
@@ -283,20 +273,24 @@ def occupy_until(state, partitions_of, amounts, plan, begin, end, sign):
 
 
 @kernel
+def is_short(rules):
+    """Return whether the plan goes no further than the reservations, which share no pool; a further one makes the plan again."""
+    return rules.depth == 1 and rules.believe_own == rules.believe_running
+
+
+@kernel
 def are_shadows_enough(state, rules):
     """Return whether reservations need no plan."""
-    return rules.depth == 1 and state.outages == 0 and rules.believe_own == rules.believe_running
+    return is_short(rules) and state.outages == 0
 
 
 @kernel
 def reserve_shadow(state, jobs, machine, index):
     """Give a blocked job the earliest place that it can have."""
-    running, given, pools, items = machine.running, machine.given, machine.pools, machine.pools_of.items
-    job = jobs[index]
-    first, last = machine.pools_of.first[job.partition], machine.pools_of.first[job.partition + 1]
-    procs, second = job.procs, job.second
-    for k in range(first, last):
-        pool = pools[items[k]]
+    running, given, pools, job = machine.running, machine.given, machine.pools, jobs[index]
+    own, procs, second = list_of(machine.pools_of, job.partition), job.procs, job.second
+    for p in own:
+        pool = pools[p]
         pool.left_procs, pool.left_second = pool.free_procs, pool.free_second
         procs -= pool.free_procs
         second -= pool.free_second
@@ -306,8 +300,7 @@ def reserve_shadow(state, jobs, machine, index):
         if procs <= 0 and second <= 0 and expected > begin:
             break
         begin = expected
-        for k in range(first, last):
-            p = items[k]
+        for p in own:
             pools[p].left_procs += given[running[i].job, p, 0]
             pools[p].left_second += given[running[i].job, p, 1]
             procs -= given[running[i].job, p, 0]
@@ -316,8 +309,8 @@ def reserve_shadow(state, jobs, machine, index):
     if procs > 0 or second > 0:
         begin = NEVER
     procs, second = job.procs, job.second
-    for k in range(first, last):
-        pool = pools[items[k]]
+    for p in own:
+        pool = pools[p]
         pool.begin = begin
         own_procs, own_second = min(procs, pool.left_procs), min(second, pool.left_second)
         pool.left_procs -= own_procs
@@ -332,8 +325,7 @@ def reserve_shadow(state, jobs, machine, index):
 def fits_beside(state, pools, pools_of, least, job):
     """Return whether a job that fits now delays none of the reservations; `least` then has what stays free of each of its pools."""
     procs, second, end = job.procs, job.second, state.now + job.own_length
-    for k in range(pools_of.first[job.partition], pools_of.first[job.partition + 1]):
-        p = pools_of.items[k]
+    for p in list_of(pools_of, job.partition):
         pool = pools[p]
         least[p, 0], least[p, 1] = pool.free_procs, pool.free_second
         if pool.begin < end:
@@ -346,8 +338,8 @@ def fits_beside(state, pools, pools_of, least, job):
 @kernel
 def take_from_shadows(state, pools, pools_of, given, job, index):
     """Reduce what is left at the reservations that begin while a job that starts still runs."""
-    for k in range(pools_of.first[job.partition], pools_of.first[job.partition + 1]):
-        pool = pools[pools_of.items[k]]
+    for p in list_of(pools_of, job.partition):
+        pool = pools[p]
         if pool.begin < state.now + job.own_length:
-            pool.left_procs -= given[index, pools_of.items[k], 0]
-            pool.left_second -= given[index, pools_of.items[k], 1]
+            pool.left_procs -= given[index, p, 0]
+            pool.left_second -= given[index, p, 1]

@@ -46,7 +46,7 @@ def take_place(state, jobs, queue_index, k, index, own):
         _add_to_block(queue[k], queue_index.blocks[k // PLACES_IN_BLOCK])
         include(queue_index.live, k // PLACES_IN_BLOCK)
     else:
-        _note_blocks(state, queue, queue_index.blocks, queue_index.live, k)
+        _renew_blocks(state, queue_index, k)
 
 
 @called_kernel
@@ -72,7 +72,7 @@ def sort_waiting_jobs(state, rules, jobs, queue_index):
         if k // PLACES_IN_BLOCK < i // PLACES_IN_BLOCK:
             changed = min(changed, k)
     if changed < state.waiting:
-        _note_blocks(state, queue, queue_index.blocks, queue_index.live, changed)
+        _renew_blocks(state, queue_index, changed)
 
 
 @kernel
@@ -88,7 +88,7 @@ def drop_started(state, rules, jobs, queue_index):
         left += 1
     if left < state.waiting:
         state.waiting, state.holes = left, 0
-        _note_blocks(state, queue, queue_index.blocks, queue_index.live, first)
+        _renew_blocks(state, queue_index, first)
 
 
 @kernel
@@ -124,27 +124,23 @@ def before(tier, own, arrival, other_tier, other, other_arrival):
 
 
 @called_kernel
-def _note_blocks(state, queue, blocks, live, first):
+def _renew_blocks(state, queue_index, first):
     """Renew the blocks from the one of a place on."""
     for number in range(first // PLACES_IN_BLOCK, (state.waiting + PLACES_IN_BLOCK - 1) // PLACES_IN_BLOCK):
-        block = blocks[number]
-        block.least, block.partitions, block.woken, block.old = HOLE, 0, 0, 0
-        for i in range(number * PLACES_IN_BLOCK, min((number + 1) * PLACES_IN_BLOCK, state.waiting)):
-            _add_to_block(queue[i], block)
-        if block.least < HOLE:
-            include(live, number)
-        else:
-            exclude(live, number)
+        renew_block(state, queue_index, number)
 
 
 @kernel
-def renew_block(state, queue_index, block, first, last):
-    """Renew a block, and drop it if it has no waiting job."""
+def renew_block(state, queue_index, number):
+    """Renew a block, which is live if it has a waiting job."""
+    block = queue_index.blocks[number]
     block.least, block.partitions, block.woken, block.old = HOLE, 0, 0, 0
-    for i in range(first, last):
+    for i in range(number * PLACES_IN_BLOCK, min((number + 1) * PLACES_IN_BLOCK, state.waiting)):
         _add_to_block(queue_index.queue[i], block)
-    if block.least == HOLE:
-        exclude(queue_index.live, first // PLACES_IN_BLOCK)
+    if block.least < HOLE:
+        include(queue_index.live, number)
+    else:
+        exclude(queue_index.live, number)
 
 
 @kernel

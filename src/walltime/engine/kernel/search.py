@@ -1,0 +1,15 @@
+"""Binary search in sorted arrays."""
+
+from walltime.compiled.jit import kernel
+
+
+@kernel
+def first_from(values, first, end, least):
+    """Return the first place of [first, end) where the sorted values are at least this; `end` if there is none."""
+    while first < end:
+        middle = (first + end) // 2
+        if values[middle] < least:
+            first = middle + 1
+        else:
+            end = middle
+    return first
