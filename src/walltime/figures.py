@@ -31,6 +31,7 @@ from walltime.report import figures as of_schedules
 from walltime.report.figure_files import SCHEDULE_FIGURES, WIDTHS, figure_bytes, named_file, width_in_inches, write_figure
 from walltime.report.stretch import choose_stretch
 from walltime.schedule import Schedule
+from walltime.schedule.side_by_side import check_schedules
 from walltime.simulation import Replications
 from walltime.wording import shown
 from walltime.workload import Workload
@@ -71,26 +72,26 @@ def wait_distribution(*schedules: Schedule, ax: Axes | None = None, trim: str = 
     `ax`: axes to draw on, new ones without it. `trim`: as in `Schedule.summary`. `width`: of a new figure, in inches or by a name of
     `WIDTHS`. Raises WorkloadError without schedules.
     """
-    checked = _checked(schedules)
-    return _drawn(lambda axes: of_schedules.draw_wait_distribution(axes, checked, _measured(checked, trim)), ax, width, legend=True)
+    check_schedules(schedules)
+    return _drawn(lambda axes: of_schedules.draw_wait_distribution(axes, schedules, _measured(schedules, trim)), ax, width, legend=True)
 
 
 def slowdown_distribution(*schedules: Schedule, ax: Axes | None = None, trim: str = "none", width: str | float = "column") -> Axes:
     """Cumulative distribution of the bounded slowdowns, a line for each schedule. Arguments as for `wait_distribution`."""
-    checked = _checked(schedules)
-    return _drawn(lambda axes: of_schedules.draw_slowdown_distribution(axes, checked, _measured(checked, trim)), ax, width, legend=True)
+    check_schedules(schedules)
+    return _drawn(lambda axes: of_schedules.draw_slowdown_distribution(axes, schedules, _measured(schedules, trim)), ax, width, legend=True)
 
 
 def queue_length(*schedules: Schedule, ax: Axes | None = None, width: str | float = "page") -> Axes:
     """Waiting jobs over time, averages over equal intervals, a line for each schedule. Arguments as for `wait_distribution`."""
-    checked = _checked(schedules)
-    return _drawn(lambda axes: of_schedules.draw_queue_length(axes, checked), ax, width, legend=True, ratio=0.4)
+    check_schedules(schedules)
+    return _drawn(lambda axes: of_schedules.draw_queue_length(axes, schedules), ax, width, legend=True, ratio=0.4)
 
 
 def utilization(*schedules: Schedule, ax: Axes | None = None, width: str | float = "page") -> Axes:
     """Share of busy processors over time, averages over equal intervals, a line for each schedule. Arguments as for `wait_distribution`."""
-    checked = _checked(schedules)
-    return _drawn(lambda axes: of_schedules.draw_utilization(axes, checked), ax, width, legend=True, ratio=0.35)
+    check_schedules(schedules)
+    return _drawn(lambda axes: of_schedules.draw_utilization(axes, schedules), ax, width, legend=True, ratio=0.35)
 
 
 def gantt(
@@ -101,9 +102,9 @@ def gantt(
     `begin`, `end`: seconds from the start of the log; without them a stretch of a hundred jobs or so in which backfilling shows. The
     simulation counts processors only: the places drawn are chosen so that jobs stay in one piece where they can.
     """
-    checked = _checked((schedule,))
+    check_schedules([schedule])
     if begin is None or end is None:
-        begin, end = choose_stretch(checked)
+        begin, end = choose_stretch((schedule,))
     first, last = begin, end
     return _drawn(lambda axes: of_schedules.draw_gantt(axes, schedule, first, last), ax, width, ratio=0.4)
 
@@ -176,13 +177,7 @@ def intervals(
     return _drawn(lambda axes: of_many.draw_intervals(axes, lines), ax, width, ratio=ratio)
 
 
-def bands(
-    results: Sequence[Replications],
-    of: str = "wait",
-    *,
-    ax: Axes | None = None,
-    width: str | float = "column",
-) -> Axes:
+def bands(results: Sequence[Replications], of: str = "wait", *, ax: Axes | None = None, width: str | float = "column") -> Axes:
     """Cumulative distributions of waits or slowdowns: means over replications, with bands in which a further run would lie.
 
     `results`: what `walltime.replicate` returns with `keep=walltime.comparison.curves()`. `of`: wait or slowdown. Raises PolicyError
@@ -255,16 +250,6 @@ def _drawn(draw: Callable[[Axes], None], ax: Axes | None, width: str | float, *,
         if legend and len(axes.get_legend_handles_labels()[1]) > 1:
             axes.legend(loc="best", fontsize=8)
     return axes
-
-
-def _checked(schedules: tuple[Schedule, ...]) -> tuple[Schedule, ...]:
-    everything: tuple[object, ...] = schedules
-    if not schedules:
-        raise WorkloadError("no schedule given; pass at least one to draw", "no_schedule")
-    for given in everything:
-        if not isinstance(given, Schedule):
-            raise WorkloadError(f"{shown(given)} is not a schedule; pass what walltime.simulate returns", "wrong_type")
-    return schedules
 
 
 def _measured(schedules: tuple[Schedule, ...], trim: str) -> list[Array]:

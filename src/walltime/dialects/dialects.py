@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -84,7 +84,7 @@ class DialectTable:
 def interpretations_alone() -> list[Dialect]:
     """Return `papers` with one interpretation changed, for each value of each interpretation, without named dialects."""
     values = [(name, value) for name, one in INTERPRETATIONS.items() for value in one.key.known or (WINDOW,) if value != one.default]
-    alone = [PAPERS.but(**{name: value}) for name, value in values]
+    alone = [replace(PAPERS, **{name: value}) for name, value in values]
     return [dialect for dialect in alone if dialect.label not in DIALECTS]
 
 

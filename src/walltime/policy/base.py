@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from string import Formatter
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from walltime.declared import DeclaredField, Field
+from walltime.errors import PolicyError
 from walltime.policy.orders import FCFS, Order
 from walltime.specification import Specification, name_of, spell
 
@@ -16,6 +18,13 @@ FIRST_OF_HEAD = "a job's first reservation is its first shadow time as the head;
 FIRST_OF_ALL = "a job's first reservation is the start at which it is first planned"
 KINDS = {"kind_wrong": "a job that starts while a job ahead of it waits is backfilled; any other job that starts on arrival is immediate"}
 """Promises that several policies share: the head, first reservations, and the labels of starts."""
+
+
+def pass_promises(
+    left_waiting: str, *, head: str = HEAD_STARTS, others: str = "no other job starts ahead of the head", first: str = FIRST_OF_HEAD
+) -> dict[str, str]:
+    """Return the promises of passes in which the head of the queue starts, and then the jobs that `left_waiting` describes."""
+    return {"head_waits": head, "left_waiting": left_waiting, "reservation_delayed": others, "reserved_start_differs": first, **KINDS}
 
 
 class Kind(IntEnum):
@@ -115,22 +124,30 @@ class Policy(Specification):
     """
 
     display_name: ClassVar[str] = ""
-    """Its name in text and figures; empty for the name in specifications."""
+    """Its name in text and figures, in which `{omega}` stands for the value of an option; empty for the name in specifications."""
     variants: ClassVar[tuple[str, ...]] = ("",)
     """Options to try in a first look at a log and in trials, such as `order=sjf`; empty for the defaults, `order=*` for all orders."""
+    own_order: ClassVar[str] = ""
+    """How it orders the waiting jobs, and what to do in place of an order, as a clause of the error; empty if it takes an order."""
 
     order: Order = FCFS
     """the queue order"""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.own_order and self.order != FCFS:
+            raise PolicyError(f"{self.name} {self.own_order}", "conflicting_options")
+
     @property
     def name(self) -> str:
         """Name in specifications, without options."""
-        return name_of(self)
+        return name_of(self)[0]
 
     @property
     def title(self) -> str:
         """Name in text and figures, with its options."""
-        return (self.display_name or self.name) + self.options_text()
+        named = {name: spell(getattr(self, name)) for _, name, _, _ in Formatter().parse(self.display_name) if name}
+        return (self.display_name.format_map(named) or self.name) + self.options_text(*named)
 
     def options_text(self, *hidden: str) -> str:
         """Return the options that differ from the default, in brackets, except those in `hidden`."""
@@ -154,11 +171,11 @@ class Policy(Specification):
     @property
     def without(self) -> Mapping[str, str]:
         """The unsupported `FEATURES` of engine/interface/choice.py, each with the reason as a clause."""
-        reasons = dict[str, str]()
+        reasons = dict.fromkeys(("history", "threshold"), OWN_ORDER) if self.own_order or self.passes.kind == "python" else {}
         if self.passes.kind not in ("head", "fresh", "kept", "python", "unknown"):
             reasons["effects"] = "these are effects on one head of the queue"
         if self.passes.kind not in ("head", "relaxed", "lookahead", "unknown"):
-            reasons["threshold"] = "it is for policies with at most one reservation"
+            reasons.setdefault("threshold", "it is for policies with at most one reservation")
         return reasons
 
     @property

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from walltime.declared import Field
-from walltime.errors import PolicyError
-from walltime.policy.base import ON_NODES, OWN_ORDER, PassSpec, Policy, Reservations
-from walltime.policy.orders import FCFS
+from walltime.policy.base import ON_NODES, PassSpec, Policy, Reservations
 
 STREAM = 6
 """The stream of random numbers for the moments of events."""
@@ -51,6 +49,7 @@ class Oar(Policy):
     """
 
     display_name: ClassVar[str] = "OAR"
+    own_order = "considers jobs by number; leave the order out"
     reservations = Reservations("all")
     machines = ON_NODES
     passes = PassSpec("oar")
@@ -64,11 +63,6 @@ class Oar(Policy):
     seed: Annotated[int, Field(least=0)] = 0
     """seed of the random moments within seconds"""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.order != FCFS:
-            raise PolicyError("oar considers jobs by number; leave the order out")
-
     @property
     def durations(self) -> Latencies:
         """Duration of each step."""
@@ -79,5 +73,4 @@ class Oar(Policy):
         """Most features of a machine file, and predictions."""
         machine = "they are not modelled; leave them out of the machine file, or use another policy"
         reasons = dict.fromkeys(("windows", "overheads", "limits", "outages", "tiers", "second"), machine)
-        reasons |= dict.fromkeys(("history", "threshold"), OWN_ORDER)
         return {**super().without, **reasons, **dict.fromkeys(("predictor", "plain"), "OAR plans by limits; leave the predictor out")}

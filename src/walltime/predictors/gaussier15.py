@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -16,9 +17,9 @@ from walltime.predictors.base import Basis, FinishedJob, Guess, Jobs, Predictor,
 
 BASE = 19
 """Number of base features."""
-PAIRED, SQUARED = range(1, 17), range(1, 19)
-"""The base features whose products with each other are features, and the base features whose squares are."""
-FEATURES = BASE + len(PAIRED) * (len(PAIRED) - 1) // 2 + len(SQUARED)
+FACTORS = np.array([*((i, 0) for i in range(BASE)), *combinations(range(1, 17), 2), *((i, i) for i in range(1, 19))])
+"""The two base features whose product is each feature: the base features (0 is the constant 1), products of two of 1 to 16, and squares."""
+FEATURES = len(FACTORS)
 """Features of the regression: 19 + 120 + 18 = 157."""
 DAY, WEEK = 86400, 7 * 86400
 LARGEST_EXPONENT = 709.0
@@ -151,7 +152,7 @@ def features(job: SubmittedJob, user: User, meant: bool = False) -> list[float]:
     of_three = of_two
     if len(lasts) == 3:
         of_three = (first + second + third) / 3.0 if meant else 0.33 * (first + second + third)
-    mean, since, share = 0.0, 0.0, 0.0
+    mean = since = share = 0.0
     if user.ended:
         mean = user.total_runtime / user.ended
         since = float(now - user.last_end)
@@ -167,9 +168,8 @@ def features(job: SubmittedJob, user: User, meant: bool = False) -> list[float]:
 
 
 def all_features(base: Sequence[float]) -> list[float]:
-    """Return the base features, the products of two different ones of 1 to 16, and the squares of 1 to 18: 157 numbers."""
-    pairs = [base[i] * base[j] for i in PAIRED for j in PAIRED if i < j]
-    return [*base, *pairs, *(base[i] * base[i] for i in SQUARED)]
+    """Return all features, computed from the base features: 157 numbers."""
+    return [base[i] * base[j] for i, j in FACTORS.tolist()]
 
 
 def loss_slope(scheme: Gaussier15, error: float) -> float:
@@ -341,16 +341,8 @@ def predict_by_gaussier15(learning, job, now):
 @kernel
 def _make_features(base, x):
     """Compute all features from the base features."""
-    for i in range(BASE):
-        x[i] = base[i]
-    place = BASE
-    for i in range(1, 17):
-        for j in range(i + 1, 17):
-            x[place] = base[i] * base[j]
-            place += 1
-    for i in range(1, 19):
-        x[place] = base[i] * base[i]
-        place += 1
+    for i in range(FEATURES):
+        x[i] = base[FACTORS[i, 0]] * base[FACTORS[i, 1]]
 
 
 @kernel

@@ -134,17 +134,13 @@ class Schedule:
 
     def summary(self, trim: str = "none") -> metrics.Summary:
         """Return the usual averages; `trim="tsafrir06"` excludes warm-up and cool-down as in tsafrir06, section II."""
+        backfilled = self.kind == Kind.BACKFILLED
+        return metrics.summarize(**self._jobs_and_machine, backfilled=backfilled, offered_load=self.offered_load, trim=trim)
+
+    @property
+    def _jobs_and_machine(self) -> dict[str, Any]:
         w = self.workload
-        return metrics.summarize(
-            submit=self.submit,
-            start=self.start,
-            runtime=self.runtime,
-            procs=w.procs,
-            backfilled=self.kind == Kind.BACKFILLED,
-            machine_procs=w.machine_procs,
-            offered_load=self.offered_load,
-            trim=trim,
-        )
+        return {"submit": self.submit, "start": self.start, "runtime": self.runtime, "procs": w.procs, "machine_procs": w.machine_procs}
 
     def dynamics_summary(self, trim: str = "none") -> metrics.DynamicsSummary:
         """Return averages of the effects of backfilling over the measured jobs of `summary`. Raises PolicyError if not recorded."""
@@ -185,17 +181,8 @@ class Schedule:
         `by`: the event, end, start or submit, that determines a job's month; by default the end, our interpretation of "each month
         individually". Raises WorkloadError if the log does not record its start time.
         """
-        w = self.workload
-        return metrics.monthly(
-            submit=self.submit,
-            start=self.start,
-            runtime=self.runtime,
-            procs=w.procs,
-            machine_procs=w.machine_procs,
-            unix_start_time=w.origin.unix_start_time,
-            tzinfo=w.origin.tzinfo(),
-            by=by,
-        )
+        origin = self.workload.origin
+        return metrics.monthly(**self._jobs_and_machine, unix_start_time=origin.unix_start_time, tzinfo=origin.tzinfo(), by=by)
 
     def breakdown(self, by: str, edges: Edges = None, trim: str = "none") -> pl.DataFrame:
         """Return averages of groups of jobs as a polars table: one row for each group, in the order of the groups.
@@ -261,18 +248,9 @@ class Schedule:
         If Slurm has shortened limits, a further column `limit` has them.
         """
         w = self.workload
-        columns = {
-            "job_id": w.job_id,
-            "submit": self.submit,
-            "start": self.start,
-            "end": self.end,
-            "procs": w.procs,
-            "requested": w.requested,
-            "runtime": self.runtime,
-            "believed": w.believed,
-            "kind": self.kind,
-            "reserved_start": self.reserved_start,
-        }
+        columns = {"job_id": w.job_id, "submit": self.submit, "start": self.start, "end": self.end, "procs": w.procs}
+        columns |= {"requested": w.requested, "runtime": self.runtime, "believed": w.believed}
+        columns |= {"kind": self.kind, "reserved_start": self.reserved_start}
         return columns if self.limit is None else columns | {"limit": self.limit}
 
     def audit(self) -> AuditReport:
@@ -314,7 +292,7 @@ class Schedule:
         """Write atomically to .csv, .parquet, .swf or .swf.gz, and return the path. Raises OutputError."""
         from walltime.schedule.files import write_schedule
 
-        rules = {"overrun": self.overrun, "coincident": self.coincident, "dialect": self.dialect.label}
+        rules = {"overrun": self.overrun, "coincident": self.dialect.coincident, "dialect": self.dialect.label}
         return write_schedule(Path(path), self.workload, self.columns(), policy=self.label, **rules)
 
 

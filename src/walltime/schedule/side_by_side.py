@@ -74,14 +74,18 @@ def compare(*schedules: Schedule, trim: str = "none") -> Comparison:
     >>> compare(simulate(jobs, NoBackfilling()), simulate(jobs, Easy())).table()["mean_wait"].to_list()
     [9.0, 3.0]
     """
-    if not schedules:
-        raise WorkloadError("there is no schedule to compare", "no_schedule")
-    everything: Sequence[object] = schedules
-    for given in everything:
-        if not isinstance(given, Schedule):
-            remedy = "write compare(*schedules)" if isinstance(given, list | tuple) else "pass results of walltime.simulate"
-            raise WorkloadError(f"{shown(given)} is not a schedule; {remedy}", "wrong_type")
+    check_schedules(schedules)
     first = schedules[0].workload
     for other in schedules[1:]:
         check_same_jobs(first, other.workload)
     return Comparison(schedules, [schedule.summary(trim) for schedule in schedules])
+
+
+def check_schedules(given: Sequence[object]) -> None:
+    """Raise WorkloadError unless these are schedules, and at least one."""
+    if not given:
+        raise WorkloadError("there is no schedule; pass at least one result of walltime.simulate", "no_schedule")
+    for one in given:
+        if not isinstance(one, Schedule):
+            remedy = "write compare(*schedules)" if isinstance(one, list | tuple) else "pass results of walltime.simulate"
+            raise WorkloadError(f"{shown(one)} is not a schedule; {remedy}", "wrong_type")
