@@ -29,7 +29,6 @@ KINDS: Mapping[Any, tuple[str, str, Mapping[str, Any]]] = {
 }
 """By type: the name of one value in messages, the name of several, and the JSON Schema."""
 
-
 LARGEST_INTEGER = 2**53
 """Default upper limit of whole numbers in files; all smaller ones are exact in a float64."""
 

@@ -111,26 +111,22 @@ def gantt(
 
 def estimate_use(workload: Workload, *, ax: Axes | None = None, width: str | float = "column") -> Axes:
     """Histogram of how much of their estimates jobs use (mualem01, Fig. 8)."""
-    runtime, requested = _estimates(workload)
-    return _drawn(lambda axes: of_estimates.draw_use(axes, runtime, requested), ax, width)
+    return _drawn(lambda axes: of_estimates.draw_use(axes, *_estimates(workload)), ax, width)
 
 
 def estimates_against_runtimes(workload: Workload, *, ax: Axes | None = None, width: str | float = "column") -> Axes:
     """Estimates against runtimes, a point for each job (mualem01, Fig. 7)."""
-    runtime, requested = _estimates(workload)
-    return _drawn(lambda axes: of_estimates.draw_scatter(axes, runtime, requested), ax, width)
+    return _drawn(lambda axes: of_estimates.draw_scatter(axes, *_estimates(workload)), ax, width)
 
 
 def estimate_distribution(workload: Workload, *, ax: Axes | None = None, width: str | float = "column") -> Axes:
     """Cumulative distributions of runtimes and of estimates (tsafrir06, section VII)."""
-    runtime, requested = _estimates(workload)
-    return _drawn(lambda axes: of_estimates.draw_distributions(axes, runtime, requested), ax, width)
+    return _drawn(lambda axes: of_estimates.draw_distributions(axes, *_estimates(workload)), ax, width)
 
 
 def accuracy_by_runtime(workload: Workload, *, ax: Axes | None = None, width: str | float = "column") -> Axes:
     """Mean accuracy of estimates, runtime over estimate, from the shortest jobs to the longest (tsafrir06, section VII)."""
-    runtime, requested = _estimates(workload)
-    return _drawn(lambda axes: of_estimates.draw_accuracy(axes, runtime, requested), ax, width)
+    return _drawn(lambda axes: of_estimates.draw_accuracy(axes, *_estimates(workload)), ax, width)
 
 
 def sweep(
@@ -173,15 +169,13 @@ def intervals(
     `results, where`: as for `sweep`, or what `walltime.replicate` returns, several in a list. The axis need not begin at 0.
     """
     lines = chosen(_lines(results, metric), metric, where)
-    ratio = 0.25 + 0.07 * len(lines)
-    return _drawn(lambda axes: of_many.draw_intervals(axes, lines), ax, width, ratio=ratio)
+    return _drawn(lambda axes: of_many.draw_intervals(axes, lines), ax, width, ratio=0.25 + 0.07 * len(lines))
 
 
 def bands(results: Sequence[Replications], of: str = "wait", *, ax: Axes | None = None, width: str | float = "column") -> Axes:
     """Cumulative distributions of waits or slowdowns: means over replications, with bands in which a further run would lie.
 
-    `results`: what `walltime.replicate` returns with `keep=walltime.comparison.curves()`. `of`: wait or slowdown. Raises PolicyError
-    for another word, or for results that kept no curves.
+    `results`: of `walltime.replicate` with `keep=walltime.comparison.curves()`. `of`: wait or slowdown. Raises PolicyError otherwise.
     """
     if of not in BANDS:
         raise PolicyError(f"bands are drawn of {', '.join(BANDS)}, not of {shown(of)}; the other figures show one run", "unknown_figure")

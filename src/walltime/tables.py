@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from walltime.errors import OutputError
+from walltime.files import whole_file
 from walltime.wording import human_difference, human_time, printable, time_form
 
 LATEX = str.maketrans(
@@ -30,23 +31,22 @@ LATEX = str.maketrans(
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell: its text, and its value and style."""
+    """A cell: its text, and its value and style.
+
+    `small`: further lines, in small print. `exact`: the number with all its digits, if the text is rounded. `value`: the number or word for
+    sorting and files, by default the text. `look`: style on pages: word, wrap (several lines), long, base, clear, code, best, change (may
+    break after its signs), ... `of`: the key shared by cells that are compared, and the number of the policy. `job`: the number of a job
+    that is explained elsewhere on the page. `shares`: parts of a bar by their names, percent.
+    """
 
     text: str
     small: Sequence[str] = ()
-    """further lines, in small print"""
     exact: str = ""
-    """the number with all its digits, if the text is rounded"""
     value: float | str | None = None
-    """the number or word for sorting and files; by default the text"""
     look: str = ""
-    """style on pages: word, wrap (several lines), long, base, clear, code, best, change (may break after its signs), ..."""
     of: tuple[str, int] | None = None
-    """the key shared by cells that are compared, and the number of the policy"""
     job: int | None = None
-    """the number of a job that is explained elsewhere on the page"""
     shares: Mapping[str, float] = field(default_factory=dict)
-    """parts of a bar by their names, percent"""
 
     @property
     def words(self) -> str:
@@ -116,9 +116,7 @@ class Table:
     def csv(self) -> str:
         """Return comma-separated values, numbers unrounded where they are known."""
         sink = io.StringIO()
-        writer = csv.writer(sink, lineterminator="\n")
-        writer.writerow([head.name for head in self.heads])
-        writer.writerows([[_plain(cell) for cell in row] for row in self.cells])
+        csv.writer(sink, lineterminator="\n").writerows([[head.name for head in self.heads], *([*map(_plain, row)] for row in self.cells)])
         return sink.getvalue()
 
     def markdown(self) -> str:
@@ -253,8 +251,6 @@ def write_tables(tables: Iterable[Table], path: str | Path) -> Path:
 
     Raises OutputError for another extension, or if the file cannot be written.
     """
-    from walltime.files import whole_file
-
     file = Path(path)
     form = ENDINGS.get(file.suffix.lower())
     if form is None:

@@ -11,7 +11,6 @@ from numbers import Integral
 UNDEFINED = "n/a"
 """Shown for an undefined value, such as the mean runtime of no jobs."""
 
-
 LONGEST_NAME = 60
 """A longer name from a log is cut where people read it."""
 

@@ -127,8 +127,7 @@ class Double(Backfilling):
 class Relaxed(Backfilling):
     """EASY backfilling that may delay the head of the queue by up to `omega` times its expected wait.
 
-    The expected wait lasts until the head's first reservation. The delay counts from the earliest reservation that the job has had as
-    the head. An omega of 0 is EASY.
+    The expected wait lasts until the head's first reservation; the delay counts from its earliest reservation. An omega of 0 is EASY.
 
     Source: Ward, Mahood and West, JSSPP 2002, who try several values; omega 0.5 is an assumption.
     """

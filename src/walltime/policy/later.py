@@ -174,10 +174,9 @@ class Slack(Policy):
     """Slack-like backfilling: every job has a reservation on arrival, and later jobs may delay it by its slack.
 
     The slack is `factor` times the mean wait of the `recent` jobs that started last, at least 1 s. An arriving job takes the first place in
-    the line of waiting jobs that delays no job behind it too much. All jobs behind it are planned again in the order of the line: none may
-    move past its first reservation plus slack, and a job already past that may not move at all. At the end of the line an arriving job
-    delays no other. Every event recomputes the reservations in the order of the line. With exact estimates and a factor of 0 it is
-    conservative backfilling.
+    the line of waiting jobs that delays no job behind it too much; at the end of the line it delays none. All jobs behind it are planned
+    again in the order of the line: none may move past its first reservation plus slack, or at all if it is past that already. Every event
+    recomputes the reservations in this order. With exact estimates and a factor of 0 it is conservative backfilling.
 
     Source: the idea of Talby and Feitelson, IPPS 1999. Their slack depends on priorities, and they compare schedules by a cost function;
     formula, factor and the number of recent jobs are assumptions here.

@@ -36,7 +36,6 @@ class Latencies(NamedTuple):
     tick: int = 0
 
 
-NO_LATENCIES = Latencies()
 MEASURED = Latencies(150, 170, 370, 1020, 50, 650, 350, 60_000, (60, 1050), (0, 1000), 1)
 """Measured in the logs of real runs of OAR 2.5.4 with the scheduler kamelot."""
 
@@ -66,7 +65,7 @@ class Oar(Policy):
     @property
     def durations(self) -> Latencies:
         """Duration of each step."""
-        return MEASURED if self.latencies == "measured" else NO_LATENCIES
+        return MEASURED if self.latencies == "measured" else Latencies()
 
     @property
     def without(self) -> Mapping[str, str]:

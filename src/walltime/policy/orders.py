@@ -35,7 +35,6 @@ OWN_SETTINGS = ("last", "half_life", "starvation", "limit")
 LARGEST_SCORE = sys.float_info.max
 """The highest score of a job that does not starve, if other jobs may."""
 
-
 Name = Annotated[str, Field(inside=True)]
 Starvation = Annotated[int | None, Field(least=0, meaning="jobs that have waited longer than this, s, come first")]
 Limit = Annotated[
@@ -49,8 +48,7 @@ class Order(Specification):
     """A queue order, by name; `walltime.order` makes one from a Python function.
 
     With the option `starvation` (s), jobs that have waited longer come before all others, the earliest arrival first. With `limit`, a job
-    must also have waited longer than this share of the longest wait of the jobs that started so far: a bound that does not depend on the
-    machine and its load.
+    must also have waited longer than this share of the longest wait so far, a bound that does not depend on the machine and its load.
     """
 
     name: Name
@@ -220,14 +218,10 @@ class ShortestFirst(ScoredOrder):
     """Shortest job first, by the planned runtime; as a backfill order, the SJBF of EASY++ (tsafrir07)."""
 
     is_monotone = True  # the score is constant
+    scoring = staticmethod(lambda believed: -believed)  # for kernels without a built-in one
     name: Name = "sjf"
     starvation: Starvation = None
     limit: Limit = None
-
-    @property
-    def scoring(self) -> Callable[..., float]:
-        """The function for kernels without a built-in one."""
-        return _shortest
 
     def score(self, wait: int, believed: int, procs: int, submit: int, **others: int) -> float:
         """Score shorter jobs higher."""
@@ -261,10 +255,6 @@ class Wfp(ScoredOrder):
     def score(self, wait: int, believed: int, procs: int, submit: int, **others: int) -> float:
         """Return the score above."""
         return self.scoring(wait, believed, procs)  # also for arrays
-
-
-def _shortest(believed):
-    return -believed
 
 
 @functools.cache

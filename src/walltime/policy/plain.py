@@ -137,9 +137,8 @@ class Choice:
 class PlainPolicy(Policy):
     """Base class for custom policies in plain Python: a subclass chooses which waiting jobs start.
 
-    It runs on the reference engine, which is slow; the built-in policies and orders run on the compiled engine. Each run uses a copy, so
-    attributes do not carry over between runs. Besides `choose` it may have methods for events, called before `choose` at that instant:
-    `begin`, `submitted`, `started`, `ended`.
+    It runs on the reference engine, which is slow. Each run uses a copy, so attributes do not carry over between runs. Besides `choose` it
+    may have methods for events, `begin`, `submitted`, `started` and `ended`, which are called before `choose` at that instant.
     """
 
     passes = PassSpec("python", compiled=False)

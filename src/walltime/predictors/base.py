@@ -144,8 +144,7 @@ class Predictor(Specification):
     def made_in_advance(self, workload: Workload, requested: Array, runtime: Array, limit: Array) -> tuple[Array, Array] | None:
         """Return the predictions and their basis, uint8, if they need no learning.
 
-        Predictions are at least 1 s and, unless `uncapped`, at most the limit (int64 s, one per job). The limit also replaces -1 (nothing
-        is known) and other negative values.
+        Predictions are at least 1 s and, unless `uncapped`, at most the limit (int64 s, one per job), which also replaces negative values.
         """
         given = self.predict_all(workload, requested, runtime)
         if given is None:
@@ -175,8 +174,8 @@ class Predictor(Specification):
 
     @property
     def again(self) -> bool:
-        """Whether waiting jobs are predicted again in every scheduling pass, not only at submission."""
-        return False
+        """Whether waiting jobs are predicted again in every scheduling pass, not only at submission: its option `recompute`, if any."""
+        return bool(getattr(self, "recompute", False))
 
     @property
     def keys(self) -> tuple[str, ...]:

@@ -110,12 +110,10 @@ class Run:
 
 @dataclass
 class User:
-    """The history of a user; times in seconds."""
+    """The history of a user, times in seconds; `last_started`, `last_ended`: the last three jobs to start or end, the latest first."""
 
     last_started: list[Run] = field(default_factory=list)
-    """The last three jobs to start, the latest first."""
     last_ended: list[Run] = field(default_factory=list)
-    """The last three jobs to end, the latest first."""
     running: dict[int, Run] = field(default_factory=dict)
     ended: int = 0
     total_runtime: int = 0
@@ -300,8 +298,7 @@ OVER, UNDER, LEARNING_WEIGHT, AS_MEANT, REQUEST_FIRST, NONE_NEGATIVE = range(6)
 OVER_COEFFICIENT, UNDER_COEFFICIENT, SURPLUS, ETA, L2 = range(5)
 W, LARGEST, GRADIENTS, X, TERMS, SUMS = range(6)
 MODEL_ROWS = 6
-"""Rows of `model`: coefficients, the largest value of each feature so far, the sum of its squared gradients; the current features,
-and terms to be summed; N and the number of steps."""
+"""Rows of `model`: coefficients; the largest value of each feature, and the sum of its squared gradients; features; terms; N and steps."""
 NORM, STEPS = 0, 1
 _, BY_SQUARE, BY_EXP = range(len(CURVES))
 EVENLY, BY_LOG_R_OVER_N, BY_LOG_N_OVER_R, _, BY_LOG_RN = range(len(WEIGHTS))

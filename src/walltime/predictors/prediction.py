@@ -78,10 +78,9 @@ class Correction(Specification):
     prediction is added again each time, as PBS Professional extends an exceeded soft_walltime. Only an uncapped `double` exceeds the user
     estimate. `none`: no correction; the job counts as overdue and may end at any moment.
 
-    Source: tsafrir07, section 3, with the list of a public simulator; the paper leaves open whether increments add to the prediction or
-    to the elapsed time. `half`: Slurm from 25.05.4 on. `soft`: OpenPBS, src/scheduler/job_info.c, extend_soft_walltime ("extended by
-    100% of its original soft_walltime", at most the walltime). gaussier15 calls `double:uncapped` recursive doubling, and `estimate`
-    reqtime.
+    Source: tsafrir07, section 3, with the list of a public simulator; the paper leaves open whether increments add to the prediction or to
+    the elapsed time. `half`: Slurm from 25.05.4 on. `soft`: OpenPBS, src/scheduler/job_info.c, extend_soft_walltime. gaussier15 calls
+    `double:uncapped` recursive doubling, and `estimate` reqtime.
     """
 
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"elapsed": {"relative": "elapsed"}, "uncapped": {"capped": False}}

@@ -21,8 +21,7 @@ class Similar15(KeyPredictor):
     The first of these groups with at least `least` ended jobs is used; only its last `last` jobs count (0: all). The mean is
     rounded down. If no group has enough jobs, the request is used.
 
-    Source: similarity templates as in Smith, Foster, Taylor (IPPS workshop on job scheduling, 1998); this chain of templates and its
-    constants are our own.
+    Source: similarity templates as in Smith, Foster, Taylor (IPPS workshop, 1998); this chain of templates is our own.
 
     >>> Similar15(min_jobs=3).label
     'similar15:min-jobs=3'

@@ -25,8 +25,7 @@ MONTH = 30 * 86400
 class Tang13(KeyPredictor):
     """The request times a percentile of R = runtime / request, at most 1, over earlier similar jobs.
 
-    Users who gain by short predictions can cause them with many short jobs; `weight` and `small` prevent this. Both are ours, and in
-    plain Python.
+    Users who gain by short predictions can cause them with many short jobs; our options `weight` and `small`, not compiled, prevent this.
 
     Source: tang13, section 4.
 

@@ -27,11 +27,6 @@ class Tsafrir07(KeyPredictor):
     recompute: bool = False
     """waiting jobs are predicted again in every scheduling pass, not only at submission"""
 
-    @property
-    def again(self) -> bool:
-        """Whether waiting jobs are predicted again in every scheduling pass."""
-        return self.recompute
-
     def estimate(self, job: SubmittedJob, ended: list[int]) -> float | None:
         """Return the mean of the last k runtimes, if there are k."""
         last = ended[-self.k :]

@@ -354,8 +354,7 @@ def recorded_rows(groups: Groups, recorded: Array, simulated: Array, measured: A
 def group_rank(by: str, name: str) -> tuple[Any, ...]:
     """Return the sort key of a group by its name, so that campaigns list groups like the breakdowns of single runs.
 
-    Sizes, lengths and numbers ascend, days begin on Monday, months and hours follow the time, users go from heavy to light; others follow
-    the alphabet, and the unknown group comes last.
+    Sizes, lengths, numbers, months and hours ascend, days begin on Monday, users go from heavy to light; the unknown group comes last.
 
     >>> sorted(["9-16", "over 64", "1", "17-32"], key=lambda name: group_rank("size", name))
     ['1', '9-16', '17-32', 'over 64']

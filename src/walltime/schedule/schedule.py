@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from walltime import metrics
+from walltime.dataframes import pl
 from walltime.errors import PolicyError
 from walltime.machine import Placement
 from walltime.policy import PAPERS, Dialect, Kind, Policy
 from walltime.policy.log_view import LogView
 from walltime.predictors.prediction import Prediction, with_prediction
+from walltime.schedule.files import table_of_jobs, write_schedule
 from walltime.schedule.groups import (
     MEASURES,
     UNKNOWN,
@@ -32,8 +34,6 @@ from walltime.wording import human_time
 from walltime.workload import Workload
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from walltime.auditor import AuditReport
 
 Array = np.ndarray
@@ -168,8 +168,7 @@ class Schedule:
     def batch_means(self, **options: Any) -> metrics.BatchMeans:
         """Return the mean response with a confidence interval by batch means, jobs in order of termination.
 
-        `options`: of `walltime.metrics.batch_means`, such as `batch=1000`; `least` follows from the utilization by default. Raises
-        WorkloadError for too few jobs.
+        `options`: of `walltime.metrics.batch_means`; `least` follows from the utilization by default. Raises WorkloadError for few jobs.
         """
         in_order = np.lexsort((self.start, self.end))
         least = {"least": metrics.jobs_needed(self.summary().utilization)} | options
@@ -193,8 +192,6 @@ class Schedule:
         `mean_response` (s), `mean_bounded_slowdown`; over the measured jobs of `summary`. Raises PolicyError for an unknown grouping,
         WorkloadError if the log describes the group of no job.
         """
-        import polars as pl
-
         groups = group_jobs(self.workload, by, self.submit, self.end, edges, self.runtime)
         check_known(self.workload, by, groups)
         rows = breakdown(groups, self.wait, self.runtime, self.workload.procs, self._measured(trim))
@@ -203,8 +200,7 @@ class Schedule:
     def gains(self, other: Schedule, trim: str = "none", most: int = 5) -> metrics.Gains:
         """Return the jobs and users that gain or lose if this schedule is replaced by another one of the same jobs.
 
-        Over the jobs that `summary` measures in both; `most`: number of winners and losers to name. Raises WorkloadError if the jobs
-        differ.
+        Over the jobs that `summary` measures in both; `most`: winners and losers to name. Raises WorkloadError if the jobs differ.
         """
         check_same_jobs(self.workload, other.workload)
         mask, w = self._measured(trim) & other._measured(trim), self.workload
@@ -236,8 +232,6 @@ class Schedule:
         One row for each change, valid until the next row; or, with an `interval` (s), means over each interval. Raises PolicyError for an
         interval below 1 s, or so short that there are over 10 million.
         """
-        import polars as pl
-
         w = self.workload
         columns = {"submit": self.submit, "start": self.start, "end": self.end, "procs": w.procs, "requested": w.requested}
         return pl.DataFrame(metrics.timeline(**columns, interval=interval))
@@ -269,8 +263,6 @@ class Schedule:
         and `wait` (s). It also has the log's other columns, such as `user` and `queue`, by name if the log has names, and its waits as
         `recorded_wait`. If the log records its start, `submit_time`, `start_time` and `end_time` are in local time.
         """
-        from walltime.schedule.files import table_of_jobs
-
         return table_of_jobs(self.workload, self.columns())
 
     def to_pandas(self) -> Any:
@@ -290,8 +282,6 @@ class Schedule:
 
     def write(self, path: str | Path) -> Path:
         """Write atomically to .csv, .parquet, .swf or .swf.gz, and return the path. Raises OutputError."""
-        from walltime.schedule.files import write_schedule
-
         rules = {"overrun": self.overrun, "coincident": self.dialect.coincident, "dialect": self.dialect.label}
         return write_schedule(Path(path), self.workload, self.columns(), policy=self.label, **rules)
 
@@ -310,8 +300,7 @@ def labels(schedules: Sequence[Schedule]) -> list[str]:
 class LongWait:
     """One of the longest waits.
 
-    `job`: its number; `submit`, `wait`, `requested`: s; `ahead`: number of earlier jobs waiting at its submission; `overtaken_by`: number
-    of jobs that arrived later and started earlier.
+    `submit`, `wait`, `requested`: s; `ahead`: earlier jobs waiting at its submission; `overtaken_by`: later jobs that started earlier.
     """
 
     job: int

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from walltime import metrics
+from walltime.dataframes import pl
 from walltime.errors import WorkloadError
 from walltime.schedule.groups import check_same_jobs
 from walltime.schedule.schedule import Schedule
 from walltime.tables import Table, number
 from walltime.wording import shown
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 @dataclass(frozen=True)
@@ -42,8 +40,6 @@ class Comparison:
 
     def table(self) -> pl.DataFrame:
         """Return the rows as a polars table."""
-        import polars as pl
-
         return pl.DataFrame(self.rows())
 
     def _repr_html_(self) -> str:
