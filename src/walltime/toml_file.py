@@ -111,7 +111,8 @@ def parse(content: Mapping[str, Any], kind: type[T], words: Mapping[str, str] = 
 
     Raises KeyFaultError for the first unknown or wrong key, else with all that are missing; and the errors of the dataclass itself.
     """
-    reading, value = _Reading(words), None
+    reading = _Reading(words)
+    value: Any = None
     with suppress(_Incomplete):
         value = reading.table(content, kind, "")
     missing = [*reading.missing, *(f"{key} ({what})" for key, what in needed.items() if key not in content)]

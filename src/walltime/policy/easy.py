@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from walltime.declared import DeclaredField, Field
 from walltime.policy.base import HEAD, HEAD_STARTS, KINDS, NO_RESERVATIONS, PLAIN_ON_POOLS, Backfilling, HeadPolicy, PassSpec, pass_promises
@@ -93,7 +93,12 @@ class Easy(HeadPolicy, Backfilling):
         """One reservation, for the head."""
         every_arrival = self.arrivals == "all" or not self._in_queue_order
         default = self.decisions == "revised" and not self.window and (self.extra, self.shadow, self.ends) == ("all", "afresh", "by")
-        readings = {"extra": self.extra, "shadow": self.shadow, "ends": self.ends, "committed": self.decisions == "committed"}
+        readings: dict[str, Any] = {
+            "extra": self.extra,
+            "shadow": self.shadow,
+            "ends": self.ends,
+            "committed": self.decisions == "committed",
+        }
         return PassSpec("head", 1, compiled=default, window=self.window, every_arrival=every_arrival, **readings)
 
 

@@ -49,7 +49,7 @@ def _own_policy(text: str) -> tuple[Variant, str] | None:
     policy, options = loaded
     is_policy = issubclass(policy, Policy) if isinstance(policy, type) else isinstance(policy, Policy)
     if isinstance(policy, type) and hasattr(policy, "choose"):
-        has_own_init = "__dataclass_fields__" not in vars(policy) and policy.__init__ is not PlainPolicy.__init__
+        has_own_init = "__dataclass_fields__" not in vars(policy) and getattr(policy, "__init__", None) is not PlainPolicy.__init__
         if has_own_init or not is_policy:
             spelling = text.strip().removesuffix(options).rstrip(":,")
             return Variant(OwnPolicy, make=partial(_make_policy, policy, spelling), free=True, declared={}), options
