@@ -258,11 +258,10 @@ def write_tables(tables: Iterable[Table], path: str | Path) -> Path:
             f"{printable(file)}: tables are written as {', '.join(ENDINGS)}; name a file with one of these extensions",
             "unknown_file_extension",
         )
-    listed = list(tables)
     if form == "json":
-        text = json.dumps([{"title": table.title, "rows": table.records()} for table in listed], indent=2, ensure_ascii=False) + "\n"
+        text = json.dumps([{"title": table.title, "rows": table.records()} for table in tables], indent=2, ensure_ascii=False) + "\n"
     else:
-        text = "\n".join(FORMATS[form](table) for table in listed)
+        text = "\n".join(FORMATS[form](table) for table in tables)
     with whole_file(file) as sink:
         sink.write(text.encode())
     return file

@@ -111,8 +111,7 @@ def group_jobs(workload: Workload, by: str, submit: Array, end: Array, edges: Ed
         case "users":
             most = USERS if edges is None else edges
             if isinstance(most, bool) or not isinstance(most, int) or most < 1:
-                message = f"the number of single users must be a whole number of at least 1, not {shown(most)}"
-                raise PolicyError(message, "number_out_of_range")
+                raise PolicyError(f"the number of single users must be a whole number from 1, not {shown(most)}", "number_out_of_range")
             return largest_groups(workload, "user", use, most)
         case "size":
             return _sizes(workload.procs, edges)
