@@ -121,7 +121,7 @@ def _packed(file: BinaryIO, target: Path) -> Iterator[BinaryIO]:
 
 
 def _zstandard(text: bytes, target: Path) -> bytes:
-    """Lines of text packed with Zstandard: by Python from 3.14 on, else by polars."""
+    """Return lines of text packed with Zstandard: by Python from 3.14 on, else by polars."""
     try:
         from compression import zstd  # type: ignore[import-not-found,unused-ignore]
     except ImportError:
