@@ -36,6 +36,7 @@ class Tang13(KeyPredictor):
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "cobalt": {"statistic": "p80", "window": 2, "threshold": 0.5, "min_jobs": 11, "rank": "cobalt", "refresh": 1800}
     }
+    """`cobalt`: Cobalt's scheme, with more than 10 jobs of the last 60 days. Source: histm; our half hours begin with the log."""
     key: Alike = "triple"
     """columns in which jobs of one history agree"""
     statistic: Annotated[str, Field(known=KNOWN_STATISTICS, label="max, median, or a percentile from p1 to p100")] = "p85"
@@ -54,14 +55,6 @@ class Tang13(KeyPredictor):
     """whether the percentile is over jobs or over processor-seconds"""
     small: Annotated[float, Field(least=0, most=1)] = 0.0
     """jobs are left out if they used less than this fraction of the processor-seconds that the new job requests"""
-
-    @classmethod
-    def cobalt(cls, **options: Any) -> Tang13:
-        """Return Cobalt's scheme: p80 by int(p k), more than 10 jobs of the last 60 days, R from 0.5 to 1, updated every 30 minutes.
-
-        Source: Cobalt's histm. Counting the half hours from the start of the log is our choice.
-        """
-        return cls(**(cls.presets["cobalt"] | options))
 
     @property
     def percent(self) -> int:
