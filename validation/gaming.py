@@ -108,7 +108,7 @@ def learned(log: Any, first: int, gamers: int, text: str, junk: tuple[int, int] 
     def predict(job: Any, now: float) -> float | None:
         user = 10**6 + int(job.user[5:]) if job.user.startswith("gamer") else int(job.user[1:])
         found = learner.predict(SimpleNamespace(user=user, requested=job.limit * 60, procs=job.procs, now=int(now) - BEGIN))
-        return None if found is None else float(found)
+        return None if found is None else float(found.seconds)
 
     return predict
 

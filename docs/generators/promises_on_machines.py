@@ -92,9 +92,10 @@ PROMISES = (
     ),
     Promise(
         "left_waiting",
-        "No job of Q(t) waits that fits at t with the earlier reservations. `fcfs`: pools of a waiting job's partition are closed "
-        "to later jobs. `easy`: each pool keeps one reservation, `hybrid` k, `conservative-scratch` one per job. `conservative`: no "
-        "reservation could be at t. `slurm`: no tested job could start at the end of a cycle. `oar`: no job is planned for t.",
+        "No job of Q(t) waits although it fits at t next to the earlier reservations. `fcfs`: pools of a waiting job's partition are "
+        "closed to later jobs. `easy` makes one reservation per pool, `hybrid` as many as its depth, `conservative-scratch` one per job. "
+        "`conservative`: no reservation could be moved forward to t. `slurm`: no job that a cycle has tested could start at its end. "
+        "`oar`: no waiting job is planned to start at t.",
         ALL,
     ),
     Promise(
@@ -105,13 +106,13 @@ PROMISES = (
     Promise(
         "out_of_turn",
         "Jobs start only at such an instant t, and only those that the policy starts. `fcfs`: not on a pool of a waiting job's "
-        "partition. `slurm`: not in a partition behind a waiting job with a claim in a main pass, nor beyond its depths.",
+        "partition. `slurm`: in a main pass, not in a partition in which a waiting job ahead claims nodes, nor beyond the queue depths.",
         ALL,
     ),
     Promise(
         "reserved_start_missed",
         "A kept reservation only moves to an earlier time, or is made again when the plan breaks (overdue job, correction, "
-        "unknown outage, limit); when it is due, its job starts. An outage breaks the plan once, when it becomes known.",
+        "unknown outage, limit). When it is due, its job starts. An outage breaks the plan only once, when it becomes known.",
         ("conservative",),
     ),
 )

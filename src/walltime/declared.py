@@ -29,7 +29,6 @@ KINDS: Mapping[Any, tuple[str, str, Mapping[str, Any]]] = {
 }
 """By type: the name of one value in messages, the name of several, and the JSON Schema."""
 
-
 LARGEST_INTEGER = 2**53
 """Default upper limit of whole numbers in files; all smaller ones are exact in a float64."""
 
@@ -98,7 +97,7 @@ class DeclaredField:
 
 @cache
 def keys_of(kind: Any) -> Mapping[str, DeclaredField]:
-    """The keys of a table, by their names in files."""
+    """Return the keys of a table, by their names in files."""
     hints = get_type_hints(kind, include_extras=True)
     declared = {}
     for one in fields(kind):
@@ -124,17 +123,17 @@ def unwrapped(kind: Any) -> tuple[Any, Field]:
 
 
 def alternatives(kind: Any) -> list[Any]:
-    """The types that are joined by `|`; None is a key that is not there."""
+    """Return the types that are joined by `|`; None is a key that is not there."""
     return [one for one in get_args(kind) if one is not NoneType] if get_origin(kind) in (Union, UnionType) else [kind]
 
 
 def is_table(kind: Any) -> bool:
-    """Whether it is a table of a file."""
+    """Return whether a type is a table of a file."""
     return is_dataclass(kind) or get_origin(kind) is Mapping
 
 
 def holds(kind: Any, value: Any) -> bool:
-    """Whether a value of TOML is of this type."""
+    """Return whether a value of TOML is of this type."""
     if kind is Any:
         return True
     if is_table(kind):
@@ -145,7 +144,7 @@ def holds(kind: Any, value: Any) -> bool:
 
 
 def is_within(value: Any, key: Field) -> bool:
-    """Whether a number, or the length of a text or list, is within the bounds of its key."""
+    """Return whether a number, or the length of a text or list, is within the bounds of its key."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         usual = LARGEST_INTEGER if isinstance(value, int) else None
         least, most = (-usual if key.least is None and usual else key.least), (usual if key.most is None else key.most)
@@ -213,7 +212,7 @@ def valid_options(word: str, known: Iterable[str]) -> str:
 
 @cache
 def _meanings(kind: Any) -> Mapping[str, str]:
-    """The texts below the fields of a dataclass."""
+    """Return the texts below the fields of a dataclass."""
     (declared,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
     assert isinstance(declared, ast.ClassDef), "it is the source of a class"
     return {
@@ -225,6 +224,6 @@ def _meanings(kind: Any) -> Mapping[str, str]:
 
 
 def meaning_of(kind: type, one: DeclaredField) -> str:
-    """The text below a field, of the class itself or of one that it inherits from."""
+    """Return the text below a field, of the class itself or of one that it inherits from."""
     texts = (_meanings(base).get(one.field, "") for base in kind.__mro__ if is_dataclass(base))
     return one.key.meaning or next(filter(None, texts), "")

@@ -8,7 +8,7 @@ _LENGTH = re.compile(r"(?:([0-9]{1,9})-)?([0-9]{1,9})(?::([0-9]{1,9}))?(?::([0-9
 
 
 def seconds_of(text: str) -> int:
-    """Seconds of minutes, minutes:seconds, hours:minutes:seconds, days-hours, days-hours:minutes or days-hours:minutes:seconds.
+    """Return the seconds of minutes, minutes:seconds, hours:minutes:seconds, days-hours, days-hours:minutes or days-hours:minutes:seconds.
 
     Source: the manual of sbatch, --time; squeue and sacct print the forms with two or three colons. Raises ValueError.
 

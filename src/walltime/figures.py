@@ -31,6 +31,7 @@ from walltime.report import figures as of_schedules
 from walltime.report.figure_files import SCHEDULE_FIGURES, WIDTHS, figure_bytes, named_file, width_in_inches, write_figure
 from walltime.report.stretch import choose_stretch
 from walltime.schedule import Schedule
+from walltime.schedule.side_by_side import check_schedules
 from walltime.simulation import Replications
 from walltime.wording import shown
 from walltime.workload import Workload
@@ -66,70 +67,66 @@ RATIO = 0.68
 
 
 def wait_distribution(*schedules: Schedule, ax: Axes | None = None, trim: str = "none", width: str | float = "column") -> Axes:
-    """Cumulative distribution of the waits, a line for each schedule; the left end, at 1 s, is the share that does not wait at all.
+    """Draw the cumulative distribution of the waits, a line for each schedule; the left end, at 1 s, is the share that does not wait.
 
     `ax`: axes to draw on, new ones without it. `trim`: as in `Schedule.summary`. `width`: of a new figure, in inches or by a name of
     `WIDTHS`. Raises WorkloadError without schedules.
     """
-    checked = _checked(schedules)
-    return _drawn(lambda axes: of_schedules.draw_wait_distribution(axes, checked, _measured(checked, trim)), ax, width, legend=True)
+    check_schedules(schedules)
+    return _drawn(lambda axes: of_schedules.draw_wait_distribution(axes, schedules, _measured(schedules, trim)), ax, width, legend=True)
 
 
 def slowdown_distribution(*schedules: Schedule, ax: Axes | None = None, trim: str = "none", width: str | float = "column") -> Axes:
-    """Cumulative distribution of the bounded slowdowns, a line for each schedule. Arguments as for `wait_distribution`."""
-    checked = _checked(schedules)
-    return _drawn(lambda axes: of_schedules.draw_slowdown_distribution(axes, checked, _measured(checked, trim)), ax, width, legend=True)
+    """Draw the cumulative distribution of the bounded slowdowns, a line for each schedule. Arguments as for `wait_distribution`."""
+    check_schedules(schedules)
+    return _drawn(lambda axes: of_schedules.draw_slowdown_distribution(axes, schedules, _measured(schedules, trim)), ax, width, legend=True)
 
 
 def queue_length(*schedules: Schedule, ax: Axes | None = None, width: str | float = "page") -> Axes:
-    """Waiting jobs over time, averages over equal intervals, a line for each schedule. Arguments as for `wait_distribution`."""
-    checked = _checked(schedules)
-    return _drawn(lambda axes: of_schedules.draw_queue_length(axes, checked), ax, width, legend=True, ratio=0.4)
+    """Draw the waiting jobs over time, averages over equal intervals, a line for each schedule. Arguments as for `wait_distribution`."""
+    check_schedules(schedules)
+    return _drawn(lambda axes: of_schedules.draw_queue_length(axes, schedules), ax, width, legend=True, ratio=0.4)
 
 
 def utilization(*schedules: Schedule, ax: Axes | None = None, width: str | float = "page") -> Axes:
-    """Share of busy processors over time, averages over equal intervals, a line for each schedule. Arguments as for `wait_distribution`."""
-    checked = _checked(schedules)
-    return _drawn(lambda axes: of_schedules.draw_utilization(axes, checked), ax, width, legend=True, ratio=0.35)
+    """Draw the share of busy processors over time, averages over equal intervals, a line each. Arguments as for `wait_distribution`."""
+    check_schedules(schedules)
+    return _drawn(lambda axes: of_schedules.draw_utilization(axes, schedules), ax, width, legend=True, ratio=0.35)
 
 
 def gantt(
     schedule: Schedule, begin: int | None = None, end: int | None = None, *, ax: Axes | None = None, width: str | float = "page"
 ) -> Axes:
-    """Jobs as rectangles of processors and time, shaded by how they started.
+    """Draw jobs as rectangles of processors and time, shaded by how they started.
 
     `begin`, `end`: seconds from the start of the log; without them a stretch of a hundred jobs or so in which backfilling shows. The
     simulation counts processors only: the places drawn are chosen so that jobs stay in one piece where they can.
     """
-    checked = _checked((schedule,))
+    check_schedules([schedule])
     if begin is None or end is None:
-        begin, end = choose_stretch(checked)
+        begin, end = choose_stretch((schedule,))
     first, last = begin, end
     return _drawn(lambda axes: of_schedules.draw_gantt(axes, schedule, first, last), ax, width, ratio=0.4)
 
 
 def estimate_use(workload: Workload, *, ax: Axes | None = None, width: str | float = "column") -> Axes:
-    """Histogram of how much of their estimates jobs use (mualem01, Fig. 8)."""
-    runtime, requested = _estimates(workload)
-    return _drawn(lambda axes: of_estimates.draw_use(axes, runtime, requested), ax, width)
+    """Draw a histogram of how much of their estimates jobs use (mualem01, Fig. 8)."""
+    return _drawn(lambda axes: of_estimates.draw_use(axes, *_estimates(workload)), ax, width)
 
 
 def estimates_against_runtimes(workload: Workload, *, ax: Axes | None = None, width: str | float = "column") -> Axes:
-    """Estimates against runtimes, a point for each job (mualem01, Fig. 7)."""
-    runtime, requested = _estimates(workload)
-    return _drawn(lambda axes: of_estimates.draw_scatter(axes, runtime, requested), ax, width)
+    """Draw estimates against runtimes, a point for each job (mualem01, Fig. 7)."""
+    return _drawn(lambda axes: of_estimates.draw_scatter(axes, *_estimates(workload)), ax, width)
 
 
 def estimate_distribution(workload: Workload, *, ax: Axes | None = None, width: str | float = "column") -> Axes:
-    """Cumulative distributions of runtimes and of estimates (tsafrir06, section VII)."""
-    runtime, requested = _estimates(workload)
-    return _drawn(lambda axes: of_estimates.draw_distributions(axes, runtime, requested), ax, width)
+    """Draw the cumulative distributions of runtimes and of estimates (tsafrir06, section VII)."""
+    return _drawn(lambda axes: of_estimates.draw_distributions(axes, *_estimates(workload)), ax, width)
 
 
 def accuracy_by_runtime(workload: Workload, *, ax: Axes | None = None, width: str | float = "column") -> Axes:
-    """Mean accuracy of estimates, runtime over estimate, from the shortest jobs to the longest (tsafrir06, section VII)."""
-    runtime, requested = _estimates(workload)
-    return _drawn(lambda axes: of_estimates.draw_accuracy(axes, runtime, requested), ax, width)
+    """Draw the mean accuracy of estimates, runtime over estimate, from the shortest jobs to the longest (tsafrir06, section VII)."""
+    return _drawn(lambda axes: of_estimates.draw_accuracy(axes, *_estimates(workload)), ax, width)
 
 
 def sweep(
@@ -141,7 +138,7 @@ def sweep(
     ax: Axes | None = None,
     width: str | float = "column",
 ) -> Axes:
-    """A measure over a swept parameter: means over the seeds, with bands for their confidence intervals, a line for each policy.
+    """Draw a measure over a swept parameter: means over the seeds, with bands for their confidence intervals, a line for each policy.
 
     `results`: of `walltime.campaign.read_results` or `compare_cells`. `over`: a parameter with numbers, such as `load`, or estimates
     such as f:1, f:4, f:11; by default the first that was swept. `where`: values of parameters to choose, such as one log; a line is
@@ -167,26 +164,18 @@ def intervals(
     ax: Axes | None = None,
     width: str | float = "column",
 ) -> Axes:
-    """A measure of each combination, or of replications: the mean as a mark, a bar for its confidence interval.
+    """Draw a measure of each combination, or of replications: the mean as a mark, a bar for its confidence interval.
 
     `results, where`: as for `sweep`, or what `walltime.replicate` returns, several in a list. The axis need not begin at 0.
     """
     lines = chosen(_lines(results, metric), metric, where)
-    ratio = 0.25 + 0.07 * len(lines)
-    return _drawn(lambda axes: of_many.draw_intervals(axes, lines), ax, width, ratio=ratio)
+    return _drawn(lambda axes: of_many.draw_intervals(axes, lines), ax, width, ratio=0.25 + 0.07 * len(lines))
 
 
-def bands(
-    results: Sequence[Replications],
-    of: str = "wait",
-    *,
-    ax: Axes | None = None,
-    width: str | float = "column",
-) -> Axes:
-    """Cumulative distributions of waits or slowdowns: means over replications, with bands in which a further run would lie.
+def bands(results: Sequence[Replications], of: str = "wait", *, ax: Axes | None = None, width: str | float = "column") -> Axes:
+    """Draw the cumulative distributions of waits or slowdowns: means over replications, with bands in which a further run would lie.
 
-    `results`: what `walltime.replicate` returns with `keep=walltime.comparison.curves()`. `of`: wait or slowdown. Raises PolicyError
-    for another word, or for results that kept no curves.
+    `results`: of `walltime.replicate` with `keep=walltime.comparison.curves()`. `of`: wait or slowdown. Raises PolicyError otherwise.
     """
     if of not in BANDS:
         raise PolicyError(f"bands are drawn of {', '.join(BANDS)}, not of {shown(of)}; the other figures show one run", "unknown_figure")
@@ -205,7 +194,7 @@ def bands(
 
 
 def panels(rows: int, columns: int, *, width: str | float = "page", height: float | None = None, **options: Any) -> tuple[Figure, Any]:
-    """A new figure with axes in the style of these ones, to draw several on: the figure, and its axes as `Figure.subplots` gives them.
+    """Return a new figure with axes in the style of these ones, to draw several on: the figure, and the axes from `Figure.subplots`.
 
     `height`: inches, without it as usual for the width of a panel. `options` go to `Figure.subplots`.
     """
@@ -238,7 +227,7 @@ class _ShownAxes(Axes):
     """Axes that a notebook shows as their figure, as the last line of a cell."""
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
-        """The figure with twice the pixels that it covers, and how many it covers."""
+        """Return the figure with twice the pixels that it covers, and how many it covers."""
         figure = self.get_figure(root=True)
         assert figure is not None, "new axes are on a figure"
         width, height = figure.get_size_inches()
@@ -257,22 +246,12 @@ def _drawn(draw: Callable[[Axes], None], ax: Axes | None, width: str | float, *,
     return axes
 
 
-def _checked(schedules: tuple[Schedule, ...]) -> tuple[Schedule, ...]:
-    everything: tuple[object, ...] = schedules
-    if not schedules:
-        raise WorkloadError("no schedule given; pass at least one to draw", "no_schedule")
-    for given in everything:
-        if not isinstance(given, Schedule):
-            raise WorkloadError(f"{shown(given)} is not a schedule; pass what walltime.simulate returns", "wrong_type")
-    return schedules
-
-
 def _measured(schedules: tuple[Schedule, ...], trim: str) -> list[Array]:
     return [metrics.measured(s.end, s.last_submit, trim) for s in schedules]
 
 
 def _lines(results: Results | Sequence[CombinationMean] | Sequence[Replications], metric: str) -> Sequence[CombinationMean]:
-    """The lines of this measure."""
+    """Return the lines of this measure."""
     if hasattr(results, "means"):
         return results.means([metric])
     listed: Sequence[object] = list(results) if isinstance(results, Sequence) else [results]

@@ -113,16 +113,15 @@ def _packed(file: BinaryIO, target: Path) -> Iterator[BinaryIO]:
         content = io.BytesIO()
         yield content
         file.write(_zstandard(content.getvalue(), target))
-        return
-    if not name.endswith(".gz"):
+    elif name.endswith(".gz"):
+        with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=file, mtime=0) as packed:
+            yield cast(BinaryIO, packed)
+    else:
         yield file
-        return
-    with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=file, mtime=0) as packed:
-        yield cast(BinaryIO, packed)
 
 
 def _zstandard(text: bytes, target: Path) -> bytes:
-    """Lines of text packed with Zstandard: by Python from 3.14 on, else by polars."""
+    """Return lines of text packed with Zstandard: by Python from 3.14 on, else by polars."""
     try:
         from compression import zstd  # type: ignore[import-not-found,unused-ignore]
     except ImportError:

@@ -14,7 +14,7 @@ _LINE = re.compile(r"^    from walltime(?:\.(\S+))? import (\S+) as \2$", re.MUL
 
 
 def lazy(package: str, homes: Mapping[str, tuple[str, ...]] = MappingProxyType({})) -> Parts:
-    """`__getattr__`, `__dir__` and `__all__` of a package that imports its names under `if TYPE_CHECKING`, for type checkers only.
+    """Return `__getattr__`, `__dir__` and `__all__` of a package that imports its names under `if TYPE_CHECKING`, for type checkers only.
 
     Each import there is a line of its own, `from walltime.HOME import NAME as NAME`, which is read here too, so that each name is written
     only once. `homes`: further names, by the modules of walltime that define them.

@@ -65,13 +65,8 @@ def train(
     from walltime.learn.training import train as learn
     from walltime.provenance import plain
 
-    task = Task(
-        reward=training.reward,
-        skip=training.skip,
-        warm=None if training.warm_up == "none" else training.warm_up,
-        test_share=training.test_share,
-        overrun=training.overrun,
-    )
+    warm = None if training.warm_up == "none" else training.warm_up
+    task = Task(reward=training.reward, skip=training.skip, warm=warm, test_share=training.test_share, overrun=training.overrun)
     settings = TrainingSettings(episodes=training.episodes)
     workload = reading.load(Path(log))[0]
     how = {name: value for name, value in (reading.of_file | reading.of_jobs).items() if name != "anonymise"}  # a key is a secret
@@ -79,15 +74,7 @@ def train(
     with progress_bar(settings.iterations * settings.together, "episodes") as progress:
         trained = learn(workload, out, seed=seed, task=task, settings=settings, minutes=training.minutes, source=source, progress=progress)
     last = trained.progress[-1]
-    looks = [row["validation"] for row in trained.progress if "validation" in row]
-    best = min(looks, default=None)
-    shown = {
-        "log": trained.log,
-        "jobs_sha256": trained.jobs_sha256,
-        "seed": seed,
-        "iterations": trained.done,
-        "finished": trained.is_finished,
-    }
+    best = min((row["validation"] for row in trained.progress if "validation" in row), default=None)
     played, all_of_them = sum(row["decisions"] for row in trained.progress), trained.settings.iterations
     lines = [
         f"{trained.log}, seed {seed}: {'trained' if trained.is_finished else 'not finished: the same command goes on'}; {trained.done:,} "
@@ -95,7 +82,9 @@ def train(
         *([] if best is None else [f"On the validation windows it costs {best:.3f} times what easy:order=saf does."]),
         f"agent kept in {out}",
     ]
-    output.show({**shown, "folder": out, "validation": best, "progress": list(trained.progress)}, lines)
+    found = {"log": trained.log, "jobs_sha256": trained.jobs_sha256, "seed": seed, "iterations": trained.done}
+    found |= {"finished": trained.is_finished, "folder": out, "validation": best, "progress": list(trained.progress)}
+    output.show(found, lines)
 
 
 @app.command()

@@ -187,8 +187,7 @@ def _memory(placed: Workload, placement: Placement, task: Array, nodes: Array, w
 def _places(placed: Workload, placement: Placement) -> Array:
     """Return each job's place in the order of submissions, int64; -1 for all where jobs queue in the order in which they arrive.
 
-    A job that becomes eligible late, after a hold or the jobs on which it depends, keeps the place of its submission. With feedback, jobs
-    are submitted when others end.
+    A job that becomes eligible late, by a hold or a dependency, keeps the place of its submission. With feedback, ends submit jobs.
     """
     held = np.maximum(placed.columns.get("held", np.zeros(len(placed), np.int64)), 0)
     if placed.feedback or not (held.any() or placement.after.items.size):

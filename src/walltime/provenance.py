@@ -23,7 +23,7 @@ UNKNOWN = "unknown"
 
 @cache
 def version(package: str = "walltime") -> str:
-    """The installed version of a package, by default this one; "unknown" if it is not installed.
+    """Return the installed version of a package, by default this one; "unknown" if it is not installed.
 
     >>> version("no such package")
     'unknown'
@@ -35,7 +35,7 @@ def version(package: str = "walltime") -> str:
 
 
 def provenance(workload: Workload, **settings: Any) -> dict[str, Any]:
-    """Software, log and settings of a result, as JSON-compatible values in a fixed order.
+    """Return software, log and settings of a result, as JSON-compatible values in a fixed order.
 
     `settings` are the caller's choices: policies, seed, trim, the command line. They are kept under "settings", in the order
     given, without those that are None; a policy or another dataclass is replaced by its fields, a function by its source.
@@ -69,7 +69,7 @@ def provenance(workload: Workload, **settings: Any) -> dict[str, Any]:
 
 
 def jobs_sha256(workload: Workload) -> str:
-    """Checksum of the simulated input, independent of its file: the jobs, the scheduler's estimates, and the machine.
+    """Return a checksum of the simulated input, independent of its file: the jobs, the scheduler's estimates, and the machine.
 
     >>> jobs = Workload.from_arrays(submit=[0], runtime=[10], procs=[4], machine_procs=4)
     >>> jobs_sha256(jobs) == jobs_sha256(jobs.with_machine(8))
@@ -82,7 +82,7 @@ def jobs_sha256(workload: Workload) -> str:
 
 
 def plain(value: Any) -> Any:
-    """The same value in JSON types; values that are not finite become None.
+    """Return the same value in JSON types; values that are not finite become None.
 
     >>> plain({"f": np.float64("nan"), "seeds": (1, np.int64(2))})
     {'f': None, 'seeds': [1, 2]}

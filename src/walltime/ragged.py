@@ -26,7 +26,7 @@ class Ragged(Sequence[list[int]]):
 
     @classmethod
     def of(cls, lists: Sequence[Sequence[int]]) -> Ragged:
-        """These lists."""
+        """Return these lists in this form."""
         if isinstance(lists, Ragged):
             return lists
         counts = np.fromiter(map(len, lists), np.int64, len(lists))
@@ -34,14 +34,14 @@ class Ragged(Sequence[list[int]]):
 
     @classmethod
     def of_pairs(cls, count: int, places: Any, items: Any) -> Ragged:
-        """For each of `count` things the items (int64) at whose `places` its number is, in this order."""
+        """Return for each of `count` things the items (int64) at whose `places` its number is, in this order."""
         places = np.asarray(places, np.int64)
         order = np.argsort(places, kind="stable")
         return cls(_firsts(np.bincount(places, minlength=count)), np.asarray(items, np.int64)[order])
 
     @classmethod
     def empty(cls, count: int) -> Ragged:
-        """For each of `count` things none."""
+        """Return an empty list for each of `count` things."""
         return cls(np.zeros(count + 1, np.int64), np.zeros(0, np.int64))
 
     def __len__(self) -> int:
@@ -68,7 +68,7 @@ class Ragged(Sequence[list[int]]):
         return f"Ragged({list(self)})"
 
     def take(self, chosen: Any) -> Ragged:
-        """The lists of some things, by number."""
+        """Return the lists of some things, by number."""
         chosen = np.asarray(chosen, np.int64)
         counts = self.counts[chosen]
         first = _firsts(counts)

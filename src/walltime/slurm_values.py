@@ -34,7 +34,7 @@ def known(text: str) -> str:
 
 @lru_cache(maxsize=10_000)
 def minutes_of(text: str) -> Minutes:
-    """A limit as Slurm's commands print it, rounded up; raises ValueError.
+    """Return the minutes of a limit as Slurm's commands print it, rounded up; raises ValueError.
 
     >>> minutes_of("1-02:30:00"), minutes_of("5:01"), minutes_of("UNLIMITED")
     (1590, 6, None)
@@ -44,7 +44,7 @@ def minutes_of(text: str) -> Minutes:
 
 @lru_cache(maxsize=100_000)
 def time_of(text: str, zone: tzinfo = UTC) -> int:
-    """A Unix time as Slurm's commands print it, in seconds or as a local time of this zone; 0 for one that is not known."""
+    """Return a Unix time, which Slurm's commands print in seconds or as a local time of this zone; 0 if it is unknown."""
     if text in BLANK:
         return 0
     if text.isascii() and text.isdecimal() and len(text) < 13:
@@ -53,7 +53,7 @@ def time_of(text: str, zone: tzinfo = UTC) -> int:
 
 
 def tasks_of(text: str, most: int, cut: bool = False) -> tuple[list[int], int]:
-    """The tasks that a pending array still has, the first `most` of them, and how many may run at a time, 0 for any number.
+    """Return the first `most` tasks that a pending array still has, and how many may run at a time, 0 for any number.
 
     `cut`: the list may be cut off; then those that are surely whole. Raises ValueError for a text that is not a list.
 
@@ -74,7 +74,7 @@ def tasks_of(text: str, most: int, cut: bool = False) -> tuple[list[int], int]:
 
 
 def resource_of(text: str, name: str) -> int | None:
-    """The number of a resource in a list such as cpu=64,gres/gpu=4,mem=4G, memory in MB; None if it is not named.
+    """Return the number of a resource in a list such as cpu=64,gres/gpu=4,mem=4G, memory in MB; None if it is not named.
 
     >>> resource_of("cpu=1,mem=4G,node=1", "mem"), resource_of("mem=500M", "mem"), resource_of("cpu=8", "gres/gpu")
     (4096, 500, None)
@@ -84,7 +84,7 @@ def resource_of(text: str, name: str) -> int | None:
 
 
 def gpus_of(text: str) -> int:
-    """The GPUs in a list of resources; of those with an equals sign the untyped one is the total.
+    """Return the GPUs in a list of resources; an untyped number with an equals sign is the total.
 
     >>> gpus_of("cpu=8,mem=4G,node=1,gres/gpu=4,gres/gpu:a100=4"), gpus_of("gres:gpu:a100:2"), gpus_of("N/A"), gpus_of("gres/gpu:h100=3")
     (4, 2, 0, 3)
@@ -102,7 +102,7 @@ def gpus_of(text: str) -> int:
 
 
 def number_of(value: Any, name: str, least: int = -(2**53) + 1, most: int = 2**53 - 1) -> int | None:
-    """A number, given as itself or as an object with `set`, `infinite` and `number`; None if unknown, UNLIMITED if infinite."""
+    """Return a number, given as itself or as an object with `set`, `infinite` and `number`; None if unknown, UNLIMITED if infinite."""
     if isinstance(value, Mapping):
         if value.get("infinite"):
             return UNLIMITED
@@ -117,21 +117,21 @@ def number_of(value: Any, name: str, least: int = -(2**53) + 1, most: int = 2**5
 
 
 def text_of(value: Any, name: str) -> str:
-    """A text; empty if there is none."""
-    if value is not None and not isinstance(value, str):
-        raise OddError(f"{name} is {quoted(str(value))}, it must be a text")
-    return known(value or "")
+    """Return a text; empty if there is none."""
+    return known(_checked(value, name, str, "a text") or "")
 
 
 def members(value: Any, name: str) -> Mapping[str, Any]:
-    """An object; one without members if there is none."""
-    if value is not None and not isinstance(value, Mapping):
-        raise OddError(f"{name} is {quoted(str(value))}, it must be an object")
-    return value or {}
+    """Return an object; one without members if there is none."""
+    return _checked(value, name, Mapping, "an object") or {}
 
 
 def elements(value: Any, name: str) -> Sequence[Any]:
-    """A list; an empty one if there is none."""
-    if value is not None and not isinstance(value, list):
-        raise OddError(f"{name} is {quoted(str(value))}, it must be a list")
-    return value or ()
+    """Return a list; an empty one if there is none."""
+    return _checked(value, name, list, "a list") or ()
+
+
+def _checked(value: Any, name: str, kind: type, title: str) -> Any:
+    if value is not None and not isinstance(value, kind):
+        raise OddError(f"{name} is {quoted(str(value))}, it must be {title}")
+    return value

@@ -60,23 +60,18 @@ class Specification:
     @property
     def label(self) -> str:
         """The specification: the name, with the options that differ from the default."""
-        name, implied = _name_of(self)
+        name, implied = name_of(self)
         options = {key: one for key, one in options_of(type(self)).items() if one.field not in implied}
+        texts = {key: spell(getattr(self, one.field), one) for key, one in options.items()}
         preset, values = next(((word, values) for word, values in presets_of(type(self), options).items() if self._has(values)), ("", {}))
         first = [key for key in self.positional if key in options and options[key].needed]
-        parts = [spell(getattr(self, options[key].field), options[key]) for key in first] + [preset] * bool(preset)
-        parts += _in_order(
-            [
-                (key, one, spell(getattr(self, one.field), one))
-                for key, one in self.differing().items()
-                if key not in first and one.field not in values
-            ]
-        )
+        rest = [(key, one, texts[key]) for key, one in self.differing().items() if key not in first and one.field not in values]
+        parts = [*(texts[key] for key in first), *[preset] * bool(preset), *_in_order(rest)]
         return f"{name}:{','.join(parts)}" if parts else name
 
     def differing(self) -> dict[str, DeclaredField]:
-        """The options that are written: those that differ from the default, and that the name does not imply."""
-        implied = _name_of(self)[1]
+        """Return the options that are written: those that differ from the default, and that the name does not imply."""
+        implied = name_of(self)[1]
         options = {key: one for key, one in options_of(type(self)).items() if one.field not in implied}
         return {key: one for key, one in options.items() if key in self.written or self.is_written(one)}
 
@@ -84,7 +79,7 @@ class Specification:
         return all(getattr(self, name) == value for name, value in values.items())
 
     def is_written(self, option: DeclaredField) -> bool:
-        """Whether an option has to be written: it differs from its default, and nothing else implies it."""
+        """Return whether an option has to be written: it differs from its default, and nothing else implies it."""
         return bool(getattr(self, option.field) != option.default)
 
 
@@ -127,7 +122,7 @@ class Variant:
         return able if self.options is None else {key: able[key] for key in self.options}
 
     def makes(self, thing: object) -> bool:
-        """Whether an object is of this variant, apart from its free options."""
+        """Return whether an object is of this variant, apart from its free options."""
         kind = type(thing)
         same = f"{kind.__module__}:{kind.__qualname__}" == self.kind if isinstance(self.kind, str) else self.kind in (kind, thing)
         exact = {one.field: one.default for one in options_of(kind).values()} | dict(self.start) if same and self.start else {}
@@ -174,7 +169,7 @@ class Family(Mapping[str, T], Generic[T]):
         return self.build(text, variant, defaults | values)
 
     def read(self, text: object, more: Mapping[str, DeclaredField] | None = None) -> tuple[Variant, dict[str, Any], dict[str, Any]]:
-        """The variant of a text, and the values of its options, by field; options named in `more` are read too, and come last."""
+        """Return the variant of a text, and the values of its options, by field; options named in `more` are read too, and come last."""
         variant, rest = self.variant(text)
         return variant, *read_options(variant, rest, f"the {self.title} {shown(text)}", more)
 
@@ -190,7 +185,7 @@ class Family(Mapping[str, T], Generic[T]):
         return made
 
     def variant(self, text: object) -> tuple[Variant, str]:
-        """The variant that a text names, and what follows the name."""
+        """Return the variant that a text names, and what follows the name."""
         if not isinstance(text, str):
             raise PolicyError(f"{self.title} must be one such as {next(iter(self.variants))!r}, not {shown(text)}")
         name, _, rest = text.strip().partition(":")
@@ -272,7 +267,7 @@ def _parts(text: str) -> list[str]:
 
 
 def options_of(kind: type) -> Mapping[str, DeclaredField]:
-    """The options of a class, by their names in specifications."""
+    """Return the options of a class, by their names in specifications."""
     try:
         declared = keys_of(kind)
     except NameError:  # a class of a user's own, with types that are not there at run time
@@ -280,13 +275,16 @@ def options_of(kind: type) -> Mapping[str, DeclaredField]:
     return {name.replace("_", getattr(kind, "separator", "-")): one for name, one in declared.items()}
 
 
-def name_of(thing: Specification) -> str:
-    """The name of a thing in specifications, without options."""
-    return _name_of(thing)[0]
+def name_of(thing: Specification) -> tuple[str, Mapping[str, Any]]:
+    """Return the name of a thing in its family, the one that implies most, and the options that it implies."""
+    family = next((FAMILIES[base] for base in type(thing).__mro__ if base in FAMILIES), None)
+    variants = {} if family is None else family.variants
+    fitting = [(name, {**variant.implied, **variant.start}) for name, variant in variants.items() if variant.makes(thing)]
+    return max(fitting, key=lambda one: len(one[1]), default=(thing.unlisted, {}))
 
 
 def module_map(family: Family[Any]) -> dict[str, tuple[str, ...]]:
-    """The modules of a family's classes, without the package, each with the classes in it; as `walltime.lazy` reads them."""
+    """Return the modules of a family's classes, without the package, each with its classes; as `walltime.lazy` reads them."""
     places = [variant.kind.removeprefix("walltime.").split(":") for variant in family.variants.values() if isinstance(variant.kind, str)]
     return {module: tuple(dict.fromkeys(kind for home, kind in places if home == module)) for module, _ in places}
 
@@ -306,7 +304,7 @@ def describe_value(option: DeclaredField) -> str:
 
 
 def spell(value: Any, option: DeclaredField | None = None) -> str:
-    """A value as specifications have it."""
+    """Return a value as it is written in specifications."""
     instead = {} if option is None else option.key.literals
     if option is not None and option.key.write is not None and value is not None:
         return option.key.write(value)
@@ -348,7 +346,7 @@ def complete(family: Family[Any], text: str, more: Mapping[str, DeclaredField] |
 
 
 def _words(option: DeclaredField) -> list[str]:
-    """The words that a value may be, and the default."""
+    """Return the words that a value may be, and the default."""
     words: list[str] = [] if option.default is MISSING else [spell(option.default, option)]
     for one in alternatives(option.kind):
         inner, key = _alternative(one, option.key)
@@ -356,19 +354,8 @@ def _words(option: DeclaredField) -> list[str]:
     return list(dict.fromkeys(words))
 
 
-def _name_of(thing: Specification) -> tuple[str, Mapping[str, Any]]:
-    """The name of a thing in its family, the one that implies most, and what it implies."""
-    family = next((FAMILIES[base] for base in type(thing).__mro__ if base in FAMILIES), None)
-    fitting = (
-        [(name, {**variant.implied, **variant.start}) for name, variant in family.variants.items() if variant.makes(thing)]
-        if family
-        else []
-    )
-    return max(fitting, key=lambda one: len(one[1]), default=(thing.unlisted, {}))
-
-
 def _in_order(parts: list[tuple[str, DeclaredField, str]]) -> list[str]:
-    """Options as `key=value`; a specification that would take one that follows for its own comes last."""
+    """Return options as `key=value`; a specification that would take a following one for its own comes last."""
 
     def takes_next(number: int) -> bool:
         _, option, text = parts[number]
@@ -379,7 +366,7 @@ def _in_order(parts: list[tuple[str, DeclaredField, str]]) -> list[str]:
 
 
 def _takes(option: DeclaredField, text: str, key: str, elsewhere: bool) -> bool:
-    """Whether the specification that is the value of an option has an option of this name; `elsewhere`: the whole has one, too."""
+    """Return whether the specification that is the value of an option has an option of this name; `elsewhere`: the whole has one, too."""
     family = next((FAMILIES[kind] for kind in alternatives(option.kind) if kind in FAMILIES), None)
     if family is None:
         return False
@@ -388,12 +375,12 @@ def _takes(option: DeclaredField, text: str, key: str, elsewhere: bool) -> bool:
 
 
 def _letters(key: str) -> str:
-    """An option's name without what separates its words: `bf_max_job_test` and `bf-max-job-test` are the same."""
+    """Return an option's name without what separates its words: `bf_max_job_test` and `bf-max-job-test` are the same."""
     return key.strip().lower().replace("-", "").replace("_", "")
 
 
 def _alternative(kind: Any, key: Field) -> tuple[Any, Field]:
-    """One of the types of an option, and the Field that holds for it."""
+    """Return one of the types of an option, and the Field that holds for it."""
     inner, own = unwrapped(kind)
     return inner, own if own.known else key
 
@@ -438,7 +425,7 @@ def literal(text: str) -> Any:
 
 
 def _typed(kind: Any, key: Field, text: str, between: str = "/") -> Any:
-    """A text as a value of a type, None if it is none; `between`: what separates the elements of a list."""
+    """Return a text as a value of a type, None if it is not one; `between`: what separates the elements of a list."""
     if kind in FAMILIES:
         return FAMILIES[kind].parse(text)
     if kind is bool:
@@ -457,14 +444,14 @@ def _typed(kind: Any, key: Field, text: str, between: str = "/") -> Any:
 
 
 def _fits(option: DeclaredField, value: Any) -> bool:
-    """Whether an option may have a value."""
+    """Return whether an option may have a value."""
     if value is None:
         return option.default is None or None in option.key.literals.values()
     return any(_is_of(*_alternative(one, option.key), value) for one in alternatives(option.kind))
 
 
 def _is_of(kind: Any, key: Field, value: Any) -> bool:
-    """Whether a value is of a type, and as its Field says."""
+    """Return whether a value has a type and satisfies its Field."""
     if get_origin(kind) is tuple:
         inner = get_args(kind)
         whole = isinstance(value, tuple) and (inner[-1] is ... or len(inner) == len(value))

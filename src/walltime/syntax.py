@@ -25,7 +25,7 @@ def syntax_hash(files: Iterable[Path], folder: Path) -> str:
 
 
 def syntax_text(source: str) -> str:
-    """The syntax tree as text, without positions, comments, bare strings, and annotations of arguments and results.
+    """Return the syntax tree as text, without positions, comments, bare strings, and annotations of arguments and results.
 
     >>> syntax_text("x = 1  # one") == syntax_text("x=1")
     True

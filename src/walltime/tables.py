@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from walltime.errors import OutputError
+from walltime.files import whole_file
 from walltime.wording import human_difference, human_time, printable, time_form
 
 LATEX = str.maketrans(
@@ -30,23 +31,22 @@ LATEX = str.maketrans(
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell: its text, and its value and style."""
+    """A cell: its text, and its value and style.
+
+    `small`: further lines, in small print. `exact`: the number with all its digits, if the text is rounded. `value`: the number or word for
+    sorting and files, by default the text. `look`: style on pages: word, wrap (several lines), long, base, clear, code, best, change (may
+    break after its signs), ... `of`: the key shared by cells that are compared, and the number of the policy. `job`: the number of a job
+    that is explained elsewhere on the page. `shares`: parts of a bar by their names, percent.
+    """
 
     text: str
     small: Sequence[str] = ()
-    """further lines, in small print"""
     exact: str = ""
-    """the number with all its digits, if the text is rounded"""
     value: float | str | None = None
-    """the number or word for sorting and files; by default the text"""
     look: str = ""
-    """style on pages: word, wrap (several lines), long, base, clear, code, best, change (may break after its signs), ..."""
     of: tuple[str, int] | None = None
-    """the key shared by cells that are compared, and the number of the policy"""
     job: int | None = None
-    """the number of a job that is explained elsewhere on the page"""
     shares: Mapping[str, float] = field(default_factory=dict)
-    """parts of a bar by their names, percent"""
 
     @property
     def words(self) -> str:
@@ -100,29 +100,27 @@ class Table:
         return [[_compared(cell, base) for cell in row] for row in cells]
 
     def column(self, k: int) -> list[str]:
-        """The texts of a column."""
+        """Return the texts of a column."""
         return [row[k].text for row in self.cells]
 
     def records(self) -> list[dict[str, Any]]:
-        """A mapping for each row; columns of the same name are numbered."""
+        """Return a mapping for each row; columns of the same name are numbered."""
         names = [head.name for head in self.heads]
         names = [f"{name} ({names[: k + 1].count(name)})" if names.count(name) > 1 else name for k, name in enumerate(names)]
         return [dict(zip(names, map(_plain, row), strict=True)) for row in self.cells]
 
     def json(self) -> str:
-        """The records."""
+        """Return the title and the records as JSON."""
         return json.dumps({"title": self.title, "rows": self.records()}, indent=2, ensure_ascii=False) + "\n"
 
     def csv(self) -> str:
-        """Comma-separated values, numbers unrounded where they are known."""
+        """Return comma-separated values, numbers unrounded where they are known."""
         sink = io.StringIO()
-        writer = csv.writer(sink, lineterminator="\n")
-        writer.writerow([head.name for head in self.heads])
-        writer.writerows([[_plain(cell) for cell in row] for row in self.cells])
+        csv.writer(sink, lineterminator="\n").writerows([[head.name for head in self.heads], *([*map(_plain, row)] for row in self.cells)])
         return sink.getvalue()
 
     def markdown(self) -> str:
-        """A table of Markdown, its title above."""
+        """Return a table of Markdown, its title above."""
 
         def line(words: Sequence[str]) -> str:
             return "| " + " | ".join(" ".join(word.replace("|", r"\|").split()) for word in words) + " |\n"
@@ -133,7 +131,7 @@ class Table:
         return title + line([head.name for head in self.heads]) + line(rules) + rows
 
     def latex(self) -> str:
-        """A table for the package booktabs."""
+        """Return a table for the LaTeX package booktabs."""
 
         def line(words: Sequence[str]) -> str:
             return " & ".join(" ".join(word.split()).translate(LATEX) for word in words) + " \\\\\n"
@@ -150,17 +148,17 @@ class Table:
         return write_tables([self], path)
 
     def without(self, *names: str) -> Table:
-        """The same without these columns, and without its note."""
+        """Return the table without these columns, and without its note."""
         kept = [k for k, head in enumerate(self.heads) if head.name not in names]
         rows = [[row[k] for k in kept] for row in self.rows]
         return replace(self, columns=[self.columns[k] for k in kept], rows=rows, note="")
 
     def is_text(self, k: int) -> bool:
-        """Whether a column holds text."""
+        """Return whether a column holds text."""
         return self.texts < 0 or k < self.texts
 
     def _repr_html_(self) -> str:
-        """A small table, which follows the notebook's light or dark mode."""
+        """Return a small table, which follows the notebook's light or dark mode."""
         sides = ["left" if self.is_text(k) else "right" for k in range(len(self.columns))]
         top = "".join(_element("th", head.name, side) for head, side in zip(self.heads, sides, strict=True))
         lines = ["".join(_element("td", cell.words, side) for cell, side in zip(row, sides, strict=True)) for row in self.cells]
@@ -176,13 +174,13 @@ class Facts:
     note: str = ""
 
     def table(self) -> Table:
-        """The same with heads, for files."""
+        """Return the facts as a table with heads, for files."""
         count = max(map(len, self.rows), default=2)
         rows = [[*row, *[""] * (count - len(row))] for row in self.rows]
         return Table(["", "value", "remark"][:count], rows, self.title, texts=-1 if count < 3 else 1)
 
     def _repr_html_(self) -> str:
-        """A title, and names with values below.
+        """Return a title, and names with values below.
 
         >>> Facts("EASY", [("mean wait", "1 h")])._repr_html_().count("<tr>")
         1
@@ -230,7 +228,7 @@ FORMATS: Mapping[str, Callable[[Table], str]] = {"csv": Table.csv, "markdown": T
 
 
 def number(value: object) -> str:
-    """A value for a cell: whole numbers with separators, others with four significant digits.
+    """Return a value for a cell: whole numbers with separators, others with four significant digits.
 
     >>> number(28489), number(6887.38), number(None), number(0.70415)
     ('28,489', '6,887', 'n/a', '0.7042')
@@ -253,8 +251,6 @@ def write_tables(tables: Iterable[Table], path: str | Path) -> Path:
 
     Raises OutputError for another extension, or if the file cannot be written.
     """
-    from walltime.files import whole_file
-
     file = Path(path)
     form = ENDINGS.get(file.suffix.lower())
     if form is None:
@@ -262,11 +258,10 @@ def write_tables(tables: Iterable[Table], path: str | Path) -> Path:
             f"{printable(file)}: tables are written as {', '.join(ENDINGS)}; name a file with one of these extensions",
             "unknown_file_extension",
         )
-    listed = list(tables)
     if form == "json":
-        text = json.dumps([{"title": table.title, "rows": table.records()} for table in listed], indent=2, ensure_ascii=False) + "\n"
+        text = json.dumps([{"title": table.title, "rows": table.records()} for table in tables], indent=2, ensure_ascii=False) + "\n"
     else:
-        text = "\n".join(FORMATS[form](table) for table in listed)
+        text = "\n".join(FORMATS[form](table) for table in tables)
     with whole_file(file) as sink:
         sink.write(text.encode())
     return file

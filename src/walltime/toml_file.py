@@ -55,7 +55,7 @@ NOTHING: Mapping[str, str] = {}
 class TomlFile(Generic[T]):
     """A kind of file: the dataclass that declares it, what messages call such a file, the page that describes it, and their class.
 
-    `words`: of a file's content, what fills the names of keys that each file spells differently.
+    `words`: a function of a file's content, which returns the words of keys whose names differ from file to file.
     """
 
     kind: type[T]
@@ -72,7 +72,7 @@ class TomlFile(Generic[T]):
         return self.value(self.content(self.text(path), printable(path)), printable(path), needed)
 
     def text(self, path: str | os.PathLike[str]) -> str:
-        """The text of the file."""
+        """Return the text of the file."""
         try:
             return Path(path).read_text(encoding="utf-8")
         except UnicodeDecodeError as fault:
@@ -82,7 +82,7 @@ class TomlFile(Generic[T]):
             raise self.error(f"{printable(path)}: cannot be read ({reason}); name {self.title}", "unreadable_file") from fault
 
     def content(self, text: str, where: str) -> dict[str, Any]:
-        """The tables of a file with this text, named `where` in errors."""
+        """Return the tables of a file with this text, named `where` in errors."""
         try:
             return tomllib.loads(text)
         except (ValueError, RecursionError) as fault:  # also numbers of thousands of digits, and lists thousands deep
@@ -101,7 +101,7 @@ class TomlFile(Generic[T]):
             raise self.error(f"{where}: {fault}") from fault
 
     def schema(self) -> dict[str, Any]:
-        """The JSON Schema of such files, for editors."""
+        """Return the JSON Schema of such files, for editors."""
         about = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"walltime: {self.title}"}
         return about | _schema(self.kind, Field())
 
@@ -113,10 +113,8 @@ def parse(content: Mapping[str, Any], kind: type[T], words: Mapping[str, str] = 
     """
     reading = _Reading(words)
     value: Any = None
-    with suppress(_Wrong):
+    with suppress(_Incomplete):
         value = reading.table(content, kind, "")
-    if reading.faults:
-        raise reading.faults[0]
     missing = [*reading.missing, *(f"{key} ({what})" for key, what in needed.items() if key not in content)]
     if missing:
         raise KeyFaultError(f"missing: {', '.join(missing)}; add {'it' if len(missing) == 1 else 'them'}", "missing_key")
@@ -130,7 +128,7 @@ def to_toml(value: Any, words: Mapping[str, str]) -> str:
 
 
 def key_tables(kind: type, title: str = "") -> str:
-    """The keys of a kind of file in Markdown: a table for the file, and one for each table in it."""
+    """Return the keys of a kind of file in Markdown: a table for the file, and one for each table in it."""
     lines = [f"`{title}`: {inspect.cleandoc(kind.__doc__ or '').splitlines()[0]}", ""] if title else []
     lines += ["| key | holds | default | meaning |", "| --- | --- | --- | --- |"]
     inside: dict[Any, str] = {}
@@ -143,52 +141,46 @@ def key_tables(kind: type, title: str = "") -> str:
     return "\n\n".join(["\n".join(lines), *inside.values()])
 
 
-class _Wrong(Exception):  # noqa: N818 (it never leaves this module)
-    """A value is wrong, or lacks a key, which has been noted."""
+class _Incomplete(Exception):  # noqa: N818 (it never leaves this module)
+    """A table lacks keys, which have been noted."""
 
 
 class _Reading:
-    """One pass over a file, which goes on after a fault."""
+    """One pass over a file, which goes on after a missing key."""
 
     def __init__(self, words: Mapping[str, str]) -> None:
         self.words = words
-        self.faults: list[WalltimeError] = []
         self.missing: list[str] = []
 
     def table(self, content: Any, kind: Any, where: str) -> Any:
-        """The instance of a dataclass that a table is."""
+        """Return the instance of a dataclass that a table describes."""
         keys = {name.format_map(self.words): one for name, one in keys_of(kind).items()}
         lacking = [f"[[{name}]]" if _tables_in(one.kind) else name for name, one in keys.items() if one.needed and name not in content]
         self.missing += [f"{name} in {where}" if where else name for name in lacking]
         given = self.entries(content, {name: (one.kind, one.key) for name, one in keys.items()}, where)
         if lacking:
-            raise _Wrong
+            raise _Incomplete
         try:
             return kind(**{keys[name].field: value for name, value in given.items()})
         except WalltimeError as fault:
-            raise self.wrong(where, str(fault), fault.code) from fault
+            raise _fault(where, str(fault), fault.code) from fault
 
     def entries(self, content: Mapping[str, Any], keys: Mapping[str, tuple[Any, Field]], where: str) -> dict[str, Any]:
-        """The values of the keys that are there."""
-        unknown = [name for name in content if name not in keys]
-        for name in unknown:
-            what, inside = "table" if isinstance(content[name], Mapping) else "key", f" in {where}" if where else ""
-            text = f"unknown {what} {shown(name)}{inside}{valid_options(name, keys)}"
-            self.faults.append(KeyFaultError(text, "unknown_key"))
-        known = {name: value for name, value in content.items() if name in keys}
-        values = self.values([(value, *keys[name], _below(where, name)) for name, value in known.items()])
-        if unknown:
-            raise _Wrong
-        return dict(zip(known, values, strict=True))
+        """Return the values of the keys that are there."""
+        for name in content:
+            if name not in keys:
+                what, inside = "table" if isinstance(content[name], Mapping) else "key", f" in {where}" if where else ""
+                raise KeyFaultError(f"unknown {what} {shown(name)}{inside}{valid_options(name, keys)}", "unknown_key")
+        return dict(zip(content, self.values([(value, *keys[name], _below(where, name)) for name, value in content.items()]), strict=True))
 
     def values(self, given: Sequence[tuple[Any, Any, Field, str]]) -> list[Any]:
-        """Return several values; each has the arguments of `value`. All faults are found, not only the first."""
+        """Return several values; each has the arguments of `value`. All missing keys are noted, not only the first."""
         values = []
         for one in given:
-            with suppress(_Wrong):
+            with suppress(_Incomplete):
                 values.append(self.value(*one))
         if len(values) < len(given):
-            raise _Wrong
+            raise _Incomplete
         return values
 
     def value(self, value: Any, kind: Any, key: Field, where: str) -> Any:
@@ -200,17 +192,17 @@ class _Reading:
         if inner is None or (inner is accepted and not is_within(value, key)):
             label = described(kind, key)
             written = {"a table": f", written [{where}]", "tables": f", written [[{where}]]"}.get(label, "") if where.isidentifier() else ""
-            raise self.wrong(where, f"must be {label}{written}, not {shown(value)}", "wrong_value")
+            raise _fault(where, f"must be {label}{written}, not {shown(value)}", "wrong_value")
         if isinstance(value, str) and key.known and value not in key.known:
-            raise self.wrong(where, f"unknown value {shown(value)}{valid_options(value, key.known)}", "unknown_value")
+            raise _fault(where, f"unknown value {shown(value)}{valid_options(value, key.known)}", "unknown_value")
         typed = self.typed(value, inner, key, where) if inner is accepted else self.value(value, *unwrapped(inner), where)
         try:
             return typed if key.read is None else key.read(typed)
         except WalltimeError as fault:
-            raise self.wrong(where, str(fault), fault.code) from fault
+            raise _fault(where, str(fault), fault.code) from fault
 
     def typed(self, value: Any, kind: Any, key: Field, where: str) -> Any:
-        """A value of this type; the elements of lists and tables are read as well."""
+        """Return a value of this type; the elements of lists and tables are read as well."""
         if is_dataclass(kind):
             return self.table(value, kind, where)
         if key.keys:
@@ -224,34 +216,33 @@ class _Reading:
             return dict(zip(value, self.values([(one, *element, _below(where, name)) for name, one in value.items()]), strict=True))
         return float(value) if kind is float else value
 
-    def wrong(self, where: str, text: str, code: str) -> _Wrong:
-        """Note a fault."""
-        between = " " if text.startswith(("must ", "names ", "needs ", "is ")) else ": " if where else ""
-        self.faults.append(KeyFaultError(f"{where}{between}{text}", code))
-        return _Wrong()
+
+def _fault(where: str, text: str, code: str) -> KeyFaultError:
+    between = " " if text.startswith(("must ", "names ", "needs ", "is ")) else ": " if where else ""
+    return KeyFaultError(f"{where}{between}{text}", code)
 
 
 def _tables_in(kind: Any) -> list[Any]:
-    """The dataclasses of the tables that a key holds."""
+    """Return the dataclasses of the tables that a key holds."""
     inner = [unwrapped(one)[0] for one in alternatives(kind)]
     inner += [unwrapped(get_args(one)[-2 if get_origin(one) is tuple else -1])[0] for one in inner if get_args(one)]
     return [one for part in inner for one in alternatives(part) if is_dataclass(one)]
 
 
 def _below(where: str, name: str) -> str:
-    """The place of a key in a table."""
+    """Return the place of a key in a table, for messages."""
     name = printable(name)
     return name if not where else f"{where}: {name}" if " " in where else f"{where}.{name}"
 
 
 def _numbered(where: str, number: int, table: Any) -> str:
-    """The place of one of several tables: its name, if it has one."""
+    """Return the place of one of several tables, for messages: its name, if it has one."""
     name = table.get("name") if isinstance(table, Mapping) else None
     return f"{where} {name!r}" if isinstance(name, str) and name.isprintable() else f"{where} number {number}"
 
 
 def _lines(value: Any, words: Mapping[str, str], within: bool = False) -> list[str]:
-    """The lines of a table: single values first, then tables; `within`: it is one of several, and free keys are in one line."""
+    """Return the lines of a table: single values first, then tables; `within`: it is one of several, and free keys are in one line."""
     lines, tables = [], []
     kind: Any = type(value)
     for name, one in keys_of(kind).items():
@@ -274,7 +265,7 @@ def _toml_key(text: str) -> str:
 
 
 def _toml(value: Any) -> str:
-    """A single value, a list of them, or a table in one line, in TOML."""
+    """Return a single value, a list of them, or a table in one line, in TOML."""
     if is_dataclass(value):
         return f"{{ {', '.join(_lines(value, NOTHING))} }}"
     if isinstance(value, Mapping):

@@ -11,19 +11,17 @@ from numbers import Integral
 UNDEFINED = "n/a"
 """Shown for an undefined value, such as the mean runtime of no jobs."""
 
-
 LONGEST_NAME = 60
 """A longer name from a log is cut where people read it."""
 
 
 def sanitize(name: str, longest: int = LONGEST_NAME) -> str:
-    r"""A name from a log as it can be printed anywhere: one line, no control characters, terminal escapes or changes of direction.
+    r"""Return a name from a log as it can be printed anywhere: one line, no control characters, escapes or changes of direction.
 
     >>> sanitize("a\x1b[31mred"), sanitize("two\nlines"), len(sanitize("x" * 100))
     ('a\\x1b[31mred', 'two\\nlines', 60)
     """
-    cut = name if len(name) <= longest else f"{name[: longest - 3]}..."
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
+    return printable(name if len(name) <= longest else f"{name[: longest - 3]}...")
 
 
 def first_clause(meaning: str) -> str:
@@ -36,7 +34,7 @@ def first_clause(meaning: str) -> str:
 
 
 def lower_first(name: str) -> str:
-    """A policy's name in the middle of a sentence.
+    """Return a policy's name in the middle of a sentence.
 
     >>> lower_first("Conservative"), lower_first("EASY")
     ('conservative', 'EASY')
@@ -45,7 +43,7 @@ def lower_first(name: str) -> str:
 
 
 def listed(items: Sequence[str]) -> str:
-    """Items as a sentence has them.
+    """Return items as a sentence lists them.
 
     >>> listed(["one"]), listed(["one", "two", "three"])
     ('one', 'one, two and three')
@@ -94,7 +92,7 @@ def time_form(seconds: Iterable[float], short: bool = False) -> Callable[[float]
 
 
 def human_number(value: float) -> str:
-    """A ratio with three significant digits, and thousands separators.
+    """Return a ratio with three significant digits, and thousands separators.
 
     >>> human_number(92.94), human_number(1234.5), human_number(1.5), human_number(float("nan"))
     ('92.9', '1,234', '1.50', 'n/a')
@@ -106,7 +104,7 @@ def human_number(value: float) -> str:
 
 
 def human_percent(percent: float) -> str:
-    """A percentage; small values are not rounded to 0, nor values just below 100 to 100.
+    """Return a percentage; small values are not rounded to 0, nor values just below 100 to 100.
 
     >>> human_percent(72.4), human_percent(4.25), human_percent(0.01), human_percent(99.99), human_percent(100)
     ('72 %', '4.2 %', '< 0.1 %', '> 99.9 %', '100 %')
@@ -123,7 +121,7 @@ def human_percent(percent: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share as a percentage with one decimal.
+    """Return a share as a percentage with one decimal.
 
     >>> percent(0.70415), percent(float("nan"))
     ('70.4 %', 'n/a')
@@ -132,7 +130,7 @@ def percent(share: float) -> str:
 
 
 def human_difference(percent: float) -> str:
-    """A relative difference with its sign.
+    """Return a relative difference with its sign.
 
     >>> human_difference(-94.96), human_difference(2.04), human_difference(0.0), human_difference(1450)
     ('-95 %', '+2.0 %', '±0 %', '+1,450 %')
@@ -146,7 +144,7 @@ def human_difference(percent: float) -> str:
 
 
 def to_error(value: float, error: float) -> str:
-    """A number without digits that its error makes meaningless: two of the error's are kept.
+    """Return a number without digits that its error makes meaningless: two digits of the error are kept.
 
     >>> to_error(12_345.6, 789.0), to_error(12.3456, 0.789), to_error(3.0, 0.0)
     ('12,350', '12.35', '3')
@@ -158,7 +156,7 @@ def to_error(value: float, error: float) -> str:
 
 
 def shown_change(value: float, low: float, high: float) -> str:
-    """A change in percent that lies from `low` to `high`, without digits that the interval makes meaningless.
+    """Return a change in percent from `low` to `high`, without digits that the interval makes meaningless.
 
     >>> shown_change(-12.345, -20.0, -4.0), shown_change(1.234, 0.9, 1.5), shown_change(-0.2, -9, 10)
     ('-12 %', '+1.2 %', '±0 %')
@@ -170,7 +168,7 @@ def shown_change(value: float, low: float, high: float) -> str:
 
 
 def shown(value: object) -> str:
-    """A value as quoted in an error message: on one line, at most 60 characters.
+    """Return a value as error messages quote it: on one line, at most 60 characters.
 
     >>> shown([1, "a"]), len(shown("x" * 100))
     ("[1, 'a']", 60)
@@ -190,7 +188,7 @@ def printable(path: str | os.PathLike[str]) -> str:
 
 
 def seed_fault(seed: object) -> str | None:
-    """The error message for an invalid seed; None if it is a whole number from 0 to 2**64 - 1."""
+    """Return the error message for an invalid seed; None if it is a whole number from 0 to 2**64 - 1."""
     if isinstance(seed, bool) or not isinstance(seed, Integral):
         return f"a seed must be a whole number, not {shown(seed)}"
     number = int(seed)

@@ -101,7 +101,7 @@ def test_tang13__as_in_cobalt(engine):
     at = 1800 * 10
     ends = [1800 * 9 - 10 * k for k in range(11)]
     runtimes = [100 * k for k in range(1, 11)] + [1000]
-    cobalt = wt.predictors.Tang13.cobalt()
+    cobalt = wt.predictors.parse_predictor("tang13:cobalt")
     # 11 jobs, the least for "more than 10"; sorted[int(0.8 * 11)] = sorted[8] = 0.9
     assert history(ends, runtimes, 1000, at, engine=engine, predictor=cobalt) == (900, 1)
     assert history(ends[1:], runtimes[1:], 1000, at, engine=engine, predictor=cobalt) == (1000, 0)

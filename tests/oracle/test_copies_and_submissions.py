@@ -34,7 +34,7 @@ COLUMNS = ("start", "end", "kind", "reserved_start", "submit", "runtime")
 
 def scheduler_of(draw: random.Random, predicted: bool = True) -> str:
     """A policy of the registry with orders and, often, a predictor."""
-    names = [name for name, variant in POLICIES.variants.items() if variant.loaded().on_numbers]
+    names = [name for name, variant in POLICIES.variants.items() if variant.loaded().machines["number"].engine]
     name = draw.choice(OFTEN if draw.random() < 0.7 else names)
     options = [f"depth={draw.choice((0, 1, 2, 3))}"] if name == "hybrid" else []
     if has_option(name, "order") and draw.random() < 0.8:

@@ -75,7 +75,7 @@ def test_one_pool__gives_the_schedule_of_a_number(kind, predicting, data, overru
     workload = replace(workload, columns={**workload.columns, **columns}, feedback=feedback)
     run = run_of(workload, Scheduler(policy, prediction), overrun=overrun, machine=machine)
     if as_number(run.problem) is None:  # somebody may be overdue
-        assert policy.backfills
+        assert policy.passes.backfills
         assert choose(run.problem) == (support(policy, "pools").engine, run.problem)
         return
     pools, number = outcomes(run)
@@ -99,7 +99,7 @@ def test_jobs_that_run_at_first__come_when_they_started(kind, data):
     workload = replace(workload, submit=later, columns={**workload.columns, **running})
     run = run_of(workload, Scheduler(policy, None), overrun="kill", machine=machine)
     if as_number(run.problem) is None:  # there are no jobs, or somebody may be overdue
-        assert policy.backfills or not len(workload)
+        assert policy.passes.backfills or not len(workload)
         return
     pools, number = outcomes(run)
     for name in ("start", "submit", "runtime"):

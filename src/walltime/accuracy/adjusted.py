@@ -167,7 +167,7 @@ def simulated_policy(machine: Machine | None) -> tuple[Policy, str]:
     if machine is None or machine.policy is None:
         return Easy(), ""
     own = parse_scheduler(machine.policy).policy
-    usable = own.passes.compiled and own.backfills and own.on_numbers
+    usable = own.passes.compiled and own.passes.backfills and own.machines["number"].engine
     return (own, "") if usable else (Easy(), own.label)
 
 

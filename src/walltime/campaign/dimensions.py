@@ -14,7 +14,8 @@ from walltime.errors import PolicyError
 from walltime.estimates import OVERRUN, parse_estimates
 from walltime.permission import NotRunError
 from walltime.policy import Dialect, parse_order
-from walltime.predictors import HISTORIES, parse_belief, parse_correction, parse_predictor
+from walltime.predictors import parse_predictor
+from walltime.predictors.prediction import HISTORIES, parse_belief, parse_correction
 from walltime.simulation.specification import parse_scheduler
 from walltime.workload import Workload
 from walltime.workload.columns import SWF_BY_NAME

@@ -105,7 +105,7 @@ def _at_most(median: float) -> str:
 
 
 def _share(schedule: Schedule, summary: Summary) -> str:
-    if not schedule.policy.backfills:
+    if not schedule.policy.passes.backfills:
         return ""
     share = "no job" if summary.backfilled_percent == 0 else f"{human_percent(summary.backfilled_percent)} of the jobs"
     return f", with {share} backfilled"

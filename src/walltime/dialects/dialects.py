@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -83,8 +83,9 @@ class DialectTable:
 
 def interpretations_alone() -> list[Dialect]:
     """Return `papers` with one interpretation changed, for each value of each interpretation, without named dialects."""
-    values = [(name, value) for name, one in INTERPRETATIONS.items() for value in one.key.known or (WINDOW,) if value != one.default]
-    alone = [PAPERS.but(**{name: value}) for name, value in values]
+    options = INTERPRETATIONS.items()
+    changes: list[dict[str, Any]] = [{name: value} for name, one in options for value in one.key.known or (WINDOW,) if value != one.default]
+    alone = [replace(PAPERS, **change) for change in changes]
     return [dialect for dialect in alone if dialect.label not in DIALECTS]
 
 

@@ -143,7 +143,7 @@ class _Observer:
     def _held_back(self, snapshot: Snapshot) -> str:
         if snapshot.free < self.procs:
             return "too few"
-        if not self.policy.backfills:
+        if not self.policy.passes.backfills:
             return "order"
         match self.policy.reservations.of:
             case "unknown":

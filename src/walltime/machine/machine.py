@@ -75,17 +75,17 @@ class Pool:
 
     name: Name
     nodes: Annotated[int, Field(least=1)]
-    """how many"""
+    """number of nodes"""
     procs: Annotated[int, Field(least=1)]
-    """processors of each"""
+    """processors of each node"""
     second: Annotated[int, Field("{second}", least=0)] = 0
-    """units of the second resource of each, under its name"""
+    """units of the second resource of each node, under its name"""
     memory: Count = 0
-    """memory of each (MB) where the second resource is another one, under Slurm's scheduling; 0 for no limit"""
+    """memory of each node (MB) where the second resource is another one, under Slurm's scheduling; 0 for no limit"""
     weight: Count = 1
     """as Slurm's Weight: under Slurm's scheduling, nodes of a lower weight are taken first"""
     features: tuple[str, ...] = ()
-    """the features of each, which Slurm's jobs request as constraints (column `constraints`)"""
+    """the features of each node, which Slurm's jobs request as constraints (column `constraints`)"""
     gpu_type: str = ""
     """the type of its GPUs, which Slurm's jobs request (column `requested_gpu_type`)"""
 
@@ -99,25 +99,25 @@ class Partition:
 
     name: Name
     pools: tuple[str, ...]
-    """in the order in which they are taken"""
+    """its pools, in the order in which jobs take them"""
     exclusive: bool = False
     """whether a job gets whole nodes"""
     tier: int = 0
-    """jobs of a partition of a higher one are considered first"""
+    """jobs of partitions with a higher tier are considered first"""
     max_time: Annotated[int | None, Field(accepts=int | str, read=length_of, label="seconds, or as in '1-12:00:00'")] = None
     """the longest request (s); a longer one is cut to it"""
     job_factor: int = 1
     """the partition's part of a job's priority, as Slurm's PriorityJobFactor"""
     widest: Annotated[int | None, Field(least=1)] = None
-    """a job without a partition in the log goes to the first one that accepts its processors"""
+    """the most processors of a job without a partition in the log; it goes to the first partition that accepts it"""
     longest: Annotated[int | None, Field(accepts=int | str, read=length_of, label="seconds, or as in '1-12:00:00'")] = None
-    """the same for its request (s)"""
+    """the longest request of such a job (s)"""
     least_loaded: bool = False
     """whether Slurm's scheduling takes the nodes with the largest share of free processors first, as with LLN=YES"""
     since: Time | None = None
-    """the same for its submission: the earliest"""
+    """the earliest submission of such a job"""
     until: Time | None = None
-    """the same for its submission: the latest"""
+    """the latest submission of such a job"""
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ class Outage:
     end: Time | None = None
     """without it, the end of the log"""
     nodes: int | None = None
-    """how many are missing; without it, all"""
+    """number of missing nodes; without it, all"""
     announced: Time | None = None
     """when the scheduler learns of it; without it, when it begins"""
 
@@ -165,13 +165,13 @@ class Limit:
     by: Annotated[tuple[str, ...], Field(accepts=str | tuple[str, ...], read=_names)] = ("user",)
     """the columns whose values are counted separately: user, group, queue, partition, array_job, procs, requested, or none, `[]`"""
     partition: Name | None = None
-    """only jobs of this one"""
+    """only jobs of this partition"""
     jobs: int | None = None
-    """the most running jobs"""
+    """maximum number of running jobs"""
     procs: int | None = None
-    """the most processors of running jobs"""
+    """maximum number of processors of running jobs"""
     second: Annotated[int | None, Field("{second}")] = None
-    """the most units of the second resource, under its name"""
+    """maximum number of units of the second resource, under its name"""
     only: tuple[str, ...] = ()
     """only these values of the first column in `by`, such as some users, by their names or numbers in the log; without it, all"""
     among: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
@@ -239,7 +239,7 @@ class Window:
     narrower_than: int | None = None
     """only jobs of fewer processors"""
     partition: Name | None = None
-    """only jobs of this one"""
+    """only jobs of this partition"""
     since: Time | None = None
     """begin of its validity"""
     until: Time | None = None
@@ -319,13 +319,13 @@ class Machine:
     second: Annotated[str, Field(read=_column)] = "gpus"
     """the name of the second resource, and of the column of the log that has the jobs' needs of it"""
     policy: str | None = None
-    """how the site schedules, as on the command line"""
+    """the site's policy, as on the command line"""
     slurm: Annotated[Mapping[str, str], Field(accepts=Mapping[str, str | int | float | bool], read=_settings)] = field(
         default_factory=dict, hash=False
     )
-    """settings of its Slurm by their names in `scontrol show config`, such as SchedulerParameters"""
+    """settings of the site's Slurm by their names in `scontrol show config`, such as SchedulerParameters"""
     shares: Annotated[tuple[Share, ...], Field("share")] = ()
-    """of accounts and users"""
+    """shares of accounts and users, for fair share"""
     qos: tuple[Qos, ...] = ()
     """qualities of service"""
     windows: Annotated[tuple[Window, ...], Field("window")] = ()
@@ -338,7 +338,7 @@ class Machine:
     """a table next to this file with the columns job_id and held, how long after its submission a job became eligible (s), which is known
     only after the fact"""
     notes: Annotated[tuple[Note, ...], Field("note")] = field(default=(), compare=False)
-    """on what this file leaves out or approximates"""
+    """features that this file leaves out or approximates"""
     _places: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from walltime.policy.easy import NoBackfilling as NoBackfilling
     from walltime.policy.files import named_files as named_files
     from walltime.policy.files import resolve_files as resolve_files
-    from walltime.policy.formulas import FittedFormula as FittedFormula
     from walltime.policy.formulas import Formula as Formula
     from walltime.policy.formulas import WeightedOrder as WeightedOrder
     from walltime.policy.formulas import score_order as score_order

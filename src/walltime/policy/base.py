@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from string import Formatter
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from walltime.declared import DeclaredField, Field
+from walltime.errors import PolicyError
 from walltime.policy.orders import FCFS, Order
 from walltime.specification import Specification, name_of, spell
 
@@ -16,6 +18,13 @@ FIRST_OF_HEAD = "a job's first reservation is its first shadow time as the head;
 FIRST_OF_ALL = "a job's first reservation is the start at which it is first planned"
 KINDS = {"kind_wrong": "a job that starts while a job ahead of it waits is backfilled; any other job that starts on arrival is immediate"}
 """Promises that several policies share: the head, first reservations, and the labels of starts."""
+
+
+def pass_promises(
+    left_waiting: str, *, head: str = HEAD_STARTS, others: str = "no other job starts ahead of the head", first: str = FIRST_OF_HEAD
+) -> dict[str, str]:
+    """Return the promises of passes in which the head of the queue starts, and then the jobs that `left_waiting` describes."""
+    return {"head_waits": head, "left_waiting": left_waiting, "reservation_delayed": others, "reserved_start_differs": first, **KINDS}
 
 
 class Kind(IntEnum):
@@ -34,48 +43,40 @@ COMPILED_FOR_POOLS = ("head", "fresh", "kept")
 
 
 class PassSpec(NamedTuple):
-    """The scheduling passes of a policy: their kind and its parameters. Engines and auditor interpret kinds, not policies."""
+    """The scheduling passes of a policy: their kind and its parameters. Engines and auditor interpret kinds, not policies.
+
+    `kind`: `head`: at most one reservation; `fresh`: reservations recomputed in every pass; `kept`: reservations kept; `python`: a policy
+    in plain Python; `unknown`: another program; otherwise the name of the first policy with such passes. `depth`: number of waiting jobs
+    with a reservation, None for all. `compiled`: whether the compiled engine supports them with these options. `backfills`: whether a job
+    may overtake another. `window`: number of waiting jobs in the queue, by arrival; 0 for all. `committed`: whether a job that has reached
+    the head stays there until it starts. `every_arrival`: with predictions, whether each arrival triggers a pass, or only the arrival of a
+    job that fits. `extra`, `shadow`, `ends`, `compression`: the options of EASY and of conservative backfilling. `head_runtime_factor`:
+    expected over planned runtime of a job that starts at the head of the queue. `ahead`: number of jobs considered together in backfilling,
+    0 for one after the other; `objective`: what a set of them maximises: `procs`, `seconds`, `procseconds`, or `slowdown` (procs, then
+    slowdown). `omega`: largest delay of the head, in units of its expected wait. `factor`: the expansion factor above which a job has a
+    reservation, or the slack in mean waits; `adapts`: whether it is the mean slowdown of the jobs that have ended. `bounds`: bounds of the
+    runtime classes, s. `recent`: number of latest starts that determine the slack.
+    """
 
     kind: str
-    """`head`: at most one reservation (easy.py in kernel/number/ of the engine). `fresh`: reservations recomputed in every pass
-    (scratch.py). `kept`: reservations kept (conservative.py). `python`: a policy in plain Python. `unknown`: another program. Otherwise the
-    name of the first policy with such passes"""
     depth: int | None = None
-    """number of waiting jobs with a reservation; None for all"""
     compiled: bool = True
-    """whether the compiled engine supports them with these options"""
     backfills: bool = True
-    """whether a job may overtake another"""
     window: int = 0
-    """number of waiting jobs in the queue, by arrival; 0 for all"""
     committed: bool = False
-    """whether a job that has reached the head stays there until it starts"""
     every_arrival: bool = True
-    """with predicted runtimes: whether each arrival triggers a pass, or only the arrival of a job that fits"""
     extra: str = "all"
-    """which processors are extra, as in EASY's option"""
     shadow: str = "afresh"
-    """when the shadow time is computed, as in EASY's option"""
     ends: str = "by"
-    """when backfilled jobs must end, as in EASY's option"""
     head_runtime_factor: int = 1
-    """expected over planned runtime of a job that starts at the head of the queue"""
     compression: str = "once"
-    """when kept reservations move forward, as in the option of conservative backfilling"""
     ahead: int = 0
-    """number of jobs considered together in backfilling; 0 for one after the other"""
     objective: str = "procs"
-    """what a set of jobs maximises: `procs`, `seconds`, `procseconds`, or `slowdown` (procs, then slowdown)"""
     omega: float = 0.0
-    """largest delay of the head, in units of its expected wait"""
     factor: float = 0.0
-    """the expansion factor above which a job has a reservation, or the slack in mean waits"""
     adapts: bool = False
-    """whether that expansion factor is the mean slowdown of the jobs that have ended"""
     bounds: tuple[int, ...] = ()
-    """bounds of the runtime classes, s"""
     recent: int = 0
-    """number of latest starts that determine the slack"""
 
 
 class Reservations(NamedTuple):
@@ -115,22 +116,30 @@ class Policy(Specification):
     """
 
     display_name: ClassVar[str] = ""
-    """Its name in text and figures; empty for the name in specifications."""
+    """Its name in text and figures, in which `{omega}` stands for the value of an option; empty for the name in specifications."""
     variants: ClassVar[tuple[str, ...]] = ("",)
     """Options to try in a first look at a log and in trials, such as `order=sjf`; empty for the defaults, `order=*` for all orders."""
+    own_order: ClassVar[str] = ""
+    """How it orders the waiting jobs, and what to do in place of an order, as a clause of the error; empty if it takes an order."""
 
     order: Order = FCFS
     """the queue order"""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.own_order and self.order != FCFS:
+            raise PolicyError(f"{self.name} {self.own_order}", "conflicting_options")
+
     @property
     def name(self) -> str:
         """Name in specifications, without options."""
-        return name_of(self)
+        return name_of(self)[0]
 
     @property
     def title(self) -> str:
         """Name in text and figures, with its options."""
-        return (self.display_name or self.name) + self.options_text()
+        named = {name: spell(getattr(self, name)) for _, name, _, _ in Formatter().parse(self.display_name) if name}
+        return (self.display_name.format_map(named) or self.name) + self.options_text(*named)
 
     def options_text(self, *hidden: str) -> str:
         """Return the options that differ from the default, in brackets, except those in `hidden`."""
@@ -154,11 +163,11 @@ class Policy(Specification):
     @property
     def without(self) -> Mapping[str, str]:
         """The unsupported `FEATURES` of engine/interface/choice.py, each with the reason as a clause."""
-        reasons = dict[str, str]()
+        reasons = dict.fromkeys(("history", "threshold"), OWN_ORDER) if self.own_order or self.passes.kind == "python" else {}
         if self.passes.kind not in ("head", "fresh", "kept", "python", "unknown"):
             reasons["effects"] = "these are effects on one head of the queue"
         if self.passes.kind not in ("head", "relaxed", "lookahead", "unknown"):
-            reasons["threshold"] = "it is for policies with at most one reservation"
+            reasons.setdefault("threshold", "it is for policies with at most one reservation")
         return reasons
 
     @property
@@ -176,11 +185,6 @@ class Policy(Specification):
         return Support("", "these interpretations are for a single-pool machine")
 
     @property
-    def on_numbers(self) -> bool:
-        """Whether it runs on a single-pool machine."""
-        return bool(self.machines["number"].engine)
-
-    @property
     def plans_nodes(self) -> bool:
         """Whether it plans single nodes."""
         return bool(self.machines["nodes"].engine)
@@ -192,11 +196,6 @@ class Policy(Specification):
 
     def settings(self, machine: Mapping[str, str] | None = None) -> Any:
         """Return the Slurm settings of this policy and of a machine file; None if it reads none."""
-
-    @property
-    def backfills(self) -> bool:
-        """Whether a job may overtake another waiting job."""
-        return self.passes.backfills
 
     @property
     def passes(self) -> PassSpec:

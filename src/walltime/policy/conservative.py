@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from walltime.errors import PolicyError
-from walltime.policy.base import FIRST_OF_ALL, HEAD_STARTS, KINDS, PassSpec, Policy, Reservations
+from walltime.policy.base import FIRST_OF_ALL, KINDS, PassSpec, Policy, Reservations, pass_promises
 
 
 @dataclass(frozen=True)
@@ -44,20 +44,16 @@ class Conservative(Policy):
     @property
     def promises(self) -> Mapping[str, str]:
         """With `compress`, each job starts at its reserved start; with `scratch`, the jobs planned for now start."""
-        first = {"reserved_start_differs": FIRST_OF_ALL, **KINDS}
         if self.variant == "scratch":
-            return {
-                "head_waits": HEAD_STARTS,
-                "left_waiting": "every pass recomputes the reservations in queue order, each as early as possible; those for now start",
-                "reservation_delayed": "no other job starts",
-                **first,
-            }
+            left = "every pass recomputes the reservations in queue order, each as early as possible; those for now start"
+            return pass_promises(left, others="no other job starts", first=FIRST_OF_ALL)
         when = {"once": "when a job has ended early", "always": "in every pass", "fixpoint": "when a job has ended early, until none moves"}
         return {
             "reserved_start_missed": "an arriving job gets the earliest place that fits next to all reservations, and starts there; "
             f"reservations move forward {when[self.compression]}, in queue order, and back only if an expected end has moved back",
             "out_of_turn": "no job starts before its reserved start",
-            **first,
+            "reserved_start_differs": FIRST_OF_ALL,
+            **KINDS,
         }
 
     @property

@@ -56,16 +56,13 @@ class Dialect(Specification):
         `coincident` overrides the dialect's. Raises PolicyError for an unknown name, interpretation or value.
         """
         chosen = DIALECTS.parse(dialect)
-        return chosen if coincident is None else chosen.but(coincident=coincident)
+        changes: dict[str, Any] = {} if coincident is None else {"coincident": coincident}
+        return replace(chosen, **changes)
 
     @property
     def changed(self) -> dict[str, str]:
         """The interpretations that differ from the papers', by name, as in specifications."""
         return {name: spell(getattr(self, name), one) for name, one in INTERPRETATIONS.items() if getattr(self, name) != one.default}
-
-    def but(self, **interpretations: Any) -> Dialect:
-        """Return the dialect with other interpretations."""
-        return replace(self, **interpretations)
 
     def apply(self, policy: P) -> P:
         """Return the policy with the dialect's interpretations in place of its default options."""

@@ -4,20 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from walltime.declared import DeclaredField, Field
-from walltime.policy.base import (
-    FIRST_OF_HEAD,
-    HEAD,
-    HEAD_STARTS,
-    KINDS,
-    NO_RESERVATIONS,
-    PLAIN_ON_POOLS,
-    Backfilling,
-    HeadPolicy,
-    PassSpec,
-)
+from walltime.policy.base import HEAD, HEAD_STARTS, KINDS, NO_RESERVATIONS, PLAIN_ON_POOLS, Backfilling, HeadPolicy, PassSpec, pass_promises
 from walltime.policy.orders import FCFS
 
 
@@ -93,30 +83,23 @@ class Easy(HeadPolicy, Backfilling):
         """The head starts as soon as it fits; other jobs start if they fit and do not delay it."""
         by = "<" if self.ends == "before" else "<="
         room = "" if self.extra == "none" else " or procs <= extra processors"
-        when = {
-            "afresh": "for each backfilled job",
-            "kept": "when a job has ended or the head has changed",
-            "once": "once for each head",
-        }
+        when = {"afresh": "for each backfilled job", "kept": "when a job has ended or the head has changed", "once": "once for each head"}
         counted = ", counted at the first running job that suffices" if self.extra == "literal" else ""
         fits = f"procs <= free, and now + believed {by} shadow time{room}{counted}"
-        return {
-            "head_waits": HEAD_STARTS,
-            "left_waiting": f"in backfill order, every job behind the head starts that has {fits}; computed {when[self.shadow]}",
-            "reservation_delayed": "no other job starts ahead of the head",
-            "reserved_start_differs": FIRST_OF_HEAD,
-            **KINDS,
-        }
+        return pass_promises(f"in backfill order, every job behind the head starts that has {fits}; computed {when[self.shadow]}")
 
     @property
     def passes(self) -> PassSpec:
         """One reservation, for the head."""
         every_arrival = self.arrivals == "all" or not self._in_queue_order
         default = self.decisions == "revised" and not self.window and (self.extra, self.shadow, self.ends) == ("all", "afresh", "by")
-        head = PassSpec(
-            "head", 1, compiled=default, window=self.window, committed=self.decisions == "committed", every_arrival=every_arrival
-        )
-        return head._replace(extra=self.extra, shadow=self.shadow, ends=self.ends)
+        readings: dict[str, Any] = {
+            "extra": self.extra,
+            "shadow": self.shadow,
+            "ends": self.ends,
+            "committed": self.decisions == "committed",
+        }
+        return PassSpec("head", 1, compiled=default, window=self.window, every_arrival=every_arrival, **readings)
 
 
 @dataclass(frozen=True)
@@ -138,48 +121,36 @@ class Double(Backfilling):
     @property
     def promises(self) -> Mapping[str, str]:
         """The head starts as soon as it fits; other jobs start if they do not delay it, given doubled heads."""
-        return {
-            "head_waits": f"{HEAD_STARTS}; a job that starts as the head is expected to run for 2 x believed, other jobs for believed",
-            "left_waiting": "in backfill order, every job behind the head starts that has procs <= free, and now + believed <= shadow time "
+        return pass_promises(
+            "in backfill order, every job behind the head starts that has procs <= free, and now + believed <= shadow time "
             "or procs <= extra processors; both are recomputed for each backfilled job",
-            "reservation_delayed": "no other job starts ahead of the head",
-            "reserved_start_differs": FIRST_OF_HEAD,
-            **KINDS,
-        }
+            head=f"{HEAD_STARTS}; a job that starts as the head is expected to run for 2 x believed, other jobs for believed",
+        )
 
 
 @dataclass(frozen=True)
 class Relaxed(Backfilling):
     """EASY backfilling that may delay the head of the queue by up to `omega` times its expected wait.
 
-    The expected wait lasts until the head's first reservation. The delay counts from the earliest reservation that the job has had as
-    the head. An omega of 0 is EASY.
+    The expected wait lasts until the head's first reservation; the delay counts from its earliest reservation. An omega of 0 is EASY.
 
     Source: Ward, Mahood and West, JSSPP 2002, who try several values; omega 0.5 is an assumption.
     """
 
+    display_name: ClassVar[str] = "Relaxed ({omega})"
     reservations = HEAD
     on_pools = PLAIN_ON_POOLS
     omega: Annotated[float, Field(least=0)] = 0.5
     """largest delay of the head, in units of its expected wait"""
 
     @property
-    def title(self) -> str:
-        """Name in text and figures."""
-        return f"Relaxed ({self.omega:g})" + self.options_text("omega")
-
-    @property
     def promises(self) -> Mapping[str, str]:
         """The head starts as soon as it fits; other jobs start unless they delay it too much."""
         latest = "latest = earliest shadow time as the head + omega x (first shadow time - submit), or the shadow time if later"
-        return {
-            "head_waits": HEAD_STARTS,
-            "left_waiting": "in backfill order, every job behind the head starts that has procs <= free, and now + believed <= latest or "
-            f"procs <= processors that the head leaves free at that time; {latest}",
-            "reservation_delayed": "no other job starts ahead of the head",
-            "reserved_start_differs": FIRST_OF_HEAD,
-            **KINDS,
-        }
+        return pass_promises(
+            "in backfill order, every job behind the head starts that has procs <= free, and now + believed <= latest or "
+            f"procs <= processors that the head leaves free at that time; {latest}"
+        )
 
     @property
     def passes(self) -> PassSpec:

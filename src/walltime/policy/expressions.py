@@ -12,14 +12,13 @@ from typing import Annotated, Any, NamedTuple
 from walltime.declared import Field, valid_options
 from walltime.errors import PolicyError
 from walltime.policy.growth import never_falls, parse_expression
-from walltime.policy.orders import ARGUMENTS, HISTORY, SYSTEM_STATE, Limit, Name, ScoredOrder, Starvation
+from walltime.policy.orders import HISTORY, SYSTEM_STATE, Limit, Name, ScoredOrder, Starvation
 from walltime.wording import shown
 
 MEASURED = ("wait", "believed", "requested", "procs", "elapsed", "longest", "hour", "weekday", *SYSTEM_STATE)
 """The arguments of orders that an expression may name: quantities, not codes such as a user's number."""
 TINY, LARGE = 1e-9, 700.0
 """The smallest argument of logarithms and the largest of exp; arguments beyond are replaced by these."""
-
 
 FUNCTIONS: dict[str, tuple[str, int, str]] = {
     "log": ("math.log({0} if {0} > TINY else TINY)", 1, "the natural logarithm of at least 1e-9"),
@@ -205,6 +204,3 @@ class Expression(ScoredOrder):
     def but(self, numbers: tuple[float, ...]) -> Expression:
         """Return the order with other numbers, in the order of the text."""
         return replace(self, formula=self.template.fill(numbers))
-
-
-assert set(MEASURED) <= set(ARGUMENTS)

@@ -8,7 +8,7 @@ import importlib.util
 import re
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -112,6 +112,18 @@ def user_code(what: str, code: Any = None, form: str = "") -> Iterator[None]:
         raise PolicyError(
             f"{where}{what} raises {type(error).__name__}{': ' if reason else ''}{reason}{remedy}", "own_code_failure"
         ) from error
+
+
+def make_object(make: Any, options: Iterable[tuple[str, Any]], name: str) -> Any:
+    """Return a new object of a user's class; raises PolicyError if it cannot be created with these options."""
+    given = dict(options)
+    try:
+        return make(**given)
+    except TypeError as error:
+        if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
+            raise  # raised by the class's own code
+        words = ", ".join(f"{option}={value!r}" for option, value in given.items()) or "no options"
+        raise PolicyError(f"{location_of(make)}{name} cannot be created with {words} ({error})", "own_code_failure") from None
 
 
 def load_named(text: str, what: str) -> tuple[Any, str] | None:

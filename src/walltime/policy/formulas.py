@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -29,6 +28,7 @@ class Formula(ScoredOrder):
     -480.0
     """
 
+    is_monotone = True  # no score falls while a job waits
     starvation: Starvation = None
     limit: Limit = None
 
@@ -42,11 +42,6 @@ class Formula(ScoredOrder):
     def scoring(self) -> ScoreFunction:
         """The formula."""
         return _BY_FORMULA[self.name][0]
-
-    @property
-    def is_monotone(self) -> bool:
-        """True: none of these scores falls while a job waits."""
-        return True
 
 
 @dataclass(frozen=True)
@@ -88,25 +83,7 @@ class FittedFormula(Formula):
 
     def is_written(self, option: DeclaredField) -> bool:
         """Leave out the published weight."""
-        if option.field == "submit_weight":
-            return self.submit_weight != self._published
-        return super().is_written(option)
-
-
-def _f1(believed, procs, elapsed, weight=870.0):
-    return -(math.log10(believed) * procs + weight * math.log10(max(elapsed, 0.1)))
-
-
-def _f2(believed, procs, elapsed, weight=25_600.0):
-    return -(math.sqrt(believed) * procs + weight * math.log10(max(elapsed, 0.1)))
-
-
-def _f3(believed, procs, elapsed, weight=6.86e6):
-    return -(believed * procs + weight * math.log10(max(elapsed, 0.1)))
-
-
-def _f4(believed, procs, elapsed, weight=5.30e5):
-    return -(believed * math.sqrt(procs) + weight * math.log10(max(elapsed, 0.1)))
+        return super().is_written(option) and (option.field != "submit_weight" or self.submit_weight != self._published)
 
 
 _BY_FORMULA: dict[str, tuple[ScoreFunction, str]] = {
@@ -122,7 +99,12 @@ _BY_FORMULA: dict[str, tuple[ScoreFunction, str]] = {
         "the highest wait / (log2(processors) x planned runtime), with serial jobs before all others",
     ),
 }
-_CARASTAN17: dict[str, ScoreFunction] = {"f1": _f1, "f2": _f2, "f3": _f3, "f4": _f4}
+_CARASTAN17: dict[str, ScoreFunction] = {
+    "f1": lambda believed, procs, elapsed, weight=870.0: -(math.log10(believed) * procs + weight * math.log10(max(elapsed, 0.1))),
+    "f2": lambda believed, procs, elapsed, weight=25_600.0: -(math.sqrt(believed) * procs + weight * math.log10(max(elapsed, 0.1))),
+    "f3": lambda believed, procs, elapsed, weight=6.86e6: -(believed * procs + weight * math.log10(max(elapsed, 0.1))),
+    "f4": lambda believed, procs, elapsed, weight=5.30e5: -(believed * math.sqrt(procs) + weight * math.log10(max(elapsed, 0.1))),
+}
 FORMULAS: Mapping[str, tuple[type[Formula], str]] = {name: (Formula, f"First {what}.") for name, (_, what) in _BY_FORMULA.items()} | {
     name: (FittedFormula, f"{name.upper()} of carastan17, fitted to simulations of small sets of jobs.") for name in _CARASTAN17
 }
@@ -131,8 +113,8 @@ FORMULAS: Mapping[str, tuple[type[Formula], str]] = {name: (Formula, f"First {wh
 HOUR = 3600.0
 
 
-def _linear(wait, believed, procs, *weights):
-    """Return the weighted sum of the features; features without a weight are not computed."""
+def _weighted_sum(wait, believed, procs, *weights):
+    """Return the weighted sum of the features and of their logarithms; those without a weight are not computed."""
     of_wait, of_believed, of_procs, of_area, of_log_wait, of_log_believed, of_log_procs, of_log_area = weights
     score = of_wait * (wait / HOUR) + of_believed * (believed / HOUR) + of_procs * procs
     if of_area != 0.0:
@@ -148,20 +130,6 @@ def _linear(wait, believed, procs, *weights):
     return score
 
 
-def _power(wait, believed, procs, of_wait, of_believed, of_procs, of_area):
-    """Return the logarithm of the product of the features' powers: the same order, without overflow."""
-    score = 0.0
-    if of_wait != 0.0:
-        score += of_wait * math.log(wait + 1.0)
-    if of_believed != 0.0:
-        score += of_believed * math.log(float(believed))
-    if of_procs != 0.0:
-        score += of_procs * math.log(float(procs))
-    if of_area != 0.0:
-        score += of_area * math.log(float(believed) * float(procs))
-    return score
-
-
 @dataclass(frozen=True)
 class WeightedOrder(ScoredOrder):
     """A queue order by a score whose options are the weights of its features.
@@ -169,7 +137,8 @@ class WeightedOrder(ScoredOrder):
     The weights are arguments of the compiled function, so new weights compile nothing. Raises PolicyError if no feature has a weight.
     """
 
-    function: Annotated[ScoreFunction, Field(inside=True)]
+    scoring = staticmethod(_weighted_sum)
+    arguments = ("wait", "believed", "procs")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -194,18 +163,8 @@ class WeightedOrder(ScoredOrder):
 
     @property
     def parameters(self) -> tuple[float, ...]:
-        """The weights."""
+        """The weights of the four features and of their logarithms."""
         return self.weights
-
-    @property
-    def scoring(self) -> ScoreFunction:
-        """The function."""
-        return self.function
-
-    @functools.cached_property
-    def arguments(self) -> tuple[str, ...]:
-        """The arguments that the features are computed from."""
-        return ("wait", "believed", "procs")
 
     @property
     def is_monotone(self) -> bool:
@@ -223,7 +182,6 @@ class Linear(WeightedOrder):
     """The sum of features, each times its weight."""
 
     name: Name = "linear"
-    function: Annotated[ScoreFunction, Field(inside=True)] = _linear
     wait: float = 0.0
     """weight of the wait, h"""
     believed: float = 0.0
@@ -249,7 +207,6 @@ class Power(WeightedOrder):
     """The product of powers of features; the weights are the exponents."""
 
     name: Name = "power"
-    function: Annotated[ScoreFunction, Field(inside=True)] = _power
     wait: float = 0.0
     """exponent of the wait + 1 s"""
     believed: float = 0.0
@@ -260,6 +217,11 @@ class Power(WeightedOrder):
     """exponent of processors x planned runtime"""
     starvation: Starvation = None
     limit: Limit = None
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """The weights of the logarithms: their sum has the order of the product, without overflow."""
+        return (0.0, 0.0, 0.0, 0.0, *self.weights)
 
 
 SCORES: Mapping[str, type[WeightedOrder]] = {"linear": Linear, "power": Power}

@@ -19,6 +19,7 @@ from walltime.policy.base import (
     PassSpec,
     Reservations,
     Support,
+    pass_promises,
 )
 from walltime.policy.formulas import Formula
 from walltime.policy.later import ONE_NUMBER, combination
@@ -89,17 +90,16 @@ class Hybrid(Backfilling):
         """The head starts as soon as it fits, and so do jobs that fit and delay no reservation."""
         if self.fit == "greedy":
             return {**combination(GREEDY_AHEAD, self.metric, self.depth > 0), **KINDS}
-        first = "the head" if self.depth == 1 else f"the first {self.depth:,} blocked jobs"
         if self.depth == 0:
-            others = {"left_waiting": "in backfill order, every job behind the head starts that has procs <= free"}
-            others |= {"out_of_turn": "no other job starts", "reserved_start_differs": "no job has a reservation"}
-        else:
-            others = {
-                "left_waiting": f"in backfill order, every job starts that fits now next to the reservations of {first}",
-                "reservation_delayed": f"no other job starts: every pass makes reservations for {first}, in queue order",
-                "reserved_start_differs": FIRST_OF_HEAD if self.depth == 1 else FIRST_OF_ALL,
-            }
-        return {"head_waits": HEAD_STARTS, **others, **KINDS}
+            rest = {"out_of_turn": "no other job starts", "reserved_start_differs": "no job has a reservation"}
+            left = "in backfill order, every job behind the head starts that has procs <= free"
+            return {"head_waits": HEAD_STARTS, "left_waiting": left, **rest, **KINDS}
+        reserved = "the head" if self.depth == 1 else f"the first {self.depth:,} blocked jobs"
+        return pass_promises(
+            f"in backfill order, every job starts that fits now next to the reservations of {reserved}",
+            others=f"no other job starts: every pass makes reservations for {reserved}, in queue order",
+            first=FIRST_OF_HEAD if self.depth == 1 else FIRST_OF_ALL,
+        )
 
     @property
     def passes(self) -> PassSpec:

@@ -14,15 +14,14 @@ from walltime.policy.base import (
     HEAD,
     HEAD_STARTS,
     KINDS,
-    OWN_ORDER,
     PLAIN_ON_POOLS,
     Backfilling,
     PassSpec,
     Policy,
     Reservations,
     Support,
+    pass_promises,
 )
-from walltime.policy.orders import FCFS
 
 ONE_NUMBER = "the best set of jobs is searched for on a single-pool machine only"
 
@@ -88,6 +87,7 @@ class Selective(Backfilling):
     Source: Srinivasan, Kettimuthu, Subramani and Sadayappan, JSSPP 2002; the threshold 2 is an assumption.
     """
 
+    display_name: ClassVar[str] = "Selective ({threshold})"
     on_pools = PLAIN_ON_POOLS
     variants: ClassVar[tuple[str, ...]] = ("", "threshold=adaptive")
     threshold: Annotated[float | Literal["adaptive"], Field(least=0)] = 2.0
@@ -97,38 +97,27 @@ class Selective(Backfilling):
     @property
     def reservations(self) -> Reservations:
         """Jobs that have waited long have one."""
-        if self.threshold == "adaptive":
-            limit = "the mean bounded slowdown of the jobs that have ended"
-        elif self.threshold < 1:
+        if self.threshold != "adaptive" and self.threshold < 1:
             return Reservations("all")
-        else:
-            limit = f"{self.threshold:g}"
+        limit = "the mean bounded slowdown of the jobs that have ended" if self.threshold == "adaptive" else f"{self.threshold:g}"
         return Reservations("some", f"only jobs with an expansion factor over {limit} have one")
-
-    @property
-    def title(self) -> str:
-        """Name in text and figures."""
-        return f"Selective ({self.threshold if self.threshold == 'adaptive' else f'{self.threshold:g}'})" + self.options_text("threshold")
 
     @property
     def promises(self) -> Mapping[str, str]:
         """Jobs with a reservation for now start, and so do jobs that delay no reservation."""
         least = "the mean bounded slowdown so far" if self.threshold == "adaptive" else f"{self.threshold:g}"
-        return {
-            "head_waits": f"reservations are made in every pass, in queue order, for jobs with (wait + believed) / believed > {least}; "
+        return pass_promises(
+            "the same holds for every other job; those without a reservation follow in backfill order",
+            head=f"reservations are made in every pass, in queue order, for jobs with (wait + believed) / believed > {least}; "
             "the head starts if it has one for now, or if it has none and fits next to them",
-            "left_waiting": "the same holds for every other job; those without a reservation follow in backfill order",
-            "reservation_delayed": "no other job starts",
-            "reserved_start_differs": FIRST_OF_ALL,
-            **KINDS,
-        }
+            others="no other job starts",
+            first=FIRST_OF_ALL,
+        )
 
     @property
     def passes(self) -> PassSpec:
         """Reservations for some jobs, recomputed in every pass."""
-        if self.threshold == "adaptive":
-            return PassSpec("selective", adapts=True)
-        return PassSpec("selective", factor=self.threshold)
+        return PassSpec("selective", adapts=True) if self.threshold == "adaptive" else PassSpec("selective", factor=self.threshold)
 
 
 MAX_BOUNDS = 60
@@ -167,14 +156,12 @@ class MultiQueue(Backfilling):
     @property
     def promises(self) -> Mapping[str, str]:
         """Jobs with a reservation for now start, and so do jobs that delay no reservation."""
-        return {
-            "head_waits": HEAD_STARTS,
-            "left_waiting": "every pass makes reservations, in queue order, for the first job of each queue, and for the next one if the "
+        return pass_promises(
+            "every pass makes reservations, in queue order, for the first job of each queue, and for the next one if the "
             "first starts. Jobs with one for now start, and then, in backfill order, every job that fits next to the reservations",
-            "reservation_delayed": "no other job starts",
-            "reserved_start_differs": FIRST_OF_ALL,
-            **KINDS,
-        }
+            others="no other job starts",
+            first=FIRST_OF_ALL,
+        )
 
     @property
     def passes(self) -> PassSpec:
@@ -187,32 +174,22 @@ class Slack(Policy):
     """Slack-like backfilling: every job has a reservation on arrival, and later jobs may delay it by its slack.
 
     The slack is `factor` times the mean wait of the `recent` jobs that started last, at least 1 s. An arriving job takes the first place in
-    the line of waiting jobs that delays no job behind it too much. All jobs behind it are planned again in the order of the line: none may
-    move past its first reservation plus slack, and a job already past that may not move at all. At the end of the line an arriving job
-    delays no other. Every event recomputes the reservations in the order of the line. With exact estimates and a factor of 0 it is
-    conservative backfilling.
+    the line of waiting jobs that delays no job behind it too much; at the end of the line it delays none. All jobs behind it are planned
+    again in the order of the line: none may move past its first reservation plus slack, or at all if it is past that already. Every event
+    recomputes the reservations in this order. With exact estimates and a factor of 0 it is conservative backfilling.
 
     Source: the idea of Talby and Feitelson, IPPS 1999. Their slack depends on priorities, and they compare schedules by a cost function;
     formula, factor and the number of recent jobs are assumptions here.
     """
 
     display_name: ClassVar[str] = "Slack-like"
+    own_order = "orders the waiting jobs itself; leave the order out"
     reservations = Reservations("all", kept=True)
     on_pools = Support("", "its queue is for a whole machine, without partitions and limits")
     factor: Annotated[float, Field(least=0)] = 1.0
     """slack over the mean wait of the `recent` jobs, which counts as at least 1 s"""
     recent: Annotated[int, Field(least=1, most=1_000_000)] = 100
     """number of latest starts whose waits count"""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.order != FCFS:
-            raise PolicyError("slack-like backfilling orders the waiting jobs itself; leave the order out")
-
-    @property
-    def without(self) -> Mapping[str, str]:
-        """Queue orders."""
-        return {**super().without, **dict.fromkeys(("history", "threshold"), OWN_ORDER)}
 
     @property
     def promises(self) -> Mapping[str, str]:

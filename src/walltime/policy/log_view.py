@@ -65,8 +65,7 @@ class Moment(int):
     def at(self, local: datetime) -> int:
         """Return the simulation time (s) of a local date and time, such as `now.local.replace(hour=22)`.
 
-        The difference of two dates would be an hour off across a clock change. Raises WorkloadError if the log does not record its
-        start time.
+        The difference of two dates would be an hour off across a clock change. Raises WorkloadError without a recorded start of the log.
         """
         if self._calendar is None:
             raise WorkloadError(f"the time of {local} is unknown: {NO_START}", "unknown_start_time")

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from walltime.declared import Field
-from walltime.errors import PolicyError
-from walltime.policy.base import ON_NODES, OWN_ORDER, PassSpec, Policy, Reservations
-from walltime.policy.orders import FCFS
+from walltime.policy.base import ON_NODES, PassSpec, Policy, Reservations
 
 STREAM = 6
 """The stream of random numbers for the moments of events."""
@@ -38,7 +36,6 @@ class Latencies(NamedTuple):
     tick: int = 0
 
 
-NO_LATENCIES = Latencies()
 MEASURED = Latencies(150, 170, 370, 1020, 50, 650, 350, 60_000, (60, 1050), (0, 1000), 1)
 """Measured in the logs of real runs of OAR 2.5.4 with the scheduler kamelot."""
 
@@ -51,6 +48,7 @@ class Oar(Policy):
     """
 
     display_name: ClassVar[str] = "OAR"
+    own_order = "considers jobs by number; leave the order out"
     reservations = Reservations("all")
     machines = ON_NODES
     passes = PassSpec("oar")
@@ -64,20 +62,14 @@ class Oar(Policy):
     seed: Annotated[int, Field(least=0)] = 0
     """seed of the random moments within seconds"""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.order != FCFS:
-            raise PolicyError("oar considers jobs by number; leave the order out")
-
     @property
     def durations(self) -> Latencies:
         """Duration of each step."""
-        return MEASURED if self.latencies == "measured" else NO_LATENCIES
+        return MEASURED if self.latencies == "measured" else Latencies()
 
     @property
     def without(self) -> Mapping[str, str]:
         """Most features of a machine file, and predictions."""
         machine = "they are not modelled; leave them out of the machine file, or use another policy"
         reasons = dict.fromkeys(("windows", "overheads", "limits", "outages", "tiers", "second"), machine)
-        reasons |= dict.fromkeys(("history", "threshold"), OWN_ORDER)
         return {**super().without, **reasons, **dict.fromkeys(("predictor", "plain"), "OAR plans by limits; leave the predictor out")}

@@ -30,9 +30,10 @@ submission, log columns, the calendar, the longest wait of the jobs that started
 HISTORY = {f"{key}_{measure}": key for key in ("user", "group", "queue", "partition") for measure in ("waited", "used", "started")}
 """Further parameters, with the log column of each: past use by the job's user, group, queue or partition, over the order's `last` seconds
 or with its half-life. `waited`: waits of started jobs, s; `used`: processor seconds of ended jobs; `started`: number of jobs."""
+OWN_SETTINGS = ("last", "half_life", "starvation", "limit")
+"""Settings of a user-defined order besides the parameters of its function: the period of past use, and the bounds of the wait."""
 LARGEST_SCORE = sys.float_info.max
 """The highest score of a job that does not starve, if other jobs may."""
-
 
 Name = Annotated[str, Field(inside=True)]
 Starvation = Annotated[int | None, Field(least=0, meaning="jobs that have waited longer than this, s, come first")]
@@ -47,8 +48,7 @@ class Order(Specification):
     """A queue order, by name; `walltime.order` makes one from a Python function.
 
     With the option `starvation` (s), jobs that have waited longer come before all others, the earliest arrival first. With `limit`, a job
-    must also have waited longer than this share of the longest wait of the jobs that started so far: a bound that does not depend on the
-    machine and its load.
+    must also have waited longer than this share of the longest wait so far, a bound that does not depend on the machine and its load.
     """
 
     name: Name
@@ -217,19 +217,11 @@ class ScoredOrder(Order):
 class ShortestFirst(ScoredOrder):
     """Shortest job first, by the planned runtime; as a backfill order, the SJBF of EASY++ (tsafrir07)."""
 
+    is_monotone = True  # the score is constant
+    scoring = staticmethod(lambda believed: -believed)  # for kernels without a built-in one
     name: Name = "sjf"
     starvation: Starvation = None
     limit: Limit = None
-
-    @property
-    def scoring(self) -> Callable[..., float]:
-        """The function for kernels without a built-in one."""
-        return _shortest
-
-    @property
-    def is_monotone(self) -> bool:
-        """True: the score is constant."""
-        return True
 
     def score(self, wait: int, believed: int, procs: int, submit: int, **others: int) -> float:
         """Score shorter jobs higher."""
@@ -245,6 +237,7 @@ class Wfp(ScoredOrder):
     Source: tang13, eq. 5; the threshold is from an example in Cobalt's README, 0.75 with an exponent of 2.
     """
 
+    is_monotone = True  # the score grows with the wait
     name: Name = "wfp"
     exponent: Annotated[int, Field(least=1)] = 3
     """weight of the wait"""
@@ -259,18 +252,9 @@ class Wfp(ScoredOrder):
         """The function for kernels without a built-in one."""
         return _wfp(self.exponent)
 
-    @property
-    def is_monotone(self) -> bool:
-        """True: the score grows with the wait."""
-        return True
-
     def score(self, wait: int, believed: int, procs: int, submit: int, **others: int) -> float:
         """Return the score above."""
         return self.scoring(wait, believed, procs)  # also for arrays
-
-
-def _shortest(believed):
-    return -believed
 
 
 @functools.cache
@@ -322,10 +306,13 @@ class UserOrder(ScoredOrder):
         except (ValueError, TypeError):
             return {}
         defaults = {one.name: one.default for one in parameters if one.default is not one.empty}
-        for name, value in defaults.items():
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                raise PolicyError(f"the default of {name} of the order {self.name!r} must be a number, not {value!r}", "wrong_default")
-        return {name: float(value) for name, value in defaults.items()}
+        return {name: self._number(f"the default of {name}", value) for name, value in defaults.items()}
+
+    def _number(self, what: str, value: Any) -> float:
+        """Return a parameter's value; raises PolicyError, which begins with `what`, if it is not a number."""
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise PolicyError(f"{what} of the order {self.name!r} must be a number, not {value!r}", "wrong_default")
+        return float(value)
 
     def options(self) -> dict[str, DeclaredField]:
         """Return the options of `but`: parameters with a default, the period of past use, and bounds of the wait."""
@@ -337,18 +324,15 @@ class UserOrder(ScoredOrder):
     def but(self, **settings: Any) -> UserOrder:
         """Return the order with other values of `options`."""
         mine = dict(zip(self._defaults, self.settings or (), strict=True))
-        period = {name: settings.pop(name) for name in ("last", "half_life") if name in settings}
-        bounds = {name: settings.pop(name) for name in ("starvation", "limit") if name in settings and name not in mine}
+        own = {name: settings.pop(name) for name in OWN_SETTINGS if name in settings and name not in mine}
         unknown = [name for name in settings if name not in mine]
         if unknown:
-            valid = ", ".join((*mine, "last", "half_life", "starvation", "limit"))
+            valid = ", ".join((*mine, *OWN_SETTINGS))
             raise PolicyError(f"{unknown[0]!r} is not an option of the order {self.name!r}. Valid options: {valid}")
-        for name, value in settings.items():
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                raise PolicyError(f"{name} of the order {self.name!r} must be a number, not {value!r}")
-            mine[name] = float(value)
-        last, half_life = (period.get("last"), period.get("half_life")) if period else (self.last, self.half_life)
-        return replace(self, settings=tuple(mine.values()), last=last, half_life=half_life, **bounds)
+        mine |= {name: self._number(name, value) for name, value in settings.items()}
+        if "last" in own or "half_life" in own:  # one replaces the other
+            own = {"last": None, "half_life": None, **own}
+        return replace(self, settings=tuple(mine.values()), **own)
 
     def __call__(self, *args: Any, **kwargs: Any) -> float:
         """Call the function."""
@@ -367,13 +351,10 @@ class UserOrder(ScoredOrder):
     @property
     def label(self) -> str:
         """Its name, with the settings that differ from the defaults."""
-        changed = [
-            f"{name}={repr(value).removesuffix('.0')}"
-            for (name, default), value in zip(self._defaults.items(), self.settings or (), strict=True)
-            if value != default
-        ]
-        changed += [f"{name}={spell(value)}" for name, value in zip(("starvation", "limit"), self.bounds, strict=True) if value is not None]
-        return self.name + (":" + ",".join(changed) if changed else "")
+        mine = zip(self._defaults.items(), self.settings or (), strict=True)
+        changed = {name: value for (name, default), value in mine if value != default}
+        changed |= {name: value for name, value in zip(("starvation", "limit"), self.bounds, strict=True) if value is not None}
+        return self.name + ":" * bool(changed) + ",".join(f"{name}={spell(value)}" for name, value in changed.items())
 
 
 FCFS = FirstCome()

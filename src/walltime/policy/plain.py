@@ -10,8 +10,8 @@ from typing import Annotated, Any, ClassVar
 
 from walltime.declared import Field
 from walltime.errors import PolicyError
-from walltime.policy.base import NO_NODES, OWN_ORDER, PassSpec, Policy, Support
-from walltime.policy.files import location_of, user_code
+from walltime.policy.base import NO_NODES, PassSpec, Policy, Support
+from walltime.policy.files import location_of, make_object, user_code
 from walltime.policy.log_view import COLUMNS, LogView, Moment
 from walltime.wording import shown
 
@@ -30,6 +30,7 @@ class WaitingJob:
 
     __slots__ = ("_views", "believed", "index", "procs", "submit")
     FUTURE: ClassVar[tuple[str, ...]] = ("start", "expected_end", "end", "runtime")
+    _state: ClassVar[str] = "waits"
 
     def __init__(self, views: JobViews, index: int, submit: int, believed: int, procs: int):
         self._views = views
@@ -64,16 +65,13 @@ class WaitingJob:
     def __repr__(self) -> str:
         return f"<job number {self.index + 1}, {self.procs} processors, {self._state}>"
 
-    @property
-    def _state(self) -> str:
-        return "waits"
-
 
 class RunningJob(WaitingJob):
     """A running job: also with `start` and `expected_end`, s; its real end is still unknown."""
 
     __slots__ = ("expected_end", "start")
     FUTURE: ClassVar[tuple[str, ...]] = ("end", "runtime")
+    _state: ClassVar[str] = "runs"
 
     def __init__(self, views: JobViews, index: int, submit: int, believed: int, procs: int, start: int, expected_end: int):
         super().__init__(views, index, submit, believed, procs)
@@ -84,24 +82,17 @@ class RunningJob(WaitingJob):
         """Wait before its start, s."""
         return self.start - self.submit
 
-    @property
-    def _state(self) -> str:
-        return "runs"
-
 
 class EndedJob(RunningJob):
     """A job that has ended: also with `end` and `runtime`, s."""
 
     __slots__ = ("end", "runtime")
     FUTURE: ClassVar[tuple[str, ...]] = ()
+    _state: ClassVar[str] = "has ended"
 
     def __init__(self, job: RunningJob, end: int):
         super().__init__(job._views, job.index, job.submit, job.believed, job.procs, job.start, job.expected_end)
         self.end, self.runtime = end, end - job.start
-
-    @property
-    def _state(self) -> str:
-        return "has ended"
 
 
 class JobViews:
@@ -146,9 +137,8 @@ class Choice:
 class PlainPolicy(Policy):
     """Base class for custom policies in plain Python: a subclass chooses which waiting jobs start.
 
-    It runs on the reference engine, which is slow; the built-in policies and orders run on the compiled engine. Each run uses a copy, so
-    attributes do not carry over between runs. Besides `choose` it may have methods for events, called before `choose` at that instant:
-    `begin`, `submitted`, `started`, `ended`.
+    It runs on the reference engine, which is slow. Each run uses a copy, so attributes do not carry over between runs. Besides `choose` it
+    may have methods for events, `begin`, `submitted`, `started` and `ended`, which are called before `choose` at that instant.
     """
 
     passes = PassSpec("python", compiled=False)
@@ -168,11 +158,6 @@ class PlainPolicy(Policy):
 
     def ended(self, job: EndedJob, now: Moment) -> None:
         """Handle the end of a job, with its `runtime` and `end`."""
-
-    @property
-    def without(self) -> Mapping[str, str]:
-        """Queue orders."""
-        return {"history": OWN_ORDER, "threshold": OWN_ORDER}
 
     @property
     def machines(self) -> Mapping[str, Support]:
@@ -225,13 +210,7 @@ class OwnPolicy(PlainPolicy):
 
     def new_instance(self) -> Any:
         """Return a new object of the class."""
-        try:
-            return self.make(**dict(self.options))
-        except TypeError as error:
-            if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
-                raise  # raised by the class's own code
-            options = ", ".join(f"{name}={value!r}" for name, value in self.options) or "no options"
-            raise PolicyError(f"{location_of(self.make)}{self.name} cannot be created with {options} ({error})") from None
+        return make_object(self.make, self.options, self.name)
 
 
 SIGNATURES = {
@@ -249,35 +228,23 @@ class PlainRun:
         self.policy, self.views = policy, JobViews(log)
         with user_code(f"the constructor of {policy.name}"):
             self._own = policy.new_instance()
-        self._methods = {name for name in SIGNATURES if self._has(name)}
+        methods = {name: getattr(type(self._own), name, None) for name in SIGNATURES}
+        self._methods = {name for name, method in methods.items() if callable(method) and method is not getattr(PlainPolicy, name)}
         if "choose" not in self._methods:
             raise PolicyError(f"{location_of(self._own)}the policy {policy.label} has no method {SIGNATURES['choose']}", "missing_method")
         if "begin" in self._methods:
             self._call("begin", procs)
-
-    def _has(self, name: str) -> bool:
-        method = getattr(type(self._own), name, None)
-        return callable(method) and method is not getattr(PlainPolicy, name)
 
     def _call(self, name: str, *arguments: Any) -> Any:
         with user_code(f"{name} of {self.policy.name}", getattr(self._own, name), SIGNATURES[name]):
             result = getattr(self._own, name)(*arguments)
             return _jobs_and_wake_up(result) if name == "choose" else None
 
-    def submitted(self, job: Any, now: int) -> None:
-        """Report the submission of an engine's job to the policy."""
-        if "submitted" in self._methods:
-            self._call("submitted", self.views.waiting(job), self._moment(now))
-
-    def started(self, job: Any, now: int) -> None:
-        """Report the start of an engine's job to the policy."""
-        if "started" in self._methods:
-            self._call("started", self.views.running(job), self._moment(now))
-
-    def ended(self, job: Any, now: int) -> None:
-        """Report the end of an engine's job to the policy."""
-        if "ended" in self._methods:
-            self._call("ended", EndedJob(self.views.running(job), now), self._moment(now))
+    def report(self, event: str, job: Any, now: int) -> None:
+        """Call the policy's method for an event of an engine's job, `submitted`, `started` or `ended`, if it has one."""
+        if event in self._methods:
+            view: Any = self.views.waiting(job) if event == "submitted" else self.views.running(job)
+            self._call(event, EndedJob(view, now) if event == "ended" else view, self._moment(now))
 
     def _moment(self, now: int) -> Moment:
         self.views.now = now

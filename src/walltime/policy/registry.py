@@ -47,14 +47,13 @@ def _own_policy(text: str) -> tuple[Variant, str] | None:
     if loaded is None:
         return None
     policy, options = loaded
+    is_policy = issubclass(policy, Policy) if isinstance(policy, type) else isinstance(policy, Policy)
     if isinstance(policy, type) and hasattr(policy, "choose"):
-        has_own_init = issubclass(policy, Policy) and (
-            "__dataclass_fields__" not in vars(policy) and policy.__init__ is not PlainPolicy.__init__
-        )
-        if has_own_init or not issubclass(policy, Policy):
+        has_own_init = "__dataclass_fields__" not in vars(policy) and getattr(policy, "__init__", None) is not PlainPolicy.__init__
+        if has_own_init or not is_policy:
             spelling = text.strip().removesuffix(options).rstrip(":,")
             return Variant(OwnPolicy, make=partial(_make_policy, policy, spelling), free=True, declared={}), options
-    if isinstance(policy, Policy) or (isinstance(policy, type) and issubclass(policy, Policy)):
+    if is_policy:
         return Variant(policy), options
     file, _, name = text.partition(",")[0].rpartition(":")
     raise PolicyError(
@@ -116,7 +115,7 @@ def policy_variants() -> tuple[str, ...]:
     orders = [f"order={name}" for name in NAMED_ORDERS]
     labels = []
     for name, variant in POLICIES.variants.items():
-        if variant.loaded().on_numbers:
+        if variant.loaded().machines["number"].engine:
             options = [one for text in variant.loaded.variants for one in (orders if text == "order=*" else [text])]
             labels += [POLICIES.parse(f"{name}:{text}").label for text in options]
     return tuple(dict.fromkeys(labels))

@@ -12,8 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from walltime.declared import Field, is_within
 from walltime.durations import seconds_of
 from walltime.errors import PolicyError
-from walltime.policy.base import ON_NODES, OWN_ORDER, PassSpec, Policy, Reservations
-from walltime.policy.orders import FCFS
+from walltime.policy.base import ON_NODES, PassSpec, Policy, Reservations
 from walltime.specification import options_of, spell
 from walltime.wording import shown
 
@@ -144,6 +143,7 @@ class Slurm(Policy):
     """
 
     display_name: ClassVar[str] = "Slurm"
+    own_order = "orders the queue by priority; leave the order out, or set priority_type and priority_weight_age"
     reservations = Reservations("some", "only jobs that a backfill cycle has planned have one")
     machines = ON_NODES
     passes = PassSpec("slurm", None)
@@ -212,14 +212,6 @@ class Slurm(Policy):
     priority_flags: Annotated[str | None, _parameter("", "word", setting="PriorityFlags")] = None
     """supported: `NO_FAIR_TREE` and `SMALL_RELATIVE_TO_TIME`"""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.order != FCFS:
-            raise PolicyError(
-                "slurm orders the queue by priority; leave the order out, or set priority_type and priority_weight_age",
-                "conflicting_options",
-            )
-
     def settings(self, machine: Mapping[str, str] | None = None) -> SlurmSettings:
         """Return all parameters, from this policy, the machine's table `[slurm]`, or the defaults, with notes for the user."""
         read, notes = read_settings(machine or {})
@@ -232,8 +224,7 @@ class Slurm(Policy):
     @property
     def without(self) -> Mapping[str, str]:
         """Windows, overheads and predictions."""
-        own = dict.fromkeys(("history", "threshold"), OWN_ORDER)
-        own |= dict.fromkeys(("predictor", "plain"), "Slurm plans by limits and by time_min; leave the predictor out")
+        own = dict.fromkeys(("predictor", "plain"), "Slurm plans by limits and by time_min; leave the predictor out")
         own |= dict.fromkeys(("windows", "overheads"), "they are not modelled for Slurm; leave them out of the machine file")
         return {**super().without, **own}
 

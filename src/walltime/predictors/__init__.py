@@ -15,34 +15,20 @@ if TYPE_CHECKING:
     from walltime.predictors.base import FinishedJob as FinishedJob
     from walltime.predictors.base import Guess as Guess
     from walltime.predictors.base import Jobs as Jobs
-    from walltime.predictors.base import Learner as Learner
     from walltime.predictors.base import PlainPredictor as PlainPredictor
     from walltime.predictors.base import Predictor as Predictor
     from walltime.predictors.base import StartedJob as StartedJob
     from walltime.predictors.base import SubmittedJob as SubmittedJob
-    from walltime.predictors.base import alike as alike
     from walltime.predictors.base import below_remark as below_remark
-    from walltime.predictors.base import check_columns as check_columns
     from walltime.predictors.base import predictor as predictor
-    from walltime.predictors.hindsight import Twins as Twins
     from walltime.predictors.hindsight import twins as twins
-    from walltime.predictors.history import History as History
-    from walltime.predictors.history import LogHistory as LogHistory
-    from walltime.predictors.history import Past as Past
     from walltime.predictors.history import log_ends as log_ends
-    from walltime.predictors.prediction import BELIEFS as BELIEFS
-    from walltime.predictors.prediction import CORRECTIONS as CORRECTIONS
-    from walltime.predictors.prediction import HISTORIES as HISTORIES
     from walltime.predictors.prediction import Belief as Belief
     from walltime.predictors.prediction import Correction as Correction
     from walltime.predictors.prediction import Prediction as Prediction
-    from walltime.predictors.prediction import parse_belief as parse_belief
-    from walltime.predictors.prediction import parse_correction as parse_correction
     from walltime.predictors.registry import PREDICTORS as PREDICTORS
     from walltime.predictors.registry import parse_predictor as parse_predictor
     from walltime.predictors.tang13 import STATISTICS as STATISTICS
     from walltime.predictors.tang13 import WINDOWS as WINDOWS
-    from walltime.predictors.unlearned import LogColumn as LogColumn
-    from walltime.predictors.unlearned import PredictionFile as PredictionFile
 
 __getattr__, __dir__, __all__ = lazy(__name__, module_map(registry.PREDICTORS))

@@ -11,7 +11,7 @@ import numpy as np
 
 from walltime.declared import Field
 from walltime.errors import PolicyError, WorkloadError
-from walltime.policy.files import location_of, user_code
+from walltime.policy.files import location_of, make_object, user_code
 from walltime.specification import Specification
 from walltime.workload import Workload
 
@@ -144,8 +144,7 @@ class Predictor(Specification):
     def made_in_advance(self, workload: Workload, requested: Array, runtime: Array, limit: Array) -> tuple[Array, Array] | None:
         """Return the predictions and their basis, uint8, if they need no learning.
 
-        Predictions are at least 1 s and, unless `uncapped`, at most the limit (int64 s, one per job). The limit also replaces -1 (nothing
-        is known) and other negative values.
+        Predictions are at least 1 s and, unless `uncapped`, at most the limit (int64 s, one per job), which also replaces negative values.
         """
         given = self.predict_all(workload, requested, runtime)
         if given is None:
@@ -175,13 +174,19 @@ class Predictor(Specification):
 
     @property
     def again(self) -> bool:
-        """Whether waiting jobs are predicted again in every scheduling pass, not only at submission."""
-        return False
+        """Whether waiting jobs are predicted again in every scheduling pass, not only at submission: its option `recompute`, if any."""
+        return bool(getattr(self, "recompute", False))
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The kinds of keys by which it finds similar jobs, the most similar first."""
+        return (getattr(self, "key", "all"),)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of the log that it requires."""
-        return tuple(name for name in KEYS.get(getattr(self, "key", "all"), ()) if name not in ("requested", "procs"))
+        names = dict.fromkeys(name for key in self.keys for name in KEYS.get(key, ()))
+        return tuple(name for name in names if name not in ("requested", "procs"))
 
 
 @dataclass(frozen=True)
@@ -214,23 +219,11 @@ class PlainPredictor(Predictor):
     def begin(self) -> Learner:
         """Return a new object."""
         with user_code(f"the making of {self.label}"):
-            learner = self._make()
+            learner: Learner = make_object(self.make, self.options, getattr(self.make, "__name__", repr(self.make)))
         for method in ("predict", "observe"):
             if not callable(getattr(learner, method, None)):
                 raise PolicyError(f"{location_of(learner)}the predictor {self.label} needs a method {method}(self, job)", "missing_method")
         return learner
-
-    def _make(self) -> Learner:
-        try:
-            made: Learner = self.make(**dict(self.options))
-        except TypeError as error:
-            if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
-                raise  # an error in the class's own code
-            options = ", ".join(f"{name}={value!r}" for name, value in self.options) or "no options"
-            raise PolicyError(
-                f"{location_of(self.make)}{self.make.__name__} cannot be created with {options} ({error})", "own_code_failure"
-            ) from None
-        return made
 
     @property
     def unlisted(self) -> str:

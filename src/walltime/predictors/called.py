@@ -1,7 +1,6 @@
 """A predictor in plain Python that the compiled loop calls: through three functions of C that take the interpreter's lock.
 
-It is for simulations that run once from the beginning to the end. Its state is in Python's objects, so a simulation that is
-copied, or goes back, needs the reference engine.
+It is for simulations that run once, from the beginning to the end; a copied simulation, or one that goes back, needs the reference engine.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -16,9 +17,9 @@ from walltime.predictors.base import Basis, FinishedJob, Guess, Jobs, Predictor,
 
 BASE = 19
 """Number of base features."""
-PAIRED, SQUARED = range(1, 17), range(1, 19)
-"""The base features whose products with each other are features, and the base features whose squares are."""
-FEATURES = BASE + len(PAIRED) * (len(PAIRED) - 1) // 2 + len(SQUARED)
+FACTORS = np.array([*((i, 0) for i in range(BASE)), *combinations(range(1, 17), 2), *((i, i) for i in range(1, 19))])
+"""The two base features whose product is each feature: the base features (0 is the constant 1), products of two of 1 to 16, and squares."""
+FEATURES = len(FACTORS)
 """Features of the regression: 19 + 120 + 18 = 157."""
 DAY, WEEK = 86400, 7 * 86400
 LARGEST_EXPONENT = 709.0
@@ -109,12 +110,10 @@ class Run:
 
 @dataclass
 class User:
-    """The history of a user; times in seconds."""
+    """The history of a user, times in seconds; `last_started`, `last_ended`: the last three jobs to start or end, the latest first."""
 
     last_started: list[Run] = field(default_factory=list)
-    """The last three jobs to start, the latest first."""
     last_ended: list[Run] = field(default_factory=list)
-    """The last three jobs to end, the latest first."""
     running: dict[int, Run] = field(default_factory=dict)
     ended: int = 0
     total_runtime: int = 0
@@ -151,7 +150,7 @@ def features(job: SubmittedJob, user: User, meant: bool = False) -> list[float]:
     of_three = of_two
     if len(lasts) == 3:
         of_three = (first + second + third) / 3.0 if meant else 0.33 * (first + second + third)
-    mean, since, share = 0.0, 0.0, 0.0
+    mean = since = share = 0.0
     if user.ended:
         mean = user.total_runtime / user.ended
         since = float(now - user.last_end)
@@ -167,9 +166,8 @@ def features(job: SubmittedJob, user: User, meant: bool = False) -> list[float]:
 
 
 def all_features(base: Sequence[float]) -> list[float]:
-    """Return the base features, the products of two different ones of 1 to 16, and the squares of 1 to 18: 157 numbers."""
-    pairs = [base[i] * base[j] for i in PAIRED for j in PAIRED if i < j]
-    return [*base, *pairs, *(base[i] * base[i] for i in SQUARED)]
+    """Return all features, computed from the base features: 157 numbers."""
+    return [base[i] * base[j] for i, j in FACTORS.tolist()]
 
 
 def loss_slope(scheme: Gaussier15, error: float) -> float:
@@ -300,8 +298,7 @@ OVER, UNDER, LEARNING_WEIGHT, AS_MEANT, REQUEST_FIRST, NONE_NEGATIVE = range(6)
 OVER_COEFFICIENT, UNDER_COEFFICIENT, SURPLUS, ETA, L2 = range(5)
 W, LARGEST, GRADIENTS, X, TERMS, SUMS = range(6)
 MODEL_ROWS = 6
-"""Rows of `model`: coefficients, the largest value of each feature so far, the sum of its squared gradients; the current features,
-and terms to be summed; N and the number of steps."""
+"""Rows of `model`: coefficients; the largest value of each feature, and the sum of its squared gradients; features; terms; N and steps."""
 NORM, STEPS = 0, 1
 _, BY_SQUARE, BY_EXP = range(len(CURVES))
 EVENLY, BY_LOG_R_OVER_N, BY_LOG_N_OVER_R, _, BY_LOG_RN = range(len(WEIGHTS))
@@ -341,16 +338,8 @@ def predict_by_gaussier15(learning, job, now):
 @kernel
 def _make_features(base, x):
     """Compute all features from the base features."""
-    for i in range(BASE):
-        x[i] = base[i]
-    place = BASE
-    for i in range(1, 17):
-        for j in range(i + 1, 17):
-            x[place] = base[i] * base[j]
-            place += 1
-    for i in range(1, 19):
-        x[place] = base[i] * base[i]
-        place += 1
+    for i in range(FEATURES):
+        x[i] = base[FACTORS[i, 0]] * base[FACTORS[i, 1]]
 
 
 @kernel

@@ -21,8 +21,7 @@ Array = np.ndarray
 class History:
     """A learner, and the jobs shown to it; a job's runtime is shown only after the job has ended.
 
-    `requested` (int64 s): the user requests; `limit` (int64 s): upper bounds of the predictions. Raises WorkloadError if the
-    log lacks a column that the predictor needs.
+    `requested` (int64 s): the user requests; `limit` (int64 s): upper bounds of the predictions. Raises WorkloadError for a missing column.
     """
 
     def __init__(self, predictor: Predictor, workload: Workload, requested: Array, limit: Array, runtime: Array):
@@ -118,8 +117,7 @@ class Past:
     def show_until(self, now: int) -> None:
         """Show all events by now, in chronological order; a job that starts only now has neither started nor ended.
 
-        At the same instant ends come before starts, but a job with runtime 0 starts before it ends. If arrivals come first, no job
-        has ended at this instant.
+        At one instant ends come before starts, but a job with runtime 0 starts before it ends; if arrivals come first, none has ended.
         """
         last = now - 1 if self._arrivals_first else now
         while self._ending and self._end[self._ending[-1]] <= last and self._start[self._ending[-1]] < now:

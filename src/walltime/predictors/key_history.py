@@ -1,8 +1,59 @@
-"""Compiled functions shared by several predictors: the history of a key, and its percentiles."""
+"""The history of a key, shared by predictors from earlier similar jobs: its plain form, and functions of the compiled forms."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from walltime.compiled.jit import kernel
+from walltime.predictors.base import Basis, FinishedJob, Guess, Predictor, SubmittedJob, key_of
+
+
+class KeyPredictor(Predictor):
+    """Base of the predictors that estimate a runtime from records of the jobs with the same key that have ended.
+
+    The first kind of key with an estimate decides; its jobs are the basis `OWN`, those of the other kinds `GENERAL`.
+    """
+
+    def record(self, job: FinishedJob) -> Any:
+        """Return what is kept of a job that has ended: by default its runtime, s."""
+        return job.runtime
+
+    def estimate(self, job: SubmittedJob, ended: list[Any]) -> float | None:
+        """Return the runtime of a job, s, from the records of similar jobs in the order in which they ended; None if they do not suffice.
+
+        An estimate may remove records that will never count again.
+        """
+        raise NotImplementedError
+
+    def begin(self) -> KeyLearner:
+        """Return a learner that has seen no job."""
+        return KeyLearner(self)
+
+
+class KeyLearner:
+    """The records of a predictor, by key."""
+
+    def __init__(self, predictor: KeyPredictor):
+        self._predictor = predictor
+        self._records: dict[tuple[str, tuple[int, ...]], list[Any]] = {}
+
+    def observe(self, job: FinishedJob) -> None:
+        """Keep the record of a job that has ended, once for each kind of key."""
+        for key in dict.fromkeys(self._predictor.keys):
+            if (own := key_of(job, key)) is not None:
+                self._records.setdefault((key, own), []).append(self._predictor.record(job))
+
+    def predict(self, job: SubmittedJob) -> Guess | None:
+        """Return the estimate from the most similar jobs that suffice."""
+        for place, key in enumerate(self._predictor.keys):
+            own = key_of(job, key)
+            seconds = None if own is None else self._predictor.estimate(job, self._records.get((key, own), []))
+            if seconds is not None:
+                return Guess(seconds, Basis.GENERAL if place else Basis.OWN)
+        return None
+
+
+# ------------------------------------------------------------------------------------------------------------ compiled form
 
 
 def observe_by_key(learning, job, now):

@@ -10,15 +10,15 @@ from walltime.compiled.jit import kernel
 from walltime.compiled.prediction_memory import GENERAL, OWN, CompiledPredictor
 from walltime.declared import Field
 from walltime.errors import WorkloadError
-from walltime.predictors.base import Alike, Basis, FinishedJob, Guess, Jobs, Predictor, SubmittedJob, key_of
-from walltime.predictors.key_history import append
+from walltime.predictors.base import Alike, FinishedJob, Jobs, SubmittedJob
+from walltime.predictors.key_history import KeyPredictor, append
 
 WEEK = 7 * 86400
 FORGET = ("key", "sliding", "global", "none")
 
 
 @dataclass(frozen=True)
-class Mualem01History(Predictor):
+class Mualem01History(KeyPredictor):
     """Mean runtime plus a number of standard deviations, over earlier similar jobs, or else over all jobs so far.
 
     The whole workload, used as the fallback, is a key like any other. The standard deviation of a single record is 0.
@@ -38,9 +38,32 @@ class Mualem01History(Predictor):
     sample: bool = False
     """the sample's standard deviation instead of the population's"""
 
-    def begin(self) -> Records:
-        """Return a learner that has seen no job."""
-        return Records(self)
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The key, and the whole workload."""
+        return (self.key, "all")
+
+    def record(self, job: FinishedJob) -> tuple[int, int]:
+        """Return end and runtime."""
+        return job.end, job.runtime
+
+    def estimate(self, job: SubmittedJob, ended: list[tuple[int, int]]) -> float | None:
+        """Return mean plus standard deviations, if there are enough records; discard old ones."""
+        now = job.now
+        if self.week == "key" and ended and now - ended[-1][0] > WEEK:
+            ended.clear()
+        elif self.week == "sliding":
+            ended[:] = [record for record in ended if now - record[0] <= WEEK]
+        elif self.week == "global":
+            ended[:] = [record for record in ended if record[0] // WEEK == now // WEEK]
+        count = len(ended)
+        if count < self.min_jobs:
+            return None
+        mean = sum(runtime for _, runtime in ended) / count
+        variance = max(float(sum(runtime * runtime for _, runtime in ended)) / count - mean * mean, 0.0)
+        if self.sample:
+            variance = variance * count / (count - 1) if count > 1 else 0.0
+        return mean + self.deviations * math.sqrt(variance)
 
     def compiled(self, jobs: Jobs) -> CompiledPredictor:
         """Return the compiled form; raises WorkloadError if the sum of the squared runtimes could overflow."""
@@ -49,45 +72,6 @@ class Mualem01History(Predictor):
         options = (self.min_jobs, FORGET.index(self.week), int(self.sample))
         memory = jobs.memory([self.key], options=options, factors=(self.deviations,))
         return CompiledPredictor(predict_by_mualem01, observe_by_mualem01, None, memory)
-
-
-class Records:
-    """End and runtime of the jobs of each key, and of all jobs under the key None."""
-
-    def __init__(self, rule: Mualem01History):
-        self.rule = rule
-        self.records: dict[tuple[int, ...] | None, list[tuple[int, int]]] = {}
-
-    def observe(self, job: FinishedJob) -> None:
-        """Record end and runtime."""
-        for key in {key_of(job, self.rule.key), None}:
-            self.records.setdefault(key, []).append((job.end, job.runtime))
-
-    def predict(self, job: SubmittedJob) -> Guess | None:
-        """Return the estimate from the job's key, else from the whole workload."""
-        key = key_of(job, self.rule.key)
-        for which, basis in ((key, Basis.OWN), (None, Basis.GENERAL)):
-            seconds = self._estimate(which, job.now) if which is not None or basis == Basis.GENERAL else None
-            if seconds is not None:
-                return Guess(seconds, basis)
-        return None
-
-    def _estimate(self, key: tuple[int, ...] | None, now: int) -> float | None:
-        records = self.records.get(key, [])
-        if self.rule.week == "key" and records and now - records[-1][0] > WEEK:
-            records.clear()
-        elif self.rule.week == "sliding":
-            records[:] = [record for record in records if now - record[0] <= WEEK]
-        elif self.rule.week == "global":
-            records[:] = [record for record in records if record[0] // WEEK == now // WEEK]
-        count = len(records)
-        if count < self.rule.min_jobs:
-            return None
-        mean = sum(runtime for _, runtime in records) / count
-        variance = max(float(sum(runtime * runtime for _, runtime in records)) / count - mean * mean, 0.0)
-        if self.rule.sample:
-            variance = variance * count / (count - 1) if count > 1 else 0.0
-        return mean + self.rule.deviations * math.sqrt(variance)
 
 
 # ------------------------------------------------------------------------------------------------------------ compiled form

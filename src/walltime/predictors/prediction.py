@@ -45,23 +45,19 @@ class Belief(Specification):
         return next((name for name, variant in BELIEFS.variants.items() if variant.makes(self)), self.bits)
 
 
-def _belief(order: bool, own: bool, running: bool, meaning: str = "") -> Variant:
-    return Variant(Belief, {"order": order, "own": own, "running": running}, meaning=meaning)
-
-
-def _parse_bits(text: str) -> tuple[Variant, str] | None:
-    return (_belief(text[0] == "1", text[1] == "1", text[2] == "1"), "") if len(text) == 3 and set(text) <= {"0", "1"} else None
+def _belief(bits: str, meaning: str = "") -> Variant:
+    return Variant(Belief, {name: bit == "1" for name, bit in zip(("order", "own", "running"), bits, strict=True)}, meaning=meaning)
 
 
 BELIEFS = Family(
     Belief,
     "belief",
     {
-        "regular": _belief(True, True, True, "Predictions are used everywhere."),
-        "selective": _belief(True, True, False, "User estimates are used for running jobs."),
-        "none": _belief(False, False, False, "User estimates are used everywhere."),
+        "regular": _belief("111", "Predictions are used everywhere."),
+        "selective": _belief("110", "User estimates are used for running jobs."),
+        "none": _belief("000", "User estimates are used everywhere."),
     },
-    _parse_bits,
+    lambda text: (_belief(text), "") if len(text) == 3 and set(text) <= {"0", "1"} else None,
     "three bits such as 101: queue order, own length of a waiting job, running jobs",
 )
 """Where predictions are used, by name."""
@@ -82,10 +78,9 @@ class Correction(Specification):
     prediction is added again each time, as PBS Professional extends an exceeded soft_walltime. Only an uncapped `double` exceeds the user
     estimate. `none`: no correction; the job counts as overdue and may end at any moment.
 
-    Source: tsafrir07, section 3, with the list of a public simulator; the paper leaves open whether increments add to the prediction or
-    to the elapsed time. `half`: Slurm from 25.05.4 on. `soft`: OpenPBS, src/scheduler/job_info.c, extend_soft_walltime ("extended by
-    100% of its original soft_walltime", at most the walltime). gaussier15 calls `double:uncapped` recursive doubling, and `estimate`
-    reqtime.
+    Source: tsafrir07, section 3, with the list of a public simulator; the paper leaves open whether increments add to the prediction or to
+    the elapsed time. `half`: Slurm from 25.05.4 on. `soft`: OpenPBS, src/scheduler/job_info.c, extend_soft_walltime. gaussier15 calls
+    `double:uncapped` recursive doubling, and `estimate` reqtime.
     """
 
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"elapsed": {"relative": "elapsed"}, "uncapped": {"capped": False}}
@@ -110,27 +105,19 @@ CORRECTIONS = Family(
     Correction,
     "correction",
     {
-        "tsafrir07": Variant(
-            Correction,
-            {"kind": "tsafrir07"},
-            ("relative", "increments"),
-            meaning="Increments to the prediction or to the elapsed time; after the last, the user estimate.",
-        ),
-        "estimate": Variant(Correction, {"kind": "estimate"}, (), meaning="The user estimate at once."),
-        "double": Variant(Correction, {"kind": "double"}, ("capped",), meaning="Twice the previous value."),
-        "half": Variant(
-            Correction,
-            {"kind": "half"},
-            (),
-            meaning="The elapsed time plus half of the rest of the user estimate, like Slurm's time_min_as_soft_limit.",
-        ),
-        "soft": Variant(
-            Correction,
-            {"kind": "soft"},
-            (),
-            meaning="The prediction is added again each time, as PBS Professional extends a soft_walltime.",
-        ),
-        "none": Variant(Correction, {"kind": "none"}, (), meaning="No correction: the job may end at any moment."),
+        kind: Variant(Correction, {"kind": kind}, options, meaning=meaning)
+        for kind, options, meaning in (
+            (
+                "tsafrir07",
+                ("relative", "increments"),
+                "Increments to the prediction or to the elapsed time; after the last, the user estimate.",
+            ),
+            ("estimate", (), "The user estimate at once."),
+            ("double", ("capped",), "Twice the previous value."),
+            ("half", (), "The elapsed time plus half of the rest of the user estimate, like Slurm's time_min_as_soft_limit."),
+            ("soft", (), "The prediction is added again each time, as PBS Professional extends a soft_walltime."),
+            ("none", (), "No correction: the job may end at any moment."),
+        )
     },
 )
 """The corrections by name."""

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import bisect
 from dataclasses import dataclass
 from typing import Annotated
 
 from walltime.compiled.prediction_memory import OWN, CompiledPredictor
 from walltime.declared import Field
 from walltime.errors import PolicyError
-from walltime.predictors.base import Alike, FinishedJob, Jobs, Predictor, SubmittedJob, key_of
-from walltime.predictors.key_history import append, count, place_of_rank
+from walltime.predictors.base import Alike, Jobs, SubmittedJob
+from walltime.predictors.key_history import KeyPredictor, append, count, place_of_rank
 
 
 @dataclass(frozen=True)
-class Quantile(Predictor):
+class Quantile(KeyPredictor):
     """The `percent`-th percentile of the runtimes of the last `last` similar jobs that have ended (0: all).
 
     By nearest rank: of k runtimes the ceil(percent k / 100)-th smallest. So about `percent` percent of the jobs end within their
@@ -38,41 +37,16 @@ class Quantile(Predictor):
         if 0 < self.last < self.min_jobs:
             raise PolicyError(f"last={self.last} is less than min_jobs={self.min_jobs}: raise last or lower min_jobs", "too_few_jobs")
 
-    def begin(self) -> SortedRuntimes:
-        """Return a learner that has seen no job."""
-        return SortedRuntimes(self)
+    def estimate(self, job: SubmittedJob, ended: list[int]) -> float | None:
+        """Return the percentile, if enough jobs have ended."""
+        ranked = sorted(ended[-self.last :])
+        return ranked[-(-self.percent * len(ranked) // 100) - 1] if len(ranked) >= self.min_jobs else None
 
     def compiled(self, jobs: Jobs) -> CompiledPredictor:
         """Return the compiled form."""
         options = (self.percent, self.last, self.min_jobs)
-        memory = jobs.memory([self.key], options=options, ranked=jobs.runtime.astype(float))
+        memory = jobs.memory(self.keys, options=options, ranked=jobs.runtime.astype(float))
         return CompiledPredictor(predict_by_quantile, observe_by_quantile, None, memory)
-
-
-class SortedRuntimes:
-    """The runtimes of each key, in the order in which the jobs ended, and sorted."""
-
-    def __init__(self, rule: Quantile):
-        self.rule = rule
-        self.recent: dict[tuple[int, ...], list[int]] = {}
-        self.ranked: dict[tuple[int, ...], list[int]] = {}
-
-    def observe(self, job: FinishedJob) -> None:
-        """Record the runtime, and drop the oldest one if there are too many."""
-        key = key_of(job, self.rule.key)
-        if key is None:
-            return
-        recent, ranked = self.recent.setdefault(key, []), self.ranked.setdefault(key, [])
-        recent.append(job.runtime)
-        bisect.insort(ranked, job.runtime)
-        if self.rule.last and len(recent) > self.rule.last:
-            ranked.remove(recent.pop(0))
-
-    def predict(self, job: SubmittedJob) -> float | None:
-        """Return the percentile, if enough jobs have ended."""
-        key = key_of(job, self.rule.key)
-        ranked = self.ranked.get(key, []) if key is not None else []
-        return ranked[-(-self.rule.percent * len(ranked) // 100) - 1] if len(ranked) >= self.rule.min_jobs else None
 
 
 # ------------------------------------------------------------------------------------------------------------ compiled form

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
-
 from walltime.policy.files import load_named
 from walltime.predictors.base import PlainPredictor, Predictor
 from walltime.specification import Family, Variant
@@ -18,11 +15,7 @@ def _from_file(text: str) -> tuple[Variant, str] | None:
     kind, options = loaded
     if isinstance(kind, Predictor) or (isinstance(kind, type) and issubclass(kind, Predictor)):
         return Variant(kind), options
-    return Variant(PlainPredictor, make=partial(_plain, kind, text), free=True), options
-
-
-def _plain(kind: Any, text: str, **options: object) -> PlainPredictor:
-    return PlainPredictor(kind, text, tuple(options.items()))
+    return Variant(PlainPredictor, make=lambda **given: PlainPredictor(kind, text, tuple(given.items())), free=True), options
 
 
 PREDICTORS = Family(
@@ -50,8 +43,7 @@ PREDICTORS = Family(
 def parse_predictor(text: str | Predictor) -> Predictor:
     """Return the predictor with this specification; raises PolicyError for an unknown one.
 
-    `column:NAME` and `file:PATH` are predictions made elsewhere; `FILE.py:CLASS` is a custom class with `predict(job)` and
-    `observe(job)`, and takes options too.
+    `column:NAME` and `file:PATH` are predictions made elsewhere; `FILE.py:CLASS` is a custom class, and takes options too.
 
     >>> parse_predictor("tang13:key=double,statistic=p95,window=all,threshold=0.5").label
     'tang13:key=double,statistic=p95,window=all,threshold=0.5'

@@ -7,22 +7,21 @@ from typing import Annotated
 
 from walltime.compiled.prediction_memory import GENERAL, OWN, CompiledPredictor
 from walltime.declared import Field
-from walltime.predictors.base import Basis, FinishedJob, Guess, Jobs, Predictor, SubmittedJob, key_of
-from walltime.predictors.key_history import append
+from walltime.predictors.base import Jobs, SubmittedJob
+from walltime.predictors.key_history import KeyPredictor, append
 
 CHAIN = ("shape", "request", "size", "user")
 """Keys of `walltime.predictors.KEYS`, the most similar jobs first."""
 
 
 @dataclass(frozen=True)
-class Similar15(Predictor):
+class Similar15(KeyPredictor):
     """The mean runtime of the user's jobs with the same size and request; else the same request, the same size, or all the user's jobs.
 
     The first of these groups with at least `least` ended jobs is used; only its last `last` jobs count (0: all). The mean is
     rounded down. If no group has enough jobs, the request is used.
 
-    Source: similarity templates as in Smith, Foster, Taylor (IPPS workshop on job scheduling, 1998); this chain of templates and its
-    constants are our own.
+    Source: similarity templates as in Smith, Foster, Taylor (IPPS workshop, 1998); this chain of templates is our own.
 
     >>> Similar15(min_jobs=3).label
     'similar15:min-jobs=3'
@@ -34,40 +33,18 @@ class Similar15(Predictor):
     """number of a group's last jobs that count; 0 for all"""
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns of the log that it requires."""
-        return ("user",)
+    def keys(self) -> tuple[str, ...]:
+        """The chain."""
+        return CHAIN
 
-    def begin(self) -> SimilarJobs:
-        """Return a learner that has seen no job."""
-        return SimilarJobs(self)
+    def estimate(self, job: SubmittedJob, ended: list[int]) -> float | None:
+        """Return the mean of the last runtimes of a group, if it has enough jobs."""
+        last = ended[-self.last :]
+        return sum(last) // len(last) if len(ended) >= self.min_jobs else None
 
     def compiled(self, jobs: Jobs) -> CompiledPredictor:
         """Return the compiled form."""
         return CompiledPredictor(predict_by_similar15, observe_by_similar15, None, jobs.memory(CHAIN, options=(self.min_jobs, self.last)))
-
-
-class SimilarJobs:
-    """All runtimes of each group, in the order in which the jobs ended."""
-
-    def __init__(self, rule: Similar15):
-        self.rule = rule
-        self.runtimes: dict[tuple[str, tuple[int, ...] | None], list[int]] = {}
-
-    def observe(self, job: FinishedJob) -> None:
-        """Record the runtime in each group of the job."""
-        for key in CHAIN:
-            self.runtimes.setdefault((key, key_of(job, key)), []).append(job.runtime)
-
-    def predict(self, job: SubmittedJob) -> Guess | None:
-        """Return the mean of the first group that has enough jobs."""
-        for key in CHAIN:
-            group = key_of(job, key)
-            ended = self.runtimes.get((key, group), []) if group is not None else []
-            if len(ended) >= self.rule.min_jobs:
-                recent = ended[-self.rule.last :]
-                return Guess(sum(recent) // len(recent), Basis.OWN if key == CHAIN[0] else Basis.GENERAL)
-        return None
 
 
 # ------------------------------------------------------------------------------------------------------------ compiled form

@@ -10,8 +10,8 @@ import numpy as np
 
 from walltime.compiled.prediction_memory import FOR_EVER, OWN, CompiledPredictor
 from walltime.declared import Field
-from walltime.predictors.base import Alike, FinishedJob, Jobs, Predictor, SubmittedJob, key_of
-from walltime.predictors.key_history import count, observe_by_key, place_of_rank
+from walltime.predictors.base import Alike, FinishedJob, Jobs, SubmittedJob
+from walltime.predictors.key_history import KeyPredictor, count, observe_by_key, place_of_rank
 
 KNOWN_STATISTICS = ("max", "median", *(f"p{percent}" for percent in range(1, 101)))
 STATISTICS = ("max", "p95", "p90", "p85", "p80", "p70", "median")
@@ -22,11 +22,10 @@ MONTH = 30 * 86400
 
 
 @dataclass(frozen=True)
-class Tang13(Predictor):
+class Tang13(KeyPredictor):
     """The request times a percentile of R = runtime / request, at most 1, over earlier similar jobs.
 
-    Users who gain by short predictions can cause them with many short jobs; `weight` and `small` prevent this. Both are ours, and in
-    plain Python.
+    Users who gain by short predictions can cause them with many short jobs; our options `weight` and `small`, not compiled, prevent this.
 
     Source: tang13, section 4.
 
@@ -37,6 +36,7 @@ class Tang13(Predictor):
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "cobalt": {"statistic": "p80", "window": 2, "threshold": 0.5, "min_jobs": 11, "rank": "cobalt", "refresh": 1800}
     }
+    """`cobalt`: Cobalt's scheme, with more than 10 jobs of the last 60 days. Source: histm; our half hours begin with the log."""
     key: Alike = "triple"
     """columns in which jobs of one history agree"""
     statistic: Annotated[str, Field(known=KNOWN_STATISTICS, label="max, median, or a percentile from p1 to p100")] = "p85"
@@ -56,22 +56,30 @@ class Tang13(Predictor):
     small: Annotated[float, Field(least=0, most=1)] = 0.0
     """jobs are left out if they used less than this fraction of the processor-seconds that the new job requests"""
 
-    @classmethod
-    def cobalt(cls, **options: Any) -> Tang13:
-        """Return Cobalt's scheme: p80 by int(p k), more than 10 jobs of the last 60 days, R from 0.5 to 1, updated every 30 minutes.
-
-        Source: Cobalt's histm. Counting the half hours from the start of the log is our choice.
-        """
-        return cls(**(cls.presets["cobalt"] | options))
-
     @property
     def percent(self) -> int:
         """The percentile, 1 to 100."""
         return {"max": 100, "median": 50}.get(self.statistic) or int(self.statistic[1:])
 
-    def begin(self) -> Adjustment:
-        """Return a learner that has seen no job."""
-        return Adjustment(self)
+    def record(self, job: FinishedJob) -> tuple[int, float, int]:
+        """Return the end, R, and the processor-seconds."""
+        return job.end, min(job.runtime / job.requested, 1.0), job.procs * job.runtime
+
+    def estimate(self, job: SubmittedJob, ended: list[tuple[int, float, int]]) -> float | None:
+        """Return t_sched = t_req A (equation 2)."""
+        as_of = job.now - job.now % self.refresh
+        oldest = -1 if self.window is None else as_of - self.window * MONTH
+        least = self.small * job.procs * job.requested
+        eligible = sorted((r, work) for end, r, work in ended if oldest < end <= as_of and work >= least)
+        count = len(eligible)
+        if count < self.min_jobs:
+            return None
+        place = -(-self.percent * count // 100) - 1
+        if self.rank == "cobalt":
+            place = min(int(self.percent / 100 * count), count - 1)
+        if self.weight == "work":
+            place = _place_by_work([work for _, work in eligible], self.percent)
+        return job.requested * min(max(eligible[place][0], self.threshold), 1.0)
 
     @property
     def is_compiled(self) -> bool:
@@ -85,43 +93,8 @@ class Tang13(Predictor):
         window = FOR_EVER if self.window is None else self.window * MONTH
         options = (self.min_jobs, window, self.refresh, self.percent, int(self.rank == "cobalt"))
         ratio = np.minimum(jobs.runtime / jobs.requested, 1.0)
-        memory = jobs.memory([self.key], options=options, factors=(self.threshold, self.percent / 100), ranked=ratio)
+        memory = jobs.memory(self.keys, options=options, factors=(self.threshold, self.percent / 100), ranked=ratio)
         return CompiledPredictor(predict_by_tang13, observe_by_key, None, memory)
-
-
-class Adjustment:
-    """The end and R of each job, all of which are scanned for each prediction."""
-
-    def __init__(self, scheme: Tang13):
-        self.scheme = scheme
-        self.finished: dict[tuple[int, ...], list[tuple[int, float, int]]] = {}
-
-    def observe(self, job: FinishedJob) -> None:
-        """Record R, and the processor-seconds."""
-        key = key_of(job, self.scheme.key)
-        if key is not None:
-            self.finished.setdefault(key, []).append((job.end, min(job.runtime / job.requested, 1.0), job.procs * job.runtime))
-
-    def predict(self, job: SubmittedJob) -> float | None:
-        """Return t_sched = t_req A (equation 2)."""
-        scheme = self.scheme
-        key = key_of(job, scheme.key)
-        if key is None:
-            return None
-        as_of = job.now - job.now % scheme.refresh
-        oldest = -1 if scheme.window is None else as_of - scheme.window * MONTH
-        past = self.finished.get(key, ())
-        least = scheme.small * job.procs * job.requested
-        eligible = sorted((r, work) for end, r, work in past if oldest < end <= as_of and work >= least)
-        count = len(eligible)
-        if count < scheme.min_jobs:
-            return None
-        place = -(-scheme.percent * count // 100) - 1
-        if scheme.rank == "cobalt":
-            place = min(int(scheme.percent / 100 * count), count - 1)
-        if scheme.weight == "work":
-            place = _place_by_work([work for _, work in eligible], scheme.percent)
-        return job.requested * min(max(eligible[place][0], scheme.threshold), 1.0)
 
 
 def _place_by_work(work: list[int], percent: int) -> int:

@@ -7,12 +7,12 @@ from typing import Annotated
 
 from walltime.compiled.prediction_memory import OWN, CompiledPredictor
 from walltime.declared import Field
-from walltime.predictors.base import Alike, FinishedJob, Jobs, Predictor, SubmittedJob, key_of
-from walltime.predictors.key_history import observe_by_key
+from walltime.predictors.base import Alike, Jobs, SubmittedJob
+from walltime.predictors.key_history import KeyPredictor, observe_by_key
 
 
 @dataclass(frozen=True)
-class Tsafrir07(Predictor):
+class Tsafrir07(KeyPredictor):
     """The mean runtime, rounded down, of the user's last `k` jobs that have ended.
 
     With fewer such jobs the request is used. With shortest-job-first backfilling and the correction `tsafrir07`, this is EASY++.
@@ -27,51 +27,26 @@ class Tsafrir07(Predictor):
     recompute: bool = False
     """waiting jobs are predicted again in every scheduling pass, not only at submission"""
 
-    @property
-    def again(self) -> bool:
-        """Whether waiting jobs are predicted again in every scheduling pass."""
-        return self.recompute
-
-    def begin(self) -> MeanOfLast:
-        """Return a learner that has seen no job."""
-        return MeanOfLast(self.key, self.k)
+    def estimate(self, job: SubmittedJob, ended: list[int]) -> float | None:
+        """Return the mean of the last k runtimes, if there are k."""
+        last = ended[-self.k :]
+        return sum(last) // self.k if len(last) == self.k else None
 
     def compiled(self, jobs: Jobs) -> CompiledPredictor:
         """Return the compiled form."""
-        return CompiledPredictor(predict_by_tsafrir07, observe_by_key, None, jobs.memory([self.key], options=(self.k,)))
-
-
-class MeanOfLast:
-    """All runtimes of each key, in the order in which the jobs ended."""
-
-    def __init__(self, key: str, k: int):
-        self.key = key
-        self.k = k
-        self.runtimes: dict[tuple[int, ...], list[int]] = {}
-
-    def observe(self, job: FinishedJob) -> None:
-        """Record the runtime."""
-        key = key_of(job, self.key)
-        if key is not None:
-            self.runtimes.setdefault(key, []).append(job.runtime)
-
-    def predict(self, job: SubmittedJob) -> float | None:
-        """Return the mean of the last k runtimes, if there are k."""
-        key = key_of(job, self.key)
-        last = self.runtimes.get(key, [])[-self.k :] if key is not None else []
-        return sum(last) // self.k if len(last) == self.k else None
+        return CompiledPredictor(predict_by_tsafrir07, observe_by_key, None, jobs.memory(self.keys, options=(self.k,)))
 
 
 @dataclass(frozen=True)
-class LastRun(Predictor):
+class LastRun(KeyPredictor):
     """The runtime of the last similar job that has ended; without one, the request. The same as `tsafrir07:k=1`."""
 
     key: Alike = "user"
     """columns in which jobs of one history agree"""
 
-    def begin(self) -> MeanOfLast:
-        """Return a learner that has seen no job."""
-        return MeanOfLast(self.key, 1)
+    def estimate(self, job: SubmittedJob, ended: list[int]) -> float | None:
+        """Return the last runtime."""
+        return ended[-1] if ended else None
 
     def compiled(self, jobs: Jobs) -> CompiledPredictor:
         """Return the compiled form."""

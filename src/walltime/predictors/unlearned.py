@@ -68,10 +68,9 @@ class External(Predictor):
         assert predicted is not None
         none = int((predicted == -1).sum())
         sentence = f"{none:,} of {len(workload):,} jobs have no prediction in {self.label}; the user's request is used for them."
-        remarks = [sentence] if none else []
-        remarks += below_remark(self.label, np.where(predicted < -1, Basis.BELOW, Basis.OWN))
-        remarks += twins_remark(self.label, workload, requested, runtime, predicted)
-        return remarks + hindsight_remarks(self.label, workload, requested, runtime, predicted)
+        remarks = [sentence] * bool(none) + below_remark(self.label, np.where(predicted < -1, Basis.BELOW, Basis.OWN))
+        columns = (workload, requested, runtime, predicted)
+        return remarks + twins_remark(self.label, *columns) + hindsight_remarks(self.label, *columns)
 
 
 @dataclass(frozen=True)
@@ -191,9 +190,8 @@ def _read(path: Path, _modified: int, column: str, where: str) -> Rows:
     ids = ids[order].astype(np.int64)
     if (twice := ids[1:] == ids[:-1]).any():
         raise PolicyError(f"{where}: job {ids[int(twice.argmax())]} is predicted twice; keep one row", "repeated_job")
-    known_at = None
-    if "known_at" in numbers:
-        known_at = np.where(np.isfinite(numbers["known_at"]), numbers["known_at"], np.inf)[order]
+    times = numbers.get("known_at")
+    known_at = None if times is None else np.where(np.isfinite(times), times, np.inf)[order]
     return Rows(ids, _whole(numbers[column][order]), known_at)
 
 

@@ -4,10 +4,4 @@ from walltime.schedule.files import read_schedule
 from walltime.schedule.schedule import PredictionRecord, Schedule
 from walltime.schedule.side_by_side import Comparison, compare
 
-__all__ = [
-    "Comparison",
-    "PredictionRecord",
-    "Schedule",
-    "compare",
-    "read_schedule",
-]
+__all__ = ["Comparison", "PredictionRecord", "Schedule", "compare", "read_schedule"]

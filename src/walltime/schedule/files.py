@@ -70,8 +70,7 @@ def output_format(path: Path) -> str:
 def write_schedule(path: Path, workload: Workload, columns: Mapping[str, Array], **settings: Any) -> Path:
     """Write a schedule as CSV, Parquet (its provenance in the file's metadata) or SWF (simulated submission, wait and run time).
 
-    `columns`: as in `Schedule.columns`. `settings`: of the run, for the provenance. Raises OutputError if the file cannot be written or its
-    extension is unknown.
+    `columns`: as in `Schedule.columns`. `settings`: of the run, for the provenance. Raises OutputError for an unwritable file or extension.
     """
     if not output_format(path).startswith(".swf"):
         return write_table(path, schedule_table(columns), workload, **settings)

@@ -36,6 +36,8 @@ LENGTHS = (600, 3600, 4 * 3600, 12 * 3600, 86_400)
 USERS = 10
 """Default number of single users."""
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+HOURS = tuple(f"{hour:02d}" for hour in range(24))
+HOURS_OF_WEEK = tuple(f"{day} {hour}" for day in DAYS for hour in HOURS)
 GROUPINGS: Mapping[str, str] = {
     "month": "calendar month in which the job ends",
     "class": f"short or long (over {LONG:,} s), narrow or wide (over {WIDE} processors)",
@@ -109,8 +111,7 @@ def group_jobs(workload: Workload, by: str, submit: Array, end: Array, edges: Ed
         case "users":
             most = USERS if edges is None else edges
             if isinstance(most, bool) or not isinstance(most, int) or most < 1:
-                message = f"the number of single users must be a whole number of at least 1, not {shown(most)}"
-                raise PolicyError(message, "number_out_of_range")
+                raise PolicyError(f"the number of single users must be a whole number from 1, not {shown(most)}", "number_out_of_range")
             return largest_groups(workload, "user", use, most)
         case "size":
             return _sizes(workload.procs, edges)
@@ -123,7 +124,7 @@ def group_jobs(workload: Workload, by: str, submit: Array, end: Array, edges: Ed
             return _sizes(workload.procs, both[0]) * _lengths(workload.requested, both[1])
         case "hour" | "weekday" | "hour-of-week":
             return _clock(workload, submit, by)
-    return _values(workload, by)
+    return largest_groups(workload, by)
 
 
 def check_known(workload: Workload, by: str, groups: Groups) -> None:
@@ -242,22 +243,24 @@ def _user_classes(workload: Workload, use: Array) -> Groups:
     return _nonempty([*USE, UNKNOWN], np.where(users < 0, 3, classes[place]))
 
 
-def largest_groups(workload: Workload, column: str, weight: Array, most: int, word: str | None = None) -> Groups:
+def largest_groups(
+    workload: Workload, column: str, weight: Array | None = None, most: int | None = None, word: str | None = None
+) -> Groups:
     """Group jobs by the `most` values of a column with the largest weight, the largest first; then all others, then unknown ones.
 
-    `weight`: float64, shape (jobs,). `word`: the name for a value, by default the column's.
+    `weight`: float64, shape (jobs,); without it, all values have groups, in ascending order. `word`: the name for a value, by default the
+    column's.
     """
     word = word or column
     values = workload.columns.get(column)
     if values is None or not len(workload) or (values < 0).all():
         return _unknown(len(workload))
     known, place = np.unique(values, return_inverse=True)
-    total = np.where(known < 0, -1.0, np.bincount(place, weights=weight))
-    order = np.argsort(-total, kind="stable")
-    chosen = order[known[order] >= 0][:most]
-    rank = np.full(len(known), len(chosen))
+    chosen = np.flatnonzero(known >= 0)
+    if weight is not None:
+        chosen = chosen[np.argsort(-np.bincount(place, weights=weight)[chosen], kind="stable")][:most]
+    rank = np.where(known < 0, len(chosen) + 1, len(chosen))
     rank[chosen] = np.arange(len(chosen))
-    rank[known < 0] = len(chosen) + 1
     single = [f"{word} {workload.origin.name_of(column, number)}" for number in known[chosen].tolist()]
     return _nonempty([*single, f"other {word}s", UNKNOWN], rank[place])
 
@@ -300,22 +303,9 @@ def _clock(workload: Workload, submit: Array, by: str) -> Groups:
     local = local_seconds(workload, submit)
     if local is None:
         return _unknown(len(workload))
-    hours = Groups([f"{hour:02d}" for hour in range(24)], local // 3600 % 24)
-    days = Groups(DAYS, local // 86_400 % 7)
-    if by == "hour-of-week":
-        return _nonempty([f"{day} {hour}" for day in days.names for hour in hours.names], days.of * 24 + hours.of)
-    chosen = hours if by == "hour" else days
-    return _nonempty(chosen.names, chosen.of)
-
-
-def _values(workload: Workload, by: str) -> Groups:
-    values = workload.columns.get(by)
-    if values is None or not len(workload) or (values < 0).all():
-        return _unknown(len(workload))
-    unknown = values < 0
-    known, place = np.unique(np.where(unknown, np.iinfo(np.int64).max, values), return_inverse=True)
-    names = [f"{by} {workload.origin.name_of(by, number)}" for number in known[: len(known) - unknown.any()].tolist()]
-    return Groups([*names, UNKNOWN] if unknown.any() else names, place)
+    hour = local // 3600
+    names, of = {"hour": (HOURS, hour % 24), "weekday": (DAYS, hour // 24 % 7), "hour-of-week": (HOURS_OF_WEEK, hour % 168)}[by]
+    return _nonempty(names, of)
 
 
 def breakdown(groups: Groups, wait: Array, runtime: Array, procs: Array, measured: Array) -> list[dict[str, Any]]:
@@ -330,20 +320,16 @@ def breakdown(groups: Groups, wait: Array, runtime: Array, procs: Array, measure
     rows = []
     for name, inside in groups.members(measured):
         waits = wait[inside]
-        median, p90 = np.percentile(waits, [50, 90])
-        rows.append(
-            {
-                "group": name,
-                "jobs": len(inside),
-                "share_of_use": float(use[inside].sum()) / total if total else float("nan"),
-                "mean_wait": float(waits.mean()),
-                "median_wait": float(median),
-                "p90_wait": float(p90),
-                "max_wait": float(waits.max()),
-                "mean_response": float((waits + runtime[inside]).mean()),
-                "mean_bounded_slowdown": float(slowdown[inside].mean()),
-            }
+        share = use[inside].sum() / total if total else math.nan
+        values = (
+            share,
+            waits.mean(),
+            *np.percentile(waits, [50, 90]),
+            waits.max(),
+            (waits + runtime[inside]).mean(),
+            slowdown[inside].mean(),
         )
+        rows.append({"group": name, "jobs": len(inside)} | dict(zip(MEASURES[1:], map(float, values), strict=True)))
     return rows
 
 
@@ -367,8 +353,7 @@ def recorded_rows(groups: Groups, recorded: Array, simulated: Array, measured: A
 def group_rank(by: str, name: str) -> tuple[Any, ...]:
     """Return the sort key of a group by its name, so that campaigns list groups like the breakdowns of single runs.
 
-    Sizes, lengths and numbers ascend, days begin on Monday, months and hours follow the time, users go from heavy to light; others follow
-    the alphabet, and the unknown group comes last.
+    Sizes, lengths, numbers, months and hours ascend, days begin on Monday, users go from heavy to light; the unknown group comes last.
 
     >>> sorted(["9-16", "over 64", "1", "17-32"], key=lambda name: group_rank("size", name))
     ['1', '9-16', '17-32', 'over 64']
@@ -379,22 +364,11 @@ def group_rank(by: str, name: str) -> tuple[Any, ...]:
     """
     if name == UNKNOWN:
         return (1,)
-    match by:
-        case "size":
-            return (0, _size(name), name)
-        case "length":
-            return (0, _length(name), name)
-        case "size-length":
-            size, _, length = name.partition(", ")
-            return (0, _size(size), _length(length), name)
-        case "weekday" | "hour-of-week":
-            day, _, hour = name.partition(" ")
-            return (0, DAYS.index(day) if day in DAYS else len(DAYS), hour)
-        case "class" | "user":
-            usual = CLASSES if by == "class" else USE
-            return (0, usual.index(name) if name in usual else len(usual), name)
-    number = _NUMBER.search(name)
-    return (0, int(number[0]) if number else math.inf, name)
+    usual = {"weekday": DAYS, "hour-of-week": HOURS_OF_WEEK, "class": CLASSES, "user": USE}.get(by)
+    if usual is not None:
+        return (0, usual.index(name) if name in usual else len(usual), name)
+    size, _, length = ("", "", name) if by == "length" else name.partition(", ") if by == "size-length" else (name, "", "")
+    return (0, _size(size), _length(length), name)
 
 
 def _size(name: str) -> float:

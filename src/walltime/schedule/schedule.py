@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from walltime import metrics
+from walltime.dataframes import pl
 from walltime.errors import PolicyError
 from walltime.machine import Placement
 from walltime.policy import PAPERS, Dialect, Kind, Policy
 from walltime.policy.log_view import LogView
 from walltime.predictors.prediction import Prediction, with_prediction
+from walltime.schedule.files import table_of_jobs, write_schedule
 from walltime.schedule.groups import (
     MEASURES,
     UNKNOWN,
@@ -32,8 +34,6 @@ from walltime.wording import human_time
 from walltime.workload import Workload
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from walltime.auditor import AuditReport
 
 Array = np.ndarray
@@ -134,17 +134,13 @@ class Schedule:
 
     def summary(self, trim: str = "none") -> metrics.Summary:
         """Return the usual averages; `trim="tsafrir06"` excludes warm-up and cool-down as in tsafrir06, section II."""
+        backfilled = self.kind == Kind.BACKFILLED
+        return metrics.summarize(**self._jobs_and_machine, backfilled=backfilled, offered_load=self.offered_load, trim=trim)
+
+    @property
+    def _jobs_and_machine(self) -> dict[str, Any]:
         w = self.workload
-        return metrics.summarize(
-            submit=self.submit,
-            start=self.start,
-            runtime=self.runtime,
-            procs=w.procs,
-            backfilled=self.kind == Kind.BACKFILLED,
-            machine_procs=w.machine_procs,
-            offered_load=self.offered_load,
-            trim=trim,
-        )
+        return {"submit": self.submit, "start": self.start, "runtime": self.runtime, "procs": w.procs, "machine_procs": w.machine_procs}
 
     def dynamics_summary(self, trim: str = "none") -> metrics.DynamicsSummary:
         """Return averages of the effects of backfilling over the measured jobs of `summary`. Raises PolicyError if not recorded."""
@@ -172,8 +168,7 @@ class Schedule:
     def batch_means(self, **options: Any) -> metrics.BatchMeans:
         """Return the mean response with a confidence interval by batch means, jobs in order of termination.
 
-        `options`: of `walltime.metrics.batch_means`, such as `batch=1000`; `least` follows from the utilization by default. Raises
-        WorkloadError for too few jobs.
+        `options`: of `walltime.metrics.batch_means`; `least` follows from the utilization by default. Raises WorkloadError for few jobs.
         """
         in_order = np.lexsort((self.start, self.end))
         least = {"least": metrics.jobs_needed(self.summary().utilization)} | options
@@ -185,17 +180,8 @@ class Schedule:
         `by`: the event, end, start or submit, that determines a job's month; by default the end, our interpretation of "each month
         individually". Raises WorkloadError if the log does not record its start time.
         """
-        w = self.workload
-        return metrics.monthly(
-            submit=self.submit,
-            start=self.start,
-            runtime=self.runtime,
-            procs=w.procs,
-            machine_procs=w.machine_procs,
-            unix_start_time=w.origin.unix_start_time,
-            tzinfo=w.origin.tzinfo(),
-            by=by,
-        )
+        origin = self.workload.origin
+        return metrics.monthly(**self._jobs_and_machine, unix_start_time=origin.unix_start_time, tzinfo=origin.tzinfo(), by=by)
 
     def breakdown(self, by: str, edges: Edges = None, trim: str = "none") -> pl.DataFrame:
         """Return averages of groups of jobs as a polars table: one row for each group, in the order of the groups.
@@ -206,8 +192,6 @@ class Schedule:
         `mean_response` (s), `mean_bounded_slowdown`; over the measured jobs of `summary`. Raises PolicyError for an unknown grouping,
         WorkloadError if the log describes the group of no job.
         """
-        import polars as pl
-
         groups = group_jobs(self.workload, by, self.submit, self.end, edges, self.runtime)
         check_known(self.workload, by, groups)
         rows = breakdown(groups, self.wait, self.runtime, self.workload.procs, self._measured(trim))
@@ -216,8 +200,7 @@ class Schedule:
     def gains(self, other: Schedule, trim: str = "none", most: int = 5) -> metrics.Gains:
         """Return the jobs and users that gain or lose if this schedule is replaced by another one of the same jobs.
 
-        Over the jobs that `summary` measures in both; `most`: number of winners and losers to name. Raises WorkloadError if the jobs
-        differ.
+        Over the jobs that `summary` measures in both; `most`: winners and losers to name. Raises WorkloadError if the jobs differ.
         """
         check_same_jobs(self.workload, other.workload)
         mask, w = self._measured(trim) & other._measured(trim), self.workload
@@ -249,8 +232,6 @@ class Schedule:
         One row for each change, valid until the next row; or, with an `interval` (s), means over each interval. Raises PolicyError for an
         interval below 1 s, or so short that there are over 10 million.
         """
-        import polars as pl
-
         w = self.workload
         columns = {"submit": self.submit, "start": self.start, "end": self.end, "procs": w.procs, "requested": w.requested}
         return pl.DataFrame(metrics.timeline(**columns, interval=interval))
@@ -261,18 +242,9 @@ class Schedule:
         If Slurm has shortened limits, a further column `limit` has them.
         """
         w = self.workload
-        columns = {
-            "job_id": w.job_id,
-            "submit": self.submit,
-            "start": self.start,
-            "end": self.end,
-            "procs": w.procs,
-            "requested": w.requested,
-            "runtime": self.runtime,
-            "believed": w.believed,
-            "kind": self.kind,
-            "reserved_start": self.reserved_start,
-        }
+        columns = {"job_id": w.job_id, "submit": self.submit, "start": self.start, "end": self.end, "procs": w.procs}
+        columns |= {"requested": w.requested, "runtime": self.runtime, "believed": w.believed}
+        columns |= {"kind": self.kind, "reserved_start": self.reserved_start}
         return columns if self.limit is None else columns | {"limit": self.limit}
 
     def audit(self) -> AuditReport:
@@ -291,8 +263,6 @@ class Schedule:
         and `wait` (s). It also has the log's other columns, such as `user` and `queue`, by name if the log has names, and its waits as
         `recorded_wait`. If the log records its start, `submit_time`, `start_time` and `end_time` are in local time.
         """
-        from walltime.schedule.files import table_of_jobs
-
         return table_of_jobs(self.workload, self.columns())
 
     def to_pandas(self) -> Any:
@@ -312,9 +282,7 @@ class Schedule:
 
     def write(self, path: str | Path) -> Path:
         """Write atomically to .csv, .parquet, .swf or .swf.gz, and return the path. Raises OutputError."""
-        from walltime.schedule.files import write_schedule
-
-        rules = {"overrun": self.overrun, "coincident": self.coincident, "dialect": self.dialect.label}
+        rules = {"overrun": self.overrun, "coincident": self.dialect.coincident, "dialect": self.dialect.label}
         return write_schedule(Path(path), self.workload, self.columns(), policy=self.label, **rules)
 
 
@@ -332,8 +300,7 @@ def labels(schedules: Sequence[Schedule]) -> list[str]:
 class LongWait:
     """One of the longest waits.
 
-    `job`: its number; `submit`, `wait`, `requested`: s; `ahead`: number of earlier jobs waiting at its submission; `overtaken_by`: number
-    of jobs that arrived later and started earlier.
+    `submit`, `wait`, `requested`: s; `ahead`: earlier jobs waiting at its submission; `overtaken_by`: later jobs that started earlier.
     """
 
     job: int

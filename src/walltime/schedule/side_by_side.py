@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from walltime import metrics
+from walltime.dataframes import pl
 from walltime.errors import WorkloadError
 from walltime.schedule.groups import check_same_jobs
 from walltime.schedule.schedule import Schedule
 from walltime.tables import Table, number
 from walltime.wording import shown
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 @dataclass(frozen=True)
@@ -42,8 +40,6 @@ class Comparison:
 
     def table(self) -> pl.DataFrame:
         """Return the rows as a polars table."""
-        import polars as pl
-
         return pl.DataFrame(self.rows())
 
     def _repr_html_(self) -> str:
@@ -74,14 +70,18 @@ def compare(*schedules: Schedule, trim: str = "none") -> Comparison:
     >>> compare(simulate(jobs, NoBackfilling()), simulate(jobs, Easy())).table()["mean_wait"].to_list()
     [9.0, 3.0]
     """
-    if not schedules:
-        raise WorkloadError("there is no schedule to compare", "no_schedule")
-    everything: Sequence[object] = schedules
-    for given in everything:
-        if not isinstance(given, Schedule):
-            remedy = "write compare(*schedules)" if isinstance(given, list | tuple) else "pass results of walltime.simulate"
-            raise WorkloadError(f"{shown(given)} is not a schedule; {remedy}", "wrong_type")
+    check_schedules(schedules)
     first = schedules[0].workload
     for other in schedules[1:]:
         check_same_jobs(first, other.workload)
     return Comparison(schedules, [schedule.summary(trim) for schedule in schedules])
+
+
+def check_schedules(given: Sequence[object]) -> None:
+    """Raise WorkloadError unless these are schedules, and at least one."""
+    if not given:
+        raise WorkloadError("there is no schedule; pass at least one result of walltime.simulate", "no_schedule")
+    for one in given:
+        if not isinstance(one, Schedule):
+            remedy = "write compare(*schedules)" if isinstance(one, list | tuple) else "pass results of walltime.simulate"
+            raise WorkloadError(f"{shown(one)} is not a schedule; {remedy}", "wrong_type")

@@ -11,8 +11,9 @@ import numpy as np
 from walltime.compiled import prediction_memory
 from walltime.engine.reference.engine import Predictions as PlainPredictions
 from walltime.errors import PolicyError, WorkloadError
-from walltime.predictors import Correction, History, Jobs, Past, Prediction, Predictor, check_columns, log_ends
-from walltime.predictors.history import history_for
+from walltime.predictors.base import Jobs, Predictor, check_columns
+from walltime.predictors.history import History, Past, history_for, log_ends
+from walltime.predictors.prediction import Correction, Prediction
 from walltime.workload import Workload
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from validation.mutations import EVERY, POLICIES, scores
 
 
 def test_every_policy_of_the_registry__is_on_trial():
-    of_numbers = {variant.loaded for variant in wt.policy.POLICIES.variants.values() if variant.loaded().on_numbers}
+    of_numbers = {variant.loaded for variant in wt.policy.POLICIES.variants.values() if variant.loaded().machines["number"].engine}
     assert {type(wt.policy.parse_policy(policy)) for policy in POLICIES} == of_numbers
 
 

@@ -10,8 +10,8 @@ import pytest
 import walltime as wt
 from tests.errors import raises
 from tests.strategies import LATER_ORDERS
-from walltime.policy import FittedFormula, Formula
-from walltime.policy.formulas import FORMULAS
+from walltime.policy import Formula
+from walltime.policy.formulas import FORMULAS, FittedFormula
 from walltime.tuning.fitting import SIMPLE
 
 # Three jobs wait for the first, which has all 4 processors until 100: a long narrow one, a short wide one, and one in between.

@@ -42,7 +42,8 @@ def test_parse_predictor__takes_options():
     assert wt.predictors.parse_predictor(" Tang13:key=user,statistic=max,window=12,min-jobs=5 ") == wt.predictors.Tang13(
         "user", "max", 12, min_jobs=5
     )
-    assert wt.predictors.parse_predictor("tang13:cobalt,key=double") == wt.predictors.Tang13.cobalt(key="double")
+    scheme = wt.predictors.Tang13("double", "p80", 2, threshold=0.5, min_jobs=11, rank="cobalt", refresh=1800)
+    assert wt.predictors.parse_predictor("tang13:cobalt,key=double") == scheme
     assert wt.predictors.parse_predictor("mualem01-history:deviations=3,week=sliding,sample=yes") == wt.predictors.Mualem01History(
         deviations=3.0, week="sliding", sample=True
     )

@@ -213,7 +213,7 @@ class Engine:
         """Predict a new job, and report it to a policy in plain Python."""
         self._predict(job)
         if self._own is not None:
-            self._own.submitted(job, self.now)
+            self._own.report("submitted", job, self.now)
 
     def _next_tick(self, time: int) -> int:
         """Return when the scheduler notices something that happens at this time."""
@@ -227,7 +227,7 @@ class Engine:
     def _note_start(self, job: Job) -> None:
         """Report a start to the history, to the predictor and to a policy in plain Python."""
         if self._own is not None:
-            self._own.started(job, self.now)
+            self._own.report("started", job, self.now)
         self.history.started(job.index, job.submit, job.start)
         if self.predictions is not None:
             self.predictions.history.started(job.index, job.submit, max(job.start, 0))
@@ -235,7 +235,7 @@ class Engine:
     def _note_end(self, job: Job) -> None:
         """Report an end to the history, to the predictor and to a policy in plain Python."""
         if self._own is not None:
-            self._own.ended(job, self.now)
+            self._own.report("ended", job, self.now)
         ran = max(job.runtime, 10)
         self._slowdowns.append(1000 * max(job.end - job.submit, ran) // ran)
         self.history.ended(job.index, job.runtime, job.procs, self.now)

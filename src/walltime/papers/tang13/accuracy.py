@@ -29,7 +29,7 @@ from walltime.papers.tang13.schemes import (
     scheme_of,
     statistic_axis,
 )
-from walltime.predictors import alike
+from walltime.predictors.base import alike
 from walltime.report.figures import COLOURS
 
 Array = np.ndarray

@@ -70,7 +70,7 @@ class Advice:
         kind = tuple(known.values())
         if kind not in self._kept:
             guess = self._learner.predict(SimpleNamespace(now=as_of - self._begin, **known))
-            self._kept[kind] = None if guess is None else float(guess)
+            self._kept[kind] = None if guess is None else float(guess.seconds)
         return self._kept[kind]
 
 
