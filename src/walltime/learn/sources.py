@@ -131,13 +131,9 @@ def as_episodes(source: Workload | Episode | Sequence[Workload | Episode]) -> li
     jobs: list[object] = [one.workload if isinstance(one, Episode) else one for one in given]
     for one in jobs:
         check_workload(one)
-    episodes = [each if isinstance(each, Episode) else _on_empty_machine(each) for each in given]
+    episodes = [one if isinstance(one, Episode) else Episode(one, int(one.submit[0]) if len(one) else 0) for one in given]
     if not episodes or min(len(one.workload) for one in episodes) == 0:
         raise WorkloadError("an environment needs at least one episode, and every episode a job", "no_episode")
     if len({one.workload.machine_procs for one in episodes}) > 1:
         raise WorkloadError("all episodes of an environment must have the same number of processors", "mixed_machines")
     return episodes
-
-
-def _on_empty_machine(workload: Workload) -> Episode:
-    return Episode(workload, int(workload.submit[0]) if len(workload) else 0)
