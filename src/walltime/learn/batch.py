@@ -192,7 +192,7 @@ class Batch:
             if not rules.dense:
                 self.rewards[e] = -self.cost(int(e))
             if rules.baseline is not None:
-                self.rewards[e] += self.baseline(int(self.state[e].episode))
+                self.rewards[e] += self.baseline(int(self.state[e].episode), rules.baseline)
 
     def cost(self, environment: int) -> float:
         """Return the metric of a finished episode, or its mean over the jobs; negative if more is better."""
@@ -207,15 +207,12 @@ class Batch:
         summary = summarize(**columns, backfilled=not_backfilled, machine_procs=jobs.machine_procs, offered_load=load)
         return FINAL_REWARDS[name] * float(getattr(summary, name))
 
-    def baseline(self, episode: int, formula: str | None = None) -> float:
-        """Return the `cost` if the formula (default: the rules' baseline) decides in this episode, under the same rules."""
-        chosen = formula or self.rules.baseline
-        if chosen is None:
-            raise PolicyError(f"the environment has no baseline; give a formula: {', '.join(FORMULAS)}")
-        if (episode, chosen) not in self._baselines:
-            self.play(episode, chosen)
-            self._baselines[episode, chosen] = self.cost(self.count)
-        return self._baselines[episode, chosen]
+    def baseline(self, episode: int, formula: str) -> float:
+        """Return the `cost` if the formula decides in this episode, under the same rules."""
+        if (episode, formula) not in self._baselines:
+            self.play(episode, formula)
+            self._baselines[episode, formula] = self.cost(self.count)
+        return self._baselines[episode, formula]
 
     def play(self, episode: int, formula: str, fill: str | None = _AS_THE_AGENT) -> Array:
         """Return the start of each job, s, int64, if a formula decides in this episode.

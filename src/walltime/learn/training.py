@@ -90,12 +90,11 @@ class TrainedAgent:
         """Whether the training is finished."""
         return self.done >= self.settings.iterations
 
-    def costs(self, episodes: list[Episode], change: Callable[[Array, Array], None] | None = None) -> Array:
-        """Return the cost of each episode, a mean over jobs; float64. `change`: see `walltime.learn.ppo.play`."""
-        return self.outcomes(episodes, change)[0]
-
     def outcomes(self, episodes: list[Episode], change: Callable[[Array, Array], None] | None = None) -> Array:
-        """Return cost and longest wait (s) of each episode; float64, two rows."""
+        """Return the cost, a mean over jobs, and the longest wait (s) of each episode; float64, two rows.
+
+        `change`: see `walltime.learn.ppo.play`.
+        """
         batch = Batch(episodes, self.task.rules, len(episodes))
         ppo.play(batch, np.arange(len(episodes)), self.agent, change=change)
         return np.array([outcome_of(batch, number, one) for number, one in enumerate(episodes)]).T
@@ -141,7 +140,7 @@ class _Lesson:
     def cost_ratio(self, agent: TrainedAgent) -> float:
         """Return the geometric mean of an agent's costs of the later windows over the simple scheduler's."""
         metric = agent.task.reward
-        return float(np.exp(np.mean(log_cost(agent.costs(self.late), metric) - log_cost(self.simple, metric))))
+        return float(np.exp(np.mean(log_cost(agent.outcomes(self.late)[0], metric) - log_cost(self.simple, metric))))
 
 
 def train(

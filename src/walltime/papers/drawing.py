@@ -104,11 +104,6 @@ def shares(axes: Axes, values: Array, k: int, name: str, **more: Any) -> None:
     line(axes, values, 100 * np.arange(1, len(values) + 1) / len(values), k, name, **more)
 
 
-def band(axes: Axes, x: Array, low: Array, high: Array, name: str) -> None:
-    """Draw a grey band between two percentiles."""
-    axes.fill_between(x, low, high, color="#9aa1ab", alpha=0.45, linewidth=0, label=name)
-
-
 def level(axes: Axes, y: float, name: str) -> None:
     """Draw a horizontal line."""
     axes.axhline(y, color=INK, linestyle=DASHES[3], linewidth=1.1, label=name)

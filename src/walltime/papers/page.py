@@ -47,10 +47,7 @@ def paper_page(given: Printed, results: Sequence[Result], subjects: Sequence[Sub
 
 def _overview(results: Sequence[Result]) -> Shown:
     """Return a table of how many numbers and claims of each item hold."""
-    rows = []
-    for result in results:
-        tally = Tally.of(result)
-        rows.append([result.title, tally.numbers, tally.claims])
+    rows = [[result.title, tally.numbers, tally.claims] for result, tally in ((one, Tally.of(one)) for one in results)]
     legend = ", ".join(f"{name}{mark}: {VERDICTS[name]}" for name, mark in MARKS.items())
     remark = f"In the tables our number comes first, the printed number and the deviation below it; {legend}."
     return Shown(["item", "numbers reproduced", "claims that hold"], rows, "Items", remark)

@@ -66,7 +66,7 @@ class SearchSettings(Specification):
     shaken: Annotated[int, Field(least=0)] = 60
     """largest shift of a submission in shaken copies, s"""
     penalty: Annotated[float, Field(least=0)] = 3.0
-    """weight of longest waits above EASY's, as in `objectives.merit`"""
+    """weight of longest waits above EASY's"""
     optimiser: Optimiser = "cma"
     """optimiser of the weights"""
     seed: int = 0

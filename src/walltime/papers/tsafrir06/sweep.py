@@ -181,8 +181,8 @@ def sweep_chart(
         chosen, scale = sweep.f > 0 if wide else sweep.f <= FINE[-1], rows[metric][1]
         x = sweep.f[chosen]
         if bands:
-            low, high = sweep.band(metric)
-            drawing.band(axes, x, low[chosen] / scale, high[chosen] / scale, "5th to 95th percentile")
+            low, high = (end[chosen] / scale for end in sweep.band(metric))
+            axes.fill_between(x, low, high, color="#9aa1ab", alpha=0.45, linewidth=0, label="5th to 95th percentile")
         drawing.line(axes, x, sweep.mean(metric)[chosen] / scale, 0, "random, mean" if bands else "random")
         drawing.line(axes, x, sweep.twin(metric)[chosen] / scale, 1, "deterministic", linewidth=0.9)
         real = sweep.real(metric)
