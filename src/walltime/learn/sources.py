@@ -106,21 +106,19 @@ def _part(workload: Workload, jobs: int, part: str, test_share: float) -> tuple[
 def _cut(workload: Workload, first: list[int], jobs: int, note: str, warm: Policy | Scheduler | str | None, overrun: str) -> list[Episode]:
     """Return the windows that begin with these jobs."""
     scales, episodes = scales_of(workload), []
-    if warm is None:
-        for i in first:
-            own = workload.take(np.arange(i, i + jobs), f"jobs {i} to {i + jobs - 1}{note}")
-            episodes.append(Episode(own, int(own.submit[0]), scales=scales))
-        return episodes
-    schedule = simulate(workload, warm, overrun=overrun)
+    start = end = np.full(len(workload), -1, np.int64)  # without a scheduler, all earlier jobs have ended
+    if warm is not None:
+        schedule = simulate(workload, warm, overrun=overrun)
+        start, end, note = schedule.start, schedule.end, f", and waiting jobs{note}"
     runtime, planned = effective_times(workload, overrun)
     for i in first:
         begin = int(workload.submit[i])
         before = np.arange(i)
-        ran = before[(schedule.start[:i] < begin) & (schedule.end[:i] >= begin)]
-        ran = ran[np.argsort(schedule.start[ran], kind="stable")]
-        wait = before[schedule.start[:i] >= begin]
-        own = workload.take(np.concatenate([wait, np.arange(i, i + jobs)]), f"jobs {i} to {i + jobs - 1}, and waiting jobs{note}")
-        running = np.column_stack([schedule.start[ran], runtime[ran], planned[ran], workload.procs[ran]])
+        ran = before[(start[:i] < begin) & (end[:i] >= begin)]
+        ran = ran[np.argsort(start[ran], kind="stable")]
+        wait = before[start[:i] >= begin]
+        own = workload.take(np.concatenate([wait, np.arange(i, i + jobs)]), f"jobs {i} to {i + jobs - 1}{note}")
+        running = np.column_stack([start[ran], runtime[ran], planned[ran], workload.procs[ran]])
         episodes.append(Episode(own, begin, len(wait), running, scales))
     return episodes
 

@@ -87,11 +87,10 @@ def run_models(study: Study, names: Sequence[str], schedulers: Sequence[str]) ->
     """Return results by model and scheduler, one per load."""
     loads, batches = (FEW_LOADS, FEW_BATCHES) if study.quick else (LOADS, BATCHES)
     cells = [(name, policy, load) for name in names for policy in schedulers for load in loads]
-    tasks = []
-    for name, policy, load in cells:
-        model, procs, batch = MODELS[name]
-        task = {"model": model, "procs": procs, "batch": batch, "policy": policy, "load": load, "seed": 0}
-        tasks.append({**task, "batches": batches})
+    tasks = [
+        dict(zip(("model", "procs", "batch"), MODELS[name], strict=True)) | {"policy": policy, "load": load, "seed": 0, "batches": batches}
+        for name, policy, load in cells
+    ]
     curves: dict[str, dict[str, list[Mapping[str, Any]]]] = {}
     for (name, policy, load), result in zip(cells, study.kept("models over the load", tasks, run_model), strict=True):
         curves.setdefault(name, {}).setdefault(policy, []).append({"load": load, **result})
