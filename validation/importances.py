@@ -40,14 +40,14 @@ def _shuffled() -> list[int]:
 def importances(trained: list[TrainedAgent], workload: Workload, seed: int = 0) -> tuple[Importance, ...]:
     """Shuffle each feature in turn, within the same step of all held-out windows; return the importances, the largest first."""
     metric, episodes = trained[0].task.reward, trained[0].task.windows(workload, "test")
-    logs = np.array([log_cost(one.costs(episodes), metric) for one in trained])
+    logs = np.array([log_cost(one.outcomes(episodes)[0], metric) for one in trained])
     slopes = np.mean([_slopes(one, episodes, seed) for one in trained], axis=0)
     found = []
     for column in _shuffled():
         losses = []
         for own, before in zip(trained, logs, strict=True):
             draw = np.random.default_rng([seed, column])
-            losses.append(log_cost(own.costs(episodes, _shuffler(column, draw)), metric) - before)
+            losses.append(log_cost(own.outcomes(episodes, _shuffler(column, draw))[0], metric) - before)
         slope = float(slopes[column]) if column < len(COMPACT) else None
         found.append(Importance(ppo.INPUTS[column], change_interval(np.mean(losses, axis=0)), slope))
     return tuple(sorted(found, key=lambda one: -one.loss.mean))
@@ -73,7 +73,7 @@ def _slopes(trained: TrainedAgent, episodes: list[Episode], seed: int) -> Array:
     def keep(seen: Array, first: Array) -> None:
         samples.append(seen[draw.random(len(seen)) < 0.1].copy())
 
-    trained.costs(episodes, keep)
+    trained.outcomes(episodes, keep)
     seen = np.concatenate(samples)
     slopes = np.zeros(len(ppo.INPUTS))
     before = trained.agent.scores(seen)

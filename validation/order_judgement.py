@@ -166,9 +166,7 @@ def judge(
 
 def _copies(logs: Sequence[Workload], copies: int, shaken: int) -> list[LogPart]:
     return [
-        LogPart(number, log.origin.name, log if copy == 0 else shake(log, shaken, 1000 + copy), 0, copy)
-        for number, log in enumerate(logs)
-        for copy in range(copies)
+        LogPart(number, log if copy == 0 else shake(log, shaken, 1000 + copy)) for number, log in enumerate(logs) for copy in range(copies)
     ]
 
 

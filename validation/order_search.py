@@ -142,7 +142,7 @@ def without_parts(scheduler: Scheduler, logs: Sequence[Workload]) -> list[dict[s
 
 def relative_rows(rows: dict[str, Scheduler], logs: Sequence[Workload]) -> list[dict[str, Any]]:
     """Mean bounded slowdown and longest wait of these over EASY's on each log."""
-    parts = Parts([LogPart(k, log.origin.name, log) for k, log in enumerate(logs)], Scheduler(Easy()))
+    parts = Parts([LogPart(k, log) for k, log in enumerate(logs)], Scheduler(Easy()))
     relative = np.exp(parts.relative(list(rows.values())))
     return [
         {"without": name, "slowdown": relative[k, :, 0].round(3).tolist(), "longest": relative[k, :, 3].round(3).tolist()}
@@ -151,10 +151,8 @@ def relative_rows(rows: dict[str, Scheduler], logs: Sequence[Workload]) -> list[
 
 
 def late_percents(schedulers: Sequence[Scheduler], parts: Sequence[LogPart], sample: int) -> np.ndarray:
-    """Per cent of a sample of the jobs that start later than their fair start, float64, per scheduler; the mean over unshaken parts."""
-    recorded = [part.jobs for part in parts if part.copy == 0]
-    late = [[fairness(simulate(jobs, one), sample=sample).late_percent for jobs in recorded] for one in schedulers]
-    return np.array(late, np.float64).mean(axis=1)
+    """Per cent of a sample of the jobs that start later than their fair start, float64, per scheduler, in the first part, unshaken."""
+    return np.array([fairness(simulate(parts[0].jobs, one), sample=sample).late_percent for one in schedulers], np.float64)
 
 
 def fair(logs: Sequence[Workload]) -> list[dict[str, Any]]:
@@ -176,7 +174,7 @@ def everywhere(found: Sequence[str], logs: Sequence[Workload]) -> dict[str, Any]
     schedulers = [*map(parse_scheduler, ("easy", *found, *BESIDE))]
     rows: list[dict[str, Any]] = [{"scheduler": one.label, "logs": []} for one in schedulers]
     for number, log in enumerate(logs):
-        parts = [LogPart(number, log.origin.name, log if k == 0 else shake(log, SHAKEN, 1000 + k), 0, k) for k in range(COPIES)]
+        parts = [LogPart(number, log if k == 0 else shake(log, SHAKEN, 1000 + k)) for k in range(COPIES)]
         relative = Parts(parts, Scheduler(Easy())).relative(schedulers)
         half = student_t(0.95, COPIES - 1) * relative.std(axis=1, ddof=1) / np.sqrt(COPIES)
         for row, mean, width in zip(rows, np.exp(relative.mean(axis=1)), half, strict=True):

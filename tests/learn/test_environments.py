@@ -253,11 +253,11 @@ def test_forbidden_actions__count_as_the_first_allowed_one():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"decision": "all"}, ("unknown_value", "'all'", "next", "backfill", "formula", "both")),
-        ({"baseline": "best"}, ("unknown_value", "baseline")),
-        ({"reward": "fun"}, ("unknown_value", "reward")),
-        ({"selection": "first"}, ("unknown_value", "'first'", "arrival", "published")),
-        ({"slots": 0}, ("number_out_of_range", "slots")),
+        ({"decision": "all"}, ("wrong_value", "'all'", "next", "backfill", "formula", "both")),
+        ({"baseline": "best"}, ("wrong_value", "baseline")),
+        ({"reward": "fun"}, ("wrong_value", "reward")),
+        ({"selection": "first"}, ("wrong_value", "'first'", "arrival", "published")),
+        ({"slots": 0}, ("wrong_value", "slots")),
         ({"decision": "backfill", "backfilling": False}, ("conflicting_options",)),
         ({"dialect": "rlscheduler", "committed": False}, ("conflicting_options",)),
         ({"size": 3}, ("unknown_option", "'size'", "jobs", "decision")),

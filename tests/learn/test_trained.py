@@ -179,10 +179,10 @@ def test_folder_of_another_training__is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: learn.Task(reward="p90_wait"), ("unknown_reward", "p90_wait")),
-        (lambda: learn.Task(test_share=1.0), ("number_out_of_range", "0", "1")),
+        (lambda: learn.Task(reward="p90_wait"), ("wrong_value", "p90_wait")),
+        (lambda: learn.Task(test_share=1.0), ("wrong_value", "0", "1")),
         (lambda: learn.TrainingSettings(together=10, group=4), ("number_out_of_range", "4", "10")),
-        (lambda: learn.TrainingSettings(episodes=0), ("number_out_of_range", "episodes", "1")),
+        (lambda: learn.TrainingSettings(episodes=0), ("wrong_value", "episodes", "1")),
         (lambda: learn.evaluate([], LOG), ("no_agent",)),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 from tests.traces import trace_folder, trace_path
 from walltime.papers.items import items_of
 from walltime.papers.printed import printed
-from walltime.papers.results import Claims, Value
+from walltime.papers.results import Result, Value
 from walltime.papers.run import describe
 from walltime.papers.study import Study
 from walltime.papers.subjects import find_subjects
@@ -33,10 +33,8 @@ def study(paper: str, log: str, folder) -> Study:
 
 
 def run(paper: str, item: str, log: str, folder):
-    found = items_of(paper, item)[0].run(study(paper, log, folder))
-    values = [v for part in found if hasattr(part, "values") and not hasattr(part, "figure") for v in part.values()]
-    claims = [claim for part in found if isinstance(part, Claims) for claim in part]
-    return values, claims, found
+    found = Result(item, "", "", list(items_of(paper, item)[0].run(study(paper, log, folder))))
+    return found.values(), found.claims, found
 
 
 def failing(claims) -> set[str]:
@@ -44,39 +42,39 @@ def failing(claims) -> set[str]:
 
 
 def test_p2_table_1_kth__jobs_and_loads_of_all_ten_months(tmp_path):
-    values, claims, parts = run("mualem01", "T1", "KTH", tmp_path)
+    values, claims, found = run("mualem01", "T1", "KTH", tmp_path)
     judged = [value.verdict for value in values if value.within is not None]
     assert judged == ["reproduced"] * 30
-    assert len(parts[0].rows) == 10
+    assert len(found.tables[0].rows) == 10
     # EASY's slowdown by month correlates with print by 0.88; conservative is better than EASY here, worse in print
     assert failing(claims) == {"KTH, slowdown, easy", "KTH, slowdown"}
     assert any("without kills" in what and holds for what, holds, _ in claims)
 
 
 def test_p2_table_1_ctc__start_inferred_and_all_months_but_that_of_the_flurry(tmp_path):
-    values, _, parts = run("mualem01", "T1", "CTC", tmp_path)
-    jobs = {row[1]: row[4] for row in parts[0].rows}
+    values, _, found = run("mualem01", "T1", "CTC", tmp_path)
+    jobs = {row[1]: row[4] for row in found.tables[0].rows}
     off = {month for month, value in jobs.items() if value.verdict != "reproduced"}
     assert len(jobs) == 11
     assert off == {"1997-01"}  # the cleaned log lacks the flurry of that month
-    assert all(row[2].verdict == "reproduced" for row in parts[0].rows)  # loads
-    assert "June 1996" in parts[-1][0]
+    assert all(row[2].verdict == "reproduced" for row in found.tables[0].rows)  # loads
+    assert "June 1996" in found.notes[0]
     assert values
 
 
 def test_p2_table_1_sdsc__start_inferred_and_months_agree(tmp_path):
-    _, claims, parts = run("mualem01", "T1", "SDSC", tmp_path)
-    jobs = [row[4] for row in parts[0].rows]
+    _, claims, found = run("mualem01", "T1", "SDSC", tmp_path)
+    jobs = [row[4] for row in found.tables[0].rows]
     assert len(jobs) == 24
     assert max(abs(value.deviation) for value in jobs) < 0.015
-    loads = {row[1]: row[2] for row in parts[0].rows}
+    loads = {row[1]: row[2] for row in found.tables[0].rows}
     assert {month for month, value in loads.items() if value.verdict == "off"} == {"1998-08", "1998-10", "2000-02"}  # overruns are cut off
     assert "SDSC, response, conservative" not in failing(claims)
 
 
 def test_p2_table_1_cm5__months_of_the_cleaned_log(tmp_path):
-    _, claims, parts = run("mualem01", "T1", "CM5", tmp_path)
-    assert len(parts[0].rows) == 20
+    _, claims, found = run("mualem01", "T1", "CM5", tmp_path)
+    assert len(found.tables[0].rows) == 20
     assert not failing(claims) & {"CM5, response, easy", "CM5, response, conservative", "CM5, slowdown, easy"}
 
 

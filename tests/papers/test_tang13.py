@@ -9,10 +9,12 @@ from tests.traces import trace_folder, trace_path
 from validation.paper_experiments.easypp import easypp
 from walltime.metrics import paired_difference
 from walltime.papers.printed import printed
+from walltime.papers.results import Chart
 from walltime.papers.study import Study
 from walltime.papers.subjects import find_subjects
+from walltime.papers.tang13.accuracy import STATISTICS, accuracy_of, class_shares, mean_accuracy
 from walltime.papers.tang13.scheduling import gains, run_months
-from walltime.papers.tang13.schemes import STATISTICS, accuracy_of, class_shares, keys_of, mean_accuracy, replays, scheme_of
+from walltime.papers.tang13.schemes import keys_of, replays
 
 FILES = {
     "KTH": "KTH-SP2-1996-2",
@@ -36,8 +38,7 @@ def test_p4__adjusting_beats_the_users_and_lower_percentiles_are_more_accurate(l
     s = study(log, tmp_path)
     w = s.subjects[0].workload
     key = keys_of(s.subjects[0])["triple"]
-    schemes = [scheme_of(key, statistic) for statistic in STATISTICS]
-    exact = [mean_accuracy(replay) for replay in replays(s, s.subjects[0], schemes).values()]
+    exact = [mean_accuracy(replay) for replay in replays(s, s.subjects[0], key, STATISTICS)]
     assert min(exact) > accuracy_of(w).mean()
     assert (np.diff(exact[: STATISTICS.index("p70") + 1]) > -0.002).all()
 
@@ -47,11 +48,9 @@ def test_p4__the_triple_key_is_the_most_accurate_and_a_threshold_cuts_underestim
     s = study(log, tmp_path)
     subject = s.subjects[0]
     keys = keys_of(subject)
-    at_p85 = {name: mean_accuracy(next(iter(replays(s, subject, [scheme_of(key, "p85")]).values()))) for name, key in keys.items()}
+    at_p85 = {name: mean_accuracy(replays(s, subject, key, ["p85"])[0]) for name, key in keys.items()}
     assert at_p85["triple"] > at_p85["user"] - 0.01
-    plain, bounded = (
-        class_shares(replay) for replay in replays(s, subject, [scheme_of(keys["triple"], "p85", threshold=t) for t in (0.0, 0.5)]).values()
-    )
+    plain, bounded = (class_shares(replays(s, subject, keys["triple"], ["p85"], threshold=t)[0]) for t in (0.0, 0.5))
     assert bounded["UE"] + bounded["BE"] < plain["UE"] + plain["BE"]
     assert bounded["NA"] == plain["NA"]
 
@@ -70,8 +69,7 @@ def test_p4__selective_beats_regular_on_the_wait(log, tmp_path):
 @pytest.mark.parametrize("log", ["KTH", "SDSC"])
 def test_easypp__is_better_than_easy_and_perfect_predictions_are_the_bound(log, tmp_path):
     s = study(log, tmp_path)
-    parts = easypp.run(s)
-    data = parts[0].data
+    data = next(part.data for part in easypp.run(s) if isinstance(part, Chart))
     found = {
         name: np.array([v for n, v in zip(data["scheduler"], data["mean_bounded_slowdown"], strict=True) if n == name])
         for name in dict.fromkeys(data["scheduler"])

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from validation.paper_experiments.shaken import METRIC, SHAKE, band_entries, difference, draw_bands, seeds_by_column, shaken_runs
 from walltime.metrics import paired_difference
 from walltime.papers import drawing
-from walltime.papers.gaussier15.best import slowdowns
+from walltime.papers.gaussier15.comparison import slowdowns
 from walltime.papers.gaussier15.triples import E_LOSS, EASY, EASY_PP, Triple, triples
 from walltime.papers.items import item
-from walltime.papers.results import Chart, Claims, Entry, Notes, Part, Rows, Table, Value
+from walltime.papers.results import Claim, Entry, Parts, Rows, Table, Value
 from walltime.papers.study import Study
 
 Array = np.ndarray
@@ -26,11 +26,10 @@ NAMES = {EASY: "EASY", EASY_PP: "EASY++", E_LOSS: "the paper's choice"}
 
 
 @item("shaken")
-def shaken(study: Study) -> list[Part]:
+def shaken(study: Study) -> Parts:
     """Beyond the paper: do the best triples stay the best?"""
     seeds = FEW_SHAKES if study.quick else SHAKES
     rows: Rows = []
-    claims = Claims()
     by_log: dict[str, dict[str, Array]] = {}
     panels: dict[str, dict[str, Array]] = {}
     for subject in study.with_users:
@@ -47,32 +46,25 @@ def shaken(study: Study) -> list[Part]:
             rows.append([*head, *band_entries(mine), int((firsts == place).sum()), *against])
         by_log[subject.name] = {triple.label: mine for triple, mine in values.items()}
         panels[subject.name] = {NAMES.get(triple, str(place)): mine for place, (triple, mine) in enumerate(values.items(), 1)}
-        claims += _claims(subject.name, best, values, firsts, 1 - recorded[best[0].key] / recorded[best[-1].key])
-    figure = drawing.panels(panels, "mean bounded slowdown", draw_bands, legend=False)
+        yield from _claims(subject.name, best, values, firsts, 1 - recorded[best[0].key] / recorded[best[-1].key])
     columns = ["log", "scheduler", "as recorded", "shaken, mean", "5th to 95th percentile", "times best"]
     columns += ["against the best as recorded", "against EASY++", "against EASY"]
     caption = "Mean and band over shaken logs; the triples in the order of the log as recorded."
-    return [
-        Chart("shaken", figure, caption, seeds_by_column(by_log)),
-        Table("shaken", "The best triples of the log, on shaken logs", columns, rows),
-        claims,
-        Notes(f"{seeds} seeds, the same for all. {METHOD}"),
-    ]
+    yield drawing.chart("shaken", caption, seeds_by_column(by_log), panels, "mean bounded slowdown", draw_bands, legend=False)
+    yield Table("shaken", "The best triples of the log, on shaken logs", columns, rows)
+    yield f"{seeds} seeds, the same for all. {METHOD}"
 
 
-def _claims(log: str, best: Sequence[Triple], values: Mapping[Triple, Array], firsts: Array, lead: float) -> Claims:
-    """Return the claims on one log; `lead`: by which share the best triple is below the last of the best on the log as recorded."""
+def _claims(log: str, best: Sequence[Triple], values: Mapping[Triple, Array], firsts: Array, lead: float) -> Iterator[Claim]:
+    """Yield the claims on one log; `lead`: by which share the best triple is below the last of the best on the log as recorded."""
     first, seeds = best[0], len(firsts)
     times = int((firsts == 0).sum())
     evidence = f"best on {times} of {seeds}; as recorded it leads number {len(best)} by {100 * lead:.1f} %"
     means = {triple: float(mine.mean()) for triple, mine in values.items()}
     place = sorted(means.values()).index(means[first]) + 1
-    claims = Claims(
-        (f"{log}: the best triple stays the best on most shaken logs", times > seeds / 2, evidence),
-        (f"{log}: the best triple has the lowest mean over shaken logs", place == 1, f"place {place} of {len(means)}"),
-    )
+    yield Claim(f"{log}: the best triple stays the best on most shaken logs", times > seeds / 2, evidence)
+    yield Claim(f"{log}: the best triple has the lowest mean over shaken logs", place == 1, f"place {place} of {len(means)}")
     for triple, name in ((first, "the best triple"), (E_LOSS, "the paper's choice")):
         away = paired_difference(values[triple], values[EASY_PP])
         evidence = f"{difference(values[triple], values[EASY_PP])} against EASY++, {difference(values[triple], values[EASY])} against EASY"
-        claims.add(f"{log}: {name} is better than EASY++ on shaken logs, beyond chance", bool(away.high < 0), evidence)
-    return claims
+        yield Claim(f"{log}: {name} is better than EASY++ on shaken logs, beyond chance", away.high < 0, evidence)

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from walltime.metrics.confidence import mean_interval
 from walltime.papers import drawing
 from walltime.papers.items import item
-from walltime.papers.results import Chart, Claims, Notes, Part, Rows, Table, Value, by_column
+from walltime.papers.results import Claim, Parts, Rows, Table, Value, by_column
 from walltime.papers.study import Study
 from walltime.papers.zhang20 import EARLIEST, FORMULAS, TINY, Found, backfilling_word, run, windows_note
 from walltime.policy import Order, order
@@ -55,10 +55,9 @@ AS_MEANT: Mapping[str, Order] = {**FORMULAS, **MEANT, **OTHERS}
 
 
 @item("meant")
-def as_meant(study: Study) -> list[Part]:
+def as_meant(study: Study) -> Parts:
     """The formulas as they were meant, and others."""
     rows: Rows = []
-    claims = Claims()
     for subject in study.subjects:
         for backfilling in (False, True):
             place = f"{subject.name}, {backfilling_word(backfilling)}"
@@ -66,18 +65,18 @@ def as_meant(study: Study) -> list[Part]:
             rows.append([subject.name, backfilling_word(backfilling), *(Value(mean, digits=2) for mean in means.values())])
             for name, wrong in means_of(run(study, subject, AS_PRINTED, backfilling)).items():
                 claim = f"{place}: {name} is better with its waiting time than as printed"
-                claims.add(claim, means[name] < wrong, f"{means[name]:,.2f} and {wrong:,.2f}")
+                yield Claim(claim, means[name] < wrong, f"{means[name]:,.2f} and {wrong:,.2f}")
             agent = study.printed.tables["T5"].value("agent", log=subject.name, backfilling=backfilling_word(backfilling))
             if agent is not None:
                 best = min(means, key=lambda name: means[name])
                 claim = f"{place}: the agent is better than every formula, also the ones that are not printed"
-                claims.add(claim, agent < means[best], f"{agent:,.2f}, {best} {means[best]:,.2f}")
+                yield Claim(claim, agent < means[best], f"{agent:,.2f}, {best} {means[best]:,.2f}")
     title = "Mean bounded slowdown, mean over the windows"
-    return [Table("meant", title, ["log", "backfilling", *AS_MEANT], rows, windows_note(study)), claims]
+    yield Table("meant", title, ["log", "backfilling", *AS_MEANT], rows, windows_note(study))
 
 
 @item("easy")
-def under_easy(study: Study) -> list[Part]:
+def under_easy(study: Study) -> Parts:
     """The formulas as queue orders of EASY."""
     rows: Rows = []
     means: dict[str, dict[str, list[float]]] = {}
@@ -99,14 +98,12 @@ def under_easy(study: Study) -> list[Part]:
     lines = [(log, way, *values) for log, ways in means.items() for way, values in ways.items()]
     data = by_column(["log", "backfilling", *AS_MEANT], lines)
     caption = "Mean bounded slowdown, mean over the windows, by queue order: as the program backfills, and under EASY."
-    return [
-        Chart("easy-orders", drawing.panels(means, "mean bounded slowdown", draw), caption, data),
-        Table("easy", "Mean bounded slowdown under EASY, by queue order", columns, rows, windows_note(study)),
-        Notes(
-            "The difference is paired: each window under both orders. The windows overlap in part, and each begins on an empty "
-            "machine, so the intervals are narrower than they would be for other jobs."
-        ),
-    ]
+    yield drawing.chart("easy-orders", caption, data, means, "mean bounded slowdown", draw)
+    yield Table("easy", "Mean bounded slowdown under EASY, by queue order", columns, rows, windows_note(study))
+    yield (
+        "The difference is paired: each window under both orders. The windows overlap in part, and each begins on an empty "
+        "machine, so the intervals are narrower than they would be for other jobs."
+    )
 
 
 def means_of(slowdowns: Found) -> dict[str, float]:

@@ -17,7 +17,7 @@ from walltime.estimates.fmodel import STREAM_F
 from walltime.metrics.jobs import mean
 from walltime.papers.items import item
 from walltime.papers.printed import Printed
-from walltime.papers.results import Claims, Entry, Notes, Part, Rows, Table, Value
+from walltime.papers.results import Claim, Entry, Parts, Rows, Table, Value
 from walltime.papers.study import Study
 from walltime.papers.subjects import PAPER, Subject
 from walltime.policy import Conservative, Easy, Policy
@@ -337,7 +337,7 @@ EXACT = 0.0015
 
 
 @item("readings")
-def readings(study: Study) -> list[Part]:
+def readings(study: Study) -> Parts:
     """Interpretations of open points of the paper."""
     subject = next((s for s in study.subjects if s.name == "KTH"), study.subjects[0])
     printed, months = printed_of(study.printed, subject.name) if subject.kind == PAPER else ({}, {})
@@ -354,8 +354,9 @@ def readings(study: Study) -> list[Part]:
         "The default comes first within each open point, marked *. The last three columns of numbers compare EASY's months with print, or "
         "with the default where nothing is printed. Interpretations without a compiled engine run on the reference engine."
     )
-    table = Table("readings", f"Interpretations on {subject.label}", columns, lines, note)
-    return [table, *_printed_months(study, subject), Notes(CONCLUSION)]
+    yield Table("readings", f"Interpretations on {subject.label}", columns, lines, note)
+    yield from _printed_months(study, subject)
+    yield CONCLUSION
 
 
 CONCLUSION = (
@@ -367,13 +368,13 @@ CONCLUSION = (
 )
 
 
-def _printed_months(study: Study, subject: Subject) -> list[Part]:
-    """Return EASY's months under the last interpretation, compared with print."""
+def _printed_months(study: Study, subject: Subject) -> Parts:
+    """Yield EASY's months under the last interpretation, compared with print."""
     reading: Reading = READINGS[-1]
     assert reading.change is not None
     assert reading.easy is not None
     if subject.kind != PAPER or subject.unix_start_time is None:
-        return []
+        return
     printed, criteria = study.printed.tables["T1"], study.printed.criteria
     schedule = _simulate(reading, reading.change(subject.workload), reading.easy)
     rows: Rows = []
@@ -389,12 +390,9 @@ def _printed_months(study: Study, subject: Subject) -> list[Part]:
         rows.append([f"{month.year}-{month.month:02d}", load, jobs, response, slowdown])
         exact += response.verdict == "reproduced"
         loads += round(month.load, 3) == line["load"]
-    if not rows:
-        return []
-    head = ["month", "load", "jobs", "response, EASY", "slowdown, EASY"]
-    table = Table("readings-months", f"EASY's months, {reading.name}", head, rows, f"Green: within {100 * EXACT:g} % of print.")
-    claims = Claims(
-        ("half of the months have the printed response, to a tenth of a percent", exact >= len(rows) / 2, f"{exact} of {len(rows)}"),
-        ("all months have the printed load, to its last digit", loads == len(rows), f"{loads} of {len(rows)}"),
-    )
-    return [table, claims]
+    if rows:
+        head = ["month", "load", "jobs", "response, EASY", "slowdown, EASY"]
+        yield Table("readings-months", f"EASY's months, {reading.name}", head, rows, f"Green: within {100 * EXACT:g} % of print.")
+        count, half = len(rows), "half of the months have the printed response, to a tenth of a percent"
+        yield Claim(half, exact >= count / 2, f"{exact} of {count}")
+        yield Claim("all months have the printed load, to its last digit", loads == count, f"{loads} of {count}")

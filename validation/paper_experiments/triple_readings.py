@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from walltime.papers.gaussier15.triples import CORRECTORS, EASY, EASY_PP, SJBF, Triple, learned, measure
 from walltime.papers.items import item
-from walltime.papers.results import Entry, Notes, Part, Rows, Table, Value
+from walltime.papers.results import Entry, Parts, Rows, Table, Value
 from walltime.papers.study import Study
 from walltime.predictors.gaussier15 import Gaussier15
 
@@ -26,7 +26,7 @@ SCHEMES = {
 
 
 @item("readings")
-def readings(study: Study) -> list[Part]:
+def readings(study: Study) -> Parts:
     """Beyond the paper: as run, and as may have been meant."""
     rows: Rows = []
     lines: list[tuple[str, str, str, Triple]] = [("EASY", "", "", EASY), ("EASY++", "", "tsafrir", EASY_PP)]
@@ -45,10 +45,8 @@ def readings(study: Study) -> list[Part]:
     columns = ["log", "scheduler", "reading", "correction", "accuracy", "mean response (s)", "mean bounded slowdown", "largest"]
     note = "The learned ones backfill the shortest first. Accuracy: the smaller of runtime and prediction over the larger."
     title = "What the authors may have meant, and its effect"
-    return [
-        Table("readings", title, columns, rows, note),
-        Notes(
-            "As runtimes of the user's last three jobs, the program takes the time since these were submitted; it predicts 1 s until "
-            "a job has ended; and it learns the opposite from jobs whose weight is negative."
-        ),
-    ]
+    yield Table("readings", title, columns, rows, note)
+    yield (
+        "As runtimes of the user's last three jobs, the program takes the time since these were submitted; it predicts 1 s until "
+        "a job has ended; and it learns the opposite from jobs whose weight is negative."
+    )

@@ -214,10 +214,6 @@ class _Base:
         over = ran > limit
         lost = float((limit * procs)[over].sum())
         work = float((ran * procs).sum())
-        changes = []
-        for k, scheduler in enumerate(SCHEDULERS):
-            check(0)
-            changes.append(self._gain(scheduler, [schedules[k] for schedules in self.requests], buffered))
         return PredictorScore(
             log=name,
             predictor=text,
@@ -228,15 +224,16 @@ class _Base:
             killed=int(over.sum()),
             lost_hours=lost / 3600,
             lost_percent=100 * lost / work if work else math.nan,
-            gains=tuple(changes),
+            gains=tuple(self._gain(place, buffered, check) for place in range(len(SCHEDULERS))),
         )
 
-    def _gain(self, scheduler: str, before: Sequence[Schedule], predicted: Sequence[Array]) -> Gain:
+    def _gain(self, place: int, predicted: Sequence[Array], check: Callable[[int], None]) -> Gain:
+        """Return the gain of the scheduler at this place."""
         changes, slowdowns = [], []
         low = high = math.nan
-        for k, (log, old, values) in enumerate(zip(self._logs, before, predicted, strict=True)):
-            new = _simulate(log, scheduler, values)
-            chosen = self.measured[k]
+        for k, (log, before, values, chosen) in enumerate(zip(self._logs, self.requests, predicted, self.measured, strict=True)):
+            check(0)
+            old, new = before[place], _simulate(log, SCHEDULERS[place], values)
             mean = float(old.wait[chosen].mean())
             percent = 100 / mean if mean else math.nan
             difference = (new.wait - old.wait)[chosen]
@@ -248,7 +245,7 @@ class _Base:
                 low, high = (end * percent for end in weeks.ends(difference, np.arange(len(chosen))))
         interval = metrics.prediction_interval(np.array(changes)) if len(changes) > 1 else None
         ends = (math.nan, math.nan) if interval is None else (interval.low, interval.high)
-        return Gain(scheduler, changes[0], low, high, *ends, slowdowns[0])
+        return Gain(SCHEDULERS[place], changes[0], low, high, *ends, slowdowns[0])
 
 
 COLUMN = "judged_prediction"
@@ -306,17 +303,18 @@ def gain_correlations(rows: Sequence[PredictorScore]) -> list[GainCorrelation]:
 
     Exact runtimes are left out, as they are the best by every measure.
     """
-    correlations = []
     groups: dict[tuple[str, float], list[PredictorScore]] = {}
     for row in rows:
         if row.predictor != "exact":
             groups.setdefault((row.log, row.buffer), []).append(row)
-    for (log, buffer), several in groups.items():
-        if len(several) < 4:
-            continue
-        for k, scheduler in enumerate(SCHEDULERS):
-            gains = np.array([-row.gains[k].mean_wait for row in several])
-            for measure in MEASURES:
-                values = np.array([row.accuracy[measure] for row in several])
-                correlations.append(GainCorrelation(log, scheduler, buffer, measure, rank_correlation(values, gains), len(several)))
-    return correlations
+
+    def correlation(several: Sequence[PredictorScore], k: int, measure: str) -> float:
+        return rank_correlation(*np.array([(row.accuracy[measure], -row.gains[k].mean_wait) for row in several]).T)
+
+    return [
+        GainCorrelation(log, scheduler, buffer, measure, correlation(several, k, measure), len(several))
+        for (log, buffer), several in groups.items()
+        if len(several) >= 4
+        for k, scheduler in enumerate(SCHEDULERS)
+        for measure in MEASURES
+    ]

@@ -7,16 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from walltime.benchmark.predictions import (
-    MEASURES,
-    SCHEDULERS,
-    SLURM,
-    Gain,
-    GainCorrelation,
-    Judgement,
-    PredictorScore,
-    gain_correlations,
-)
+from walltime.benchmark.predictions import MEASURES, SCHEDULERS, SLURM, Gain, GainCorrelation, Judgement, PredictorScore, gain_correlations
 from walltime.tables import Cell, Table
 from walltime.wording import human_percent, human_time
 
@@ -82,38 +73,26 @@ def _number(value: float) -> Cell:
     return Cell("n/a" if math.isnan(value) else f"{value:+.2f}", value=None if math.isnan(value) else value)
 
 
-def _best(judgement: Judgement, log: str) -> tuple[PredictorScore, PredictorScore, PredictorScore | None] | None:
-    """Return the best predictor by the mean wait under EASY, the most accurate one, and exact runtimes, with the smallest buffer."""
-    least = min(row.buffer for row in judgement.rows)
-    rows = [row for row in judgement.rows if row.log == log and row.buffer == least]
-    real = [row for row in rows if row.predictor != "exact"]
-    if len(real) < 2:
-        return None
-    exact = next((row for row in rows if row.predictor == "exact"), None)
-    return min(real, key=lambda row: row.gains[0].mean_wait), max(real, key=lambda row: row.accuracy["accuracy"]), exact
-
-
 def answers(judgement: Judgement) -> list[str]:
-    """Return the results as clauses."""
+    """Return the results with the smallest buffer as clauses."""
     clauses = []
+    least = min((row.buffer for row in judgement.rows), default=0.0)
     for log in judgement.logs:
-        found = _best(judgement, log)
-        if found is None:
+        rows = {row.predictor: row for row in judgement.rows if row.log == log and row.buffer == least}
+        exact = rows.pop("exact", None)
+        if len(rows) < 2:
             continue
-        best, accurate, exact = found
+        best = min(rows.values(), key=lambda row: row.gains[0].mean_wait)
+        accurate = max(rows.values(), key=lambda row: row.accuracy["accuracy"])
         bound = "" if exact is None else f"; exact runtimes change it by {exact.gains[0].mean_wait:+.1f} %"
         other = f"; the most accurate predictor, {accurate.predictor}, changes it by {_gain(accurate)}" if accurate is not best else ""
         clauses.append(
             f"on {log}, {best.predictor} improves the mean wait under EASY most, by {_gain(best)}, and "
             f"{human_percent(best.under_percent)} of its jobs run longer than predicted{other}{bound}"
         )
-    correlations = gain_correlations(judgement.rows)
+    correlations = [one for one in gain_correlations(judgement.rows) if one.buffer == least]
     if correlations:
-        least = min(one.buffer for one in correlations)
-        means = {
-            measure: float(np.nanmean([one.correlation for one in correlations if one.measure == measure and one.buffer == least]))
-            for measure in MEASURES
-        }
+        means = {name: float(np.nanmean([one.correlation for one in correlations if one.measure == name])) for name in MEASURES}
         measure = max(means, key=lambda name: means[name])
         name = measure.replace("_", " ")
         mean = f"mean rank correlation over logs and schedulers {means[measure]:+.2f}; mean accuracy: {means['accuracy']:+.2f}"

@@ -165,7 +165,7 @@ def verify_result(
         return [*faults, "the windows differ from the suite's"]
     if any(not math.isfinite(metric_of(row, name)) for row in rows for name in suite.metrics):
         return [*faults, "a metric of a window is missing"]
-    if not _is_equal(content.get("totals"), totals(rows, suite.metrics)):
+    if not is_equal(content.get("totals"), totals(rows, suite.metrics)):
         faults.append("the totals differ from the windows'")
     count = len(windows) if sample is None else min(sample, len(windows))
     chosen = sorted(np.random.Generator(np.random.Philox(seed)).permutation(len(windows))[:count].tolist())
@@ -173,15 +173,16 @@ def verify_result(
     def run(number: int, check: Callable[[int], None]) -> list[str]:
         subject, place, window = windows[chosen[number]]
         row, again = rows[chosen[number]], measure(window, scheduler, suite, check)
-        differing = [name for name in again if not _is_equal(row.get(name), again[name])]
+        differing = [name for name in again if not is_equal(row.get(name), again[name])]
         return [f"{subject}, window {place}: {' and '.join(differing)} differ"] if differing else []
 
     return faults + [fault for some in in_threads(run, count, workers, progress) for fault in some]
 
 
-def _is_equal(one: Any, other: Any) -> bool:
+def is_equal(one: Any, other: Any) -> bool:
+    """Return whether two values of a result are equal, numbers up to `TOLERANCE`."""
     if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_is_equal(one[key], other[key]) for key in one)
+        return one.keys() == other.keys() and all(is_equal(one[key], other[key]) for key in one)
     if isinstance(one, float) and isinstance(other, float):
         return math.isclose(one, other, rel_tol=TOLERANCE)
     return bool(one == other)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from walltime.benchmark.result import Result, metric_of, totals
+from walltime.benchmark.result import Result, is_equal, metric_of, totals
 from walltime.benchmark.suite import read_suite
 from walltime.errors import OutputError, PolicyError
 from walltime.metrics import Interval
@@ -111,12 +110,13 @@ def leaderboard(results: Sequence[Result]) -> dict[str, list[Standing]]:
         first = suite.metrics[0]
         subjects = [subject.name for subject in suite.subjects for _ in subject.checksums]
         for one in mine:
-            values = [metric_of(row, metric) for row in one["windows"] for metric in suite.metrics]
-            complete = [row.get("subject") for row in one["windows"]] == subjects and _has_totals(one, suite.metrics)
-            if not complete or not np.isfinite(values).all():
+            windows = one["windows"]
+            finite = np.isfinite([metric_of(row, metric) for row in windows for metric in suite.metrics]).all()
+            complete = finite and [row.get("subject") for row in windows] == subjects
+            if not complete or not is_equal(one.get("totals"), totals(windows, suite.metrics)):
                 raise OutputError(
-                    f"the result of {shown(one['policy'])} in the suite {name} lacks windows, metrics or totals; "
-                    "check it with: walltime benchmark verify"
+                    f"the result of {shown(one['policy'])} in the suite {name} lacks windows or metrics, or its totals differ from the "
+                    "windows'; check it with: walltime benchmark verify"
                 )
         costs = np.array([[row[first] for row in one["windows"]] for one in mine])
         logs = log_cost(costs, first)
@@ -141,16 +141,6 @@ def leaderboard(results: Sequence[Result]) -> dict[str, list[Standing]]:
                 )
             )
     return boards
-
-
-def _has_totals(result: Result, metrics: Sequence[str]) -> bool:
-    given = result.get("totals")
-    return isinstance(given, dict) and all(
-        isinstance(one := given.get(name), dict)
-        and set(one) == {"mean", "low", "high"}
-        and all(type(value) in (int, float) and abs(value) < math.inf for value in one.values())
-        for name in metrics
-    )
 
 
 def _behind(logs: np.ndarray, subjects: Sequence[str], lowest: int) -> list[Interval | None]:

@@ -20,11 +20,6 @@ SUITES = ("classic", "archive", "overload", "estimates")
 Count = Annotated[int, Field(least=0)]
 
 
-def _cost(metric: str) -> str:
-    check_cost(metric)
-    return metric
-
-
 @dataclass(frozen=True)
 class Subject:
     """Jobs of a suite: windows of a log, or workloads of a model, one for each seed."""
@@ -91,7 +86,7 @@ class Suite:
     version: int
     title: str
     """subject of the suite"""
-    metrics: tuple[Annotated[str, Field(read=_cost)], ...]
+    metrics: tuple[Annotated[str, Field(read=check_cost)], ...]
     """metrics of each window; the first one decides"""
     overrun: str
     """treatment of jobs that run longer than requested"""

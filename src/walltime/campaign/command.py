@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -62,21 +60,19 @@ def run(
     if dask is not None:
         logging.disable(logging.CRITICAL)  # errors are reported in one line; Dask would add its tracebacks
     try:
-        with _bar(chosen.name) as show:
+        with progress_row(chosen.name, unit="cells", patience=0) as row:
+
+            def show(state: Progress) -> None:
+                row.update(state.done, total=state.cells, note=f"{state.jobs_per_second / 1e6:.1f} million jobs/s" if state.run else "")
+
             done = run_campaign(chosen, folder, executor, show)
     finally:
         if isinstance(executor, Dask):
             executor.close()
-    record = {
-        "plan": str(plan),
-        "store": str(folder.folder),
-        "cells": done.cells,
-        "run": done.run,
-        "found": done.cells - done.run,
-        "jobs_simulated": done.jobs,
-        "seconds": {"processor": done.seconds},
-    }
-    before = f"{done.cells - done.run:,} were done before; {done.jobs:,} jobs simulated"
+    found = done.cells - done.run
+    record = {"plan": str(plan), "store": str(folder.folder), "cells": done.cells, "run": done.run, "found": found}
+    record |= {"jobs_simulated": done.jobs, "seconds": {"processor": done.seconds}}
+    before = f"{found:,} were done before; {done.jobs:,} jobs simulated"
     where = f"results in {folder.folder}; show them with: walltime campaign report {plan}"
     output.show(record, [f"{chosen.name}: {done.run:,} cells run, {before}", where])
 
@@ -107,17 +103,6 @@ def _open(plan: Path, store: Path | None, run_files: bool = False) -> tuple[Plan
 
     chosen = read_plan(plan, run_files=run_files)
     return chosen, Store(store or chosen.store)
-
-
-@contextmanager
-def _bar(name: str) -> Iterator[Callable[[Progress], None]]:
-    """The cells done, the jobs per second and the time left, on standard error."""
-    with progress_row(name, unit="cells", patience=0) as row:
-
-        def show(state: Progress) -> None:
-            row.update(state.done, total=state.cells, note=f"{state.jobs_per_second / 1e6:.1f} million jobs/s" if state.run else "")
-
-        yield show
 
 
 @app.command()

@@ -53,13 +53,6 @@ class Progress:
     """processor time of this run's tasks, s"""
     begun: float = field(default_factory=time.monotonic)
 
-    def add(self, report: Report) -> None:
-        """Add a finished task."""
-        self.done += report.cells
-        self.run += report.cells
-        self.jobs += report.jobs
-        self.seconds += report.seconds
-
     @property
     def jobs_per_second(self) -> float:
         """Jobs simulated per second since the run began."""
@@ -105,7 +98,10 @@ def run_campaign(
             progress(state)
 
         def done(report: Report) -> None:
-            state.add(report)
+            state.done += report.cells
+            state.run += report.cells
+            state.jobs += report.jobs
+            state.seconds += report.seconds
             if progress is not None:
                 progress(state)
 

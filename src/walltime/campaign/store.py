@@ -132,10 +132,7 @@ class Store:
 
     def done(self) -> set[str]:
         """Return the keys of the cells in the store. Raises OutputError for an unreadable file."""
-        keys: set[str] = set()
-        for file in sorted(self.cells.glob("*.parquet")):
-            keys.update(_read(file, {"cell": None})["cell"])
-        return keys
+        return {key for file in sorted(self.cells.glob("*.parquet")) for key in _read(file, {"cell": None})["cell"]}
 
     def write(self, cells: Sequence[Mapping[str, Any]], groups: Sequence[Mapping[str, Any]]) -> None:
         """Write the rows of one task, groups first, since stored cells count as done. Raises OutputError."""
@@ -223,6 +220,4 @@ def group_schema() -> dict[str, Any]:
     """Return the columns of the table of groups."""
     import polars as pl
 
-    return {"cell": pl.String, "by": pl.String, "group": pl.String} | {
-        name: pl.Int64 if name == "jobs" else pl.Float64 for name in MEASURES
-    }
+    return dict.fromkeys(("cell", "by", "group"), pl.String) | {name: pl.Int64 if name == "jobs" else pl.Float64 for name in MEASURES}

@@ -83,35 +83,23 @@ def describe(cell: Cell) -> str:
     return f"{source} ({', '.join(words)}{f', seed {cell.seed}' if cell.seed is not None else ''})"
 
 
-def case_of(cell: Cell) -> Case:
-    """Return the case of a cell."""
-    s = cell.settings
-    return Case(scheduler_of(s), parse_estimates(s["estimates"]), cell.seed or 0)
-
-
 def _run_cell(cell: Cell, task: Task, check: Callable[[int], None]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     s = cell.settings
     file, sha256 = task.logs[s["trace"]] if s["trace"] is not None else (None, None)
     machine = None if s["machine"] is None else task.machines[s["machine"]]
     parsed = None if machine is None else parse_machine(machine, s["machine"], checked=False)
     rules: dict[str, Any] = {"dialect": dialect_of(s), "overrun": s["overrun"], "dynamics": cell.dynamics, "machine": parsed}
-    schedule = case_of(cell).run(_workload(cell, file, sha256), check, **rules)
+    case = Case(scheduler_of(s), parse_estimates(s["estimates"]), cell.seed or 0)
+    schedule = case.run(_workload(cell, file, sha256), check, **rules)
     key = cell.key(sha256, SCHEMA, machine)
     row = {"cell": key, **s, "seed": cell.seed, "trim": cell.trim, "sha256": sha256, **schedule.summary(cell.trim).as_dict()}
     row |= schedule.dynamics_summary(cell.trim).as_dict() if cell.dynamics else {}
     predictions = None if schedule.predictions is None else schedule.prediction_summary(cell.trim)
     row |= {name: value for name, value in predictions.as_dict().items() if name != "jobs"} if predictions is not None else {}
     row |= dict(zip(("left_out_jobs", "left_out_work"), shares_of(schedule.workload.origin.drops), strict=True))
-    row |= {
-        "procs": schedule.workload.machine_procs,
-        "walltime": version(),
-        "engine": engine_version(machine is not None),
-        "schema": SCHEMA,
-    }
-    groups: list[dict[str, Any]] = []
-    for by in cell.groups:
-        groups += [{"cell": key, **group} for group in group_rows(schedule, by, cell.trim)]
-    return row, groups
+    row |= {"procs": schedule.workload.machine_procs, "schema": SCHEMA}
+    row |= {"walltime": version(), "engine": engine_version(machine is not None)}
+    return row, [{"cell": key, **group} for by in cell.groups for group in group_rows(schedule, by, cell.trim)]
 
 
 def group_rows(schedule: Schedule, by: str, trim: str) -> list[dict[str, Any]]:
@@ -136,14 +124,13 @@ def _workload(cell: Cell, file: str | None, sha256: str | None) -> Workload:
 def _new_workload(cell: Cell, file: str | None, sha256: str | None) -> Workload:
     s = cell.settings
     seed = cell.seed or 0
+    load = s["load"]
     if file is not None:
         with _reading:
             workload = _read(file, sha256 or "", s["procs"], s["too_wide"], s["partial"])
-        load = s["load"]
     else:
-        model = parse_model(s["model"])
-        workload = model.generate(s["jobs"], s["procs"] or MODEL_PROCS, s["load"] if s["scale_by"] == "interarrival" else None, seed)
-        load = None if s["scale_by"] == "interarrival" else s["load"]
+        at_once, load = (load, None) if s["scale_by"] == "interarrival" else (None, load)
+        workload = parse_model(s["model"]).generate(s["jobs"], s["procs"] or MODEL_PROCS, at_once, seed)
     remove = tuple(part.strip() for part in s["remove"].split(";") if part.strip()) if s["remove"] else ()
     scale_by = s["scale_by"] if load is not None else "interarrival"
     variation = Variation(load, scale_by, remove, s["head"], s["tail"], s["window"], s["shake"], s["feedback"])

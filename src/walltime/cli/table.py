@@ -45,8 +45,8 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
         "campaign": "campaign.command",
         "learn": "learn_command",
         "paper": "papers.command",
-        "search": "tuning.search_command",
-        "tune": "tuning.tune_command",
+        "search": "tuning.command",
+        "tune": "tuning.command",
     },
     "This program": {"schema": "cli.schema"},
 }

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from itertools import pairwise
-from typing import Any
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 
+from walltime.declared import Field
 from walltime.engine.interface.load import load_unchecked
 from walltime.engine.kernel import decisions as kernel
 from walltime.engine.kernel.memory import records
@@ -19,6 +19,7 @@ from walltime.learn.features import FEATURES, FORMULAS, QUEUE, constant_features
 from walltime.learn.sources import Episode
 from walltime.metrics import offered_load, summarize
 from walltime.metrics.summary import averages
+from walltime.specification import Specification
 
 Array = np.ndarray
 DECISIONS = {"next": kernel.NEXT, "backfill": kernel.BACKFILL, "formula": kernel.FORMULA, "both": kernel.BOTH}
@@ -33,37 +34,32 @@ FINAL_REWARDS = {
     name: float(-average.better) for name, average in averages().items() if average.better and name.removeprefix("mean_") not in REWARDS
 }
 """Schedule metrics (`walltime.metrics.Summary`) for rewards at the end of an episode; -1 if more is better."""
-DIALECTS = ("papers", "rlscheduler")
-SELECTIONS = ("arrival", "published")
+Selection = Literal["arrival", "published"]
+SELECTIONS = get_args(Selection)
 """Which waiting jobs get slots if there are too few: the first to arrive, or the shortest and the smallest in turn (zhang20)."""
 _AS_THE_AGENT = "as the agent"
 
 
 @dataclass(frozen=True)
-class Rules:
+class Rules(Specification):
     """The decisions, scheduling rules, observations and rewards of an environment: see `walltime.learn.BackfillingEnv`."""
 
-    decision: str = "next"
-    dialect: str = "papers"
+    decision: Annotated[str, Field(known=tuple(DECISIONS))] = "next"
+    dialect: Literal["papers", "rlscheduler"] = "papers"
     committed: bool | None = None
     backfilling: bool = True
     skip: bool = False
-    period: int = 3600
-    observation: str = "compact"
-    slots: int | None = None
-    selection: str | None = None
-    reward: str = "bounded_slowdown"
+    period: Annotated[int, Field(least=1)] = 3600
+    observation: Annotated[str, Field(known=tuple(FEATURES))] = "compact"
+    slots: Annotated[int | None, Field(least=1)] = None
+    selection: Selection | None = None
+    reward: Annotated[str, Field(known=(*REWARDS, *FINAL_REWARDS))] = "bounded_slowdown"
     dense: bool = True
-    baseline: str | None = None
+    baseline: Annotated[str | None, Field(known=FORMULAS)] = None
     overrun: str = "kill"
 
     def __post_init__(self) -> None:
-        known: dict[str, Sequence[str]] = {"decision": tuple(DECISIONS), "dialect": DIALECTS, "observation": tuple(FEATURES)}
-        known |= {"reward": (*REWARDS, *FINAL_REWARDS), "baseline": FORMULAS, "selection": SELECTIONS}
-        for name, values in known.items():
-            value = getattr(self, name)
-            if value not in values and not (name in ("baseline", "selection") and value is None):
-                raise PolicyError(f"unknown {name} {value!r} of a learning environment. Valid values: {', '.join(values)}", "unknown_value")
+        super().__post_init__()
         if self.dense and self.reward in FINAL_REWARDS:
             raise PolicyError(
                 f"the reward {self.reward} exists only at the end of an episode; use dense=False, or one of {', '.join(REWARDS)}",
@@ -73,10 +69,6 @@ class Rules:
             raise PolicyError(f"decision={self.decision} needs backfilling=True; or use decision=next", "conflicting_options")
         if self.dialect == "rlscheduler" and self.committed is False:
             raise PolicyError("the dialect rlscheduler has committed decisions; use dialect=papers", "conflicting_options")
-        for name in ("period", "slots"):
-            value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-                raise PolicyError(f"{name} must be a whole number of at least 1, not {value!r}", "number_out_of_range")
 
     @property
     def shown(self) -> int:
@@ -200,7 +192,7 @@ class Batch:
             if not rules.dense:
                 self.rewards[e] = -self.cost(int(e))
             if rules.baseline is not None:
-                self.rewards[e] += self.baseline(int(self.state[e].episode))
+                self.rewards[e] += self.baseline(int(self.state[e].episode), rules.baseline)
 
     def cost(self, environment: int) -> float:
         """Return the metric of a finished episode, or its mean over the jobs; negative if more is better."""
@@ -215,15 +207,12 @@ class Batch:
         summary = summarize(**columns, backfilled=not_backfilled, machine_procs=jobs.machine_procs, offered_load=load)
         return FINAL_REWARDS[name] * float(getattr(summary, name))
 
-    def baseline(self, episode: int, formula: str | None = None) -> float:
-        """Return the `cost` if the formula (default: the rules' baseline) decides in this episode, under the same rules."""
-        chosen = formula or self.rules.baseline
-        if chosen is None:
-            raise PolicyError(f"the environment has no baseline; give a formula: {', '.join(FORMULAS)}")
-        if (episode, chosen) not in self._baselines:
-            self.play(episode, chosen)
-            self._baselines[episode, chosen] = self.cost(self.count)
-        return self._baselines[episode, chosen]
+    def baseline(self, episode: int, formula: str) -> float:
+        """Return the `cost` if the formula decides in this episode, under the same rules."""
+        if (episode, formula) not in self._baselines:
+            self.play(episode, formula)
+            self._baselines[episode, formula] = self.cost(self.count)
+        return self._baselines[episode, formula]
 
     def play(self, episode: int, formula: str, fill: str | None = _AS_THE_AGENT) -> Array:
         """Return the start of each job, s, int64, if a formula decides in this episode.
@@ -261,23 +250,19 @@ def _log(episodes: list[Episode], rules: Rules) -> kernel.Log:
         runtime, planned = effective_times(workload, rules.overrun)
         count = len(ran) + len(workload)
         own = jobs[first : first + count]
-        for k, column in enumerate((workload.submit, runtime, planned, workload.procs)):
-            own[("submit", "runtime", "believed", "procs")[k]] = np.concatenate([ran[:, k], column])
+        columns = {"submit": workload.submit, "runtime": runtime, "believed": planned, "procs": workload.procs}
+        for k, (name, column) in enumerate(columns.items()):
+            own[name] = np.concatenate([ran[:, k], column])
         own.given = -1
         own.given[: len(ran)] = ran[:, 0]
-        own.by_length, own.by_size = _ranks(own)
+        for name, keys in {"by_length": (own.procs, own.submit, own.believed), "by_size": (own.believed, own.submit, own.procs)}.items():
+            own[name] = np.argsort(np.lexsort(keys))  # ties as in zhang20, by arrival first
         seen = constant_features(rules.observation, workload, planned, scales)
         features += [np.zeros((len(ran), seen.shape[1]), np.float32), seen]
         table[number] = (first, count, len(ran), one.waiting, one.begin)
         first += count
     terms = formula_terms(jobs.submit, jobs.believed, jobs.procs)
     return kernel.Log(_fixed(jobs), _fixed(terms), _fixed(np.vstack(features)), _fixed(table))
-
-
-def _ranks(jobs: Any) -> tuple[Array, Array]:
-    """Return the rank of each job by planned runtime and by processors, int64; ties as in zhang20, by arrival first."""
-    orders = (np.lexsort((jobs.procs, jobs.submit, jobs.believed)), np.lexsort((jobs.believed, jobs.submit, jobs.procs)))
-    return np.argsort(orders[0]), np.argsort(orders[1])
 
 
 def _fixed(array: Any) -> Any:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -225,28 +225,21 @@ def evaluate(
     episodes = first.task.windows(workload, "test")
     if len(episodes) < 2:
         raise WorkloadError("an interval needs at least two test windows; use a longer log, or train with shorter windows")
-    steps = itertools.count(1)
-
-    def report() -> None:
-        if progress is not None:
-            progress(next(steps))
-
+    names: list[dict[str, Any]] = [{"seed": one.seed} if isinstance(one, TrainedAgent) else {"name": one.name} for one in judged]
+    texts = [f"seed {one.seed}" if isinstance(one, TrainedAgent) else one.name for one in judged]
+    labels = [f"agent {number}, {text}" for number, text in enumerate(texts, 1)]
+    players = {name: partial(formula_outcomes, episodes, first.task.rules, orders) for name, orders in SCHEDULERS.items()}
+    players |= {label: partial(one.outcomes, episodes) for label, one in zip(labels, judged, strict=True)}
     outcomes: dict[str, Array] = {}
-    for name, orders in SCHEDULERS.items():
-        outcomes[name] = formula_outcomes(episodes, first.task.rules, orders)
-        report()
-    costs = {name: one[0] for name, one in outcomes.items()}
-    agent_outcomes = []
-    for one in judged:
-        agent_outcomes.append(one.outcomes(episodes))
-        report()
-    own = [one[0] for one in agent_outcomes]
+    for number, (name, play) in enumerate(players.items(), 1):
+        outcomes[name] = play()
+        if progress is not None:
+            progress(number)
     metric = first.task.reward
-    logs = np.array([log_cost(one, metric) for one in own])
-    compared = tuple(_compare(name, outcomes[name], logs, metric) for name in SCHEDULERS)
+    costs = {name: outcome[0] for name, outcome in outcomes.items()}
+    logs = np.array([log_cost(costs[label], metric) for label in labels])
     against_easy = [percent(float((row - log_cost(costs["easy"], metric)).mean())) for row in logs]
-    named = [{"seed": one.seed} if isinstance(one, TrainedAgent) else {"name": one.name} for one in judged]
-    labels = [f"seed {one.seed}" if isinstance(one, TrainedAgent) else one.name for one in judged]
+    means = [float(costs[label].mean()) for label in labels]
     return Evaluation(
         log=workload.origin.name,
         jobs_sha256=jobs_sha256(workload),
@@ -254,15 +247,12 @@ def evaluate(
         metric=metric,
         jobs=len(workload),
         window=first.task.window,
-        agents=tuple(
-            name | {"mean": float(cost.mean()), "against_easy": change} for name, cost, change in zip(named, own, against_easy, strict=True)
-        ),
-        mean=float(np.mean(own)),
-        longest_wait=max(float(one[1].max()) for one in agent_outcomes),
-        compared=compared,
+        agents=tuple(name | {"mean": mean, "against_easy": to} for name, mean, to in zip(names, means, against_easy, strict=True)),
+        mean=float(np.mean([costs[label] for label in labels])),
+        longest_wait=max(float(outcomes[label][1].max()) for label in labels),
+        compared=tuple(_compare(name, outcomes[name], logs, metric) for name in SCHEDULERS),
         halves=_halves(first.task.windows(workload, "all"), first.task.rules, metric),
-        costs={name: cost.tolist() for name, cost in costs.items()}
-        | {f"agent {number}, {label}": cost.tolist() for number, (label, cost) in enumerate(zip(labels, own, strict=True), 1)},
+        costs={name: cost.tolist() for name, cost in costs.items()},
     )
 
 

@@ -14,12 +14,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Annotated
 
 import numpy as np
 
+from walltime.declared import Field
 from walltime.errors import PolicyError
 from walltime.learn.batch import Batch
 from walltime.learn.features import COMPACT, QUEUE
+from walltime.specification import Specification
 
 Array = np.ndarray
 JOB, ALL = len(COMPACT), len(COMPACT) + len(QUEUE)
@@ -28,12 +31,12 @@ INPUTS = (*(feature.name for feature in COMPACT), *(feature.name for feature in 
 PROCESSORS = INPUTS.index("processors")
 BOUND = np.float32(5.0)
 """Largest absolute advantage, in standard deviations."""
-MAX_WIDTH = 4096
-"""Maximum number of units of a layer."""
+Count = Annotated[int, Field(least=1)]
+Widths = Annotated[tuple[int, ...], Field(least=1, most=4096, label="numbers from 1 to 4,096")]
 
 
 @dataclass(frozen=True)
-class TrainingSettings:
+class TrainingSettings(Specification):
     """Settings of the learning algorithm.
 
     `episodes`: total number; `together`: number per iteration, in groups of `group` that play the same one. `learning_rate`: of the first
@@ -42,27 +45,23 @@ class TrainingSettings:
     of `batch`. `hidden`, `hidden_value`: the widths of the networks.
     """
 
-    episodes: int = 10_240
-    together: int = 128
-    group: int = 8
+    episodes: Count = 10_240
+    together: Count = 128
+    group: Count = 8
     learning_rate: float = 3e-3
     trace: float = 0.95
     clip: float = 0.2
     entropy: float = 0.0
-    epochs: int = 3
-    decisions: int = 24_000
-    batch: int = 1024
-    hidden: tuple[int, ...] = (32, 16)
-    hidden_value: tuple[int, ...] = (64, 32)
+    epochs: Count = 3
+    decisions: Count = 24_000
+    batch: Count = 1024
+    hidden: Widths = (32, 16)
+    hidden_value: Widths = (64, 32)
 
     def __post_init__(self) -> None:
-        if self.together < 1 or self.group < 1 or self.together % self.group:
+        super().__post_init__()
+        if self.together % self.group:
             raise PolicyError(f"group must be a divisor of together={self.together}, not {self.group}", "number_out_of_range")
-        if not all(type(width) is int and 1 <= width <= MAX_WIDTH for width in (*self.hidden, *self.hidden_value)):
-            raise PolicyError(f"widths of layers must be 1 to {MAX_WIDTH:,}, not {self.hidden} and {self.hidden_value}")
-        for name in ("episodes", "epochs", "decisions", "batch"):
-            if getattr(self, name) < 1:
-                raise PolicyError(f"{name} must be at least 1, not {getattr(self, name)}", "number_out_of_range")
 
     @property
     def iterations(self) -> int:

@@ -106,21 +106,19 @@ def _part(workload: Workload, jobs: int, part: str, test_share: float) -> tuple[
 def _cut(workload: Workload, first: list[int], jobs: int, note: str, warm: Policy | Scheduler | str | None, overrun: str) -> list[Episode]:
     """Return the windows that begin with these jobs."""
     scales, episodes = scales_of(workload), []
-    if warm is None:
-        for i in first:
-            own = workload.take(np.arange(i, i + jobs), f"jobs {i} to {i + jobs - 1}{note}")
-            episodes.append(Episode(own, int(own.submit[0]), scales=scales))
-        return episodes
-    schedule = simulate(workload, warm, overrun=overrun)
+    start = end = np.full(len(workload), -1, np.int64)  # without a scheduler, all earlier jobs have ended
+    if warm is not None:
+        schedule = simulate(workload, warm, overrun=overrun)
+        start, end, note = schedule.start, schedule.end, f", and waiting jobs{note}"
     runtime, planned = effective_times(workload, overrun)
     for i in first:
         begin = int(workload.submit[i])
         before = np.arange(i)
-        ran = before[(schedule.start[:i] < begin) & (schedule.end[:i] >= begin)]
-        ran = ran[np.argsort(schedule.start[ran], kind="stable")]
-        wait = before[schedule.start[:i] >= begin]
-        own = workload.take(np.concatenate([wait, np.arange(i, i + jobs)]), f"jobs {i} to {i + jobs - 1}, and waiting jobs{note}")
-        running = np.column_stack([schedule.start[ran], runtime[ran], planned[ran], workload.procs[ran]])
+        ran = before[(start[:i] < begin) & (end[:i] >= begin)]
+        ran = ran[np.argsort(start[ran], kind="stable")]
+        wait = before[start[:i] >= begin]
+        own = workload.take(np.concatenate([wait, np.arange(i, i + jobs)]), f"jobs {i} to {i + jobs - 1}{note}")
+        running = np.column_stack([start[ran], runtime[ran], planned[ran], workload.procs[ran]])
         episodes.append(Episode(own, begin, len(wait), running, scales))
     return episodes
 
@@ -131,13 +129,9 @@ def as_episodes(source: Workload | Episode | Sequence[Workload | Episode]) -> li
     jobs: list[object] = [one.workload if isinstance(one, Episode) else one for one in given]
     for one in jobs:
         check_workload(one)
-    episodes = [each if isinstance(each, Episode) else _on_empty_machine(each) for each in given]
+    episodes = [one if isinstance(one, Episode) else Episode(one, int(one.submit[0]) if len(one) else 0) for one in given]
     if not episodes or min(len(one.workload) for one in episodes) == 0:
         raise WorkloadError("an environment needs at least one episode, and every episode a job", "no_episode")
     if len({one.workload.machine_procs for one in episodes}) > 1:
         raise WorkloadError("all episodes of an environment must have the same number of processors", "mixed_machines")
     return episodes
-
-
-def _on_empty_machine(workload: Workload) -> Episode:
-    return Episode(workload, int(workload.submit[0]) if len(workload) else 0)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 from zipfile import BadZipFile
 
 import numpy as np
 
+from walltime.declared import Field
 from walltime.errors import OutputError, PolicyError, WorkloadError
 from walltime.files import whole_file
 from walltime.learn import ppo
@@ -20,6 +21,7 @@ from walltime.learn.sources import Episode, as_episodes, windows
 from walltime.permission import NotRunError, check_data
 from walltime.provenance import jobs_sha256, version
 from walltime.simulation.windows import log_cost
+from walltime.specification import Specification
 from walltime.wording import printable
 from walltime.workload import Workload, check_workload
 
@@ -36,7 +38,7 @@ FIXED: dict[str, Any] = {"decision": "both", "slots": 128}
 
 
 @dataclass(frozen=True)
-class Task:
+class Task(Specification):
     """The goal of an agent, and the windows of a log.
 
     The agent decides which of the first 128 waiting jobs comes next, and which of them are backfilled. `skip`, `reward`, `overrun`: see
@@ -44,20 +46,12 @@ class Task:
     that exists only at the end, and for an invalid share.
     """
 
-    reward: str = "bounded_slowdown"
+    reward: Annotated[str, Field(known=tuple(REWARDS))] = "bounded_slowdown"
     skip: bool = False
     window: int = 256
-    warm: str | None = "easy"
-    test_share: float = 0.3
+    warm: Annotated[str | None, Field(literals={"none": None})] = "easy"
+    test_share: Annotated[float, Field(above=0, below=1)] = 0.3
     overrun: str = "kill"
-
-    def __post_init__(self) -> None:
-        if self.reward not in REWARDS:
-            raise PolicyError(
-                f"an agent cannot be trained with the reward {self.reward!r}. Valid rewards: {', '.join(REWARDS)}", "unknown_reward"
-            )
-        if not 0 < self.test_share < 1:
-            raise PolicyError(f"test_share must be between 0 and 1, not {self.test_share!r}", "number_out_of_range")
 
     @property
     def rules(self) -> Rules:
@@ -96,12 +90,11 @@ class TrainedAgent:
         """Whether the training is finished."""
         return self.done >= self.settings.iterations
 
-    def costs(self, episodes: list[Episode], change: Callable[[Array, Array], None] | None = None) -> Array:
-        """Return the cost of each episode, a mean over jobs; float64. `change`: see `walltime.learn.ppo.play`."""
-        return self.outcomes(episodes, change)[0]
-
     def outcomes(self, episodes: list[Episode], change: Callable[[Array, Array], None] | None = None) -> Array:
-        """Return cost and longest wait (s) of each episode; float64, two rows."""
+        """Return the cost, a mean over jobs, and the longest wait (s) of each episode; float64, two rows.
+
+        `change`: see `walltime.learn.ppo.play`.
+        """
         batch = Batch(episodes, self.task.rules, len(episodes))
         ppo.play(batch, np.arange(len(episodes)), self.agent, change=change)
         return np.array([outcome_of(batch, number, one) for number, one in enumerate(episodes)]).T
@@ -147,7 +140,7 @@ class _Lesson:
     def cost_ratio(self, agent: TrainedAgent) -> float:
         """Return the geometric mean of an agent's costs of the later windows over the simple scheduler's."""
         metric = agent.task.reward
-        return float(np.exp(np.mean(log_cost(agent.costs(self.late), metric) - log_cost(self.simple, metric))))
+        return float(np.exp(np.mean(log_cost(agent.outcomes(self.late)[0], metric) - log_cost(self.simple, metric))))
 
 
 def train(
@@ -176,35 +169,30 @@ def train(
     lessons = [_Lesson(one, task, settings) for one in logs]
     if not lessons:
         raise WorkloadError("an agent needs at least one log to learn from")
-    plan: dict[str, Any] = {
-        "log": ", ".join(one.origin.name for one in logs),
-        "jobs_sha256": ", ".join(map(jobs_sha256, logs)),
-        "version": version(),
-    }
-    plan |= {"seed": seed, "task": FIXED | asdict(task), "settings": json.loads(json.dumps(asdict(settings))), "source": dict(source or {})}
-    folder = _Folder(Path(out), plan)
-    agent = ppo.Agent(settings, np.random.default_rng([seed]))
-    best = _Best(agent, settings)
-    done, rows = folder.restore(agent, best)
+    names = {"log": ", ".join(one.origin.name for one in logs), "jobs_sha256": ", ".join(map(jobs_sha256, logs)), "version": version()}
+    own = {"seed": seed, "task": FIXED | asdict(task), "settings": json.loads(json.dumps(asdict(settings))), "source": dict(source or {})}
+    plan: dict[str, Any] = names | own
+    _write_plan(Path(out), plan)
+    state = _State(Path(out), settings, seed)
+    state.restore()
     begin, cpu = time.perf_counter(), time.process_time()
-    before = (rows[-1]["seconds"], rows[-1]["cpu_seconds"]) if rows else (0.0, 0.0)
-    while done < settings.iterations:
-        lesson = lessons[done % len(lessons)]
-        row = ppo.iterate(lesson.batch, agent, settings, done, seed, lesson.scales)
-        done += 1
-        rows.append({"iteration": done, **row})
-        if done % VALIDATION_INTERVAL == 0 or done == settings.iterations:
-            now = _trained(agent, task, settings, plan, done, rows)
-            rows[-1]["validation"] = float(np.exp(np.mean([np.log(one.cost_ratio(now)) for one in lessons])))
-            best.update(agent, rows[-1]["validation"])
+    before = (state.rows[-1]["seconds"], state.rows[-1]["cpu_seconds"]) if state.rows else (0.0, 0.0)
+    while state.done < settings.iterations:
+        lesson = lessons[state.done % len(lessons)]
+        row = ppo.iterate(lesson.batch, state.agent, settings, state.done, seed, lesson.scales)
+        state.rows.append({"iteration": state.done + 1, **row})
+        if state.done % VALIDATION_INTERVAL == 0 or state.done == settings.iterations:
+            now = _trained(state.agent, task, settings, plan, state)
+            state.rows[-1]["validation"] = float(np.exp(np.mean([np.log(one.cost_ratio(now)) for one in lessons])))
+            state.keep_best(state.rows[-1]["validation"])
         seconds = time.perf_counter() - begin
-        rows[-1] |= {"seconds": before[0] + seconds, "cpu_seconds": before[1] + time.process_time() - cpu}
-        folder.save(agent, best, done, rows)
+        state.rows[-1] |= {"seconds": before[0] + seconds, "cpu_seconds": before[1] + time.process_time() - cpu}
+        state.save()
         if progress is not None:
-            progress(done * settings.together)
+            progress(state.done * settings.together)
         if minutes is not None and seconds >= 60 * minutes:
             break
-    return _trained(best.or_current(agent), task, settings, plan, done, rows)
+    return _trained(state.best_agent, task, settings, plan, state)
 
 
 def load(folder: str | Path) -> TrainedAgent:
@@ -213,14 +201,12 @@ def load(folder: str | Path) -> TrainedAgent:
     try:
         plan = json.loads((folder / SETTINGS).read_text())
         check_data(plan["task"], printable(folder / SETTINGS))
-        task = Task(**_typed(plan["task"], _types(Task())))
+        given = {name: plan["task"].pop(name) for name in FIXED}
         tuples = {name: tuple(value) if isinstance(value, list) else value for name, value in plan["settings"].items()}
-        settings = ppo.TrainingSettings(**_typed(tuples, _types(ppo.TrainingSettings())))
-        agent = ppo.Agent(settings, np.random.default_rng(0))
-        best = _Best(agent, settings)
-        done, rows = _Folder(folder, None).restore(agent, best)
-        trained = _trained(best.or_current(agent), task, settings, plan, done, rows)
-        given = {name: plan["task"][name] for name in FIXED}
+        task, settings = Task(**plan["task"]), ppo.TrainingSettings(**tuples)
+        state = _State(folder, settings, 0)
+        state.restore()
+        trained = _trained(state.best_agent, task, settings, plan, state)
     except NotRunError:
         raise
     except _DAMAGE as error:  # includes the error of damaged files
@@ -231,111 +217,100 @@ def load(folder: str | Path) -> TrainedAgent:
                 f"{printable(folder)}: the agent has the {name} {value!r}, but this version needs {FIXED[name]!r}; train another one",
                 "other_agent",
             )
-    if not done:
+    if not trained.done:
         raise PolicyError(f"{printable(folder)}: the training has not stored an agent yet; continue it with walltime learn train")
     return trained
 
 
-def _types(default: Task | ppo.TrainingSettings) -> dict[str, type]:
-    return {field.name: type(getattr(default, field.name)) for field in fields(default)}
+def _trained(agent: ppo.Agent, task: Task, settings: ppo.TrainingSettings, plan: Mapping[str, Any], state: _State) -> TrainedAgent:
+    """Return an agent of the training; raises KeyError or TypeError for a plan without its seed, log and source."""
+    own = {name: plan[name] for name in ("seed", "log", "jobs_sha256", "source")}
+    if [type(value) for value in own.values()] != [int, str, str, dict]:
+        raise TypeError("a value of the plan has another type")
+    return TrainedAgent(agent, task, settings, done=state.done, progress=tuple(state.rows), **own)
 
 
-def _typed(values: Mapping[str, Any], types: Mapping[str, type]) -> dict[str, Any]:
-    """Return the values of these keys; raises KeyError or TypeError for a missing one or another type."""
-    for name, kind in types.items():
-        given = type(values[name])
-        if given is not kind and not (kind is float and given is int) and not (name == "warm" and values[name] is None):
-            raise TypeError(f"{name} has another type")
-    return {name: values[name] for name in types}
+def _write_plan(folder: Path, plan: Mapping[str, Any]) -> None:
+    """Write the settings into the agent's folder; raises OutputError if it has an agent of other settings or another log."""
+    file = folder / SETTINGS
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        stored = json.loads(file.read_text()) if file.exists() else None
+    except (OSError, ValueError, RecursionError) as error:
+        reason = getattr(error, "strerror", None) or "its settings cannot be read"
+        raise OutputError(f"{printable(folder)}: cannot be used ({reason.lower()}); use another folder") from error
+    if stored is None:
+        with whole_file(file) as sink:
+            sink.write((json.dumps(plan, indent=2) + "\n").encode())
+    elif not isinstance(stored, dict) or any(stored.get(name) != plan[name] for name in plan if name != "source"):
+        raise OutputError(f"{printable(folder)}: has an agent of other settings or another log; use another folder", "other_agent")
 
 
-def _trained(
-    agent: ppo.Agent, task: Task, settings: ppo.TrainingSettings, plan: Mapping[str, Any], done: int, rows: list[dict[str, Any]]
-) -> TrainedAgent:
-    own = _typed(plan, {"seed": int, "log": str, "jobs_sha256": str, "source": dict})
-    return TrainedAgent(agent, task, settings, done=done, progress=tuple(rows), **own)
+class _State:
+    """The agent in training, its best policy on the validation windows so far, and a row for each iteration; stored in a folder."""
 
-
-class _Best:
-    """The best policy on the validation windows so far."""
-
-    def __init__(self, agent: ppo.Agent, settings: ppo.TrainingSettings):
-        self.agent = ppo.Agent(settings, np.random.default_rng(0))
-        self.agent.policy.parameters = [one.copy() for one in agent.policy.parameters]
+    def __init__(self, folder: Path, settings: ppo.TrainingSettings, seed: int):
+        self.folder = folder
+        self.agent = ppo.Agent(settings, np.random.default_rng([seed]))
+        self.best = ppo.Agent(settings, np.random.default_rng([seed]))
         self.cost = np.inf
+        self.rows: list[dict[str, Any]] = []
 
-    def or_current(self, agent: ppo.Agent) -> ppo.Agent:
-        """Return this policy, or the current one before the first validation."""
-        return self.agent if np.isfinite(self.cost) else agent
+    @property
+    def done(self) -> int:
+        """Number of finished iterations."""
+        return len(self.rows)
 
-    def update(self, agent: ppo.Agent, cost: float) -> None:
-        """Replace the policy by a better one."""
+    @property
+    def best_agent(self) -> ppo.Agent:
+        """The agent with the best policy, or the current one before the first validation."""
+        return self.best if np.isfinite(self.cost) else self.agent
+
+    def keep_best(self, cost: float) -> None:
+        """Keep the current policy if it has a lower cost than the best one."""
         if cost < self.cost:
             self.cost = cost
-            self.agent.policy.parameters = [one.copy() for one in agent.policy.parameters]
-            self.agent.scale = agent.scale
+            self.best.policy.parameters = [one.copy() for one in self.agent.policy.parameters]
+            self.best.scale = self.agent.scale
 
-
-class _Folder:
-    """The files of an agent; `plan`: the settings to be resumed, None for reading only."""
-
-    def __init__(self, folder: Path, plan: Mapping[str, Any] | None):
-        self.folder = folder
-        if plan is None:
-            return
-        text = json.dumps(plan, indent=2) + "\n"
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            file = folder / SETTINGS
-            stored = json.loads(file.read_text()) if file.exists() else None
-        except (OSError, ValueError, RecursionError) as error:
-            reason = getattr(error, "strerror", None) or "its settings cannot be read"
-            raise OutputError(f"{printable(folder)}: cannot be used ({reason.lower()}); use another folder") from error
-        if stored is None:
-            with whole_file(file) as sink:
-                sink.write(text.encode())
-        elif not isinstance(stored, dict) or any(stored.get(name) != plan[name] for name in plan if name != "source"):
-            raise OutputError(f"{printable(folder)}: has an agent of other settings or another log; use another folder", "other_agent")
-
-    def save(self, agent: ppo.Agent, best: _Best, done: int, rows: list[dict[str, Any]]) -> None:
+    def save(self) -> None:
         """Write the state atomically."""
-        assert agent.scale is not None
-        arrays: dict[str, Array] = {"done": np.array(done), "scale": agent.scale, "best_cost": np.array(best.cost)}
-        arrays |= {f"best_{number}": one for number, one in enumerate(best.agent.policy.parameters)}
-        for name, network in (("policy", agent.policy), ("value", agent.value)):
+        assert self.agent.scale is not None
+        arrays: dict[str, Array] = {"done": np.array(self.done), "scale": self.agent.scale, "best_cost": np.array(self.cost)}
+        arrays |= {f"best_{number}": one for number, one in enumerate(self.best.policy.parameters)}
+        for name, network in (("policy", self.agent.policy), ("value", self.agent.value)):
             arrays |= {f"{name}_{number}": one for number, one in enumerate(network.parameters)}
             arrays |= {f"{name}_moment_{number}": one for number, one in enumerate(network.moments)}
             arrays[f"{name}_steps"] = np.array(network.steps)
         with whole_file(self.folder / PROGRESS) as sink:
-            sink.write((json.dumps(rows, indent=1) + "\n").encode())
+            sink.write((json.dumps(self.rows, indent=1) + "\n").encode())
         with whole_file(self.folder / STATE) as sink:
             np.savez(sink, **arrays)  # type: ignore[arg-type]
 
-    def restore(self, agent: ppo.Agent, best: _Best) -> tuple[int, list[dict[str, Any]]]:
-        """Load the stored state into the agents, and return the number of iterations, and their rows. Raises OutputError for damage."""
+    def restore(self) -> None:
+        """Load the stored state, if any; raises OutputError for damage."""
         if not (self.folder / STATE).exists():
-            return 0, []
+            return
         try:
             rows = json.loads((self.folder / PROGRESS).read_text())
             if any(type(value) not in (int, float) for row in rows for value in row.values()):
                 raise ValueError("the progress must have numbers only")
             with (self.folder / STATE).open("rb") as file, np.load(file) as arrays:
-                agent.scale, best.cost = arrays["scale"], float(arrays["best_cost"])
-                best.agent.scale = agent.scale
-                for name, network in (("policy", agent.policy), ("value", agent.value)):
-                    network.moments = [arrays[f"{name}_moment_{number}"] for number in range(len(network.moments))]
-                    network.steps = int(arrays[f"{name}_steps"])
-                for name, network in (("policy", agent.policy), ("value", agent.value), ("best", best.agent.policy)):
+                self.agent.scale, self.cost = arrays["scale"], float(arrays["best_cost"])
+                self.best.scale = self.agent.scale
+                for name, network in (("policy", self.agent.policy), ("value", self.agent.value), ("best", self.best.policy)):
                     stored = [arrays[f"{name}_{number}"] for number in range(len(network.parameters))]
                     if not all(_fits(new, old) for new, old in zip(stored, network.parameters, strict=True)):
                         raise ValueError("the weights do not fit the network of the settings")
                     network.parameters = stored
-                done = int(arrays["done"])
+                    if name != "best":
+                        network.moments = [arrays[f"{name}_moment_{number}"] for number in range(len(network.moments))]
+                        network.steps = int(arrays[f"{name}_steps"])
+                self.rows = rows[: int(arrays["done"])]
         except (*_DAMAGE, EOFError, BadZipFile) as error:
             raise OutputError(
                 f"{printable(self.folder)}: the agent in it is damaged; train another one in another folder", "damaged_agent"
             ) from error
-        return done, rows[:done]
 
 
 def _fits(new: Array, old: Array) -> bool:

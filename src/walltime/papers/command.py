@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -43,22 +42,14 @@ def list_items(
     from walltime.papers.items import items_of
     from walltime.papers.printed import PAPERS, paper_name, printed
 
-    papers = [paper_name(paper)] if paper is not None else list(PAPERS)
-    items_by_paper = {name: items_of(name) for name in papers}
-    record = {
-        name: {
-            "title": printed(name).title,
-            "source": printed(name).source,
-            "logs": list(printed(name).logs),
-            "items": [{"item": item.name, "title": item.title} for item in items],
-        }
-        for name, items in items_by_paper.items()
-    }
+    record: dict[str, Any] = {}
     blocks: list[Any] = []
-    for name, items in items_by_paper.items():
-        rows = [[item.name, item.title] for item in items]
-        blocks.append(Table(["item", "what it is"], rows, f"{name}: {printed(name).title}", texts=2))
-        blocks.append(f"{printed(name).source}; logs: {', '.join(printed(name).logs)}")
+    for name in PAPERS if paper is None else [paper_name(paper)]:
+        given = printed(name)
+        rows = [[item.name, item.title] for item in items_of(name)]
+        items = [{"item": item, "title": title} for item, title in rows]
+        record[name] = {"title": given.title, "source": given.source, "logs": list(given.logs), "items": items}
+        blocks += [Table(["item", "what it is"], rows, f"{name}: {given.title}", texts=2), f"{given.source}; logs: {', '.join(given.logs)}"]
     output.show(record, blocks)
 
 
@@ -136,7 +127,11 @@ def run(
         note(f"{one.name}: {one.log}, {one.about}")
     note(f"{name}: {printed(name).title}. {printed(name).source}")
     shown = None if output.as_json else _tell
-    with _bar(name) as show:
+    with progress_row(name, unit="runs", patience=0) as row:
+
+        def show(what: str, done: int, total: int) -> None:
+            row.update(done, description=f"{name}: {what}", total=total)
+
         done = run_paper(name, chosen, subjects, folder, quick=inputs.quick, workers=workers, progress=show, on_result=shown, size=size)
     words = f"page written to {done.page}; {done.jobs:,} jobs simulated in {done.seconds:,.1f} s"
     output.show(_record(name, done, folder, inputs.quick), [words])
@@ -161,33 +156,24 @@ def _work(items: Sequence[Item], subjects: Sequence[Subject], folder: Path, quic
 
 def _tell(result: Result) -> None:
     """Print a line for a completed item."""
-    values = [value.verdict for value in result.values() if value.verdict]
-    claims = [holds for _, holds, _ in result.claims if holds is not None]
-    told = []
-    if values:
-        chaos = f", {values.count('chaos')} within chaos" if "chaos" in values else ""
-        told.append(f"{values.count('reproduced')} of {len(values)} printed numbers reproduced{chaos}")
-    if claims:
-        told.append(f"{sum(claims)} of {len(claims)} claims hold")
+    from walltime.papers.results import Tally
+
+    tally = Tally.of(result)
+    chaos = f", {tally.verdicts['chaos']} within chaos" if tally.verdicts["chaos"] else ""
+    told = [f"{tally.numbers} printed numbers reproduced{chaos}"] if tally.numbers else []
+    told += [f"{tally.claims} claims hold"] if tally.claims else []
     typer.echo(f"{result.title}: {'; '.join(told) or 'done'}")
 
 
 def _record(paper: str, done: Any, folder: Path, quick: bool) -> dict[str, Any]:
     from walltime.papers.printed import printed
+    from walltime.papers.results import Tally
     from walltime.provenance import version
 
     items = []
     for result in done.results:
-        values = [value.verdict for value in result.values() if value.verdict]
-        claims = [{"claim": text, "holds": holds, "evidence": evidence} for text, holds, evidence in result.claims]
-        verdicts = {verdict: values.count(verdict) for verdict in ("reproduced", "chaos", "off")}
+        verdicts = {verdict: Tally.of(result).verdicts[verdict] for verdict in ("reproduced", "chaos", "off")}
+        claims = [one._asdict() for one in result.claims]
         items.append({"item": result.item, "title": result.title, "run_on": result.where, "numbers": verdicts, "claims": claims})
     head = {"paper": paper, "source": printed(paper).source, "folder": str(folder), "page": str(done.page), "quick": quick, "items": items}
     return {**head, "jobs_simulated": done.jobs, "seconds": done.seconds, "version": version()}
-
-
-@contextmanager
-def _bar(name: str) -> Iterator[Callable[[str, int, int], None]]:
-    """The current activity on standard error."""
-    with progress_row(name, unit="runs", patience=0) as row:
-        yield lambda what, done, total: row.update(done, description=f"{name}: {what}", total=total)

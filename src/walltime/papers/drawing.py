@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, MultipleLocator, NullLocator
 
-from walltime.papers.results import Chart, by_column
+from walltime.papers.results import Chart, Data, by_column
 from walltime.policy import Kind, Policy
 from walltime.report.figures import COLOURS, DASHES, INK, KIND_COLOURS, KIND_EDGE, KIND_NAMES, style
 from walltime.report.stretch import assign_processors
@@ -22,6 +22,8 @@ from walltime.workload import Workload
 
 Array = np.ndarray
 T = TypeVar("T")
+Labels = Mapping[str, str] | str
+Draw = Callable[[Axes, T, str], None]
 HATCHES = ("", "////", "....", "xxxx")
 GREY, EDGE = "#B8BCC2", "#20242A"
 MARKERS = ("o", "s", "^", "D")
@@ -32,9 +34,7 @@ WIDTH, HEIGHT = 3.0, 2.3
 """Size of one panel in inches."""
 
 
-def panels(
-    columns: Mapping[str, T], rows: Mapping[str, str] | str, draw: Callable[[Axes, T, str], None], *, x: str = "", legend: bool = True
-) -> Figure:
+def panels(columns: Mapping[str, T], rows: Labels, draw: Draw[T], *, x: str = "", legend: bool = True) -> Figure:
     """Return a grid of panels with titles on top, labels of the vertical axes at the left, and one label of the horizontal axis.
 
     `columns`: the data of each column by title. `rows`: the label of each row by key, or one label. `draw` fills a panel, given its axes,
@@ -69,6 +69,11 @@ def panels(
     return figure
 
 
+def chart(name: str, caption: str, data: Data, columns: Mapping[str, T], rows: Labels, draw: Draw[T], **look: Any) -> Chart:
+    """Return the chart of `panels` with the `data` behind it; `look`: further arguments of `panels`."""
+    return Chart(name, panels(columns, rows, draw, **look), caption, data)
+
+
 def key(figure: Figure, axes: Sequence[Axes]) -> None:
     """Draw one legend for all panels, above them."""
     handles: dict[str, Any] = {}
@@ -86,21 +91,17 @@ def line(axes: Axes, x: Array, y: Array, k: int, name: str, **more: Any) -> None
     axes.plot(x, y, label=name, **({"color": COLOURS[k % len(COLOURS)], "linestyle": DASHES[k % len(DASHES)], "linewidth": 1.5} | more))
 
 
-def numbered(axes: Axes, by_name: Mapping[str, Array], *, markers: bool = False, **more: Any) -> None:
-    """Draw a line for each array, over 1, 2, 3 and so on."""
+def lines(axes: Axes, by_name: Mapping[str, Array], *, first: int = 1, markers: bool = False) -> None:
+    """Draw a line for each array that is not empty, over whole numbers from `first` on."""
     for k, (name, values) in enumerate(by_name.items()):
         look: dict[str, Any] = {"marker": MARKERS[k], "markersize": 3} if markers else {}
-        line(axes, np.arange(1, len(values) + 1), values, k, name, **(look | more))
+        if len(values):
+            line(axes, np.arange(first, first + len(values)), values, k, name, **look)
 
 
 def shares(axes: Axes, values: Array, k: int, name: str, **more: Any) -> None:
     """Draw the percentage of the values, which ascend, up to each value: a line of the k-th kind."""
     line(axes, values, 100 * np.arange(1, len(values) + 1) / len(values), k, name, **more)
-
-
-def band(axes: Axes, x: Array, low: Array, high: Array, name: str) -> None:
-    """Draw a grey band between two percentiles."""
-    axes.fill_between(x, low, high, color="#9aa1ab", alpha=0.45, linewidth=0, label=name)
 
 
 def level(axes: Axes, y: float, name: str) -> None:

@@ -6,15 +6,16 @@ import functools
 import importlib
 import pkgutil
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from walltime.errors import PolicyError
 from walltime.papers.printed import paper_name
 from walltime.papers.results import Part
 from walltime.papers.study import Study
 
-Run = Callable[[Study], Sequence[Part]]
+Run = Callable[[Study], Iterable[Part]]
 
 
 @dataclass(frozen=True)
@@ -39,9 +40,17 @@ class Item:
         return (3, 0, self.name) if match is None else ("TF".index(match[1]), int(match[2]), match[3])
 
 
-def item(name: str, *, title: str = "", where: str = "") -> Callable[[Run], Item]:
-    """Return a decorator that makes a function an item; its title is, by default, the first line of the function's docstring."""
-    return lambda run: Item(name, title or (run.__doc__ or "").splitlines()[0].removesuffix("."), run, where)
+def item(number: str, *, title: str = "", where: str = "", **options: Any) -> Callable[[Callable[..., Iterable[Part]]], Item]:
+    """Return a decorator that makes a function an item; its title is, by default, the first line of the function's docstring.
+
+    `options`: further arguments of the function, so that one function can make several items.
+    """
+
+    def make(run: Callable[..., Iterable[Part]]) -> Item:
+        with_options = functools.update_wrapper(functools.partial(run, **options), run)
+        return Item(number, title or (run.__doc__ or "").splitlines()[0].removesuffix("."), with_options, where)
+
+    return make
 
 
 def items_of(paper: str, name: str | None = None) -> list[Item]:

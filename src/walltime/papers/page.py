@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from walltime.papers.printed import Printed
-from walltime.papers.results import Chart, Claims, Entry, Notes, Part, Result, Table, Tally, Value
+from walltime.papers.results import Chart, Entry, Result, Table, Tally, Value
 from walltime.papers.subjects import GENERATED, Subject
 from walltime.report.page import Block, Drawing, Heading, Page, Paragraph, Section, note
 from walltime.tables import Cell
@@ -47,10 +47,7 @@ def paper_page(given: Printed, results: Sequence[Result], subjects: Sequence[Sub
 
 def _overview(results: Sequence[Result]) -> Shown:
     """Return a table of how many numbers and claims of each item hold."""
-    rows = []
-    for result in results:
-        tally = Tally.of(result)
-        rows.append([result.title, tally.numbers, tally.claims])
+    rows = [[result.title, tally.numbers, tally.claims] for result, tally in ((one, Tally.of(one)) for one in results)]
     legend = ", ".join(f"{name}{mark}: {VERDICTS[name]}" for name, mark in MARKS.items())
     remark = f"In the tables our number comes first, the printed number and the deviation below it; {legend}."
     return Shown(["item", "numbers reproduced", "claims that hold"], rows, "Items", remark)
@@ -58,25 +55,23 @@ def _overview(results: Sequence[Result]) -> Shown:
 
 def _item(result: Result) -> Section:
     where = Paragraph(f"Run on: {result.where}", "warning" if "GENERATED" in result.where else "note")
-    parts = [block for k, part in enumerate(result.parts) for block in _blocks(part, f"{result.item}-{k}")]
-    return Section(result.title, [where, *parts], result.item)
+    parts = [block for k, part in enumerate(result.shown) for block in _blocks(part, f"{result.item}-{k}")]
+    claims = [[HOLDS[holds], Cell(claim, look="wrap"), Cell(evidence, look="wrap")] for claim, holds, evidence in result.claims]
+    table = [Shown(["", "claim", "evidence"], claims, "Claims of the paper", texts=-1)] if claims else []
+    return Section(result.title, [where, *parts, *table, *map(note, result.notes)], result.item)
 
 
-def _blocks(part: Part, prefix: str) -> list[Block]:
+def _blocks(part: Table | Chart, prefix: str) -> list[Block]:
     if isinstance(part, Table):
-        rows = [[_cell(entry) for entry in row] for row in part.rows]
+        rows = [[_cell(entry, part.digits) for entry in row] for row in part.rows]
         return [Heading(part.title), Shown(part.columns, rows, part.title, part.note, -1 if part.words else 1)]
-    if isinstance(part, Chart):
-        pixels = round(PIXELS * float(part.figure.get_size_inches()[0]))
-        return [Drawing(part.figure, f"{prefix}-{part.name}", part.caption, part.caption, pixels=pixels)]
-    if isinstance(part, Claims):
-        claims = [[HOLDS[holds], Cell(claim, look="wrap"), Cell(evidence, look="wrap")] for claim, holds, evidence in part]
-        return [Shown(["", "claim", "evidence"], claims, "Claims of the paper", texts=-1)]
-    assert isinstance(part, Notes)
-    return [note(sentence) for sentence in part]
+    pixels = round(PIXELS * float(part.figure.get_size_inches()[0]))
+    return [Drawing(part.figure, f"{prefix}-{part.name}", part.caption, part.caption, pixels=pixels)]
 
 
-def _cell(entry: Entry) -> Cell:
+def _cell(entry: Entry, digits: int) -> Cell:
+    if isinstance(entry, float):
+        return Cell(number(entry, digits), value=entry)
     if not isinstance(entry, Value):
         return Cell("" if entry is None else str(entry))
     ours = number(entry.ours, entry.digits)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -47,7 +47,7 @@ class Value:
         return "chaos" if self.band is not None and self.band[0] <= self.printed <= self.band[1] else "off"
 
 
-Entry = str | int | Value | None
+Entry = str | int | float | Value | None
 Rows = list[list[Entry]]
 
 
@@ -60,12 +60,17 @@ class Table:
     columns: Sequence[str]
     rows: Sequence[Sequence[Entry]]
     note: str = ""
+    digits: int = 0
+    """decimal places of floats that are not a `Value`"""
     words: bool = False
     """whether all cells are texts, which are left-aligned"""
 
     def values(self) -> list[Value]:
         """Return all numbers that have a printed counterpart."""
         return [entry for row in self.rows for entry in row if isinstance(entry, Value) and entry.printed is not None]
+
+
+Data = Mapping[str, Sequence[Any]]
 
 
 @dataclass(frozen=True)
@@ -75,7 +80,7 @@ class Chart:
     name: str
     figure: Figure
     caption: str
-    data: Mapping[str, Sequence[Any]]
+    data: Data
 
 
 def by_column(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, list[Any]]:
@@ -87,35 +92,18 @@ def by_column(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, 
     return {name: [row[place] for row in rows] for place, name in enumerate(names)}
 
 
-Claim = tuple[str, bool | None, str]
-"""A claim of a paper, whether it holds here (None: undecided), and the supporting numbers."""
+class Claim(NamedTuple):
+    """A claim of a paper, whether it holds here (None: undecided), and the supporting numbers."""
+
+    claim: str
+    holds: bool | None
+    evidence: str
 
 
-class Claims(list[Claim]):
-    """Claims of the paper, and whether they hold."""
-
-    def __init__(self, *claims: Claim) -> None:
-        super().__init__(claims)
-
-    def add(self, claim: str, holds: bool | None, evidence: str) -> None:
-        """Append a claim."""
-        self.append((claim, holds, evidence))
-
-    @property
-    def decided(self) -> int:
-        """The number of claims that are decided."""
-        return sum(holds is not None for _, holds, _ in self)
-
-
-class Notes(tuple[str, ...]):
-    """Sentences that explain the parts above."""
-
-    def __new__(cls, *sentences: str) -> Notes:
-        """Make notes of these sentences."""
-        return super().__new__(cls, sentences)
-
-
-Part = Table | Chart | Claims | Notes
+Part = Table | Chart | Claim | str
+"""A part of an item's output; a text is a note on the others."""
+Parts = Iterator[Part]
+"""The output of an item, in any order: a result shows tables and charts first, then the claims, then the notes."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +114,12 @@ class Result:
     title: str
     where: str
     """its input, in words: the paper's log, another one, or a generated workload"""
-    parts: Sequence[Part] = field(default_factory=tuple)
+    parts: Sequence[Part]
+
+    @property
+    def shown(self) -> list[Table | Chart]:
+        """The tables and charts among the parts."""
+        return [part for part in self.parts if isinstance(part, Table | Chart)]
 
     @property
     def tables(self) -> list[Table]:
@@ -135,9 +128,13 @@ class Result:
 
     @property
     def claims(self) -> list[Claim]:
-        """All claims, each with its text, whether it holds, and the numbers."""
-        claims = (claim for part in self.parts if isinstance(part, Claims) for claim in part)
-        return [(text, None if holds is None else bool(holds), evidence) for text, holds, evidence in claims]
+        """The claims among the parts; numpy's truth values become Python's."""
+        return [one._replace(holds=None if one.holds is None else bool(one.holds)) for one in self.parts if isinstance(one, Claim)]
+
+    @property
+    def notes(self) -> list[str]:
+        """The notes among the parts."""
+        return [part for part in self.parts if isinstance(part, str)]
 
     def values(self) -> list[Value]:
         """Return all numbers that have a printed counterpart."""

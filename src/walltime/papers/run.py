@@ -16,7 +16,7 @@ from walltime.files import whole_file
 from walltime.papers.items import Item
 from walltime.papers.page import paper_page
 from walltime.papers.printed import printed
-from walltime.papers.results import Chart, Entry, Notes, Result, Table, Value
+from walltime.papers.results import Chart, Entry, Result, Table, Value
 from walltime.papers.study import Study
 from walltime.papers.subjects import GENERATED, OTHER, PAPER, Subject
 from walltime.report.html import write_page
@@ -61,7 +61,7 @@ def run_paper(
     for item in items:
         parts = list(item.run(study))
         if any(subject.kind == PAPER for subject in subjects):
-            parts += [Notes(*study.printed.notes[item.name])] if item.name in study.printed.notes else []
+            parts += study.printed.notes.get(item.name, [])
         result = Result(item.name, item.title, item.where or describe(subjects, quick), parts)
         write_parts(result, folder, size)
         results.append(result)
@@ -73,14 +73,8 @@ def run_paper(
 
 def describe(subjects: Sequence[Subject], quick: bool) -> str:
     """Return the input of an item, for its title."""
-    names = []
-    for subject in subjects:
-        if subject.kind == GENERATED:
-            names.append(f"{subject.name}: GENERATED workload of its size")
-        elif subject.kind == OTHER:
-            names.append(f"{subject.log}: not a log of the paper")
-        else:
-            names.append(f"{subject.name}: {subject.about}")
+    about = {GENERATED: "GENERATED workload of its size", OTHER: "not a log of the paper"}
+    names = [f"{one.log if one.kind == OTHER else one.name}: {about.get(one.kind, one.about)}" for one in subjects]
     return "; ".join(names) + (" (quick: a coarser grid, fewer seeds)" if quick else "")
 
 
@@ -90,7 +84,7 @@ def write_parts(result: Result, folder: Path, size: str = "") -> None:
 
     for kind in ("figures", "numbers"):
         (folder / kind).mkdir(parents=True, exist_ok=True)
-    for part in result.parts:
+    for part in result.shown:
         if isinstance(part, Chart):
             letters = int(LETTERS_PER_INCH * float(part.figure.get_size_inches()[0]))
             lines = textwrap.wrap(f"{result.title}. Run on: {result.where}.", letters)
@@ -98,13 +92,12 @@ def write_parts(result: Result, folder: Path, size: str = "") -> None:
             for ending in (".pdf", ".png"):
                 write_figure(part.figure, folder / "figures" / f"{part.name}{ending}", size)
             _write_csv(folder / "numbers" / f"{part.name}-figure.csv", list(part.data), list(zip(*part.data.values(), strict=True)))
-        elif isinstance(part, Table):
+        else:
             columns, rows = flat(part)
             _write_csv(folder / "numbers" / f"{part.name}.csv", columns, rows)
-    claims = [{"claim": text, "holds": holds, "evidence": evidence} for text, holds, evidence in result.claims]
-    if claims:
+    if result.claims:
         with whole_file(folder / "numbers" / f"claims-{result.item}.json") as file:
-            file.write(json.dumps(claims, indent=1).encode())
+            file.write(json.dumps([one._asdict() for one in result.claims], indent=1).encode())
 
 
 def flat(table: Table) -> tuple[list[str], list[list[object]]]:

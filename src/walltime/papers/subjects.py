@@ -126,12 +126,10 @@ def find_subjects(
 def _subject(name: str, facts: Mapping[str, Any], folders: Sequence[Path], made: Path, generated: bool) -> Subject | None:
     """Return the log or its replacement; None for a substitute (a log that is not the paper's) that is not available."""
     substitute = bool(facts.get("substitute"))
-    if not generated:
-        for pattern, about in facts["files"]:
-            for folder in folders:
-                files = sorted(file for file in folder.glob("*.swf*") if fnmatch(file.name, pattern)) if folder.is_dir() else []
-                if files:
-                    return Subject(name, OTHER if substitute else PAPER, files[0], about, facts)
+    for pattern, about in [] if generated else facts["files"]:
+        files = [file for folder in folders for file in sorted(folder.glob("*.swf*")) if fnmatch(file.name, pattern)]
+        if files:
+            return Subject(name, OTHER if substitute else PAPER, files[0], about, facts)
     if substitute:
         return None
     file = made / f"generated-{name}.swf.gz"

@@ -98,10 +98,11 @@ def windows(
     return cuts
 
 
-def check_cost(metric: str) -> None:
-    """Raise PolicyError, listing the valid metrics, unless a lower value of the metric is better."""
+def check_cost(metric: str) -> str:
+    """Return the metric; raise PolicyError, listing the valid metrics, unless a lower value of it is better."""
     if metric not in COSTS:
         raise PolicyError(f"unknown measure {shown(metric)}. Valid measures: {', '.join(COSTS)}", "unknown_measure")
+    return metric
 
 
 def log_cost(values: Array | float, metric: str) -> Array:

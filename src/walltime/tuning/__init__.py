@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from walltime.tuning.fitting import FitSettings as FitSettings
     from walltime.tuning.fitting import Tuning as Tuning
     from walltime.tuning.fitting import tune as tune
-    from walltime.tuning.formula_search import SearchSettings as SearchSettings
     from walltime.tuning.formula_search import search_orders as search_orders
     from walltime.tuning.order_file import OrderFile as OrderFile
+    from walltime.tuning.order_file import SearchSettings as SearchSettings
     from walltime.tuning.order_file import read_order_file as read_order_file
     from walltime.tuning.order_file import write_order_file as write_order_file
     from walltime.tuning.search import OPTIMISERS as OPTIMISERS

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
+from walltime.declared import Field
 from walltime.errors import PolicyError, WorkloadError
 from walltime.metrics import Interval, halves_differ
 from walltime.policy import FCFS, Policy, parse_order
@@ -17,9 +18,9 @@ from walltime.policy.registry import NAMED_ORDERS
 from walltime.provenance import version
 from walltime.simulation.run import simulate
 from walltime.simulation.specification import Scheduler
-from walltime.simulation.threads import in_threads
 from walltime.simulation.windows import DAY, LogWindow, change_interval, check_cost, log_cost, percent, windows
-from walltime.tuning.search import CostFolder, check_optimiser, make_order, search, with_order
+from walltime.specification import Specification
+from walltime.tuning.search import CostFolder, Optimiser, import_cma, make_order, search, simulate_grid, with_order
 from walltime.workload import Workload, check_workload
 
 Array = np.ndarray
@@ -121,7 +122,7 @@ def _compare(name: str, change: Interval, other: str, count: int) -> str:
 
 
 @dataclass(frozen=True)
-class FitSettings:
+class FitSettings(Specification):
     """Settings of `tune`; raises PolicyError for invalid ones.
 
     `score`: `linear` or `power` (see `walltime.policy.score_order`), with these `features`, by default `FEATURES`. `where`: its use, as
@@ -132,35 +133,30 @@ class FitSettings:
     windows of its logarithm.
     """
 
-    score: str = "power"
+    score: Annotated[str, Field(known=tuple(SCORES))] = "power"
     features: Sequence[str] | None = None
-    where: str = "order"
-    days: int = 30
-    warm: int = 7
-    share: float = 0.5
-    most: int = 6
-    copies: int = 2
-    shake: int = 60
-    budget: int = 150
-    optimiser: str = "cma"
+    where: Literal["order", "backfill-order"] = "order"
+    days: Annotated[int, Field(least=1)] = 30
+    warm: Annotated[int, Field(least=0)] = 7
+    share: Annotated[float, Field(above=0, below=1)] = 0.5
+    most: Annotated[int, Field(least=1)] = 6
+    copies: Annotated[int, Field(least=1)] = 2
+    shake: Annotated[int, Field(least=0)] = 60
+    budget: Annotated[int, Field(least=1)] = 150
+    optimiser: Optimiser = "cma"
     seed: int = 0
     overrun: str = "kill"
     metric: str = "mean_bounded_slowdown"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_cost(self.metric)
-        check_optimiser(self.optimiser)
-        if self.score not in SCORES:
-            raise PolicyError(f"unknown kind of score {self.score!r}. Valid kinds: {', '.join(SCORES)}", "unknown_score")
+        if self.optimiser == "cma":
+            import_cma()
         if isinstance(self.features, str) or not self.chosen:
             valid = ", ".join(SCORES[self.score].feature_names())
             raise PolicyError(f"features must be a list of at least one. Valid features: {valid}", "no_features")
         self.order(np.ones(len(self.chosen)), np.ones(len(self.chosen)))
-        for name in ("days", "copies", "budget", "most"):
-            if not isinstance(value := getattr(self, name), int) or value < 1:
-                raise PolicyError(f"{name} must be a whole number of at least 1, not {value!r}", "number_out_of_range")
-        if not 0 < self.share < 1:
-            raise PolicyError(f"the share of the log for training must be between 0 and 1, not {self.share!r}", "number_out_of_range")
 
     @property
     def chosen(self) -> list[str]:
@@ -193,15 +189,14 @@ class _Costs:
         return self.folder.costs(schedulers, lambda missing: self._simulate(missing, progress))
 
     def _simulate(self, schedulers: Sequence[Scheduler], progress: Callable[[int], None] | None) -> Array:
-        count, settings = len(self.runs), self.settings
+        settings = self.settings
 
-        def run(number: int, check: Callable[[int], None]) -> float:
-            which, window = divmod(number, count)
-            return float(getattr(self.runs[window].run(schedulers[which], check, overrun=settings.overrun), settings.metric))
+        def run(window: LogWindow, scheduler: Scheduler, check: Callable[[int], None]) -> float:
+            return float(getattr(window.run(scheduler, check, overrun=settings.overrun), settings.metric))
 
-        report = None if progress is None else lambda runs: progress(runs // count)
-        values = in_threads(run, len(schedulers) * count, self.workers, report)
-        return log_cost(np.array(values), settings.metric).reshape(len(schedulers), len(self.windows), settings.copies).mean(axis=2)
+        report = None if progress is None else lambda runs: progress(runs // len(self.runs))
+        values = log_cost(simulate_grid(run, schedulers, self.runs, self.workers, report), settings.metric)
+        return values.reshape(len(schedulers), len(self.windows), settings.copies).mean(axis=2)
 
 
 def tune(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from walltime.errors import PolicyError, WorkloadError
+from walltime.errors import WorkloadError
 from walltime.metrics.confidence import student_t
 from walltime.policy import FCFS, Easy, Order, parse_order
 from walltime.policy.expressions import Expression
@@ -19,8 +19,8 @@ from walltime.policy.registry import NAMED_ORDERS
 from walltime.provenance import version
 from walltime.simulation.specification import Scheduler, parse_scheduler
 from walltime.tuning.objectives import OBJECTIVES, Parts, by_log, merit, parts_of
-from walltime.tuning.order_file import LogIdentity, OrderFile, Point
-from walltime.tuning.search import CostFolder, check_optimiser
+from walltime.tuning.order_file import BELIEF, LogIdentity, OrderFile, Point, SearchSettings
+from walltime.tuning.search import CostFolder, import_cma
 from walltime.tuning.search import search as minimise
 from walltime.workload import Workload
 
@@ -63,8 +63,6 @@ CHOOSING = "choosing by the later jobs"
 STEP = 0.35
 """Initial standard deviation of changes of a weight, and of the logarithm of the limit."""
 DIGITS = 3
-BELIEF = "100"
-"""Default use of predictions: they decide the places in the queue, not the planned runtimes."""
 EASY = Scheduler(Easy())
 MIN_JOBS = 50
 """Smaller logs cannot show which order is good."""
@@ -179,42 +177,17 @@ class _Costs:
         return tuple(round(float(value), 4) for value in np.exp(by_log(self.tried[label], self.parts.logs).mean(axis=0)))
 
 
-@dataclass(frozen=True)
-class SearchSettings:
-    """Settings of `search_orders`; raises PolicyError for invalid ones.
+def _plan(settings: SearchSettings, logs: Sequence[Workload]) -> dict[str, Any]:
+    """Return the settings that affect costs, for their folder."""
+    plan = {name: value for name, value in asdict(settings).items() if name not in ("budget", "optimiser")}
+    return plan | {"version": version(), "logs": [log.origin.name for log in logs], "checksums": [log.origin.sha256 for log in logs]}
 
-    The search ends with the step that reaches `budget` evaluations. The first `share` of each log's jobs is for training, the rest for
-    choosing among the steps. Each is simulated `copies` times, as recorded and shaken by up to `shaken` s, always the same copies.
-    `penalty`: as in `objectives.merit`. `predictor`: predictions decide the order, and with another `believe` also the planned runtimes.
-    """
 
-    budget: int = 1500
-    share: float = 0.6
-    copies: int = 2
-    shaken: int = 60
-    penalty: float = 3.0
-    optimiser: str = "cma"
-    seed: int = 0
-    predictor: str = ""
-    believe: str = BELIEF
-
-    def __post_init__(self) -> None:
-        if not 0 < self.share < 1 or self.copies < 1 or self.budget < 1 or self.penalty < 0:
-            raise PolicyError("a search needs 0 < share < 1, copies and budget of at least 1, and a penalty of at least 0")
-        check_optimiser(self.optimiser)
-
-    def plan(self, logs: Sequence[Workload]) -> dict[str, Any]:
-        """Return the settings that affect costs, for their folder."""
-        plan = {name: getattr(self, name) for name in ("share", "copies", "shaken", "penalty", "seed")} | {"version": version()}
-        plan |= {"predictor": self.predictor} if self.predictor else {}
-        plan |= {"believe": self.believe} if self.believe != BELIEF else {}
-        return plan | {"logs": [log.origin.name for log in logs], "checksums": [log.origin.sha256 for log in logs]}
-
-    def starts(self, logs: Sequence[Workload]) -> list[Formula]:
-        """Return `STARTS` with these predictions, and the terms that all logs support."""
-        clocks = all(log.origin.unix_start_time is not None for log in logs)
-        terms = tuple(one for one in TERMS if clocks or "hour" not in one)
-        return [replace(one, predictor=self.predictor, believe=self.believe, choices=terms) for one in STARTS]
+def _starts(settings: SearchSettings, logs: Sequence[Workload]) -> list[Formula]:
+    """Return `STARTS` with these predictions, and the terms that all logs support."""
+    clocks = all(log.origin.unix_start_time is not None for log in logs)
+    terms = tuple(one for one in TERMS if clocks or "hour" not in one)
+    return [replace(one, predictor=settings.predictor, believe=settings.believe, choices=terms) for one in STARTS]
 
 
 def search_orders(
@@ -235,6 +208,8 @@ def search_orders(
     PolicyError for invalid settings, and WorkloadError without a log, or for one of under 50 jobs.
     """
     settings = SearchSettings(**options)
+    if settings.optimiser == "cma":
+        import_cma()
     if not logs:
         raise WorkloadError("a search needs at least one log")
     for log in logs:
@@ -244,11 +219,11 @@ def search_orders(
             )
     early, late = parts_of(logs, settings.share, settings.copies, settings.shaken, settings.seed)
     training, choosing = (
-        _Costs(Parts(jobs, EASY, workers), CostFolder(None if store is None else Path(store) / part, settings.plan(logs)))
+        _Costs(Parts(jobs, EASY, workers), CostFolder(None if store is None else Path(store) / part, _plan(settings, logs)))
         for part, jobs in (("training", early), ("choosing", late))
     )
     climb = _Climb(training, settings, progress)
-    steps = [replace(one, is_plain=True) for one in climb.formulas(settings.starts(logs))]
+    steps = [replace(one, is_plain=True) for one in climb.formulas(_starts(settings, logs))]
     limited = [*steps, *(replace(one, limit=limit) for one in steps for limit in LIMITS)]
     named, front = [one for _, one in named_schedulers()], _front(training)
     if progress is not None:
@@ -268,7 +243,7 @@ def search_orders(
         step=points([one.scheduler for one in (*steps, chosen)]),
         front=points(front),
         named=points(named),
-        **{name: getattr(settings, name) for name in ("seed", "budget", "share", "copies", "shaken", "penalty", "optimiser", "predictor")},
+        **asdict(settings),
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from walltime.metrics import bounded_slowdown
 from walltime.simulation.run import simulate
 from walltime.simulation.specification import Scheduler
-from walltime.simulation.threads import in_threads
+from walltime.tuning.search import simulate_grid
 from walltime.workload import Workload
 from walltime.workload.scaling import head, shake
 
@@ -39,14 +39,12 @@ def objectives(submit: Array, start: Array, runtime: Array, procs: Array) -> Arr
 class LogPart:
     """Simulated jobs of a log; those from place `first` on are measured.
 
-    `log`: the number of the log; `copy`: 0 is as recorded.
+    `log`: the number of the log.
     """
 
     log: int
-    name: str
     jobs: Workload
     first: int = 0
-    copy: int = 0
 
 
 def parts_of(logs: Sequence[Workload], share: float, copies: int, shaken: int, seed: int) -> tuple[list[LogPart], list[LogPart]]:
@@ -59,9 +57,9 @@ def parts_of(logs: Sequence[Workload], share: float, copies: int, shaken: int, s
         cut = max(1, int(len(log) * share))
         for copy in range(copies):
             jobs = log if copy == 0 else shake(log, shaken, seed + copy)
-            early.append(LogPart(number, log.origin.name, head(jobs, cut), 0, copy))
+            early.append(LogPart(number, head(jobs, cut)))
             if cut < len(log):
-                late.append(LogPart(number, log.origin.name, jobs, cut, copy))
+                late.append(LogPart(number, jobs, cut))
     return early, late
 
 
@@ -79,16 +77,11 @@ class Parts:
         return result
 
     def _values(self, schedulers: Sequence[Scheduler], progress: Callable[[int], None] | None = None) -> Array:
-        count = len(self.parts)
-
-        def run(number: int, check: Callable[[int], None]) -> Array:
-            which, place = divmod(number, count)
-            part = self.parts[place]
-            schedule, behind = simulate(part.jobs, schedulers[which], progress=check), slice(part.first, None)
+        def run(part: LogPart, scheduler: Scheduler, check: Callable[[int], None]) -> Array:
+            schedule, behind = simulate(part.jobs, scheduler, progress=check), slice(part.first, None)
             return objectives(*(column[behind] for column in (schedule.submit, schedule.start, schedule.runtime, part.jobs.procs)))
 
-        values = in_threads(run, len(schedulers) * count, self.workers, progress)
-        return np.array(values).reshape(len(schedulers), count, len(OBJECTIVES))
+        return simulate_grid(run, schedulers, self.parts, self.workers, progress)
 
 
 def by_log(relative: Array, logs: Array) -> Array:

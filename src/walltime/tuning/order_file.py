@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
+from walltime.declared import Field
 from walltime.errors import PolicyError
 from walltime.files import whole_file
+from walltime.specification import Specification
 from walltime.toml_file import NOTHING, TomlFile, to_toml
+from walltime.tuning.search import Optimiser
 from walltime.wording import listed
 from walltime.workload import Workload
 
@@ -46,30 +49,42 @@ class Point:
     """on the later jobs"""
 
 
-@dataclass(frozen=True)
-class OrderFile:
-    """The result of `walltime search`."""
+BELIEF = "100"
+"""Default use of predictions: they decide the places in the queue, not the planned runtimes."""
 
-    scheduler: str
-    """the scheduler with the found order"""
+
+@dataclass(frozen=True)
+class SearchSettings(Specification):
+    """Settings of `search_orders`; raises PolicyError for invalid ones."""
+
+    budget: Annotated[int, Field(least=1)] = 1500
+    """number of evaluations; the search ends with the step that reaches it"""
+    share: Annotated[float, Field(above=0, below=1)] = 0.6
+    """share of each log's jobs for training; the later jobs are for choosing among the steps"""
+    copies: Annotated[int, Field(least=1)] = 2
+    """copies of each part: as recorded, and shaken, always the same"""
+    shaken: Annotated[int, Field(least=0)] = 60
+    """largest shift of a submission in shaken copies, s"""
+    penalty: Annotated[float, Field(least=0)] = 3.0
+    """weight of longest waits above EASY's"""
+    optimiser: Optimiser = "cma"
+    """optimiser of the weights"""
     seed: int = 0
     """seed of the search"""
-    evaluations: int = 0
-    """number of simulated schedulers, each on all parts"""
-    budget: int = 0
-    """number of evaluations after which the search ended"""
-    share: float = 0.6
-    """share of each log's jobs for training; the later jobs were for choosing"""
-    copies: int = 2
-    """copies of each part: as recorded, and shaken"""
-    shaken: int = 60
-    """largest shift of a submission in shaken copies, s"""
-    penalty: float = 3.0
-    """weight of longest waits above EASY's"""
-    optimiser: str = "cma"
-    """optimiser of the weights"""
     predictor: str = ""
     """predictor whose predictions decide the order; empty for none"""
+    believe: str = BELIEF
+    """where predictions are used: by default for the order alone"""
+
+
+@dataclass(frozen=True)
+class OrderFile(SearchSettings):
+    """The result of `walltime search`, with its settings."""
+
+    scheduler: str = field(kw_only=True)
+    """the scheduler with the found order"""
+    evaluations: int = 0
+    """number of simulated schedulers, each on all parts"""
     version: str = ""
     """version of the program"""
     log: tuple[LogIdentity, ...] = field(default=())

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 
@@ -16,9 +16,11 @@ from walltime.files import json_lines
 from walltime.policy import Order, has_option
 from walltime.policy.formulas import WeightedOrder, score_order
 from walltime.simulation.specification import Scheduler
+from walltime.simulation.threads import in_threads
 
 Array = np.ndarray
-OPTIMISERS = ("cma", "random")
+Optimiser = Literal["cma", "random"]
+OPTIMISERS = get_args(Optimiser)
 DIGITS = 3
 """Significant digits of a weight, so that labels are exact."""
 
@@ -64,15 +66,8 @@ def search(
     return best
 
 
-def check_optimiser(name: str) -> None:
-    """Raise PolicyError for an unknown optimiser, or one whose package is missing."""
-    if name not in OPTIMISERS:
-        raise PolicyError(f"unknown optimiser {name!r}. Valid optimisers: {', '.join(OPTIMISERS)}", "unknown_optimiser")
-    if name == "cma":
-        _package()
-
-
-def _package() -> Any:
+def import_cma() -> Any:
+    """Return the package cma; raises PolicyError if it is not installed."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -92,21 +87,38 @@ def _evolution(dimensions: int, random: np.random.Generator) -> Any:
     options = {"popsize": _population(dimensions), "verbose": -9, "seed": np.nan, "randn": lambda *shape: random.standard_normal(shape)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return _package().CMAEvolutionStrategy(np.zeros(dimensions), 1.0, options)
-
-
-PLACES = ("order", "backfill-order")
-"""The policy options that an order can fill."""
+        return import_cma().CMAEvolutionStrategy(np.zeros(dimensions), 1.0, options)
 
 
 def with_order(base: Scheduler, order: Order, where: str) -> Scheduler:
-    """Return the scheduler with another queue or backfill order; raises PolicyError if its policy has no such order."""
-    if where not in PLACES:
-        raise PolicyError(f"an order must be used as {' or '.join(PLACES)}, not as {where!r}", "unknown_option")
+    """Return the scheduler with another order or backfill-order; raises PolicyError if its policy has no such order."""
     if not has_option(base.policy, where):
         raise PolicyError(f"{base.policy.label} has no {where.replace('-', ' ')} to tune; use easy, for example", "no_backfill_order")
     changes: dict[str, Any] = {where.replace("-", "_"): order}
     return replace(base, policy=replace(base.policy, **changes))
+
+
+R = TypeVar("R")
+
+
+def simulate_grid(
+    simulate: Callable[[R, Scheduler, Callable[[int], None]], Any],
+    schedulers: Sequence[Scheduler],
+    runs: Sequence[R],
+    workers: int | None,
+    progress: Callable[[int], None] | None = None,
+) -> Array:
+    """Return the values of every scheduler on every run, float64 of shape (schedulers, runs, ...).
+
+    `simulate` is called with a run, a scheduler and a function to call regularly; `progress` with the number of finished simulations.
+    """
+
+    def one(number: int, check: Callable[[int], None]) -> Any:
+        which, place = divmod(number, len(runs))
+        return simulate(runs[place], schedulers[which], check)
+
+    values = np.array(in_threads(one, len(schedulers) * len(runs), workers, progress), np.float64)
+    return values.reshape(len(schedulers), len(runs), *values.shape[1:])
 
 
 class CostFolder:

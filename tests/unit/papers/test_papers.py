@@ -61,8 +61,8 @@ def tiny(monkeypatch) -> None:
     monkeypatch.setattr(models, "FEW_BATCHES", 3)
     monkeypatch.setattr(models, "FEW_LOADS", (0.6,))
     monkeypatch.setattr(models, "MODELS", {name: (m, p, 60) for name, (m, p, _) in models.MODELS.items()})
+    monkeypatch.setattr(sweep, "FEW_SEEDS", 2)
     for module in (sweep, performance):
-        monkeypatch.setattr(module, "FEW_SEEDS", 2)
         monkeypatch.setattr(module, "COARSE", (0.0, 1.0, 10.0))
     assert subjects.GENERATED
 
@@ -273,7 +273,7 @@ class Curve(Sweep):
     """A sweep whose mean curve is given."""
 
     def mean(self, metric):
-        return self.table
+        return self.rows
 
     def error(self, metric):
         return np.full(len(self.f), 0.001)

@@ -8,7 +8,6 @@ from walltime.papers import zhang20
 from walltime.papers.carastan17 import FIRST, LENGTH, sequences
 from walltime.papers.items import items_of
 from walltime.papers.printed import printed
-from walltime.papers.results import Claims, Table
 from walltime.papers.run import run_paper
 from walltime.papers.subjects import find_subjects
 
@@ -47,9 +46,8 @@ def test_items__run_without_any_log(paper, tmp_path):
     wt.logs.write_swf(small, wt.read(subjects[0].file).take(np.arange(6000), "the first 6,000"))
     subjects = find_subjects(printed(paper), made=tmp_path, traces=[small])
     done = run_paper(paper, items_of(paper), subjects, tmp_path / "out", quick=True)
-    parts = [part for result in done.results for part in result.parts]
-    assert all(np.isfinite(value.ours) for part in parts if isinstance(part, Table) for value in part.values())
-    assert any(isinstance(part, Claims) and part.decided for part in parts)
+    assert all(np.isfinite(value.ours) for result in done.results for value in result.values())
+    assert any(claim.holds is not None for result in done.results for claim in result.claims)
     assert done.page.is_file()
     again = run_paper(paper, items_of(paper), subjects, tmp_path / "out", quick=True)
     assert [result.claims for result in again.results] == [result.claims for result in done.results]

@@ -116,11 +116,11 @@ def test_judge__tries_the_named_orders_with_the_predictor_of_the_found_one_too()
 
 def test_order_file__is_an_order(tmp_path):
     file = tmp_path / "order.toml"
-    write_order_file(OrderFile("easy:order=expr:log(wait+60)-log(believed),limit=0.4"), file)
+    write_order_file(OrderFile(scheduler="easy:order=expr:log(wait+60)-log(believed),limit=0.4"), file)
     assert parse_order(str(file)) == parse_order("expr:log(wait+60)-log(believed),limit=0.4")
     assert parse_scheduler(f"easy:order={file},backfill-order=sjf").policy.order == parse_order(str(file))
     for label in ("easy:order=lxf,backfill-order=saf", "easy:order=lxf,predictor=tsafrir07", "fcfs"):
-        write_order_file(OrderFile(label), file)
+        write_order_file(OrderFile(scheduler=label), file)
         with raises(wt.PolicyError, "more_than_an_order"):
             parse_order(str(file))
     file.write_text("a = 1\n")

@@ -7,8 +7,9 @@ and are not measured.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from walltime import metrics
 from walltime.estimates import ExactEstimates
 from walltime.papers import drawing
 from walltime.papers.items import item
-from walltime.papers.results import Chart, Claims, Notes, Part, Rows, Table, Value
+from walltime.papers.results import Chart, Claim, Parts, Rows, Table, Value, by_column
 from walltime.papers.study import Study
 from walltime.papers.subjects import Subject
 from walltime.policy import Easy, NoBackfilling, Order, order
@@ -97,52 +98,51 @@ WAYS: Sequence[tuple[str, bool, str]] = (
 RUNTIMES = {"exact": True, "requests": False}
 
 
+Medians = Mapping[tuple[str, str], Mapping[str, float]]
+"""The median of the slowdown over the sequences, by name of what is compared, by runtimes known, and by order."""
+
+
 @item("medians")
-def medians(study: Study) -> list[Part]:
+def medians(study: Study) -> Parts:
     """Medians over sequences of 15 days, by queue order."""
     rows: Rows = []
-    claims = Claims()
-    figures: list[Part] = []
     for subject in study.subjects:
-        slowdowns = {
-            (way, runtimes, name): run(study, subject, name, backfilling, exact, dialect)
-            for way, backfilling, dialect in WAYS
-            for runtimes, exact in RUNTIMES.items()
-            for name in ORDERS
-        }
-        for way, _, dialect in WAYS:
-            for runtimes in RUNTIMES:
-                row = []
-                for name in ORDERS:
-                    compared = dialect == "sc17" and not study.quick
-                    printed = study.printed_value(subject, "medians", name, log=subject.name, runtimes=runtimes) if compared else None
-                    ours = _median(slowdowns[way, runtimes, name])
-                    row.append(Value(ours, printed, None if printed is None else NEAR, digits=1))
-                rows.append([subject.name, way, runtimes, len(slowdowns[way, runtimes, "fcfs"]), *row])
-        windowed, whole = WAYS[0][0], WAYS[1][0]
-        for runtimes in RUNTIMES:
-            typical = {name: _median(slowdowns[windowed, runtimes, name]) for name in ORDERS}
-            best = min(typical, key=lambda name: typical[name])
-            evidence = ", ".join(f"{name} {value:,.1f}" for name, value in typical.items())
-            claims.add(f"{subject.name}, {runtimes}, {windowed}: F2 is the best order", best == "f2", evidence)
-            for name in ("wfp3", "unicef", "spt"):
-                inside, outside = (_median(slowdowns[way, runtimes, name]) for way in (windowed, whole))
-                claim = f"{subject.name}, {runtimes}: {name} is worse in the window than on the whole queue"
-                claims.add(claim, outside < inside, f"{inside:,.1f} and {outside:,.1f}")
-            under_easy = _median(slowdowns["EASY", runtimes, "fcfs"])
-            claim = f"{subject.name}, {runtimes}: F2 without backfilling, as published, is better than EASY with FCFS"
-            claims.add(claim, typical["f2"] < under_easy, f"{typical['f2']:,.1f} and {under_easy:,.1f}")
-        figures.append(_figure(subject, slowdowns))
+        found: dict[tuple[str, str], dict[str, float]] = {}
+        for (way, backfilling, dialect), (runtimes, exact) in itertools.product(WAYS, RUNTIMES.items()):
+            slowdowns = {name: run(study, subject, name, backfilling, exact, dialect) for name in ORDERS}
+            found[way, runtimes] = {name: float(np.median(values)) if len(values) else math.nan for name, values in slowdowns.items()}
+            row = []
+            for name, median in found[way, runtimes].items():
+                compared = dialect == "sc17" and not study.quick
+                printed = study.printed_value(subject, "medians", name, log=subject.name, runtimes=runtimes) if compared else None
+                row.append(Value(median, printed, None if printed is None else NEAR, digits=1))
+            rows.append([subject.name, way, runtimes, len(slowdowns["fcfs"]), *row])
+        yield _chart(subject, found)
+        yield from _claims(subject.name, found)
     columns = ["log", "queue", "runtimes known", "sequences", *ORDERS]
     note = f"The first {QUICK_SEQUENCES} sequences." if study.quick else ""
-    return [*figures, Table("medians", "Median of the mean bounded slowdown", columns, rows, note), claims, Notes(_ABOUT)]
+    yield Table("medians", "Median of the mean bounded slowdown", columns, rows, note)
+    yield (
+        "A sequence has the jobs of 15 days and begins with an empty machine; its first 16 jobs start in order of arrival, unmeasured. "
+        "In the published program, a policy orders only the 32 waiting jobs that arrived first. The window of an order that keeps some "
+        "jobs waiting for long is then full of these jobs, so other orders suffer most than would on the whole queue."
+    )
 
 
-_ABOUT = (
-    "A sequence has the jobs of 15 days and begins with an empty machine; its first 16 jobs start in order of arrival, unmeasured. "
-    "In the published program, a policy orders only the 32 waiting jobs that arrived first. The window of an order that keeps some jobs "
-    "waiting for long is then full of these jobs, so other orders suffer most than would on the whole queue."
-)
+def _claims(log: str, found: Medians) -> Iterator[Claim]:
+    """Yield the claims on one log: the best order, the effect of the window, and F2 against EASY."""
+    windowed, whole = WAYS[0][0], WAYS[1][0]
+    for runtimes in RUNTIMES:
+        typical = found[windowed, runtimes]
+        evidence = ", ".join(f"{name} {value:,.1f}" for name, value in typical.items())
+        yield Claim(f"{log}, {runtimes}, {windowed}: F2 is the best order", min(typical, key=lambda name: typical[name]) == "f2", evidence)
+        for name in ("wfp3", "unicef", "spt"):
+            inside, outside = typical[name], found[whole, runtimes][name]
+            claim = f"{log}, {runtimes}: {name} is worse in the window than on the whole queue"
+            yield Claim(claim, outside < inside, f"{inside:,.1f} and {outside:,.1f}")
+        under_easy = found["EASY", runtimes]["fcfs"]
+        claim = f"{log}, {runtimes}: F2 without backfilling, as published, is better than EASY with FCFS"
+        yield Claim(claim, typical["f2"] < under_easy, f"{typical['f2']:,.1f} and {under_easy:,.1f}")
 
 
 def run(study: Study, subject: Subject, name: str, backfilling: bool, exact: bool, dialect: str) -> np.ndarray:
@@ -162,20 +162,13 @@ def run(study: Study, subject: Subject, name: str, backfilling: bool, exact: boo
     return np.array([one["slowdown"] for one in results])
 
 
-def _median(values: np.ndarray) -> float:
-    return float(np.median(values)) if len(values) else math.nan
-
-
-def _figure(subject: Subject, slowdowns: dict[tuple[str, str, str], np.ndarray]) -> Chart:
+def _chart(subject: Subject, found: Medians) -> Chart:
     def draw(axes: Axes, runtimes: str, _row: str) -> None:
-        values = {way: [_median(slowdowns[way, runtimes, name]) for name in ORDERS] for way, _, _ in WAYS}
-        drawing.bars(axes, values, list(ORDERS))
+        drawing.bars(axes, {way: list(found[way, runtimes].values()) for way, _, _ in WAYS}, list(ORDERS))
         axes.set_yscale("log")
         axes.tick_params(axis="x", rotation=45)
 
-    figure = drawing.panels({"exact runtimes": "exact", "requests": "requests"}, "median slowdown", draw)
-    keys = [(way, runtimes) for way, _, _ in WAYS for runtimes in RUNTIMES]
-    data: dict[str, list[object]] = {"queue": [way for way, _ in keys], "runtimes": [runtimes for _, runtimes in keys]}
-    data |= {name: [_median(slowdowns[(*key, name)]) for key in keys] for name in ORDERS}
+    data = by_column(["queue", "runtimes", *ORDERS], [(*key, *by_order.values()) for key, by_order in found.items()])
     caption = f"{subject.label}: median over the sequences of the mean bounded slowdown, by queue order."
-    return Chart(f"medians-{subject.log}", figure, caption, data)
+    columns = {"exact runtimes": "exact", "requests": "requests"}
+    return drawing.chart(f"medians-{subject.log}", caption, data, columns, "median slowdown", draw)

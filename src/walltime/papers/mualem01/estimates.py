@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from walltime.metrics.estimates import FAILED, OVER, estimate_use_table, use_his
 from walltime.papers import drawing
 from walltime.papers.items import item
 from walltime.papers.mualem01.experiment import schedule_of
-from walltime.papers.results import Chart, Claims, Entry, Notes, Part, Rows, Table, Value
+from walltime.papers.results import Chart, Claim, Entry, Parts, Rows, Table, Value
 from walltime.papers.study import Study
 from walltime.papers.subjects import Subject
 from walltime.predictors import KEYS, Basis, Mualem01History
@@ -45,7 +45,7 @@ def killed_jobs(subject: Subject) -> Array | None:
 
 
 @item("T2")
-def table_2(study: Study) -> list[Part]:
+def table_2(study: Study) -> Parts:
     """Table 2: the parts of the histograms."""
     printed, subjects = study.printed.tables["T2"], study.with_estimates
     uses = {s.name: estimate_use_table(s.workload.runtime, s.workload.requested, killed_jobs(s)) for s in subjects}
@@ -58,23 +58,21 @@ def table_2(study: Study) -> list[Part]:
         rows.append(row)
     zeros = [study.printed_value(subject, "T2", subject.name, quantity="zero_jobs") for subject in subjects]
     rows.append(["zero jobs", *("" if value is None else f"printed: {value:,.0f}" for value in zeros)])
-    notes = [
-        "Killed: status 0; 100 % peak: bins 99 and 100 of floor(100 r / e); 0 % peak: bin 0; definitions inferred from KTH.",
-        "A reconstruction has no status, no jobs without length, and no runtimes over the estimate.",
-    ]
-    return [Table("table2", printed.title, ["", *(s.name for s in subjects)], rows, printed.note), Notes(*notes)]
+    yield Table("table2", printed.title, ["", *(s.name for s in subjects)], rows, printed.note)
+    yield "Killed: status 0; 100 % peak: bins 99 and 100 of floor(100 r / e); 0 % peak: bin 0; definitions inferred from KTH."
+    yield "A reconstruction has no status, no jobs without length, and no runtimes over the estimate."
 
 
 @item("F8")
-def figure_8(study: Study) -> list[Part]:
+def figure_8(study: Study) -> Parts:
     """Fig. 8: users' estimates and runtimes."""
-    chart = use_chart("fig8", {s.name: s for s in study.with_estimates})
-    return [chart, Notes("Left: how much of the request was used. Right: jobs that requested up to 2 h.")]
+    yield use_chart("fig8", study.with_estimates)
+    yield "Left: how much of the request was used. Right: jobs that requested up to 2 h."
 
 
-def use_chart(name: str, subjects: Mapping[str, Subject]) -> Chart:
+def use_chart(name: str, subjects: Sequence[Subject]) -> Chart:
     """Return the chart of how much of their requests the jobs of logs used."""
-    jobs = {log: (s.workload.runtime, s.workload.requested, killed_jobs(s)) for log, s in subjects.items()}
+    jobs = {s.name: (s.workload.runtime, s.workload.requested, killed_jobs(s)) for s in subjects}
     return _histograms(name, jobs, "share of the estimate that was used", "The last bin holds all jobs that used more than 100 %.")
 
 
@@ -93,11 +91,10 @@ def _histograms(name: str, jobs: Mapping[str, tuple[Array, Array, Array | None]]
 
 
 @item("S43")
-def section_43(study: Study) -> list[Part]:
+def section_43(study: Study) -> Parts:
     """Section 4.3: a model of users' estimates."""
     model = Mualem01(cap=DAY)
     by_log: dict[str, dict[str, Array]] = {}
-    claims = Claims()
     for subject in study.with_estimates:
         w = subject.workload
         drawn = model.draw(w, 0)
@@ -107,22 +104,18 @@ def section_43(study: Study) -> list[Part]:
         longer = w.runtime >= 90
         share = use_histogram(cut[longer], drawn[longer])[10:90] / max(int(longer.sum()), 1)
         flat = float(share.std() / share.mean())
-        claims.add(f"{subject.name}: flat from 10 to 90 %, jobs of 90 s and more", flat < 0.25, f"bins vary by {100 * flat:.0f} %")
+        yield Claim(f"{subject.name}: flat from 10 to 90 %, jobs of 90 s and more", flat < 0.25, f"bins vary by {100 * flat:.0f} %")
 
     def draw(axes: Axes, by_name: dict[str, Array], _row: str) -> None:
-        for k, (name, share) in enumerate(by_name.items()):
-            drawing.line(axes, np.arange(OVER), share, k, name)
+        drawing.lines(axes, by_name, first=0)
         axes.set_ylim(0, 4)
 
-    figure = drawing.panels(by_log, "jobs (%)", draw, x="share of the estimate that was used (%)")
     data: dict[str, list[float]] = {"percent": list(range(OVER))} | {log: shares["model"].tolist() for log, shares in by_log.items()}
     caption = "Share of the estimate that was used: the users', and the model's, made from the runtimes alone. Peaks are cut."
-    return [Chart("section43", figure, caption, data), claims]
+    yield drawing.chart("section43", caption, data, by_log, "jobs (%)", draw, x="share of the estimate that was used (%)")
 
 
 USUAL = "mean + 1.5 sd"
-
-
 VARIANTS: dict[str, dict[str, Any]] = {
     USUAL: {},
     "mean + 3 sd": {"deviations": 3.0},
@@ -133,11 +126,10 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 
 @item("F9")
-def figure_9(study: Study) -> list[Part]:
+def figure_9(study: Study) -> Parts:
     """Fig. 9: the system's estimates from history."""
     rows: Rows = []
     made: dict[str, tuple[Array, Array, None]] = {}
-    claims = Claims()
     keys: list[str] = []
     for subject in study.with_estimates:
         w, schedule = subject.workload, schedule_of(subject, "easy")
@@ -156,27 +148,19 @@ def figure_9(study: Study) -> list[Part]:
             if name == USUAL:
                 made[subject.name] = judged.runtime, replay.predicted, None
             row: list[Entry] = [subject.name, name]
-            for quantity, count in (
-                ("jobs", len(under)),
-                ("jobs with history", int(known.sum())),
-                ("under-estimated", int(under.sum())),
-                ("under-estimated with history", int((under & known).sum())),
-            ):
+            counts = {"jobs": len(under), "jobs with history": int(known.sum()), "under-estimated": int(under.sum())}
+            for quantity, count in (counts | {"under-estimated with history": int((under & known).sum())}).items():
                 printed = study.printed_value(subject, "F9", subject.name, quantity=quantity) if name == USUAL else None
                 row.append(Value(count, printed, 0.12))
             rows.append([*row, ", ".join(f"{100 * float(part.mean()):.1f} %" for part in (known, under, under & known))])
         fewer = shares["mean + 3 sd"] < shares[USUAL]
-        claims.add(f"{subject.name}: 3 standard deviations give fewer under-estimates", fewer, f"{100 * shares['mean + 3 sd']:.1f} %")
+        yield Claim(f"{subject.name}: 3 standard deviations give fewer under-estimates", fewer, f"{100 * shares['mean + 3 sd']:.1f} %")
+    yield _histograms("fig9", made, "share of the system's estimate", "As Fig. 8, for the system's estimates.")
     columns = ["log", "variant", "jobs", "with history", "under-estimated", "of these with history", "shares"]
-    notes = [
-        f"mualem01's key is executable, user and number of nodes. Logs without executables have other keys: {'; '.join(keys)}.",
+    yield Table("fig9", study.printed.tables["F9"].title, columns, rows)
+    yield f"mualem01's key is executable, user and number of nodes. Logs without executables have other keys: {'; '.join(keys)}."
+    yield (
         "A job's history is the jobs that had ended before it was submitted, in the schedule of EASY with the users' estimates, as "
         "reconstructions have no real ends. Killed jobs are left out, as in mualem01; where a log does not mark them, these are the jobs "
-        "that used all of their request.",
-    ]
-    return [
-        _histograms("fig9", made, "share of the system's estimate", "As Fig. 8, for the system's estimates."),
-        Table("fig9", study.printed.tables["F9"].title, columns, rows),
-        claims,
-        Notes(*notes),
-    ]
+        "that used all of their request."
+    )

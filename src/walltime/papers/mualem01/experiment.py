@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from walltime.estimates import parse_estimates
 from walltime.papers.items import item
-from walltime.papers.results import Claims, Entry, Notes, Part, Rows, Table, Value
+from walltime.papers.results import Claim, Parts, Rows, Table, Value
 from walltime.papers.study import Study
 from walltime.papers.subjects import Subject
 from walltime.policy import Conservative, Easy
 from walltime.schedule import Schedule
 from walltime.simulation import simulate
-
-if TYPE_CHECKING:
-    import polars as pl
 
 Array = np.ndarray
 
@@ -38,24 +35,31 @@ CHAOS_NOTE = (
 )
 
 
-def sweep_cells(study: Study, subject: Subject, estimates: Sequence[str], seeds: int) -> pl.DataFrame:
-    """Run both policies with these estimates; random ones with `seeds` seeds."""
-    axes = [{"policy": policy} for policy in POLICIES], [{"estimates": name} for name in estimates]
-    return study.cells(f"{subject.name}: EASY and conservative", subject, *axes, seeds=seeds)
+Measured = Mapping[tuple[str, str, str], Value]
+"""Means over the seeds by metric, policy and estimates, with the printed numbers."""
 
 
-def shaken_cells(study: Study, subject: Subject, estimates: Sequence[str]) -> pl.DataFrame:
-    """Run the same with shaken submissions, for estimates without chance."""
-    axes = [{"policy": policy} for policy in POLICIES], [{"estimates": name} for name in estimates], [{"shake": SHAKE}]
-    return study.cells(f"{subject.name}: shaken", subject, *axes, seeds=FEW_SHAKES if study.quick else SHAKES)
+def measure(study: Study, subject: Subject, estimates: Sequence[str], print_of: Callable[[str, str, str], float | None]) -> Measured:
+    """Run both policies with these estimates; estimates without chance also with shaken submissions, for the bands.
 
-
-def values_of(table: pl.DataFrame, policy: str, estimates: str, metric: str) -> Array:
-    """Return the results of all seeds."""
+    `print_of`: returns the printed number by metric, policy and estimates.
+    """
     import polars as pl
 
-    part = table.filter((pl.col("policy") == policy) & (pl.col("estimates") == estimates))
-    return part[METRICS[metric]].to_numpy()
+    policies = [{"policy": policy} for policy in POLICIES]
+    random, fixed = ([{"estimates": name} for name in estimates if chance or not parse_estimates(name).random] for chance in (True, False))
+    seeds, shakes = (FEW_SEEDS, FEW_SHAKES) if study.quick else (SEEDS, SHAKES)
+    runs = study.cells(f"{subject.name}: EASY and conservative", subject, policies, random, seeds=seeds)
+    shaken = study.cells(f"{subject.name}: shaken", subject, policies, fixed, [{"shake": SHAKE}], seeds=shakes)
+    values = {}
+    for metric, policy, name in itertools.product(METRICS, POLICIES, estimates):
+        chosen = (pl.col("policy") == policy) & (pl.col("estimates") == name)
+        cells, others = (table.filter(chosen)[METRICS[metric]].to_numpy() for table in (runs, shaken))
+        printed = print_of(metric, policy, name)
+        values[metric, policy, name] = Value(
+            float(cells.mean()), printed, study.printed.criteria[metric], DIGITS[metric], chaos(cells, others)
+        )
+    return values
 
 
 def chaos(cells: Array, shaken: Array | None) -> tuple[float, float] | None:
@@ -74,13 +78,12 @@ def label(estimates: str) -> str:
     return {"user": "original", "double": "x2"}.get(estimates, estimates.replace("f:", "f = "))
 
 
-def compared(name: str, printed: Sequence[float | None], ours: Sequence[float]) -> Claims:
-    """Compare the signs of a printed difference over `NOTICEABLE` and of ours; empty if nothing is printed or the difference is small."""
-    first, second = printed
-    if first is None or second is None or abs(second / first - 1) <= NOTICEABLE:
-        return Claims()
-    theirs, mine = second / first - 1, ours[1] / ours[0] - 1
-    return Claims((f"{name}: {100 * theirs:+.0f} % in print", (theirs > 0) == (mine > 0), f"{100 * mine:+.1f} %"))
+def compared(name: str, first: Value, second: Value) -> Iterator[Claim]:
+    """Yield whether the difference of two values has the same sign as in print, if it is printed and over `NOTICEABLE`."""
+    if first.printed is not None and second.printed is not None:
+        theirs, mine = second.printed / first.printed - 1, second.ours / first.ours - 1
+        if abs(theirs) > NOTICEABLE:
+            yield Claim(f"{name}: {100 * theirs:+.0f} % in print", (theirs > 0) == (mine > 0), f"{100 * mine:+.1f} %")
 
 
 def schedule_of(subject: Subject, policy: str, overrun: str = "kill") -> Schedule:
@@ -88,62 +91,41 @@ def schedule_of(subject: Subject, policy: str, overrun: str = "kill") -> Schedul
     return simulate(subject.workload.with_estimates(parse_estimates(subject.estimates)), POLICIES[policy], overrun=overrun)
 
 
-FACTORS = (1, 2, 4, 11, 31, 101, 301)
-
-
-@item("T3")
-def table_3(study: Study) -> list[Part]:
-    """Table 3: the quality of the estimates."""
-    return _quality(study, "T3", "table3", [f"f:{factor}" for factor in FACTORS])
-
-
-@item("T4")
-def table_4(study: Study) -> list[Part]:
-    """Table 4: doubled estimates."""
-    return _quality(study, "T4", "table4", ["double"])
-
-
-def _quality(study: Study, item: str, name: str, models: Sequence[str]) -> list[Part]:
-    """Return a table of mualem01 with one row per log, policy and metric, and one column per kind of estimates."""
+def _quality(study: Study, table: str, models: Sequence[str]) -> Parts:
+    """Yield a table of mualem01 with one row per log, policy and metric, and one column per kind of estimates."""
     names = ["user", *models]
-    seeds = FEW_SEEDS if study.quick else SEEDS
     rows: Rows = []
-    claims = Claims()
     for subject in study.with_estimates:
-        table = sweep_cells(study, subject, names, seeds)
-        shaken = shaken_cells(study, subject, [model for model in names if not parse_estimates(model).random])
-        values: dict[tuple[str, str, str], tuple[float, float | None]] = {}
-        for metric in METRICS:
-            for policy in POLICIES:
-                row: list[Entry] = [subject.name, metric, policy]
-                for model in names:
-                    cells = values_of(table, policy, model, metric)
-                    where = {"log": subject.name, "policy": policy, "estimates": model, "metric": metric}
-                    value = study.printed_value(subject, item, "value", **where)
-                    band = chaos(cells, values_of(shaken, policy, model, metric))
-                    row.append(Value(float(cells.mean()), value, study.printed.criteria[metric], DIGITS[metric], band))
-                    values[metric, policy, model] = float(cells.mean()), value
-                rows.append(row)
-        claims += _orders(subject.name, values, names)
-    note = f"Means over {seeds} seeds, the same for all; response in seconds, bounded slowdown in the form of mualem01."
-    heads = ["log", "metric", "policy", *map(label, names)]
-    return [Table(name, study.printed.tables[item].title, heads, rows), claims, Notes(note, CHAOS_NOTE)]
+
+        def print_of(metric: str, policy: str, model: str, of: Subject = subject) -> float | None:
+            where: dict[str, Any] = {"log": of.name, "policy": policy, "estimates": model, "metric": metric}
+            return study.printed_value(of, table, "value", **where)
+
+        values = measure(study, subject, names, print_of)
+        for metric, policy in itertools.product(METRICS, POLICIES):
+            rows.append([subject.name, metric, policy, *(values[metric, policy, model] for model in names)])
+        yield from _orders(subject.name, values, names)
+    yield Table(f"table{table[1:]}", study.printed.tables[table].title, ["log", "metric", "policy", *map(label, names)], rows)
+    seeds = FEW_SEEDS if study.quick else SEEDS
+    yield f"Means over {seeds} seeds, the same for all; response in seconds, bounded slowdown in the form of mualem01."
+    yield CHAOS_NOTE
 
 
-def _orders(log: str, values: Mapping[tuple[str, str, str], tuple[float, float | None]], names: list[str]) -> Claims:
-    """Return every comparison whose printed difference is noticeable.
+def _orders(log: str, values: Measured, names: list[str]) -> Iterator[Claim]:
+    """Yield every comparison whose printed difference is noticeable.
 
     The policies are compared under the same estimates, and each kind of estimates with the original ones and with the next kind.
     """
-    claims = Claims()
+    pairs = dict.fromkeys([*(("user", other) for other in names[1:]), *itertools.pairwise(names[1:])])
     for metric in METRICS:
         for model in names:
-            (easy, easy_print), (conservative, conservative_print) = (values[metric, policy, model] for policy in POLICIES)
-            name = f"{log}, {metric}, {label(model)}: conservative against EASY"
-            claims += compared(name, [easy_print, conservative_print], [easy, conservative])
-        for policy in POLICIES:
-            pairs = list(dict.fromkeys([("user", other) for other in names[1:]] + list(itertools.pairwise(names[1:]))))
-            for first, second in pairs:
-                a, b = values[metric, policy, first], values[metric, policy, second]
-                claims += compared(f"{log}, {metric}, {policy}: {label(second)} against {label(first)}", [a[1], b[1]], [a[0], b[0]])
-    return claims
+            easy, conservative = (values[metric, policy, model] for policy in POLICIES)
+            yield from compared(f"{log}, {metric}, {label(model)}: conservative against EASY", easy, conservative)
+        for policy, (first, second) in itertools.product(POLICIES, pairs):
+            name = f"{log}, {metric}, {policy}: {label(second)} against {label(first)}"
+            yield from compared(name, values[metric, policy, first], values[metric, policy, second])
+
+
+FACTORS = (1, 2, 4, 11, 31, 101, 301)
+T3 = item("T3", title="Table 3: the quality of the estimates", table="T3", models=[f"f:{factor}" for factor in FACTORS])(_quality)
+T4 = item("T4", title="Table 4: doubled estimates", table="T4", models=["double"])(_quality)

@@ -14,7 +14,7 @@ from walltime.metrics import Interval, bounded_slowdown, mean_interval
 from walltime.papers import drawing
 from walltime.papers.items import item
 from walltime.papers.mualem01.experiment import POLICIES, schedule_of
-from walltime.papers.results import Chart, Claims, Entry, Notes, Part, Rows, Table, Value, by_column
+from walltime.papers.results import Chart, Claim, Data, Entry, Parts, Rows, Table, Value, by_column
 from walltime.papers.study import Study
 from walltime.policy import Kind, NoBackfilling
 from walltime.report.figures import INK
@@ -87,11 +87,10 @@ def run_models(study: Study, names: Sequence[str], schedulers: Sequence[str]) ->
     """Return results by model and scheduler, one per load."""
     loads, batches = (FEW_LOADS, FEW_BATCHES) if study.quick else (LOADS, BATCHES)
     cells = [(name, policy, load) for name in names for policy in schedulers for load in loads]
-    tasks = []
-    for name, policy, load in cells:
-        model, procs, batch = MODELS[name]
-        task = {"model": model, "procs": procs, "batch": batch, "policy": policy, "load": load, "seed": 0}
-        tasks.append({**task, "batches": batches})
+    tasks = [
+        dict(zip(("model", "procs", "batch"), MODELS[name], strict=True)) | {"policy": policy, "load": load, "seed": 0, "batches": batches}
+        for name, policy, load in cells
+    ]
     curves: dict[str, dict[str, list[Mapping[str, Any]]]] = {}
     for (name, policy, load), result in zip(cells, study.kept("models over the load", tasks, run_model), strict=True):
         curves.setdefault(name, {}).setdefault(policy, []).append({"load": load, **result})
@@ -117,9 +116,9 @@ def curve_chart(name: str, curves: Curves, metrics: Mapping[str, str], caption: 
         if metric == "slowdown":
             drawing.logarithmic(axes)
 
-    figure = drawing.panels(curves, metrics, draw, x="load")
     flat = [{"model": m, "policy": policy, **row} for m, by_policy in curves.items() for policy, rows in by_policy.items() for row in rows]
-    return Chart(name, figure, caption, by_column(list(flat[0]), [list(row.values()) for row in flat]))
+    data = by_column(list(flat[0]), [list(row.values()) for row in flat])
+    return drawing.chart(name, caption, data, curves, metrics, draw, x="load")
 
 
 def _pairs(by_policy: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
@@ -135,8 +134,8 @@ def differences(by_policy: Mapping[str, Sequence[Mapping[str, Any]]], metric: st
     return [(float(e["load"]), float(c[metric] / e[metric] - 1)) for e, c in _pairs(by_policy) if not e["saturated"] | c["saturated"]]
 
 
-def _comparison(name: str, curves: Curves, caption: str) -> list[Part]:
-    """Return a figure of both metrics of EASY and of conservative backfilling over the load, and a table with the differences."""
+def _comparison(name: str, curves: Curves, caption: str) -> Parts:
+    """Yield a figure of both metrics of EASY and of conservative backfilling over the load, and a table with the differences."""
     rows: Rows = []
     for model, by_policy in curves.items():
         for easy, conservative in _pairs(by_policy):
@@ -148,7 +147,10 @@ def _comparison(name: str, curves: Curves, caption: str) -> list[Part]:
             rows.append(row)
     columns = ["model", "load"]
     columns += [head for metric in TWO for head in (f"{metric}, EASY", f"{metric}, conservative", "difference")]
-    return [curve_chart(name, curves, TWO, caption), Table(name, "Differences of conservative to EASY", columns, rows)]
+    yield curve_chart(name, curves, TWO, caption)
+    yield Table(name, "Differences of conservative to EASY", columns, rows)
+    yield BATCH_NOTE
+    yield MODEL_NOTE
 
 
 def largest(pairs: Sequence[tuple[float, float]]) -> float:
@@ -157,7 +159,7 @@ def largest(pairs: Sequence[tuple[float, float]]) -> float:
 
 
 @item("F4", where="workload models")
-def figure_4(study: Study) -> list[Part]:
+def figure_4(study: Study) -> Parts:
     """Fig. 4: EASY and conservative on two models."""
     curves = run_models(study, ["F", "J"], list(POLICIES))
     f, j = (differences(curves[name], "response") for name in ("F", "J"))
@@ -165,37 +167,28 @@ def figure_4(study: Study) -> list[Part]:
     away = largest(f)
     high = max((d for load, d in j if load >= 0.7), default=0.0)
     evidence = ", ".join(f"{load:g}: {100 * d:+.1f} %" for load, d in slow) or "no load with a steady state"
-    claims = Claims(
-        ("F: both schedulers are practically the same", away < 0.1, f"responses differ by at most {100 * away:.0f} %"),
-        ("J: EASY has the lower response at high load", high > 0, f"conservative {100 * high:+.1f} % at most"),
-        ("J: EASY has a slightly higher slowdown", sum(d < 0 for _, d in slow) > len(slow) / 2, evidence),
-    )
-    return [*_comparison("fig4", curves, "Perfect estimates, with 90 % confidence intervals."), claims, Notes(BATCH_NOTE, MODEL_NOTE)]
+    yield from _comparison("fig4", curves, "Perfect estimates, with 90 % confidence intervals.")
+    yield Claim("F: both schedulers are practically the same", away < 0.1, f"responses differ by at most {100 * away:.0f} %")
+    yield Claim("J: EASY has the lower response at high load", high > 0, f"conservative {100 * high:+.1f} % at most")
+    yield Claim("J: EASY has a slightly higher slowdown", sum(d < 0 for _, d in slow) > len(slow) / 2, evidence)
 
 
 @item("F7", where="workload models")
-def figure_7(study: Study) -> list[Part]:
+def figure_7(study: Study) -> Parts:
     """Fig. 7: the modified models."""
     curves = run_models(study, ["F", "Fs", "Fl", "Fsl"], list(POLICIES))
-    response = {name: differences(curves[name], "response") for name in curves}
-    slowdown = {name: differences(curves[name], "slowdown") for name in curves}
-    top = {name: largest(pairs) for name, pairs in response.items()}
-    size, base = largest(slowdown["Fs"]), largest(slowdown["F"])
-    claims = Claims(
-        ("both changes together make the largest difference of response", max(top, key=lambda n: top[n]) == "Fsl", _shares(top)),
-        ("the change of runtimes alone makes a small one", top["Fl"] < max(top["Fsl"], 0.05), _shares(top)),
-        ("the change of sizes alone is enough for the slowdown", size > base, f"Fs {100 * size:.0f} %, F {100 * base:.0f} %"),
-    )
     caption = "Perfect estimates, with 90 % confidence intervals. Fs: small jobs emphasized; Fl: long ones; Fsl: both."
-    return [*_comparison("fig7", curves, caption), claims, Notes(BATCH_NOTE, MODEL_NOTE)]
-
-
-def _shares(values: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} {100 * value:.0f} %" for name, value in values.items())
+    yield from _comparison("fig7", curves, caption)
+    top = {name: largest(differences(by_policy, "response")) for name, by_policy in curves.items()}
+    size, base = (largest(differences(curves[name], "slowdown")) for name in ("Fs", "F"))
+    evidence = ", ".join(f"{name} {100 * value:.0f} %" for name, value in top.items())
+    yield Claim("both changes together make the largest difference of response", max(top, key=lambda n: top[n]) == "Fsl", evidence)
+    yield Claim("the change of runtimes alone makes a small one", top["Fl"] < max(top["Fsl"], 0.05), evidence)
+    yield Claim("the change of sizes alone is enough for the slowdown", size > base, f"Fs {100 * size:.0f} %, F {100 * base:.0f} %")
 
 
 @item("F5")
-def figure_5(study: Study) -> list[Part]:
+def figure_5(study: Study) -> Parts:
     """Fig. 5: how much is backfilled."""
     curves = run_models(study, ["F", "J", "Fs", "Fl", "Fsl"], list(POLICIES))
     shares = {
@@ -208,29 +201,24 @@ def figure_5(study: Study) -> list[Part]:
         drawing.bars(axes, by_policy, list(shares))
         drawing.from_zero(axes)
 
-    figure = drawing.panels({"": None}, "backfilled jobs (%)", draw)
-    claims = Claims()
+    yield curve_chart("fig5-models", curves, {"backfilled_percent": "backfilled jobs (%)"}, "Models, over the load.")
+    data: Data = {"log": list(shares), **by_policy}
+    yield drawing.chart("fig5-logs", "Logs, with the original estimates.", data, {"": None}, "backfilled jobs (%)", draw)
+    yield Table("fig5", "Backfilled jobs (%)", ["log", *POLICIES], [[log, *by_log.values()] for log, by_log in shares.items()], digits=1)
     for name in ("F", "J"):
         pairs = [c["backfilled_percent"] - e["backfilled_percent"] for e, c in _pairs(curves[name]) if not e["saturated"] | c["saturated"]]
         evidence = f"conservative {min(pairs):+.1f} to {max(pairs):+.1f} points"
         same = max(map(abs, pairs)) < 3 if name == "F" else float(np.mean(pairs)) < 0
-        claims.add("F: both do the same amount" if name == "F" else "J: EASY does slightly more", same, evidence)
+        yield Claim("F: both do the same amount" if name == "F" else "J: EASY does slightly more", same, evidence)
     for log, by_log in shares.items():
         away = by_log["conservative"] - by_log["easy"]
         claim = f"{log}: conservative does more" if log == "SDSC" else f"{log}: similar amounts"
-        claims.add(claim, away > 0 if log == "SDSC" else abs(away) < 5, f"{away:+.1f} points")
-    rows: Rows = [[log, *(Value(share, digits=1) for share in by_log.values())] for log, by_log in shares.items()]
-    return [
-        curve_chart("fig5-models", curves, {"backfilled_percent": "backfilled jobs (%)"}, "Models, over the load."),
-        Chart("fig5-logs", figure, "Logs, with the original estimates.", {"log": list(shares), **by_policy}),
-        Table("fig5", "Backfilled jobs (%)", ["log", *POLICIES], rows),
-        claims,
-        Notes(MODEL_NOTE),
-    ]
+        yield Claim(claim, away > 0 if log == "SDSC" else abs(away) < 5, f"{away:+.1f} points")
+    yield MODEL_NOTE
 
 
 @item("F6")
-def figure_6(study: Study) -> list[Part]:
+def figure_6(study: Study) -> Parts:
     """Fig. 6: runtimes by size."""
     sources: dict[str, Workload] = {name: parse_model(m).generate(20_000, procs, None, seed=0) for name, (m, procs, _) in MODELS.items()}
     sources |= {subject.name: subject.workload for subject in study.subjects}
@@ -245,7 +233,6 @@ def figure_6(study: Study) -> list[Part]:
                 drawing.shares(axes, np.maximum(values, 1), k, name, linewidth=1.1)
         axes.set_xscale("log")
 
-    figure = drawing.panels(runtimes, "share of jobs (%)", draw, x="runtime (s)")
     lines = [
         (workload, name, len(values), *np.percentile(values, [50, 90]).tolist())
         for workload, by_class in runtimes.items()
@@ -253,9 +240,10 @@ def figure_6(study: Study) -> list[Part]:
         if len(values)
     ]
     data = by_column(["workload", "processors", "jobs", "median", "p90"], lines)
+    yield drawing.chart("fig6", "Runtimes of the jobs of each class of sizes.", data, runtimes, "share of jobs (%)", draw, x="runtime (s)")
     rows: Rows = [[workload, name, *map(Value, numbers)] for workload, name, *numbers in lines]
-    table = Table("fig6", "Runtimes (s) by processors", ["workload", "processors", "jobs", "median", "90th percentile"], rows)
-    return [Chart("fig6", figure, "Runtimes of the jobs of each class of sizes.", data), table, Notes(MODEL_NOTE)]
+    yield Table("fig6", "Runtimes (s) by processors", ["workload", "processors", "jobs", "median", "90th percentile"], rows)
+    yield MODEL_NOTE
 
 
 ALL_BATCHES, PRECISE, SATURATED, OUT_OF_JOBS = "all batches", "precise", "saturated", "out of jobs"
@@ -306,17 +294,10 @@ def published_batch_means(
             f"{len(values)} jobs make {count} batches of {batch}; batch means need {discard + 2} with the warm-up", "too_few_jobs"
         )
     means = np.asarray(values[: count * batch], np.float64).reshape(count, batch).mean(axis=1)[discard:]
-    stopped = OUT_OF_JOBS
     for k in range(2, min(len(means), most) + 1):
-        used = means[:k]
-        interval = mean_interval(used)
+        interval = mean_interval(means[:k])
         if interval.mean > saturation:
-            stopped = SATURATED
-        elif k >= least and interval.half_width < precision * interval.mean:
-            stopped = PRECISE
-        elif k == most:
-            stopped = ALL_BATCHES
-        else:
-            continue
-        break
-    return PublishedBatchMeans(interval, k, stopped)
+            return PublishedBatchMeans(interval, k, SATURATED)
+        if k >= least and interval.half_width < precision * interval.mean:
+            return PublishedBatchMeans(interval, k, PRECISE)
+    return PublishedBatchMeans(interval, k, ALL_BATCHES if k == most else OUT_OF_JOBS)

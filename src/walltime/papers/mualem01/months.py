@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo
 
@@ -13,7 +13,7 @@ from walltime.metrics.months import Month, month_starts, monthly
 from walltime.papers.items import item
 from walltime.papers.mualem01.experiment import DIGITS, METRICS, NOTICEABLE, POLICIES, schedule_of
 from walltime.papers.printed import PrintedTable
-from walltime.papers.results import Claim, Claims, Entry, Notes, Part, Rows, Table, Value
+from walltime.papers.results import Claim, Entry, Parts, Rows, Table, Value
 from walltime.papers.study import Study
 from walltime.papers.subjects import GENERATED, PAPER, Subject
 
@@ -21,15 +21,14 @@ Array = np.ndarray
 
 
 @item("T1")
-def table_1(study: Study) -> list[Part]:
+def table_1(study: Study) -> Parts:
     """Table 1: results for each month."""
     printed, limits = study.printed.tables["T1"], study.printed.criteria
     rows: Rows = []
-    claims = Claims()
-    notes: list[str] = []
     for subject in study.subjects:
         begin, note = start_of(subject, printed)
-        notes += [note] if note else []
+        if note:
+            yield note
         months = {policy: months_of(subject, policy, begin) for policy in POLICIES}
         whole = {(m.year, m.month): m.load for m in months_of(subject, "easy", begin, "extend")}
         lines = [row for row in printed.rows if row["log"] == subject.name] if subject.kind == PAPER else []
@@ -58,24 +57,20 @@ def table_1(study: Study) -> list[Part]:
                 if number is not None:
                     columns.setdefault(name, []).append((number, value))
         for name, pairs in columns.items():
-            claims.append(correlated(f"{subject.name}, {name.replace('_', ', ')}: months", pairs, limits["month_correlation"]))
+            yield correlated(f"{subject.name}, {name.replace('_', ', ')}: months", pairs, limits["month_correlation"])
         if columns:
             away = worst["jobs"]
-            claims.add(f"{subject.name}: jobs of each month within 1 %", away <= limits["month_jobs"], f"at most {100 * away:.1f} %")
+            yield Claim(f"{subject.name}: jobs of each month within 1 %", away <= limits["month_jobs"], f"at most {100 * away:.1f} %")
             away = worst["load"]
-            claims.add(f"{subject.name}: load of each month within 0.02", away <= limits["month_load"], f"at most {away:.3f}")
+            yield Claim(f"{subject.name}: load of each month within 0.02", away <= limits["month_load"], f"at most {away:.3f}")
             if not np.array_equal([m.load for m in months["easy"]], list(whole.values())):
                 evidence = f"at most {worst['whole']:.3f} off if overrunning jobs run on, {worst['load']:.3f} if they are killed"
-                claim = f"{subject.name}: the printed loads are those without kills"
-                claims.add(claim, worst["whole"] < worst["load"], evidence)
-            claims += _compare_policies(subject.name, columns)
+                yield Claim(f"{subject.name}: the printed loads are those without kills", worst["whole"] < worst["load"], evidence)
+            yield from _compare_policies(subject.name, columns)
     heads = ["log", "month", "load", "load, no kills", "jobs"]
     heads += [head for kind in METRICS for head in (f"{kind}, EASY", f"{kind}, conservative", "difference")]
-    return [
-        Table("table1", printed.title, heads, rows, "Single months are chaotic: response and slowdown have no criterion."),
-        claims,
-        Notes(*notes, "A job belongs to the calendar month of the site in which it ends in the simulation."),
-    ]
+    yield Table("table1", printed.title, heads, rows, "Single months are chaotic: response and slowdown have no criterion.")
+    yield "A job belongs to the calendar month of the site in which it ends in the simulation."
 
 
 def _difference(kind: str, ours: Mapping[str, float], printed: Mapping[str, float | None]) -> str:
@@ -84,21 +79,19 @@ def _difference(kind: str, ours: Mapping[str, float], printed: Mapping[str, floa
     return f"{mine:+.1f} %" + (f" ({100 * (b / a - 1):+.1f} %)" if a and b else "")
 
 
-def _compare_policies(log: str, columns: Mapping[str, Sequence[tuple[float, float]]]) -> Claims:
-    """Return whether, on average over all months, conservative is worse or better than EASY, as in print."""
-    claims = Claims()
+def _compare_policies(log: str, columns: Mapping[str, Sequence[tuple[float, float]]]) -> Iterator[Claim]:
+    """Yield whether, on average over all months, conservative is worse or better than EASY, as in print."""
     for kind in METRICS:
         easy, conservative = columns[f"{kind}_easy"], columns[f"{kind}_conservative"]
         theirs, mine = (100 * float(np.mean([b[k] / a[k] - 1 for a, b in zip(easy, conservative, strict=True)])) for k in (0, 1))
         same = None if abs(theirs) < 100 * NOTICEABLE else (theirs > 0) == (mine > 0)
-        claims.add(f"{log}, {kind}: mean monthly difference of conservative to EASY {theirs:+.1f} % in print", same, f"{mine:+.1f} %")
-    return claims
+        yield Claim(f"{log}, {kind}: mean monthly difference of conservative to EASY {theirs:+.1f} % in print", same, f"{mine:+.1f} %")
 
 
 def correlated(name: str, pairs: Sequence[tuple[float, float]], least: float = 0.9) -> Claim:
     """Return whether pairs of a printed number and ours rank alike."""
     value = rank_correlation(*np.array(pairs).T)
-    return f"{name}: rank correlation with print over {least:g}", value > least, f"{value:.2f} over {len(pairs)} months"
+    return Claim(f"{name}: rank correlation with print over {least:g}", value > least, f"{value:.2f} over {len(pairs)} months")
 
 
 def months_of(subject: Subject, policy: str, begin: int | None, overrun: str = "kill") -> list[Month]:

@@ -1,8 +1,7 @@
 """tang13: walltimes adjusted by history, in the queue of a large machine (2013).
 
 schemes.py      which jobs are alike, predictions, which months are simulated
-accuracy.py     Tables 1 to 3, Figs. 1 to 7: the accuracy of requests, and of adjusted ones
-windows.py      Figs. 8 to 11 and 13: how much history is needed
+accuracy.py     Tables 1 to 3, Figs. 1 to 11 and 13: the accuracy of requests, and of adjusted ones, and how much history is needed
 scheduling.py   Figs. 12 and 14 to 17: adjusted walltimes in the scheduler
 printed.toml    the printed numbers
 """

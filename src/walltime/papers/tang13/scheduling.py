@@ -15,10 +15,10 @@ from walltime.metrics import mean_gain, weighted_wait_under
 from walltime.papers import drawing
 from walltime.papers.drawing import Example, example_chart
 from walltime.papers.items import item
-from walltime.papers.results import Chart, Claims, Notes, Part, Rows, Table, Value, by_column
+from walltime.papers.results import Claim, Parts, Rows, Table, Value, by_column
 from walltime.papers.study import Study
 from walltime.papers.subjects import Subject
-from walltime.papers.tang13.schemes import METHOD, SCHEMES, months_of, replays, simulated_scheme
+from walltime.papers.tang13.schemes import METHOD, SCHEMES, months_of, simulated_replays
 from walltime.policy import FCFS, WFP, Easy, Order
 from walltime.predictors import Prediction, Predictor
 from walltime.simulation import simulate
@@ -71,8 +71,7 @@ def run_months(study: Study, subject: Subject) -> dict[Combination, list[dict[st
     if known is not None:
         return known
     w = subject.workload
-    replayed = replays(study, subject, [simulated_scheme(subject, s) for s in SCHEMES])
-    predicted = {s: replay.predicted for s, replay in zip(SCHEMES, replayed.values(), strict=True)}
+    predicted = {s: replay.predicted for s, replay in simulated_replays(study, subject).items()}
     places = {name: np.flatnonzero((w.submit >= begin) & (w.submit < end)) for name, begin, end in months_of(subject)[1:]}
     names = [name for name, inside in places.items() if len(inside) >= LEAST_JOBS][: FEW_MONTHS if study.quick else MONTHS]
     alone = {name: w.take(places[name], name) for name in names}
@@ -105,54 +104,51 @@ def gains(results: Mapping[Combination, Sequence[Mapping[str, float]]], order: s
     return result
 
 
-def _figure(name: str) -> Callable[[Study], list[Part]]:
-    """Return the function of one of the `FIGURES`."""
+def _figure(study: Study, name: str) -> Parts:
+    """Yield the output of one of the `FIGURES`."""
     order, mode = FIGURES[name]
+    by_log = {s.name: run_months(study, s) for s in study.with_users}
 
-    def run(study: Study) -> list[Part]:
-        by_log = {s.name: run_months(study, s) for s in study.with_users}
+    def draw(axes: Axes, results: dict[Combination, list[dict[str, float]]], measure: str) -> None:
+        base = np.array([m[measure] for m in results.get((order, "none", "none"), [])], np.float64)
+        if not len(base):
+            return
+        x = np.arange(1, len(base) + 1)
+        drawing.line(axes, x, np.full(len(base), BASELINE[measure]), 3, "no adjustment", linewidth=1)
+        values = {scheme: np.array([m[measure] for m in results[order, mode, scheme]], np.float64) for scheme in SCHEMES}
+        with np.errstate(divide="ignore", invalid="ignore"):
+            drawing.lines(axes, {s: BASELINE[measure] * v / base for s, v in values.items()}, markers=True)
 
-        def draw(axes: Axes, results: dict[Combination, list[dict[str, float]]], measure: str) -> None:
-            base = np.array([m[measure] for m in results.get((order, "none", "none"), [])], np.float64)
-            if not len(base):
-                return
-            x = np.arange(1, len(base) + 1)
-            drawing.line(axes, x, np.full(len(base), BASELINE[measure]), 3, "no adjustment", linewidth=1)
-            values = {scheme: np.array([m[measure] for m in results[order, mode, scheme]], np.float64) for scheme in SCHEMES}
-            with np.errstate(divide="ignore", invalid="ignore"):
-                drawing.numbered(axes, {s: BASELINE[measure] * v / base for s, v in values.items()}, markers=True)
-
-        figure = drawing.panels(by_log, MEASURES, draw, x="month")
-        rows: Rows = []
-        for printed in study.printed.tables["gains"].rows:
-            if (printed["order"], printed["mode"]) == (order, mode):
-                given = [Value(float(v)) if isinstance(v, int | float) else str(v) for v in (printed[m] for m in MEASURES)]
-                rows.append(["tang13: Intrepid", str(printed["scheme"]), *given, None])
-        claims = Claims()
-        lines: list[tuple[object, ...]] = []
-        for log, results in by_log.items():
-            by_scheme = {s: gains(results, order, mode, s) for s in SCHEMES}
-            for scheme, values in by_scheme.items():
-                broken = sum(int(m["broken"]) for m in results.get((order, mode, scheme), []))
-                rows.append([log, scheme, *(Value(v, digits=1) for v in values.values()), Value(broken)])
-            evidence = ", ".join(f"{s} {v['wait']:+.1f} %" for s, v in by_scheme.items())
-            mine = by_scheme["p85"]["wait"]
-            claims.add(f"{log}: p85 shortens the average wait", mine > 0, evidence)
-            if mode == "selective":
-                regular = gains(results, order, "regular", "p85")["wait"]
-                evidence = f"{mine:+.1f} % against {regular:+.1f} %"
-                claims.add(f"{log}: selective beats regular on the wait (p85)", mine > regular, evidence)
-            for scheme in ("none", *SCHEMES):
-                for k, month in enumerate(results.get((order, "none" if scheme == "none" else mode, scheme), []), 1):
-                    lines.append((log, scheme, k, *(month[m] for m in MEASURES)))
-        columns = ["log", "scheme", "wait", "slowdown", "weighted wait", "reserved starts missed"]
-        title = f"Average improvement, {order.upper()}, {mode} adjustment (%)"
-        note = "Mean of the monthly gains; positive is better. Reserved starts missed: jobs that started after their first reservation."
-        data = by_column(["log", "scheme", "month", *MEASURES], lines)
-        chart = Chart(name.lower(), figure, "Each month's unadjusted value is set to 100 (slowdown: 10).", data)
-        return [chart, Table(name.lower(), title, columns, rows, note), claims, Notes(METHOD, MONTH_NOTE)]
-
-    return run
+    rows: Rows = []
+    for printed in study.printed.tables["gains"].rows:
+        if (printed["order"], printed["mode"]) == (order, mode):
+            given = [v if isinstance(v, str) else Value(float(v)) for v in (printed[m] for m in MEASURES)]
+            rows.append(["tang13: Intrepid", str(printed["scheme"]), *given, None])
+    lines: list[tuple[object, ...]] = []
+    for log, results in by_log.items():
+        by_scheme = {s: gains(results, order, mode, s) for s in SCHEMES}
+        for scheme, values in by_scheme.items():
+            broken = sum(int(m["broken"]) for m in results.get((order, mode, scheme), []))
+            rows.append([log, scheme, *values.values(), Value(broken)])
+        evidence = ", ".join(f"{s} {v['wait']:+.1f} %" for s, v in by_scheme.items())
+        mine = by_scheme["p85"]["wait"]
+        yield Claim(f"{log}: p85 shortens the average wait", mine > 0, evidence)
+        if mode == "selective":
+            regular = gains(results, order, "regular", "p85")["wait"]
+            evidence = f"{mine:+.1f} % against {regular:+.1f} %"
+            yield Claim(f"{log}: selective beats regular on the wait (p85)", mine > regular, evidence)
+        for scheme in ("none", *SCHEMES):
+            for k, month in enumerate(results.get((order, "none" if scheme == "none" else mode, scheme), []), 1):
+                lines.append((log, scheme, k, *(month[m] for m in MEASURES)))
+    columns = ["log", "scheme", "wait", "slowdown", "weighted wait", "reserved starts missed"]
+    title = f"Average improvement, {order.upper()}, {mode} adjustment (%)"
+    note = "Mean of the monthly gains; positive is better. Reserved starts missed: jobs that started after their first reservation."
+    data = by_column(["log", "scheme", "month", *MEASURES], lines)
+    caption = "Each month's unadjusted value is set to 100 (slowdown: 10)."
+    yield drawing.chart(name.lower(), caption, data, by_log, MEASURES, draw, x="month")
+    yield Table(name.lower(), title, columns, rows, note, digits=1)
+    yield METHOD
+    yield MONTH_NOTE
 
 
 MONTH_NOTE = (
@@ -178,7 +174,7 @@ def figure_12_jobs(waiting: int) -> Workload:
 
 
 @item("F12", where="a worked example")
-def figure_12(_study: Study) -> list[Part]:
+def figure_12(_study: Study) -> Parts:
     """Fig. 12: over- and under-estimates in backfilling."""
     starts: dict[tuple[int, str], list[int]] = {}
     reserved_start: dict[tuple[int, str], int] = {}
@@ -192,7 +188,7 @@ def figure_12(_study: Study) -> list[Part]:
     at_once = {key for key, start in starts.items() if start[2] == 2}
     late = {key for key, start in second.items() if start > reserved_start[key]}
     at = {key: f"2 starts at {start}" for key, start in second.items()}
-    claims = Claims(
+    claims = (
         ("not adjusted: only job 5 is backfilled", [(j, "none") in at_once for j in (3, 4, 5)] == [False, False, True], "3 and 4 wait"),
         ("waiting jobs adjusted: 3 and 4 are backfilled too", {(j, "selective") for j in (3, 4, 5)} <= at_once, "all start at 2"),
         ("job 3, over-estimated, keeps job 2's reservation", (3, "selective") not in late, at[3, "selective"]),
@@ -200,6 +196,7 @@ def figure_12(_study: Study) -> list[Part]:
         ("running jobs adjusted too: neither 3 nor 4 fits", not {(3, "regular"), (4, "regular")} & at_once, "the window ends at 60"),
         ("and job 2 misses its reservation", (3, "regular") in late, f"at {second[3, 'regular']} instead of 60"),
     )
+    yield from map(Claim._make, claims)
     rows: Rows = [[str(key[0]), key[1], Value(start[1]), Value(reserved_start[key]), Value(start[2])] for key, start in starts.items()]
     drawn = []
     for waiting in (3, 4):
@@ -207,11 +204,10 @@ def figure_12(_study: Study) -> list[Part]:
         adjusted = replace(jobs, believed=np.array([100, 100, ADJUSTED[waiting]]))
         drawn.append(Example(f"job {waiting}, as estimated by its user", jobs, Easy(), names=names))
         drawn.append(Example(f"job {waiting}, adjusted while it waits", adjusted, Easy(), names=names))
-    chart = example_chart("fig12", drawn, "A machine of 10; job 1 runs, job 2 has a reservation at 100.")
-    columns = ["job behind", "adjustment", "2 starts at", "reserved at", "it starts at"]
-    return [chart, Table("fig12", "Starts", columns, rows), claims]
+    yield example_chart("fig12", drawn, "A machine of 10; job 1 runs, job 2 has a reservation at 100.")
+    yield Table("fig12", "Starts", ["job behind", "adjustment", "2 starts at", "reserved at", "it starts at"], rows)
 
 
 F14, F15, F16, F17 = (
-    item(name, title=f"Fig. {name[1:]}: {order.upper()}, {mode} adjustment")(_figure(name)) for name, (order, mode) in FIGURES.items()
+    item(name, title=f"Fig. {name[1:]}: {order.upper()}, {mode} adjustment", name=name)(_figure) for name, (order, mode) in FIGURES.items()
 )

@@ -14,7 +14,7 @@ from walltime.metrics.estimates import accuracy_by_runtime, rank_of, top_share
 from walltime.papers import drawing
 from walltime.papers.drawing import Example, example_chart
 from walltime.papers.items import item
-from walltime.papers.results import Chart, Claims, Notes, Part, Rows, Table, Value
+from walltime.papers.results import Claim, Parts, Rows, Table, Value
 from walltime.papers.study import Study
 from walltime.papers.subjects import Subject
 from walltime.policy import Easy
@@ -30,7 +30,7 @@ SAMPLES = 200_000
 
 
 @item("T1")
-def table_1(study: Study) -> list[Part]:
+def table_1(study: Study) -> Parts:
     """Table I: the logs."""
     rows: Rows = []
     for subject in study.subjects:
@@ -40,7 +40,7 @@ def table_1(study: Study) -> list[Part]:
         size = [Value(w.machine_procs, procs, within=0), Value(len(w), jobs, within=0.01)]
         rows.append([subject.name, subject.log, subject.about, *size, days, Value(w.offered_load, load, within=0.02, digits=3)])
     columns = ["log", "file", "what it is", "processors", "jobs", "submitted over", "offered load"]
-    return [Table("table1", "The logs", columns, rows)]
+    yield Table("table1", "The logs", columns, rows)
 
 
 def figure_6_jobs(factor: Fraction) -> Workload:
@@ -52,7 +52,7 @@ def figure_6_jobs(factor: Fraction) -> Workload:
 
 
 @item("T2", where="a worked example")
-def table_2(study: Study) -> list[Part]:
+def table_2(study: Study) -> Parts:
     """Table II: the hole in the schedule of Fig. 6."""
     printed = study.printed.tables["T2"]
     rows: Rows = []
@@ -65,11 +65,12 @@ def table_2(study: Study) -> list[Part]:
         mine = [Value(float(RUNTIMES[j] * factor), printed.value(j, F=text), within=0.001, digits=2) for j in ("J1", "J4", "J5", "J6")]
         rows.append([text, *mine, Value(hole, printed.value("hole", F=text), within=0.001, digits=2), started])
     columns = ["F", "J1", "J4", "J5", "J6", "hole at T4", "the first that fits"]
-    return [Table("table2", printed.title, columns, rows), Notes(printed.note)]
+    yield Table("table2", printed.title, columns, rows)
+    yield printed.note
 
 
 @item("F1", where="a worked example")
-def figure_1(_study: Study) -> list[Part]:
+def figure_1(_study: Study) -> Parts:
     """Fig. 1: EASY backfilling."""
 
     def jobs(length: int) -> Workload:
@@ -77,31 +78,28 @@ def figure_1(_study: Study) -> list[Part]:
 
     fits, too_long = (Example(f"job 4 is {length} long", jobs(length), Easy()) for length in (2, 3))
     caption = "Job 4 is backfilled into the hole if it is no longer than 2; else it would delay job 3, which has a reservation at 4."
-    return [example_chart("fig1", [fits, too_long], caption)]
+    yield example_chart("fig1", [fits, too_long], caption)
 
 
 @item("F6", where="a worked example")
-def figure_6(_study: Study) -> list[Part]:
+def figure_6(_study: Study) -> Parts:
     """Fig. 6: heel and toe."""
     examples = [Example(f"estimates {f} x runtime", figure_6_jobs(f), Easy(), SCALE) for f in (Fraction(1), Fraction(2))]
-    start = [simulate(figure_6_jobs(Fraction(f)), Easy(), dynamics=True) for f in (1, 2)]
-    perfect, doubled = (int(s.start[2]) / SCALE for s in start)
-    dynamics = start[1].dynamics
-    assert dynamics is not None
-    reserved, j4 = int(start[1].reserved_start[2]), int(start[1].start[3])
-    claims = Claims(
-        ("F = 2: J3 has its reservation at T12", reserved == 12 * SCALE, f"T{reserved / SCALE:g}"),
-        ("F = 2: J4 is backfilled at T4, a wild backfill", bool(dynamics.wild[3]) and j4 == 4 * SCALE, "J4 starts at T4"),
-        ("J3 starts later than with perfect estimates", doubled > perfect, f"T{doubled:g} against T{perfect:g}"),
-    )
     caption = (
         "Two processors, all jobs submitted at T0; J3 needs both. With doubled estimates J4, J5 and J6 are backfilled one after the other."
     )
-    return [example_chart("fig6", examples, caption), claims]
+    yield example_chart("fig6", examples, caption)
+    exact, double = (simulate(example.workload, Easy(), dynamics=True) for example in examples)
+    assert double.dynamics is not None
+    perfect, doubled, reserved = (int(at) / SCALE for at in (exact.start[2], double.start[2], double.reserved_start[2]))
+    yield Claim("F = 2: J3 has its reservation at T12", reserved == 12, f"T{reserved:g}")
+    wild = double.dynamics.wild[3] and double.start[3] == 4 * SCALE
+    yield Claim("F = 2: J4 is backfilled at T4, a wild backfill", wild, "J4 starts at T4")
+    yield Claim("J3 starts later than with perfect estimates", doubled > perfect, f"T{doubled:g} against T{perfect:g}")
 
 
 @item("F10", where="a formula")
-def figure_10(_study: Study) -> list[Part]:
+def figure_10(_study: Study) -> Parts:
     """Fig. 10: how often the f-model gives the wrong order."""
     factors = np.linspace(1, 30, 59)
     few = factors[::6]
@@ -115,22 +113,20 @@ def figure_10(_study: Study) -> list[Part]:
             look: dict[str, Any] = {"linestyle": "", "markersize": 3.5, "color": "black", "markerfacecolor": "none"}
             axes.plot(few, sampled[ratio], marker=drawing.MARKERS[k], **look)
 
-    figure = drawing.panels({"": None}, "Pr(e1 > e2)", draw, x="F")
+    data = {"F": factors.tolist()} | {f"ratio_{r:g}": curves[r].tolist() for r in RATIOS}
+    caption = "The curves are the formula, the marks shares of random samples."
+    yield drawing.chart("fig10", caption, data, {"": None}, "Pr(e1 > e2)", draw, x="F")
     worst = max(float(np.abs(curves[ratio][::6] - sampled[ratio]).max()) for ratio in RATIOS)
     error = 4 * 0.5 / SAMPLES**0.5
-    rows: Rows = [[f"{r:g}", *(Value(float(v), digits=4) for v in (curves[r][-1], sampled[r][-1], 1 / (2 * r)))] for r in RATIOS]
-    claims = Claims(
-        ("formula and samples agree", worst < error, f"largest difference {worst:.5f}, four standard errors are {error:.5f}"),
-        ("never over r1 / (2 r2)", all(float(curves[r].max()) <= 1 / (2 * r) for r in RATIOS), "at every F drawn"),
-    )
-    data = {"F": factors.tolist()} | {f"ratio_{r:g}": curves[r].tolist() for r in RATIOS}
+    yield Claim("formula and samples agree", worst < error, f"largest difference {worst:.5f}, four standard errors are {error:.5f}")
+    yield Claim("never over r1 / (2 r2)", all(float(curves[r].max()) <= 1 / (2 * r) for r in RATIOS), "at every F drawn")
+    rows: Rows = [[f"{r:g}", float(curves[r][-1]), float(sampled[r][-1]), 1 / (2 * r)] for r in RATIOS]
     columns = ["r2 / r1", f"formula, F = {factors[-1]:g}", f"{SAMPLES:,} samples", "limit r1 / (2 r2)"]
-    caption = "The curves are the formula, the marks shares of random samples."
-    return [Chart("fig10", figure, caption, data), Table("fig10", "At the right end", columns, rows), claims]
+    yield Table("fig10", "At the right end", columns, rows, digits=4)
 
 
 @item("F11")
-def figure_11(study: Study) -> list[Part]:
+def figure_11(study: Study) -> Parts:
     """Fig. 11: runtimes and estimates."""
 
     def draw(axes: Axes, subject: Subject, _row: str) -> None:
@@ -141,38 +137,32 @@ def figure_11(study: Study) -> list[Part]:
             legend.remove()
         axes.set_xticks(axes.get_xticks()[::2])
 
-    figure = drawing.panels({s.name: s for s in study.subjects}, "share of jobs (%)", draw)
     rows: Rows = []
-    claims = Claims()
     for subject in study.subjects:
         requested = subject.workload.requested
         effective = int(subject.facts.get("effective_emax", subject.emax))
         share, (rank, percent) = top_share(requested), rank_of(effective, requested)
-        rows.append([subject.name, Value(share, digits=1), f"{effective / 3600:g} h", str(rank), Value(percent, digits=1)])
+        rows.append([subject.name, share, f"{effective / 3600:g} h", rank, percent])
         if subject.has_estimates:
-            claims.add(f"{subject.name}: 20 values are the estimates of about 90 % of the jobs", abs(share - 90) <= 5, f"{share:.1f} %")
+            yield Claim(f"{subject.name}: 20 values are the estimates of about 90 % of the jobs", abs(share - 90) <= 5, f"{share:.1f} %")
             evidence = f"{percent:.1f} %, rank {rank}"
-            claims.add(f"{subject.name}: 10 to 27 % of the jobs use the largest estimate", 10 <= percent <= 27, evidence)
+            yield Claim(f"{subject.name}: 10 to 27 % of the jobs use the largest estimate", 10 <= percent <= 27, evidence)
     columns = ["log", "the 20 most used values (%)", "effective largest estimate", "its rank", "its jobs (%)"]
-    data = {"log": [str(row[0]) for row in rows]}
-    return [
-        Chart("fig11", figure, "Runtimes dashed, estimates full; the steps are values that many users choose.", data),
-        Table("fig11", "How modal the estimates are", columns, rows),
-        claims,
-        Notes("The effective largest estimate is 4 h for KTH, 2 h for BLUE (tsafrir06, section VII), and else the site's limit."),
-    ]
+    caption = "Runtimes dashed, estimates full; the steps are values that many users choose."
+    by_log = {s.name: s for s in study.subjects}
+    yield drawing.chart("fig11", caption, {"log": list(by_log)}, by_log, "share of jobs (%)", draw)
+    yield Table("fig11", "How modal the estimates are", columns, rows, digits=1)
+    yield "The effective largest estimate is 4 h for KTH, 2 h for BLUE (tsafrir06, section VII), and else the site's limit."
 
 
 @item("F12")
-def figure_12(study: Study) -> list[Part]:
+def figure_12(study: Study) -> Parts:
     """Fig. 12: accuracy and runtime."""
 
     def draw(axes: Axes, w: Workload, _row: str) -> None:
         draw_accuracy(axes, w.runtime, w.requested)
         axes.set_xlabel("")
 
-    figure = drawing.panels({s.name: s.workload for s in study.subjects}, "mean accuracy (%)", draw, x="jobs by runtime", legend=False)
-    claims = Claims()
     data: dict[str, list[float]] = {}
     for subject in study.subjects:
         w = subject.workload
@@ -181,5 +171,6 @@ def figure_12(study: Study) -> list[Part]:
         short, long = float(ratio[:20].mean()), float(ratio[-20:].mean())
         if subject.has_estimates:
             evidence = f"shortest fifth {100 * short:.0f} %, longest fifth {100 * long:.0f} %"
-            claims.add(f"{subject.name}: long jobs are estimated better", long > short, evidence)
-    return [Chart("fig12", figure, "Jobs from the shortest to the longest, in hundredths.", data), claims]
+            yield Claim(f"{subject.name}: long jobs are estimated better", long > short, evidence)
+    caption, by_log = "Jobs from the shortest to the longest, in hundredths.", {s.name: s.workload for s in study.subjects}
+    yield drawing.chart("fig12", caption, data, by_log, "mean accuracy (%)", draw, x="jobs by runtime", legend=False)

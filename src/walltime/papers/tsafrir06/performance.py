@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,22 +11,10 @@ from matplotlib.axes import Axes
 from walltime.metrics.estimates import rank_of
 from walltime.papers import drawing
 from walltime.papers.items import item
-from walltime.papers.results import Chart, Claim, Claims, Entry, Notes, Part, Rows, Table, Value
+from walltime.papers.results import Claim, Entry, Parts, Rows, Table, Value
 from walltime.papers.study import Study
 from walltime.papers.subjects import PAPER, Subject
-from walltime.papers.tsafrir06.sweep import (
-    COARSE,
-    FEW_SEEDS,
-    FINE,
-    HIGH_LOAD,
-    LOAD_SEEDS,
-    LOW_LOAD,
-    SEEDS,
-    Sweep,
-    f_values,
-    run_sweep,
-    sweep_chart,
-)
+from walltime.papers.tsafrir06.sweep import COARSE, FINE, LOAD_SEEDS, LOADS, Sweep, f_values, run_sweep, seeds_of, sweep_chart
 
 METRICS = {"mean_wait": "wait", "mean_bounded_slowdown": "slowdown"}
 ROWS = {"mean_wait": ("average wait (min)", 60.0), "mean_bounded_slowdown": ("average bounded slowdown", 1.0)}
@@ -39,7 +27,7 @@ NEAR_F0 = 0.9
 
 
 @item("F2")
-def figure_2(study: Study) -> list[Part]:
+def figure_2(study: Study) -> Parts:
     """Fig. 2: real and perfect estimates, and twice these."""
     results: dict[str, dict[str, dict[str, float]]] = {}
     for subject in study.subjects:
@@ -50,54 +38,50 @@ def figure_2(study: Study) -> list[Part]:
         drawing.bars(axes, {name: [by_estimates[e][metric] / ROWS[metric][1]] for e, name in REAL.items()}, [""])
         drawing.from_zero(axes)
 
-    figure = drawing.panels(results, {metric: unit for metric, (unit, _) in ROWS.items()}, draw)
     rows: Rows = []
-    claims = Claims()
     for metric, word in METRICS.items():
         for log, r in results.items():
             rows.append([word, log, *(Value(r[e][metric], digits=DIGITS[metric]) for e in REAL)])
             for single, double in (("user", "double"), ("exact", "badness:1,deterministic=yes")):
                 gain = 100 * (r[double][metric] / r[single][metric] - 1)
-                claims.add(f"{log}, {word}: doubling {REAL[single]} estimates helps", gain < 0, f"{gain:+.1f} %")
+                yield Claim(f"{log}, {word}: doubling {REAL[single]} estimates helps", gain < 0, f"{gain:+.1f} %")
             gain = 100 * (r["exact"][metric] / r["user"][metric] - 1)
-            claims.add(f"{log}, {word}: perfect estimates are better than real ones", gain < 0, f"{gain:+.1f} %")
-    shown = Table("fig2", "Average wait (s) and bounded slowdown", ["metric", "log", *REAL.values()], rows)
+            yield Claim(f"{log}, {word}: perfect estimates are better than real ones", gain < 0, f"{gain:+.1f} %")
     data = {"metric": [r[0] for r in rows], "log": [r[1] for r in rows]}
     caption = "EASY with the users' estimates (real), with the runtimes (perfect), and with twice either."
-    return [Chart("fig2", figure, caption, data), shown, claims, Notes("The paper states that doubling usually helps, not always.")]
+    yield drawing.chart("fig2", caption, data, results, {metric: unit for metric, (unit, _) in ROWS.items()}, draw)
+    yield Table("fig2", "Average wait (s) and bounded slowdown", ["metric", "log", *REAL.values()], rows)
+    yield "The paper states that doubling usually helps, not always."
 
 
 @item("F3")
-def figure_3(study: Study) -> list[Part]:
+def figure_3(study: Study) -> Parts:
     """Fig. 3: performance as a function of f, one sample."""
     grid = COARSE if study.quick else FINE
     sweeps = [run_sweep(study, subject, seeds=1, f=grid) for subject in study.subjects]
-    claims = Claims()
     for sweep in sweeps:
         for metric, word in METRICS.items():
-            claims.append(_better_than_perfect(sweep, metric, word))
+            yield _better_than_perfect(sweep, metric, word)
             if sweep.subject.has_estimates:
                 values = np.array([v[0] for v in sweep.random(metric)])
                 share = float((values < sweep.real(metric)).mean())
-                claims.add(
-                    f"{sweep.subject.name}, {word}: better than with real estimates", share > NEAR_F0, f"{100 * share:.0f} % of the f"
-                )
+                yield Claim(f"{sweep.log}, {word}: better than with real estimates", share > NEAR_F0, f"{100 * share:.0f} % of the f")
     caption = "One random sample for each f, its deterministic twin of factor 1 + f / 2, and the real estimates."
-    return [sweep_chart("fig3", sweeps, caption, ROWS, bands=False), claims]
+    yield sweep_chart("fig3", sweeps, caption, ROWS, bands=False)
 
 
 @item("F4")
-def figure_4(study: Study) -> list[Part]:
+def figure_4(study: Study) -> Parts:
     """Fig. 4: performance as a function of f, many seeds."""
     sweeps = [run_sweep(study, subject) for subject in study.subjects]
+    yield sweep_chart("fig4", sweeps, _caption(study), ROWS)
     farther = "The same up to f = 100, on a logarithmic axis from f = 0.1 on; tsafrir06 looked there without showing it."
-    return [
-        sweep_chart("fig4", sweeps, _caption(study), ROWS),
-        sweep_chart("fig4-wide", sweeps, farther, ROWS, wide=True),
-        shape_table(sweeps, "fig4-shapes", "Shapes of the mean curves, f up to 100"),
-        Claims(*(claim for sweep in sweeps for metric, word in METRICS.items() for claim in shape_claims(sweep, metric, word))),
-        Notes(SHAPE_NOTE),
-    ]
+    yield sweep_chart("fig4-wide", sweeps, farther, ROWS, wide=True)
+    yield shape_table(sweeps, "fig4-shapes", "Shapes of the mean curves, f up to 100")
+    for sweep in sweeps:
+        for metric, word in METRICS.items():
+            yield from shape_claims(sweep, metric, word)
+    yield SHAPE_NOTE
 
 
 SHAPE_NOTE = (
@@ -115,110 +99,95 @@ def shape_table(sweeps: Sequence[Sweep], name: str, title: str) -> Table:
             mean = sweep.mean(metric)
             best = int(np.argmin(mean))
             printed = str(sweep.subject.facts.get(word, "-"))
-            row = [word, sweep.subject.name, printed, shape, f"{100 * fall:.1f} %", f"{100 * rise:.1f} %", f"{sweep.f[best]:g}"]
+            row = [word, sweep.log, printed, shape, f"{100 * fall:.1f} %", f"{100 * rise:.1f} %", f"{sweep.f[best]:g}"]
             rows.append([*row, *(Value(v, digits=DIGITS[metric]) for v in (mean[0], mean[best], mean[-1], sweep.real(metric)))])
     columns = ["metric", "log", "shape in print", "shape here", "falls by", "rises by"]
     columns += ["best f", "f = 0", "best", f"f = {sweeps[0].f[-1]:g}", "real"]
     return Table(name, title, columns, rows, "Falls and rises are relative to the value at f = 0.")
 
 
-def shape_claims(sweep: Sweep, metric: str, word: str) -> Claims:
-    """Return tsafrir06's claims on a curve: its shape, f > 0 is better than f = 0, and the deterministic model is near the best."""
-    log = sweep.subject.name
+def shape_claims(sweep: Sweep, metric: str, word: str) -> Iterator[Claim]:
+    """Yield tsafrir06's claims on a curve: its shape, f > 0 is better than f = 0, and the deterministic model is near the best."""
     shape, fall, rise = sweep.shape(metric)
     printed = sweep.subject.facts.get(word) if sweep.subject.kind == PAPER else None
     evidence = f"{shape}: falls by {100 * fall:.1f} %, then rises by {100 * rise:.1f} %"
-    claims = Claims()
-    if printed:
-        claims.add(f"{log}, {word}: {printed}-shaped", shape == printed, evidence)
-    else:
-        claims.add(f"{log}, {word}: V or L", shape in "VL", evidence)
-    claims.append(_better_than_perfect(sweep, metric, word))
+    yield Claim(f"{sweep.log}, {word}: {f'{printed}-shaped' if printed else 'V or L'}", shape in (printed or "VL"), evidence)
+    yield _better_than_perfect(sweep, metric, word)
     mean, twin = sweep.mean(metric), sweep.twin(metric)
     inside = (sweep.f > 0) & (sweep.f <= FINE[-1])
     share = float((twin[inside] < mean[inside]).mean())
-    claims.add(f"{log}, {word}: the deterministic model is mostly better than the mean", share > 0.5, f"{100 * share:.0f} % of the f")
-    return claims
+    claim = f"{sweep.log}, {word}: the deterministic model is mostly better than the mean"
+    yield Claim(claim, share > 0.5, f"{100 * share:.0f} % of the f")
 
 
 def _better_than_perfect(sweep: Sweep, metric: str, word: str) -> Claim:
     """Return whether almost all f > 0 are better than f = 0; tsafrir06 makes an exception for SDSC."""
     mean = sweep.mean(metric)
     share = float((mean[1:] < mean[0]).mean())
-    exception = sweep.subject.name == "SDSC"
-    claim = f"{sweep.subject.name}, {word}: f > 0 better than f = 0{' (tsafrir06: an exception)' if exception else ''}"
-    return claim, None if exception else share >= NEAR_F0, f"{100 * share:.0f} % of the f"
+    exception = sweep.log == "SDSC"
+    claim = f"{sweep.log}, {word}: f > 0 better than f = 0{' (tsafrir06: an exception)' if exception else ''}"
+    return Claim(claim, None if exception else share >= NEAR_F0, f"{100 * share:.0f} % of the f")
 
 
 @item("F13")
-def figure_13(study: Study) -> list[Part]:
+def figure_13(study: Study) -> Parts:
     """Fig. 13: the truncated f-model."""
     truncated = [run_sweep(study, subject, truncated=True, dynamics=False, f=f_values(study.quick, far=True)) for subject in study.subjects]
     vanilla = [run_sweep(study, subject) for subject in study.subjects]
     rows: Rows = []
-    claims = Claims()
     for metric, word in METRICS.items():
         for cut, free in zip(truncated, vanilla, strict=True):
-            log = cut.subject.name
+            log = cut.log
             if not cut.subject.has_estimates:
                 rows.append([word, log, "the log has no users' estimates", None, None, None, None])
                 continue
             f, other = cut.crossing(metric), free.crossing(metric)
             ends = [Value(value, digits=DIGITS[metric]) for value in (cut.real(metric), float(cut.mean(metric)[-1]))]
             rows.append([word, log, _f(f), _f(other), *ends, f"{cut.subject.emax / 3600:g} h"])
-            claims.add(f"{log}, {word}: the truncated model crosses the real line", f is not None, f"at f = {_f(f)}")
+            yield Claim(f"{log}, {word}: the truncated model crosses the real line", f is not None, f"at f = {_f(f)}")
             worst = f"mean at f = {free.f[-1]:g}: {100 * (free.mean(metric)[-1] / free.real(metric) - 1):+.1f} % of real"
             exception = log == "BLUE" and metric == "mean_wait"
             name = f"{log}, {word}: the vanilla model does not{' (tsafrir06: an exception, up to f = 10,000)' if exception else ''}"
-            claims.add(name, None if exception else other is None, worst)
+            yield Claim(name, None if exception else other is None, worst)
     columns = ["metric", "log", "truncated crosses at f", "vanilla crosses at f", "real", "truncated at f = 10,000", "largest estimate"]
-    return [
-        sweep_chart("fig13", truncated, _caption(study), ROWS),
-        sweep_chart("fig13-wide", truncated, "The same up to f = 10,000, on a logarithmic axis from f = 0.1 on.", ROWS, wide=True),
-        Table("fig13-crossings", "Where the random model's mean crosses the real line", columns, rows),
-        claims,
-        Notes(
-            "The printed table of crossings is lost in the text at hand, so there is nothing to compare them with.",
-            "The largest estimate is the site's limit: fewer than 0.1 % of the jobs request more. The paper gives 4 h and 2 h as the "
-            "effective ones of KTH and BLUE. Longer runtimes are cut, also under the real estimates.",
-        ),
-    ]
+    yield sweep_chart("fig13", truncated, _caption(study), ROWS)
+    yield sweep_chart("fig13-wide", truncated, "The same up to f = 10,000, on a logarithmic axis from f = 0.1 on.", ROWS, wide=True)
+    yield Table("fig13-crossings", "Where the random model's mean crosses the real line", columns, rows)
+    yield "The printed table of crossings is lost in the text at hand, so there is nothing to compare them with."
+    yield (
+        "The largest estimate is the site's limit: fewer than 0.1 % of the jobs request more. The paper gives 4 h and 2 h as the "
+        "effective ones of KTH and BLUE. Longer runtimes are cut, also under the real estimates."
+    )
 
 
 @item("loads")
-def loads(study: Study) -> list[Part]:
+def loads(study: Study) -> Parts:
     """Section III: every log at a high and at a low load."""
     grid = (*COARSE, 20.0, 50.0, 100.0)
-    count = FEW_SEEDS if study.quick else LOAD_SEEDS
-    parts: list[Part] = []
+    count = seeds_of(study, LOAD_SEEDS)
     rises: dict[tuple[str, str], list[float]] = {}
-    for name, load in (("high", HIGH_LOAD), ("low", LOW_LOAD)):
+    for name, load in LOADS.items():
         sweeps = [run_sweep(study, subject, load=load, seeds=count, f=grid) for subject in study.subjects]
         title = f"Every log scaled to a load of {load:g}, by its times between arrivals"
-        parts.append(sweep_chart(f"load-{name}", sweeps, f"{title}; {count} seeds.", ROWS))
-        parts.append(shape_table(sweeps, f"load-{name}-shapes", title))
+        yield sweep_chart(f"load-{name}", sweeps, f"{title}; {count} seeds.", ROWS)
+        yield shape_table(sweeps, f"load-{name}-shapes", title)
         for sweep in sweeps:
             for metric, word in METRICS.items():
                 _, fall, rise = sweep.shape(metric)
-                rises.setdefault((sweep.subject.name, word), []).append(rise / fall if fall > 0 else math.inf)
-    claims = Claims()
+                rises.setdefault((sweep.log, word), []).append(rise / fall if fall > 0 else math.inf)
     for (log, word), (high, low) in rises.items():
         high_, low_ = ("no fall" if math.isinf(value) else f"{value:.2f}" for value in (high, low))
-        evidence = f"rise over fall {high_} at {HIGH_LOAD:g}, {low_} at {LOW_LOAD:g}"
-        claims.add(f"{log}, {word}: nearer to a V at the higher load", high > low if high != low else None, evidence)
-    return [
-        *parts,
-        claims,
-        Notes(f"tsafrir06 does not print these runs, nor their loads; {HIGH_LOAD:g} and {LOW_LOAD:g} are ours.", SHAPE_NOTE),
-    ]
+        evidence = f"rise over fall {high_} at {LOADS['high']:g}, {low_} at {LOADS['low']:g}"
+        yield Claim(f"{log}, {word}: nearer to a V at the higher load", high > low if high != low else None, evidence)
+    yield f"tsafrir06 does not print these runs, nor their loads; {LOADS['high']:g} and {LOADS['low']:g} are ours."
+    yield SHAPE_NOTE
 
 
 @item("modal")
-def modal(study: Study) -> list[Part]:
+def modal(study: Study) -> Parts:
     """Section VII: the modal model and the f-models."""
-    count = FEW_SEEDS if study.quick else LOAD_SEEDS
+    count = seeds_of(study, LOAD_SEEDS)
     rows: Rows = []
-    claims = Claims()
     shares: Rows = []
     for subject in study.subjects:
         if not subject.has_estimates:
@@ -241,23 +210,18 @@ def modal(study: Study) -> list[Part]:
         others = {label: d for label, d in away.items() if label not in ("real", "modal")}
         nearest = min(others, key=lambda label: others[label])
         claim = f"{subject.name}: the modal model is nearer to the real estimates than any f-model"
-        claims.add(
-            claim, away["modal"] < others[nearest], f"off by {100 * away['modal']:.1f} %; {nearest} by {100 * others[nearest]:.1f} %"
-        )
+        evidence = f"off by {100 * away['modal']:.1f} %; {nearest} by {100 * others[nearest]:.1f} %"
+        yield Claim(claim, away["modal"] < others[nearest], evidence)
         for metric, word in METRICS.items():
             trend = [values[name][metric] for name in sweep]
-            shares.append([subject.name, word, *(Value(v, digits=1) for v in trend)])
+            shares.append([subject.name, word, *trend])
             evidence = " < ".join(f"{v:,.1f}" for v in trend)
-            claims.add(f"{subject.name}, {word}: worse the more jobs use the largest estimate", trend[0] < trend[1] < trend[2], evidence)
+            yield Claim(f"{subject.name}, {word}: worse the more jobs use the largest estimate", trend[0] < trend[1] < trend[2], evidence)
     columns = ["log", "estimates", "average wait (s)", "against real", "bounded slowdown", "against real"]
     title = "The modal model with 10, 20 and 30 % of the jobs at the largest estimate"
-    source = "The modal model is by Tsafrir, Etsion and Feitelson (2005), with the log's largest estimate and its share of the jobs."
-    return [
-        Table("modal", f"Estimate models and the users' estimates, mean of {count} seeds", columns, rows),
-        Table("modal-share", title, ["log", "metric", "10 %", "20 %", "30 %"], shares),
-        claims,
-        Notes(source),
-    ]
+    yield Table("modal", f"Estimate models and the users' estimates, mean of {count} seeds", columns, rows)
+    yield Table("modal-share", title, ["log", "metric", "10 %", "20 %", "30 %"], shares, digits=1)
+    yield "The modal model is by Tsafrir, Etsion and Feitelson (2005), with the log's largest estimate and its share of the jobs."
 
 
 def _models(subject: Subject) -> dict[str, str]:
@@ -275,9 +239,8 @@ def _f(value: float | None) -> str:
 
 
 def _caption(study: Study) -> str:
-    seeds = FEW_SEEDS if study.quick else SEEDS
     return (
-        f"Mean of {seeds} seeds of the random f-model, the band from the 5th to the 95th percentile of single runs, the deterministic "
-        "twin of factor 1 + f / 2, and the users' estimates (real). EASY; the first 1 % of the jobs to end, and those that end after the "
-        "last arrival, are not measured."
+        f"Mean of {seeds_of(study)} seeds of the random f-model, the band from the 5th to the 95th percentile of single runs, the "
+        "deterministic twin of factor 1 + f / 2, and the users' estimates (real). EASY; the first 1 % of the jobs to end, and those that "
+        "end after the last arrival, are not measured."
     )

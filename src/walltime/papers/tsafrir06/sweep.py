@@ -5,19 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from walltime.papers import drawing
 from walltime.papers.results import Chart
 from walltime.papers.study import Study
 from walltime.papers.subjects import Subject
-
-if TYPE_CHECKING:
-    import polars as pl
 
 Array = np.ndarray
 
@@ -30,7 +26,7 @@ FAR = (200.0, 500.0, 1000.0, 2000.0, 5000.0, 10_000.0)
 """For later crossings; tsafrir06 looked up to 10,000."""
 SEEDS, FEW_SEEDS = 100, 10
 LOAD_SEEDS = 20
-HIGH_LOAD, LOW_LOAD = 0.85, 0.55
+LOADS = {"high": 0.85, "low": 0.55}
 """tsafrir06 does not state its high and low loads; these are ours, around those of its logs."""
 SMOOTH = 0.2
 """A smoothed curve is the mean over the points within this distance in f."""
@@ -45,27 +41,27 @@ class Sweep:
     subject: Subject
     f: Array
     """badness, float64, ascending from 0"""
-    table: pl.DataFrame
+    rows: Mapping[str, Sequence[Mapping[str, Any]]]
+    """the results by estimates, by seed; a single one without chance"""
     truncated: bool
+
+    @property
+    def log(self) -> str:
+        """The name of the log."""
+        return self.subject.name
 
     def real(self, metric: str) -> float:
         """Return a metric with user estimates, truncated like the model's; nan if the log has none."""
-        value = self._unseeded[_real_name(self._emax)][metric] if self.subject.has_estimates else None
+        value = self.rows[_real_name(self._emax)][0][metric] if self.subject.has_estimates else None
         return math.nan if value is None else value
 
     def twin(self, metric: str) -> Array:
         """Return a metric with the deterministic model of the same mean, float64, one per f."""
-        rows = self._unseeded
-        return np.array([rows[_name(f / 2, self._emax, deterministic=True)][metric] for f in self.f], np.float64)
+        return np.array([self.rows[_name(f / 2, self._emax, deterministic=True)][0][metric] for f in self.f], np.float64)
 
     def random(self, metric: str) -> list[Array]:
         """Return a metric with the random model: for each f the values of all seeds, ascending by seed; one value for f = 0."""
-        import polars as pl
-
-        names = {_name(f, self._emax): k for k, f in enumerate(self.f)}
-        part = self.table.filter(pl.col("estimates").is_in(list(names))).sort("seed").select("estimates", metric)
-        groups = {key[0]: group[metric].to_numpy() for key, group in part.group_by("estimates", maintain_order=True)}
-        return [groups[name].astype(np.float64) for name in names]
+        return [np.array([row[metric] for row in self.rows[_name(f, self._emax)]], np.float64) for f in self.f]
 
     def mean(self, metric: str) -> Array:
         """Return the mean of the random model, one per f; nan if no seed has a value."""
@@ -119,14 +115,6 @@ class Sweep:
     def _emax(self) -> int | None:
         return self.subject.emax if self.truncated else None
 
-    @property
-    def _unseeded(self) -> dict[str, dict[str, float]]:
-        """The rows without chance, by estimates: perfect, deterministic and real ones."""
-        import polars as pl
-
-        part = self.table.filter(pl.col("seed").is_null())
-        return {row["estimates"]: row for row in part.iter_rows(named=True)}
-
 
 def smooth(f: Array, values: Array) -> Array:
     """Return the mean of the points within `SMOOTH`: five in the paper's grid, one in a coarser one; f = 0, which is exact, is kept."""
@@ -148,7 +136,7 @@ def run_sweep(
 ) -> Sweep:
     """Simulate EASY on the log for every f and seed, trimmed as in tsafrir06; with `dynamics`, also measure what backfilling does."""
     grid = f if f is not None else f_values(study.quick)
-    count = seeds if seeds is not None else FEW_SEEDS if study.quick else SEEDS
+    count = seeds if seeds is not None else seeds_of(study)
     emax = subject.emax if truncated else None
     names = [_name(value, emax) for value in grid] + [_name(value / 2, emax, deterministic=True) for value in grid]
     names.append(_real_name(emax))
@@ -156,7 +144,13 @@ def run_sweep(
     loads = [[{"load": load}]] if load is not None else []
     label = f"{subject.name}: {'truncated ' if truncated else ''}f-model{f' at load {load:g}' if load is not None else ''}"
     table = study.cells(label, subject, choices, *loads, seeds=count, trim="tsafrir06", dynamics=dynamics)
-    return Sweep(subject, np.array(grid), table, truncated)
+    rows = {str(key[0]): part.rows(named=True) for key, part in table.sort("seed").group_by("estimates", maintain_order=True)}
+    return Sweep(subject, np.array(grid), rows, truncated)
+
+
+def seeds_of(study: Study, count: int = SEEDS) -> int:
+    """Return the number of seeds: `count`, or few in a quick run."""
+    return FEW_SEEDS if study.quick else count
 
 
 def f_values(quick: bool, far: bool = False) -> tuple[float, ...]:
@@ -178,15 +172,17 @@ def _real_name(emax: int | None) -> str:
     return "user" if emax is None else f"user:truncated={emax}"
 
 
-def draw_sweeps(sweeps: Sequence[Sweep], rows: Mapping[str, tuple[str, float]], *, bands: bool = True, wide: bool = False) -> Figure:
-    """Draw one column per log and one row per metric, given with its unit and the divisor for it, over f."""
+def sweep_chart(
+    name: str, sweeps: Sequence[Sweep], caption: str, rows: Mapping[str, tuple[str, float]], *, bands: bool = True, wide: bool = False
+) -> Chart:
+    """Return the chart with one column per log and one row per metric, given with its unit and the divisor for it, over f."""
 
     def draw(axes: Axes, sweep: Sweep, metric: str) -> None:
         chosen, scale = sweep.f > 0 if wide else sweep.f <= FINE[-1], rows[metric][1]
         x = sweep.f[chosen]
         if bands:
-            low, high = sweep.band(metric)
-            drawing.band(axes, x, low[chosen] / scale, high[chosen] / scale, "5th to 95th percentile")
+            low, high = (end[chosen] / scale for end in sweep.band(metric))
+            axes.fill_between(x, low, high, color="#9aa1ab", alpha=0.45, linewidth=0, label="5th to 95th percentile")
         drawing.line(axes, x, sweep.mean(metric)[chosen] / scale, 0, "random, mean" if bands else "random")
         drawing.line(axes, x, sweep.twin(metric)[chosen] / scale, 1, "deterministic", linewidth=0.9)
         real = sweep.real(metric)
@@ -195,16 +191,9 @@ def draw_sweeps(sweeps: Sequence[Sweep], rows: Mapping[str, tuple[str, float]], 
         if wide:
             axes.set_xscale("log")
 
-    return drawing.panels(
-        {sweep.subject.name: sweep for sweep in sweeps}, {metric: unit for metric, (unit, _) in rows.items()}, draw, x="f"
-    )
-
-
-def sweep_chart(name: str, sweeps: Sequence[Sweep], caption: str, rows: Mapping[str, tuple[str, float]], **look: bool) -> Chart:
-    """Return the figure of `draw_sweeps` with the numbers behind it."""
     data: dict[str, list[object]] = {"log": [], "f": []}
     for sweep in sweeps:
-        data["log"] += [sweep.subject.name] * len(sweep.f)
+        data["log"] += [sweep.log] * len(sweep.f)
         data["f"] += sweep.f.tolist()
         for metric in rows:
             low, high = sweep.band(metric)
@@ -212,4 +201,5 @@ def sweep_chart(name: str, sweeps: Sequence[Sweep], caption: str, rows: Mapping[
             columns["real"] = np.full(len(sweep.f), sweep.real(metric))
             for column, values in columns.items():
                 data.setdefault(f"{metric}_{column}", []).extend(values.tolist())
-    return Chart(name, draw_sweeps(sweeps, rows, **look), caption, data)
+    units = {metric: unit for metric, (unit, _) in rows.items()}
+    return drawing.chart(name, caption, data, {sweep.log: sweep for sweep in sweeps}, units, draw, x="f")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from walltime.papers.items import item
-from walltime.papers.results import Claims, Part, Rows, Table, Value
+from walltime.papers.results import Claim, Parts, Rows, Table, Value
 from walltime.papers.study import Study
 from walltime.papers.subjects import Subject
 from walltime.policy import FCFS, SJF, Easy, NoBackfilling, Order, order
@@ -22,9 +22,8 @@ from walltime.workload import Workload
 JOBS = 1024
 STARTS = (1981, 2756, 4299, 8850, 3316, 2714, 5228, 7762, 4022, 7085)
 """The first job of each of the ten windows, from 0, among the jobs that have a runtime."""
-TINY = 1e-20
-EARLIEST = 0.1
-"""Stands for a submit time of 0 in logarithms, s."""
+TINY, EARLIEST = 1e-20, 0.1
+"""Stand for 0 in a quotient, and for a submit time of 0 in logarithms, s."""
 
 
 def windows(workload: Workload) -> list[Workload]:
@@ -75,7 +74,7 @@ Found = Mapping[str, np.ndarray]
 
 
 @item("T5")
-def table_5(study: Study) -> list[Part]:
+def table_5(study: Study) -> Parts:
     """Table V: formulas without and with backfilling."""
     rows: Rows = []
     for subject in study.subjects:
@@ -87,15 +86,11 @@ def table_5(study: Study) -> list[Part]:
                     printed = study.printed_value(subject, "T5", name, log=subject.name, backfilling=backfilling_word(backfilling))
                 row.append(Value(float(values.mean()), printed, None if printed is None else HALF_DIGIT / printed, digits=2))
             rows.append([subject.name, backfilling_word(backfilling), *row])
-    claims = Claims()
     for line in study.printed.tables["T5"].rows:
         best = min(FORMULAS, key=lambda name: float(line[name]))
         claim = f"{line['log']}, {line['backfilling']}, as printed: the agent is better than the five formulas"
-        claims.add(claim, line["agent"] < line[best], f"{line['agent']:,.2f}, {best} {line[best]:,.2f}")
-    return [
-        Table("t5", "Mean bounded slowdown, mean over the windows", ["log", "backfilling", *FORMULAS], rows, windows_note(study)),
-        claims,
-    ]
+        yield Claim(claim, line["agent"] < line[best], f"{line['agent']:,.2f}, {best} {line[best]:,.2f}")
+    yield Table("t5", "Mean bounded slowdown, mean over the windows", ["log", "backfilling", *FORMULAS], rows, windows_note(study))
 
 
 def run(

@@ -1,4 +1,4 @@
-"""`walltime search`: a queue order that is good on many logs, found by trial."""
+"""`walltime tune`: a queue order fitted to a log, tested on its later months; `walltime search`: one that is good on many logs."""
 
 from __future__ import annotations
 
@@ -9,8 +9,83 @@ from typing import Annotated
 from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow
-from walltime.cli.output import PageOutput, progress_bar
+from walltime.cli.output import PageOutput, caveats, progress_bar, write_json
 from walltime.errors import PolicyError
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The simulated policy, and the measure."""
+
+    policy: str = o.field(
+        "easy", "Fit the order of this policy, and compare with it; walltime list policies shows all.", "--policy", group=o.SCHEDULER
+    )
+    metric: str = o.field(
+        "mean_bounded_slowdown",
+        "Minimise this metric: mean_wait, p90_wait, mean_bounded_slowdown, ...: a wait, response or slowdown of walltime list metrics.",
+        group=o.RUNS,
+    )
+    seed: o.SeedOption = 0
+    overrun: o.OverrunOption = "kill"
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """The options for fitting a score."""
+
+    score: str = o.field("power", "Fit a score of this kind: linear or power.", group=o.SCHEDULER)
+    features: str | None = o.field(
+        None,
+        "Use these features in the score, as in wait/area: wait, believed, procs or area; for linear also log-wait, ... Default: those "
+        "of the kind of score.",
+        group=o.SCHEDULER,
+    )
+    where: str = o.field("order", "Use the score as order or as backfill-order.", group=o.SCHEDULER, advanced=True)
+    days: int = o.field(30, "Cut the log into windows of N days.", group=o.RUNS, advanced=True, min=1)
+    margin: int = o.field(
+        7, "Simulate N further days before and after each window, without measuring them.", group=o.RUNS, advanced=True, min=0
+    )
+    test_share: float = o.field(0.5, "Hold out this last share of the log, above 0 and below 1, for the test.", group=o.RUNS)
+    max_windows: int = o.field(6, "Train on at most N windows.", group=o.RUNS, advanced=True, min=2)
+    copies: int = o.field(2, "Simulate N copies of each window, the original included.", group=o.RUNS, advanced=True, min=1)
+    shake: o.CopyShakeOption = 60
+    budget: o.BudgetOption = 150
+    optimiser: o.OptimiserOption = "cma"
+    store: o.StoreOption = None
+    workers: o.WorkersOption = None
+
+
+@manual(
+    "guides/tuning",
+    ("Fit the queue order to the first half of a log, and test it on the second half.", "tune KTH-SP2 --out order.json"),
+    ("Fit the backfill order with few simulations.", "tune KTH-SP2 --where backfill-order --budget 20 --optimiser random"),
+)
+def tune(
+    trace: o.TraceArgument,
+    *,
+    runs: Runs,
+    fitting: FitOptions,
+    stretch: RecordedWindow,
+    reading: LogOptions,
+    out: Annotated[Path | None, o.out("the result", ".json")] = None,
+    output: PageOutput,
+) -> None:
+    """Fit the order of the queue to the first months of a log, and test it on the later months."""
+    from walltime.tuning import tune as fit
+    from walltime.tuning.tables import tuning_tables
+
+    workload = stretch.alone(reading.load(trace)[0])
+    options = asdict(fitting)
+    options |= {"warm": options.pop("margin"), "most": options.pop("max_windows"), "share": 1 - options.pop("test_share")}
+    if fitting.features is not None:
+        options["features"] = [name.strip() for name in fitting.features.split("/")]
+    with progress_bar(fitting.budget, "candidates") as progress:
+        result = fit(workload, progress=progress, **asdict(runs), **options)
+    if out is not None:
+        write_json(result.as_dict(), out)
+    blocks = [*tuning_tables(result), *result.verdict, *caveats(result.caveats)]
+    output.write_blocks("tuning", f"A queue order fitted to {result.log}", result.verdict, blocks, workload)
+    output.show(result.as_dict(), blocks, result=out)
 
 
 @dataclass(frozen=True)
