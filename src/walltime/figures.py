@@ -72,13 +72,13 @@ def wait_distribution(*schedules: Schedule, ax: Axes | None = None, trim: str = 
     `WIDTHS`. Raises WorkloadError without schedules.
     """
     checked = _checked(schedules)
-    return _drawn(lambda axes: of_schedules.draw_wait_distribution(axes, checked, _measured(checked, trim)), ax, width, legend=True)
+    return _drawn(lambda axes: of_schedules.WAITS.draw(axes, checked, _measured(checked, trim)), ax, width, legend=True)
 
 
 def slowdown_distribution(*schedules: Schedule, ax: Axes | None = None, trim: str = "none", width: str | float = "column") -> Axes:
     """Cumulative distribution of the bounded slowdowns, a line for each schedule. Arguments as for `wait_distribution`."""
     checked = _checked(schedules)
-    return _drawn(lambda axes: of_schedules.draw_slowdown_distribution(axes, checked, _measured(checked, trim)), ax, width, legend=True)
+    return _drawn(lambda axes: of_schedules.SLOWDOWNS.draw(axes, checked, _measured(checked, trim)), ax, width, legend=True)
 
 
 def queue_length(*schedules: Schedule, ax: Axes | None = None, width: str | float = "page") -> Axes:

@@ -13,6 +13,8 @@ from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow, machine_in
 from walltime.cli.output import Output, PageOutput, caveats, command_line, note, progress_bar
 from walltime.errors import PolicyError
+from walltime.tables import Cell, Facts, Table, time_cell
+from walltime.wording import human_percent, human_time, percent
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from walltime.accuracy.accuracy import WalltimeAccuracy
     from walltime.report.page import Block
     from walltime.schedule.groups import Edges
-    from walltime.tables import Facts, Table
     from walltime.workload import Workload
 
 LISTED = 10
@@ -289,9 +290,6 @@ def _by_group(workload: Workload, seen: EstimateData | None, by: str, edges: Edg
 
 
 def _group_tables(groups: dict[str, list[dict[str, Any]]]) -> Iterator[Table]:
-    from walltime.tables import Cell, Table
-    from walltime.wording import human_time, percent
-
     columns = ["", "jobs", "of all use", "median runtime", "median estimate", "mean use", "under 10 % used", "all used"]
     for text, rows in groups.items():
         lines = []
@@ -319,9 +317,6 @@ def _draw(path: Path, workload: Workload, seen: EstimateData | None, record: dic
 
 def _blocks(record: dict[str, Any], model: str) -> Iterator[Table | Facts | str]:
     """Yield the most used estimates, and facts on all."""
-    from walltime.tables import Cell, Facts, Table, time_cell
-    from walltime.wording import human_time
-
     if record["table"] is None:
         return
     top = record["top"][:LISTED]
@@ -364,8 +359,6 @@ def hours_of(runtime: np.ndarray, requested: np.ndarray, procs: np.ndarray, kill
 def _hours(name: str, record: dict[str, Any] | None, model: str) -> Iterator[Table | str]:
     """Yield the use of the requested hours in a sentence, and the unused ones by how jobs ended."""
     from walltime.accuracy.page import hours_cell
-    from walltime.tables import Table
-    from walltime.wording import human_percent, percent
 
     if record is None:
         return

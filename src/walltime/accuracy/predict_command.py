@@ -11,12 +11,12 @@ from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow
 from walltime.cli.output import PageOutput, caveats, command_line, note, progress_bar, write_rows
+from walltime.tables import Cell, Table
 
 if TYPE_CHECKING:
     import numpy as np
 
     from walltime.simulation.replay import Replay
-    from walltime.tables import Table
     from walltime.workload import Workload
 
 COLUMNS = {
@@ -183,8 +183,6 @@ def _table(w: Workload, rows: list[dict[str, Any]], most: int | None, full: bool
 
     `full`: with the share of jobs without a prediction.
     """
-    from walltime.tables import Cell, Table
-
     shown = rows
     if most is not None:
         ranked = sorted(rows, key=lambda row: -(row["mean_accuracy"] or 0))

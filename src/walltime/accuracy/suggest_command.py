@@ -13,12 +13,12 @@ from walltime.cli.option_groups import LogOptions, RecordedWindow
 from walltime.cli.output import PageOutput, caveats, command_line
 from walltime.declared import nearest
 from walltime.errors import WorkloadError
-from walltime.wording import shown
+from walltime.tables import Cell, Facts, Table
+from walltime.wording import human_percent, human_time, shown
 
 if TYPE_CHECKING:
     from walltime.estimates.suggestion import Advice
     from walltime.report.page import Block
-    from walltime.tables import Facts
     from walltime.workload import Workload
 
 
@@ -111,8 +111,6 @@ def _number(workload: Workload, column: str, text: str) -> int:
 
 def _blocks(log: str, user: str, kind: dict[str, int], advice: Advice) -> Iterator[Block | Facts | str]:
     from walltime.accuracy.letters import clock
-    from walltime.tables import Cell, Table
-    from walltime.wording import human_percent, human_time
 
     rows = []
     for s in advice.suggestions:

@@ -11,7 +11,9 @@ from walltime.cli import options as o
 from walltime.cli.completion import registry_of
 from walltime.cli.help import manual
 from walltime.cli.output import Output
+from walltime.declared import keys_of, meaning_of
 from walltime.errors import PolicyError
+from walltime.tables import Facts, Table
 from walltime.wording import shown
 
 Kind = Literal["policies", "orders", "predictors", "estimates", "models", "metrics", "logs", "dialects"]
@@ -40,8 +42,6 @@ def list(  # noqa: A001 (the command's name)
     output: Output,
 ) -> None:
     """List the names of policies, orders, predictors, estimates, models, metrics, logs or dialects, or show one in detail."""
-    from walltime.tables import Facts, Table
-
     if kind is None:
         listed = [{"kind": one, "taken_by": (TAKEN_BY | WITHOUT_OPTIONS)[one]} for one in get_args(Kind)]
         rows = [[one["kind"], one["taken_by"]] for one in listed]
@@ -83,7 +83,6 @@ def about(form: Any) -> str:
 
 def _forms(kind: str) -> dict[str, dict[str, Any]]:
     """The names of a registry, each with its options and presets."""
-    from walltime.declared import meaning_of
     from walltime.specification import describe_value, presets_of, spell
 
     def spelled(form: Any, values: Mapping[str, Any]) -> str:
@@ -108,7 +107,6 @@ def _forms(kind: str) -> dict[str, dict[str, Any]]:
 
 
 def _metrics() -> dict[str, dict[str, Any]]:
-    from walltime.declared import keys_of, meaning_of
     from walltime.metrics import Summary
     from walltime.metrics.summary import averages
 

@@ -22,6 +22,8 @@ import typer
 from walltime.cli import options as o
 from walltime.compiled.compilation import QUICK, Compilation
 from walltime.errors import PolicyError
+from walltime.files import whole_file, write_as_parquet
+from walltime.tables import FORMATS, Facts, Table
 from walltime.wording import human_time
 
 if TYPE_CHECKING:
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
     from walltime.report.page import Block, Page
-    from walltime.tables import Facts, Table
     from walltime.workload import Workload
 
 PATIENCE = 1.0
@@ -294,8 +295,6 @@ class Output:
                 raise PolicyError("--json prints one object, and --format tables; take one of them")
             print_json({**record, **_left_out_records()})
             return
-        from walltime.tables import FORMATS
-
         text = self.form == "text"
         warnings, rules = _left_out_sentences(" ".join(block for block in blocks[:1] if isinstance(block, str)))
         rules += [sentence for sentence in _omission_sentences() if not any(sentence in str(block) for block in blocks)]
@@ -345,7 +344,6 @@ class PageOutput(Output):
 def _tables_of(blocks: Iterable[Block | Facts | str]) -> Iterator[Table]:
     """Yield the tables among the blocks, also of blocks within blocks."""
     from walltime.report.page import Fold, Group
-    from walltime.tables import Facts, Table
 
     for block in blocks:
         if isinstance(block, Fold | Group):
@@ -411,8 +409,6 @@ def hidden_key(text: str) -> str:
 
 def write_rows(table: pl.DataFrame, path: Path) -> None:
     """Write a table as .csv or .parquet, whole or not at all."""
-    from walltime.files import whole_file, write_as_parquet
-
     with whole_file(path) as sink:
         if path.name.lower().endswith(".csv"):
             table.write_csv(sink)
@@ -422,8 +418,6 @@ def write_rows(table: pl.DataFrame, path: Path) -> None:
 
 def write_json(value: Mapping[str, Any], path: Path) -> None:
     """Write one object as a file, whole or not at all; undefined values (NaN) become null."""
-    from walltime.files import whole_file
-
     with whole_file(path) as sink:
         sink.write((json.dumps(_defined(value), indent=2, allow_nan=False) + "\n").encode())
 

@@ -13,6 +13,8 @@ from walltime.cli.option_groups import Files, JobSelectionWithLoads, LogOptions,
 from walltime.cli.output import PageOutput, caveats, drawn_in, progress_bar, write_rows
 from walltime.comparison.simulate_command import draw_figures, run_record, write_run_page
 from walltime.errors import PolicyError
+from walltime.metrics.intervals import SHOWN_LEVEL
+from walltime.wording import percent
 
 if TYPE_CHECKING:
     from walltime.schedule import Schedule
@@ -161,7 +163,6 @@ def comparison_blocks(schedules: Sequence[Schedule], trim: str, sentences: Seque
     """Return the answer in a sentence, one row per policy, then the notes."""
     from walltime.comparison import answer
     from walltime.comparison.tables import policies_table
-    from walltime.metrics.intervals import SHOWN_LEVEL
     from walltime.schedule.schedule import labels
 
     names, summaries = labels(schedules), [schedule.summary(trim) for schedule in schedules]
@@ -178,8 +179,6 @@ def comparison_blocks(schedules: Sequence[Schedule], trim: str, sentences: Seque
 
 
 def _title(schedules: Sequence[Schedule], trim: str) -> str:
-    from walltime.wording import percent
-
     first, workload = schedules[0].summary(trim), schedules[0].workload
     jobs = f"{first.jobs:,} jobs" if trim == "none" else f"{first.jobs:,} jobs, {first.measured_jobs:,} measured"
     return f"{workload.origin.name}: {jobs}, {workload.machine_procs:,} processors, offered load {percent(first.offered_load)}"

@@ -13,6 +13,7 @@ from walltime.cli.option_groups import note_feedback
 from walltime.cli.output import PageOutput, caveats, command_line, drawn_in, progress_bar, report_on, reported, write_rows
 from walltime.cli.table import part_of
 from walltime.errors import PolicyError
+from walltime.metrics.intervals import KINDS
 
 if TYPE_CHECKING:
     from walltime.cli.option_groups import Files, JobSelection, SchedulingOptions
@@ -171,7 +172,6 @@ def _simulate(
 def as_records(results: Sequence[Replications]) -> list[dict[str, Any]]:
     """The `--json` record of replications: mean, range of single runs, spread, and paired differences to the first policy."""
     from walltime.comparison.tables import COLUMNS
-    from walltime.metrics.intervals import KINDS
 
     records = []
     for result in results:
@@ -190,8 +190,6 @@ def as_records(results: Sequence[Replications]) -> list[dict[str, Any]]:
 
 def line_records(lines: Sequence[CombinationMean]) -> list[dict[str, Any]]:
     """The lines of a comparison of many runs, ready for JSON."""
-    from walltime.metrics.intervals import KINDS
-
     of, records = KINDS["replications.difference"].of, []
     for line in lines:
         record = {**line.combination, "group": line.group, "metric": line.metric, "runs": line.runs}

@@ -48,21 +48,6 @@ def write_comparison_page(
     the differences that shaking the log can undo. Returns the path. Raises WorkloadError if the schedules are not of the same jobs and
     machine, PolicyError for an unknown trim, OutputError if the page cannot be written.
     """
-    page = comparison_page(schedules, title=title, trim=trim, notes=notes, settings=settings, spread=spread, live=live)
-    return write_page(page, path)
-
-
-def comparison_page(
-    schedules: Sequence[Schedule],
-    *,
-    title: str | None = None,
-    trim: str = "none",
-    notes: Sequence[str] = (),
-    settings: Mapping[str, Any] | None = None,
-    spread: Spread | None = None,
-    live: bool = True,
-) -> Page:
-    """The page of `write_comparison_page`."""
     _check(schedules)
     workload = schedules[0].workload
     names = labels(schedules)
@@ -75,7 +60,7 @@ def comparison_page(
     record = provenance(workload, **chosen)
     live = live and can_live(schedules)
     users = settings.get("estimates", "user") == "user"
-    return Page(
+    page = Page(
         "what every job would have waited",
         title or (f"{names[0]} on {log}" if len(names) == 1 else f"{len(names)} policies on {log}"),
         [answer(log, names, schedules, summaries, spread), *scope(summaries, spread), *_saturated(names, schedules)],
@@ -102,6 +87,7 @@ def comparison_page(
         command=None if settings.get("command") or not users else repeat_command(schedules, trim),
         interactive=live_data(names, schedules, masks) if live else "",
     )
+    return write_page(page, path)
 
 
 def _saturated(names: Sequence[str], schedules: Sequence[Schedule]) -> list[str]:
@@ -141,7 +127,7 @@ def _picture(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequenc
     waits = [float(s.wait[mask].mean()) if mask.any() else 0.0 for s, mask in zip(schedules, masks, strict=True)]
     if len(names) == 1:
         caption = "Share of the jobs that wait less than a time. The dot at the left end: those that do not wait at all."
-        drawn = figures.wait_distribution(schedules, masks)
+        drawn = figures.WAITS.figure(schedules, masks)
         return Drawing(drawn, "first", f"The distribution of waits under {names[0]}.", caption, wide=False)
     halves = None if spread is None else [spread.scatter("mean_wait", k) for k in range(len(names))]
     said = ", ".join(f"{name} {human_time(wait)}" for name, wait in zip(names, waits, strict=True))
@@ -231,14 +217,14 @@ def _figures(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequenc
     policies = ", ".join(names)
     spread = [
         Drawing(
-            figures.wait_distribution(schedules, masks),
+            figures.WAITS.figure(schedules, masks),
             "wait",
             f"Curves of the share of jobs that wait less than a time, for {policies}. Do not wait at all: {at_once}.",
             f"Share of jobs that wait less than a time. The dots at the left end are the jobs that do not wait at all: {at_once}.",
             wide=False,
         ),
         Drawing(
-            figures.slowdown_distribution(schedules, masks),
+            figures.SLOWDOWNS.figure(schedules, masks),
             "slowdown",
             f"Curves of the share of jobs with at most a bounded slowdown, for {policies}.",
             "Share of jobs with at most a bounded slowdown: (wait + runtime) / runtime, runtimes below 10 s counted as 10 s, at least 1.",

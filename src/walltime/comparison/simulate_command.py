@@ -14,6 +14,9 @@ from walltime.cli.option_groups import Files, JobSelectionWithLoads, LogOptions,
 from walltime.cli.output import PageOutput, caveats, command_line, drawn_in, progress_bar
 from walltime.cli.table import part_of
 from walltime.errors import PolicyError
+from walltime.metrics.intervals import SHOWN_LEVEL
+from walltime.tables import Cell, Facts, Table, time_cell
+from walltime.wording import human_number, human_time, percent, to_error
 
 if TYPE_CHECKING:
     from walltime.metrics import BatchMeans, DynamicsSummary, RecordedWaits, Summary
@@ -21,7 +24,6 @@ if TYPE_CHECKING:
     from walltime.schedule import Schedule
     from walltime.schedule.groups import Edges
     from walltime.simulation import Fairness, Spread
-    from walltime.tables import Facts, Table
 
 
 @dataclass(frozen=True)
@@ -224,8 +226,6 @@ def _fairness(schedule: Schedule, sample: int | None, seed: int) -> Fairness:
 def _blocks(schedule: Schedule, s: Summary, record: dict[str, Any], recorded: RecordedWaits | None, verbose: bool) -> Iterator[Any]:
     """Yield the answer, the table of waits, and facts on the machine; `verbose`: with further averages and the speed."""
     from walltime.comparison import answer
-    from walltime.tables import Cell, Facts, Table, time_cell
-    from walltime.wording import human_number, human_time, percent
 
     name = schedule.workload.origin.name
     yield answer(name, [schedule.title], [schedule], [s])
@@ -257,9 +257,6 @@ def _blocks(schedule: Schedule, s: Summary, record: dict[str, Any], recorded: Re
 
 
 def _predictions(schedule: Schedule, trim: str) -> Facts:
-    from walltime.tables import Facts
-    from walltime.wording import human_time
-
     assert schedule.predictions is not None, "there are some"
     p = schedule.prediction_summary(trim)
     late = f"by {human_time(p.mean_miss)} on average" if p.reserved_starts_missed else ""
@@ -275,9 +272,6 @@ def _predictions(schedule: Schedule, trim: str) -> Facts:
 
 
 def _dynamics(d: DynamicsSummary, schedule: Schedule) -> Facts:
-    from walltime.tables import Facts
-    from walltime.wording import human_time
-
     wild = f"they delayed the head of the queue; mean runtime {human_time(d.mean_runtime_wild)}"
     delayed = f"later than their first real shadow by {human_time(d.mean_delay)} on average"
     heads = [("wildly backfilled", f"{d.wild_percent:.2f} %", wild), ("delayed heads", f"{d.delayed_percent:.2f} %", delayed)]
@@ -303,9 +297,6 @@ def _groups(
 
 def _fairness_facts(f: Fairness) -> Facts:
     """Return the number of jobs that start late because of later arrivals, and the waits by use."""
-    from walltime.tables import Facts
-    from walltime.wording import human_time
-
     of = f"all {f.jobs:,} jobs" if f.sample == f.jobs else f"a sample of {f.sample:,} of {f.jobs:,} jobs"
     late = f"by {human_time(f.mean_miss_of_late)} on average; {f.early_percent:.1f} % start earlier"
     rows = [
@@ -341,9 +332,6 @@ def batches_object(means: BatchMeans, asked: int) -> dict[str, Any]:
 
 def batches_lines(means: BatchMeans, asked: int) -> list[str]:
     """The same in sentences, without digits beyond the error."""
-    from walltime.metrics.intervals import SHOWN_LEVEL
-    from walltime.wording import to_error
-
     merged = "" if means.batch == asked else f"; between batches of {asked:,}, as asked for: {means.correlation_asked:+.2f}"
     made = f"{means.batches} batches of {means.batch:,} jobs, correlation between neighbours {means.correlation:+.2f}{merged}"
     if means.interval is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -113,59 +114,43 @@ def style() -> Iterator[None]:
         yield
 
 
-def wait_distribution(schedules: Sequence[Schedule], masks: Sequence[Array] | None = None) -> Figure:
-    """Draw the cumulative distribution of the wait; the left end, at 1 s, is the share without any wait.
+@dataclass(frozen=True)
+class Distribution:
+    """A cumulative distribution over the measured jobs of each schedule, in percent, on a logarithmic axis that begins at 1."""
 
-    `masks`: bool, shape (jobs,), the measured jobs of each schedule; by default all.
-    """
-    return _with_legend(draw_wait_distribution, schedules, masks)
+    xlabel: str
+    values: Callable[[Schedule], Array]
+    """one for each job"""
+    side: Literal["left", "right"]
+    """left: jobs below a point of the axis count; right: also those at it"""
+    end: Callable[[float], float]
+    """of the axis, for the largest value"""
+    ticks: Callable[[Axes], None]
 
+    def curves(self, schedules: Sequence[Schedule], masks: Sequence[Array] | None = None) -> tuple[Array, list[Array]]:
+        """Return the points of the axis, and for each schedule the percentage of jobs there.
 
-def draw_wait_distribution(axes: Axes, schedules: Sequence[Schedule], masks: Sequence[Array] | None = None) -> None:
-    """Draw the same on existing axes, without a legend."""
-    _cumulative(axes, schedules, *wait_curves(schedules, masks), "wait less than")
-    time_ticks(axes)
+        `masks`: bool, shape (jobs,), the measured jobs of each schedule; by default all.
+        """
+        every = [self.values(schedule) for schedule in schedules]
+        chosen = every if masks is None else [values[mask] for values, mask in zip(every, masks, strict=True)]
+        grid = np.geomspace(1, self.end(max((float(v.max()) for v in chosen if len(v)), default=1.0)), POINTS)
+        return grid, [100 * (np.searchsorted(np.sort(own), grid, side=self.side) / max(len(own), 1)) for own in chosen]
 
+    def draw(self, axes: Axes, schedules: Sequence[Schedule], masks: Sequence[Array] | None = None) -> None:
+        """Draw a curve for each schedule on existing axes, without a legend."""
+        grid, shares = self.curves(schedules, masks)
+        for k, (name, own) in enumerate(zip(labels(schedules), shares, strict=True)):
+            axes.plot(grid, own, label=name, clip_on=False, marker="o", markevery=[0], markersize=4, **look(k))
+        share_axes(axes, grid[-1], self.xlabel, min(float(own[0]) for own in shares))
+        self.ticks(axes)
 
-def wait_curves(schedules: Sequence[Schedule], masks: Sequence[Array] | None = None) -> tuple[Array, list[Array]]:
-    """Return times from 1 s on, and for each schedule the percentage of jobs that wait less than each time."""
-    return _curves([s.wait for s in schedules], masks, "left", lambda longest: max(longest + 1, 60))
-
-
-def slowdown_distribution(schedules: Sequence[Schedule], masks: Sequence[Array] | None = None) -> Figure:
-    """Draw the cumulative distribution of the bounded slowdown; the left end, at 1, is the share without slowdown.
-
-    `masks`: bool, shape (jobs,), the measured jobs of each schedule; by default all.
-    """
-    return _with_legend(draw_slowdown_distribution, schedules, masks)
-
-
-def draw_slowdown_distribution(axes: Axes, schedules: Sequence[Schedule], masks: Sequence[Array] | None = None) -> None:
-    """Draw the same on existing axes, without a legend."""
-    _cumulative(axes, schedules, *slowdown_curves(schedules, masks), "bounded slowdown at most")
-    ratio_ticks(axes)
-
-
-def slowdown_curves(schedules: Sequence[Schedule], masks: Sequence[Array] | None = None) -> tuple[Array, list[Array]]:
-    """Return ratios from 1 on, and for each schedule the percentage of jobs with at most each bounded slowdown."""
-    ratios = [metrics.bounded_slowdown(s.wait, s.runtime) for s in schedules]
-    return _curves(ratios, masks, "right", lambda highest: max(highest * 1.001, 10))
-
-
-def _curves(
-    values: Sequence[Array], masks: Sequence[Array] | None, side: Literal["left", "right"], end: Callable[[float], float]
-) -> tuple[Array, list[Array]]:
-    """Return a grid from 1 to `end(largest value)`, and the percentage of each array below its points."""
-    chosen = values if masks is None else [v[m] for v, m in zip(values, masks, strict=True)]
-    grid = np.geomspace(1, end(max((float(v.max()) for v in chosen if len(v)), default=1.0)), POINTS)
-    return grid, [_shares(own, grid, side) for own in chosen]
-
-
-def _with_legend(draw: Callable[..., None], schedules: Sequence[Schedule], masks: Sequence[Array] | None) -> Figure:
-    with panel() as (figure, axes):
-        draw(axes, schedules, masks)
-        legend(figure, axes, 52)
-    return figure
+    def figure(self, schedules: Sequence[Schedule], masks: Sequence[Array] | None = None) -> Figure:
+        """Draw a curve for each schedule, with a legend."""
+        with panel() as (figure, axes):
+            self.draw(axes, schedules, masks)
+            legend(figure, axes, 52)
+        return figure
 
 
 def queue_and_utilization(schedules: Sequence[Schedule]) -> Figure:
@@ -377,18 +362,6 @@ def share_axes(axes: Axes, end: float, xlabel: str = "", lowest: float = 0.0) ->
     axes.grid()
 
 
-def _shares(values: Array, grid: Array, side: Literal["left", "right"]) -> Array:
-    """Return the cumulative distribution of values, in percent, at the points of a grid."""
-    return 100 * (np.searchsorted(np.sort(values), grid, side=side) / max(len(values), 1))
-
-
-def _cumulative(axes: Axes, schedules: Sequence[Schedule], grid: Array, shares: Sequence[Array], xlabel: str) -> None:
-    """Draw a cumulative distribution for each schedule, on a logarithmic axis."""
-    for k, (name, own) in enumerate(zip(labels(schedules), shares, strict=True)):
-        axes.plot(grid, own, label=name, clip_on=False, marker="o", markevery=[0], markersize=4, **look(k))
-    share_axes(axes, grid[-1], xlabel, min(float(own[0]) for own in shares))
-
-
 def _inches(axes: Axes) -> float:
     """Return the approximate width of the axes, inches."""
     figure = axes.get_figure()
@@ -435,3 +408,15 @@ def _time_axis(axes: Axes, schedule: Schedule, begin: int, end: int) -> None:
     ticks = ticks[(ticks >= 0) & (ticks * divisor <= end - begin)]
     axes.set_xticks(begin + ticks * divisor, [f"{t:g}" for t in ticks])
     axes.set_xlabel(f"{unit} since {moment(schedule, begin)}")
+
+
+WAITS = Distribution("wait less than", lambda s: s.wait, "left", lambda longest: max(longest + 1, 60), time_ticks)
+"""The left end, at 1 s, is the share of jobs that do not wait at all."""
+SLOWDOWNS = Distribution(
+    "bounded slowdown at most",
+    lambda s: metrics.bounded_slowdown(s.wait, s.runtime),
+    "right",
+    lambda highest: max(highest * 1.001, 10),
+    ratio_ticks,
+)
+"""The left end, at 1, is the share of jobs that are not slowed down."""

@@ -84,8 +84,8 @@ def live_data(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequen
         "layout": layout,
         "policies": policies,
         "curves": {
-            "wait": _curves(figures.wait_curves(schedules, masks)),
-            "slowdown": _curves(figures.slowdown_curves(schedules, masks)),
+            "wait": _curves(figures.WAITS.curves(schedules, masks)),
+            "slowdown": _curves(figures.SLOWDOWNS.curves(schedules, masks)),
         },
     }
     return "\n".join([_json("live-meta", meta), *blocks])
