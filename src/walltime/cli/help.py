@@ -146,20 +146,20 @@ def as_text(one: Description, everything: bool, width: int | None = None) -> str
     return "\n".join([*lines, "", f"Documentation: docs/{one.page}.md"])
 
 
-class HelpCommand(TyperCommand):
-    """A command whose help is the text of its description."""
+class _Described:
+    """A command or group whose help is the text of its description."""
 
     def get_help(self, ctx: Any) -> str:
         """Return the text for `--help`."""
         return as_text(describe(self, ctx.command_path), False)
 
 
-class HelpGroup(TyperGroup):
-    """A group of commands whose help is the text of its description."""
+class HelpCommand(_Described, TyperCommand):
+    """A command with this help."""
 
-    def get_help(self, ctx: Any) -> str:
-        """Return the text for `--help`."""
-        return as_text(describe(self, ctx.command_path), False)
+
+class HelpGroup(_Described, TyperGroup):
+    """A group of commands with this help."""
 
 
 def _paragraphs(text: str) -> list[str]:
