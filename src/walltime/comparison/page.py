@@ -11,7 +11,7 @@ import numpy as np
 from walltime import metrics
 from walltime.comparison import tables
 from walltime.comparison.answers import answer, scope
-from walltime.comparison.caveats import LONG_QUEUE, caveats, longest_queue
+from walltime.comparison.caveats import LONG_QUEUE, caveats_of, longest_queue
 from walltime.errors import WorkloadError
 from walltime.metrics.intervals import KINDS, SHOWN_LEVEL
 from walltime.policy import Backfilling
@@ -79,7 +79,7 @@ def write_comparison_page(
             *(_figures(names, schedules, masks, trim, live) if len(workload) else []),
         ],
         workload_facts(workload, record["log"]),
-        [*caveats(names, schedules, summaries, masks, trim, settings.get("estimates"), spread), *notes],
+        [*caveats_of(schedules, trim, settings.get("estimates"), spread), *notes],
         numbers=three_numbers(names, summaries, spread),
         picture=_picture(names, schedules, masks, spread) if len(workload) else None,
         workload=workload,
