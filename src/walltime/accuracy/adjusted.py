@@ -102,7 +102,9 @@ class AdjustedWalltimes:
         """
         rows: dict[tuple[Any, ...], dict[str, Any]] = {}
         for replay in self.replays:
-            row = scheme_row(replay)
+            s = replay.summary()
+            row = {"predictor": replay.predictor.label, "accuracy": s.mean_accuracy, "not_adjusted": s.na_percent}
+            row |= {"under": s.ue_percent + s.be_percent, "bad": s.be_percent}
             rows.setdefault(tuple(row.values())[1:], row)
             if len(rows) == most:
                 break
@@ -111,13 +113,6 @@ class AdjustedWalltimes:
 
 MEASURES = ("mean_wait", "median_wait", "p90_wait", "mean_bounded_slowdown", "utilization")
 """Fields of the summary in a row."""
-
-
-def scheme_row(replay: Replay) -> dict[str, Any]:
-    """Return a scheme of the replay as a row."""
-    s = replay.summary()
-    row = {"predictor": replay.predictor.label, "accuracy": s.mean_accuracy, "not_adjusted": s.na_percent}
-    return row | {"under": s.ue_percent + s.be_percent, "bad": s.be_percent}
 
 
 def has_column(workload: Workload, name: str) -> bool:

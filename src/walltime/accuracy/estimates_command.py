@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -258,7 +257,7 @@ def analyse(workload: Workload, seen: EstimateData | None) -> dict[str, Any]:
     top = zip(values[: 2 * LISTED].tolist(), counts[: 2 * LISTED].tolist(), strict=True)
     return {
         "table": table.as_dict(),
-        "percent": {name: _defined(table.percent(name)) for name in table.as_dict()},
+        "percent": {name: table.percent(name) for name in table.as_dict()},
         "distinct": len(values),
         "top": [{"seconds": t, "jobs": n, "percent": 100 * n / len(q)} for t, n in top],
         "top20_percent": e.top_share(q),
@@ -299,10 +298,6 @@ def _group_tables(groups: dict[str, list[dict[str, Any]]]) -> Iterator[Table]:
             lines.append([row["group"], f"{row['jobs']:,}", percent(row["share_of_use"]), *times, *shares])
         if rows:
             yield Table(columns, lines, f"by {text}; use: runtime over estimate, at most 100 %; all used: 99 % or more")
-
-
-def _defined(value: float) -> float | None:
-    return None if math.isnan(value) else value
 
 
 def _draw(path: Path, workload: Workload, seen: EstimateData | None, record: dict[str, Any], model: str, size: str) -> None:

@@ -253,19 +253,16 @@ def _left_out_records() -> dict[str, Any]:
     )
 
 
-def _left_out_sentences(first: str) -> tuple[list[str], list[str]]:
-    """Return sentences on the jobs left out: those that begin the answer, if `first` does not have them, and each rule."""
+def _left_out_sentences(blocks: Sequence[Block | Facts | str]) -> tuple[list[str], list[str]]:
+    """Return sentences that the blocks lack: on the jobs left out, which begin the answer, and on each rule and what is not modelled."""
+    first = next((block for block in blocks[:1] if isinstance(block, str)), "")
     warnings = [sentence for one in _logs.values() for sentence in one.warnings if sentence not in first]
-    return warnings, [f"{f'{name}: ' if len(_logs) > 1 else ''}{drop}" for name, one in _logs.items() for drop in one.origin.drops]
+    rules = [f"{f'{name}: ' if len(_logs) > 1 else ''}{drop}" for name, one in _logs.items() for drop in one.origin.drops]
+    if any(one.origin.omissions for one in _logs.values()):
+        from walltime.machine import omission_sentences
 
-
-def _omission_sentences() -> list[str]:
-    """Return the line on what is not modelled for the reported logs."""
-    if not any(one.origin.omissions for one in _logs.values()):
-        return []
-    from walltime.machine import omission_sentences
-
-    return omission_sentences(_logs.values())
+        rules += [sentence for sentence in omission_sentences(_logs.values()) if not any(sentence in str(block) for block in blocks)]
+    return warnings, rules
 
 
 @dataclass(frozen=True)
@@ -296,8 +293,7 @@ class Output:
             print_json({**record, **_left_out_records()})
             return
         text = self.form == "text"
-        warnings, rules = _left_out_sentences(" ".join(block for block in blocks[:1] if isinstance(block, str)))
-        rules += [sentence for sentence in _omission_sentences() if not any(sentence in str(block) for block in blocks)]
+        warnings, rules = _left_out_sentences(blocks)
         if text:
             print_blocks([*warnings, *blocks, *rules])
         else:

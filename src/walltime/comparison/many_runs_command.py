@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -173,17 +173,13 @@ def as_records(results: Sequence[Replications]) -> list[dict[str, Any]]:
     """The `--json` record of replications: mean, range of single runs, spread, and paired differences to the first policy."""
     from walltime.comparison.tables import COLUMNS
 
-    records = []
+    of, records = KINDS["replications.difference"].of, []
     for result in results:
         record: dict[str, Any] = {"policy": result.scheduler.label, "seeds": list(result.seeds)}
         for name in COLUMNS:
-            band = result.band(name)
-            record[name] = {"mean": band.mean, "low": band.low, "high": band.high, "what": band.what}
-            record[name]["relative_spread"] = result.spread(name)
+            record[name] = asdict(result.band(name)) | {"relative_spread": result.spread(name)}
             if result is not results[0] and len(result.seeds) > 1:
-                difference = result.difference(name, results[0])
-                ends = {"mean": difference.mean, "low": difference.low, "high": difference.high}
-                record[name]["difference"] = ends | {"what": difference.what, "of": KINDS["replications.difference"].of}
+                record[name]["difference"] = asdict(result.difference(name, results[0])) | {"of": of}
         records.append(record)
     return records
 
@@ -193,11 +189,10 @@ def line_records(lines: Sequence[CombinationMean]) -> list[dict[str, Any]]:
     of, records = KINDS["replications.difference"].of, []
     for line in lines:
         record = {**line.combination, "group": line.group, "metric": line.metric, "runs": line.runs}
-        record |= {"mean": line.band.mean, "low": line.band.low, "high": line.band.high, "what": line.band.what}
-        record["relative_spread"] = line.spread
+        record |= asdict(line.band) | {"relative_spread": line.spread}
         for name, interval in (("interval", line.interval), ("difference", line.difference)):
             if interval is not None:
-                record[name] = {"mean": interval.mean, "low": interval.low, "high": interval.high, "what": interval.what, "of": of}
+                record[name] = asdict(interval) | {"of": of}
         if line.clear is not None:
             record["difference"]["clear"] = line.clear
         records.append(record)

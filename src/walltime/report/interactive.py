@@ -60,14 +60,14 @@ def live_data(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequen
     for k, (name, schedule) in enumerate(zip(names, schedules, strict=True)):
         own_layout, own = _pack(_of_policy(schedule, same_submit, same_runtime))
         blocks.append(_block(f"live-policy-{k}", own))
-        colour = figures.COLOURS[k % len(figures.COLOURS)]
+        colour, options = figures.COLOURS[k % len(figures.COLOURS)], spelled_options([schedule])
         policies.append(
             {
                 "name": name,
                 "layout": own_layout,
                 "colour": "--blue" if colour == figures.BLUE else colour,
                 "dash": DASHES[k % len(DASHES)],
-                "command": _explain_command(schedule),
+                "command": None if options is None else shlex.join(["walltime", "explain", w.origin.name, *options]),
             }
         )
     origin, begin = w.origin, int(min(s.submit[0] for s in schedules))
@@ -132,14 +132,6 @@ def _json(name: str, value: Any) -> str:
 def _curves(steps: tuple[Array, Sequence[Array]]) -> dict[str, Any]:
     x, shares = steps
     return {"x": [float(f"{value:.6g}") for value in x], "y": [[round(float(y), 3) for y in own] for own in shares]}
-
-
-def _explain_command(schedule: Schedule) -> str | None:
-    """Return the command that explains a job, without its number; None if no single command can."""
-    options = spelled_options([schedule])
-    if options is None:
-        return None
-    return shlex.join(["walltime", "explain", schedule.workload.origin.name, *options])
 
 
 def repeat_command(schedules: Sequence[Schedule], trim: str) -> str | None:
