@@ -123,17 +123,12 @@ class Lines:
             self._done = done
             self._print(now, self._quiet and now - self._begin >= SOON and self._left(now) > LONG)
 
-    def again(self) -> None:
-        """Print the line again if the last one is old, unless the activity has reported nothing yet."""
-        with _lock:
-            now = time.monotonic()
-            if self._first is not None:
-                self._print(now, False)
-
     def repeat(self, ended: threading.Event) -> None:
-        """Print the line again whenever it is old, until the activity has ended."""
+        """Print the line again whenever it is old, until the activity has ended; nothing if none has been reported."""
         while not ended.wait(1.0):
-            self.again()
+            with _lock:
+                if self._first is not None:
+                    self._print(time.monotonic(), False)
 
     def _left(self, now: float) -> float:
         """Estimate the seconds left; 0 if they are unknown."""

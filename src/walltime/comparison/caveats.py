@@ -210,24 +210,20 @@ def _close(names: Sequence[str], summaries: Sequence[Summary], spread: Spread | 
     waits = [s.mean_wait for s in summaries]
     pairs = [(a, b) for a, b in pairwise(ranked) if waits[a] != waits[b]]
     sentences = []
+
+    def differ(a: int, b: int, size: str) -> str:
+        return f"{lower_first(names[a])} and {lower_first(names[b])} differ by {size}"
+
     unclear = [(a, b) for a, b in pairs if spread is not None and not distinct("mean_wait", a, b, summaries, spread)]
     if unclear and spread is not None:
-        told = [
-            f"{lower_first(names[a])} and {lower_first(names[b])} differ by "
-            f"{' ± '.join(human_time(value) for value in spread.difference('mean_wait', a, b))}"
-            for a, b in unclear
-        ]
+        told = [differ(a, b, " ± ".join(map(human_time, spread.difference("mean_wait", a, b)))) for a, b in unclear]
         sentences.append(
             f"No clear difference: in mean wait {listed(told)}, over the log and {spread.copies} copies with each submission moved by up "
             f"to {spread.seconds} s (mean, and {SHOWN_LEVEL} prediction interval of one copy)."
         )
     close = [(a, b) for a, b in pairs if (a, b) not in unclear and abs(metrics.relative_difference(waits[b], waits[a])) < CLOSE]
     if close:
-        told = [
-            f"{lower_first(names[a])} and {lower_first(names[b])} differ by "
-            f"{human_percent(metrics.relative_difference(waits[b], waits[a]))}"
-            for a, b in close
-        ]
+        told = [differ(a, b, human_percent(metrics.relative_difference(waits[b], waits[a]))) for a, b in close]
         where = "on another log" if spread is not None else "on another log, or with slightly shifted arrivals,"
         sentences.append(f"In mean wait {listed(told)}: {where} such a small difference may be reversed.")
     if spread is None and len(names) > 1:

@@ -140,10 +140,8 @@ def _check(schedules: Sequence[Schedule]) -> None:
         raise WorkloadError("a report needs at least one schedule", "no_schedule")
     first = schedules[0].workload
     for other in (s.workload for s in schedules[1:]):
-        same = first.machine_procs == other.machine_procs and len(first) == len(other)
-        for name in ("job_id", "submit", "procs"):
-            same = same and np.array_equal(getattr(first, name), getattr(other, name))
-        if not same:
+        alike = all(np.array_equal(getattr(first, name), getattr(other, name)) for name in ("job_id", "submit", "procs"))
+        if not alike or first.machine_procs != other.machine_procs:
             raise WorkloadError(
                 f"a report compares schedules of the same jobs on the same machine; leave out {first!r} or {other!r}", "other_jobs"
             )
@@ -157,11 +155,9 @@ def _runs(schedules: Sequence[Schedule]) -> dict[str, Any]:
         options["dialect"] = dialects
     policies = [s.policy for s in schedules]
     options["order"] = [p.order.name for p in policies]
-    backfilling = [p for p in policies if isinstance(p, Backfilling)]
-    if backfilling:
-        options["backfill_order"] = [(p.backfill_order or p.order).name for p in backfilling]
-    if len(set(options.get("backfill_order", ()))) > 1:  # one for each policy, including those without one
-        options["backfill_order"] = [(p.backfill_order or p.order).name if isinstance(p, Backfilling) else "none" for p in policies]
+    second = [(p.backfill_order or p.order).name if isinstance(p, Backfilling) else "none" for p in policies]
+    if used := set(second) - {"none"}:
+        options["backfill_order"] = second if len(used) > 1 else list(used)
     return {name: values[0] if len(set(values)) == 1 else values for name, values in options.items()}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -27,7 +27,47 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class TableOptions:
+class GroupOptions:
+    """The tables by groups of jobs."""
+
+    monthly: o.MonthlyOption = False
+    month_of: o.MonthOfOption = "end"
+    by: o.BreakdownOption = None
+
+    @property
+    def groupings(self) -> dict[str, tuple[str, Edges]]:
+        """The groupings by their spelling; raises PolicyError for an invalid one, and for --month-of without --monthly."""
+        from walltime.schedule.groups import parse_grouping
+
+        if self.month_of != "end" and not self.monthly:
+            raise PolicyError("--month-of determines how --monthly splits the jobs; give both")
+        return {text: parse_grouping(text) for text in self.by or ()}
+
+    def tables(
+        self,
+        schedules: Sequence[Schedule],
+        names: Sequence[str],
+        records: Sequence[dict[str, Any]],
+        trim: str,
+        table: Callable[[list[list[dict[str, Any]]], str], Table],
+    ) -> Iterator[Table]:
+        """Yield the tables, and enter their rows into the records; `table`: makes one of the rows under each policy, and a grouping."""
+        from walltime.comparison.tables import months_table
+
+        if self.monthly:
+            months = [schedule.monthly(self.month_of) for schedule in schedules]
+            for record, of_policy in zip(records, months, strict=True):
+                record["months"] = [month.as_dict() for month in of_policy]
+            yield months_table(names, months)
+        for text, (grouping, edges) in self.groupings.items():
+            rows = [schedule.breakdown(grouping, edges, trim).to_dicts() for schedule in schedules]
+            for record, mine in zip(records, rows, strict=True):
+                record.setdefault("breakdowns", {})[text] = mine
+            yield table(rows, text)
+
+
+@dataclass(frozen=True)
+class TableOptions(GroupOptions):
     """The tables that are shown."""
 
     batch_means: int | None = o.field(
@@ -37,9 +77,6 @@ class TableOptions:
         metavar="JOBS",
         advanced=True,
     )
-    monthly: o.MonthlyOption = False
-    month_of: o.MonthOfOption = "end"
-    by: o.BreakdownOption = None
     dynamics: bool = o.field(
         False, "Show which jobs backfilling delayed, and how often the shortest waiting job was chosen (tsafrir06).", advanced=True
     )
@@ -85,18 +122,16 @@ def simulate(
 ) -> None:
     """Simulate a log under one policy: how long jobs wait, and how busy the machine is."""
     from walltime.comparison.caveats import caveats_of
-    from walltime.comparison.tables import RECORDED_SHORT, recorded_tables
-    from walltime.schedule.groups import parse_grouping
+    from walltime.comparison.tables import RECORDED_SHORT, groups_table, recorded_tables
     from walltime.workload.filters import parse_seconds
 
     machine = machine_in(simulated.machine_file)
     [chosen] = run.schedulers([simulated.policy or (machine.policy if machine is not None else None) or "easy"])
-    groupings = {text: parse_grouping(text) for text in shown.by or ()}
+    groupings = shown.groupings
     length = None if files.every is None else parse_seconds(files.every)
     for missing, message in (
         (files.every is not None and files.timeline is None, "--interval sets the time between rows of --timeline; give both"),
         (shown.sample is not None and not shown.fair, "--fairness-sample sets the number of jobs sampled for --fairness; give both"),
-        (shown.month_of != "end" and not shown.monthly, "--month-of determines how --monthly splits the jobs; give both"),
     ):
         if missing:
             raise PolicyError(message)
@@ -126,12 +161,15 @@ def simulate(
         blocks.append(_dynamics(effects, schedule))
     if schedule.predictions is not None:
         blocks.append(_predictions(schedule, trim))
-    if shown.monthly or groupings:
-        blocks += _groups(schedule, record, shown.monthly, shown.month_of, groupings, trim)
+    blocks += shown.tables([schedule], [schedule.title], [record], trim, lambda rows, text: groups_table(rows[0], text))
     if shown.fair:
-        fairness = _fairness(schedule, shown.sample, run.seed)
-        record["fairness"] = fairness.as_dict()
-        blocks.append(_fairness_facts(fairness))
+        from walltime.simulation.fair_start import SAMPLE, fairness
+
+        jobs = min(shown.sample or SAMPLE, len(schedule))
+        with progress_bar(jobs, f"{schedule.label}, fair starts") as progress:
+            starts = fairness(schedule, jobs or 1, run.seed, progress=progress)
+        record["fairness"] = starts.as_dict()
+        blocks.append(_fairness_facts(starts))
     if recorded is not None:
         record["recorded"] = recorded.as_dict() | {"by": {name: schedule.recorded_by(name, trim) for name in ("class", "month")}}
         compared = recorded_tables([schedule.title], [schedule], trim)
@@ -211,15 +249,6 @@ def draw_figures(texts: Sequence[str] | None, schedules: Sequence[Schedule], tri
         figures.save(draw(*schedules[: 1 if name == "gantt" else None], **more), path)
 
 
-def _fairness(schedule: Schedule, sample: int | None, seed: int) -> Fairness:
-    """Fair starts of a sample of jobs, with a progress bar if it takes long."""
-    from walltime.simulation.fair_start import SAMPLE, fairness
-
-    jobs = min(sample or SAMPLE, len(schedule))
-    with progress_bar(jobs, f"{schedule.label}, fair starts") as progress:
-        return fairness(schedule, jobs or 1, seed, progress=progress)
-
-
 # ---------------------------------------------------------------------- printed parts
 
 
@@ -279,22 +308,6 @@ def _dynamics(d: DynamicsSummary, schedule: Schedule) -> Facts:
     return Facts("effects of backfilling", (heads if schedule.policy.reservations.of == "head" else []) + choices)
 
 
-def _groups(
-    schedule: Schedule, record: dict[str, Any], monthly: bool, month_of: str, groupings: dict[str, tuple[str, Edges]], trim: str
-) -> Iterator[Table]:
-    """The months, and the groups of jobs, which are entered into the record."""
-    from walltime.comparison.tables import groups_table, months_table
-
-    if monthly:
-        months = schedule.monthly(month_of)
-        record["months"] = [month.as_dict() for month in months]
-        yield months_table([schedule.title], [months])
-    if groupings:
-        record["breakdowns"] = {text: schedule.breakdown(by, edges, trim).to_dicts() for text, (by, edges) in groupings.items()}
-        for text, rows in record["breakdowns"].items():
-            yield groups_table(rows, text)
-
-
 def _fairness_facts(f: Fairness) -> Facts:
     """Return the number of jobs that start late because of later arrivals, and the waits by use."""
     of = f"all {f.jobs:,} jobs" if f.sample == f.jobs else f"a sample of {f.sample:,} of {f.jobs:,} jobs"
@@ -311,12 +324,9 @@ def _fairness_facts(f: Fairness) -> Facts:
 
 def batches_object(means: BatchMeans, asked: int) -> dict[str, Any]:
     """Return batch means for `--json`; `asked`: the requested jobs in a batch."""
-    interval = means.interval
     return {
         "mean_response": means.mean,
-        "low": None if interval is None else interval.low,
-        "high": None if interval is None else interval.high,
-        "what": None if interval is None else interval.what,
+        **{name: getattr(means.interval, name, None) for name in ("low", "high", "what")},
         "mean_of_all_jobs": means.whole,
         "batches": means.batches,
         "jobs_per_batch": means.batch,
