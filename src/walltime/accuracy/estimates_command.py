@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from walltime.accuracy.accuracy import WalltimeAccuracy
-    from walltime.report.page import Block
+    from walltime.report.page import Part
     from walltime.schedule.groups import Edges
     from walltime.workload import Workload
 
@@ -61,7 +61,6 @@ class AdjustmentOptions:
     replications: int | None = o.field(
         None,
         "Simulate N copies of the log with slightly moved submissions. Default: up to 5, fewer for long logs.",
-        "--replications",
         group=o.RUNS,
         min=1,
     )
@@ -152,13 +151,10 @@ def estimates(
     for line in () if output.as_json else record["notes"]:
         note(f"{workload.origin.name}: {line}")
     head = {"trace": str(trace), "sha256": workload.origin.sha256, "procs": workload.machine_procs, "jobs": len(workload)}
-    head |= {
-        "dropped": dict(workload.origin.dropped),
-        "estimates": estimated.model,
-        "seed": None if estimated.model == "user" else estimated.seed,
-    }
+    head |= {"dropped": dict(workload.origin.dropped), "estimates": estimated.model}
+    head["seed"] = None if estimated.model == "user" else estimated.seed
     tail = {"hours": hours, "accuracy": None if accuracy is None else as_record(accuracy), "figure": drawn, "report": output.report}
-    blocks: list[Block | Facts | str] = [*_hours(workload.origin.name, hours, estimated.model), *_blocks(record, estimated.model)]
+    blocks: list[Part] = [*_hours(workload.origin.name, hours, estimated.model), *_blocks(record, estimated.model)]
     blocks += [*_group_tables(record["by"]), *_simulated(accuracy)]
     if accuracy is not None:
         blocks.insert(0, accuracy_answer(accuracy))
@@ -368,7 +364,7 @@ def _hours(name: str, record: dict[str, Any] | None, model: str) -> Iterator[Tab
     yield Table(["", "jobs", "of all jobs", "requested", "not used"], rows, "processor-hours, by how jobs ended")
 
 
-def _simulated(simulated: WalltimeAccuracy | None) -> Iterator[Block | Facts | str]:
+def _simulated(simulated: WalltimeAccuracy | None) -> Iterator[Part]:
     """Yield the hours by user, the gain of adjusted walltimes, the advice, and the caveats."""
     from walltime.accuracy import page as accuracy
     from walltime.accuracy.adjusted import MEANINGS

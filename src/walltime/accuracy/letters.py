@@ -270,7 +270,6 @@ def _merge_row(gains: AdviceGains, user: UserGain, name: str, text: str) -> dict
 
 
 def _kind_row(user: UserGain, kind: KindAdvice) -> dict[str, Any]:
-    """Return the row of an advice in kinds.csv."""
     assert kind.walltime is not None, "only advised kinds are written"
     row = {"user": user.advice.user, "kind": kind_words(kind), "jobs": kind.jobs, "ask_for_s": kind.walltime}
     row |= {"ask_for": clock(kind.walltime), "median_runtime_s": round(kind.median_runtime), "median_request_s": round(kind.median_request)}

@@ -132,20 +132,14 @@ def _users(accuracy: WalltimeAccuracy) -> Section:
 
 
 def _ends(accuracy: WalltimeAccuracy) -> Section:
-    """Return how jobs end."""
     known = any(row["failed"] is not None for row in accuracy.ends)
     head = ["how", "jobs", "of the jobs", "hours asked for", "not used", "of all hours not used", *(["failed by the log"] if known else [])]
     whole = max(accuracy.total.unused_hours, 1e-9)
-    rows = [
-        [
-            row["group"],
-            f"{row['jobs']:,}",
-            human_percent(100 * row["jobs"] / accuracy.total.jobs),
-            *(hours(row["asked_hours"]), hours(row["unused_hours"]), human_percent(100 * row["unused_hours"] / whole)),
-            *([f"{row['failed']:,}"] if known else []),
-        ]
-        for row in accuracy.ends
-    ]
+    rows = []
+    for row in accuracy.ends:
+        counts = [row["group"], f"{row['jobs']:,}", human_percent(100 * row["jobs"] / accuracy.total.jobs)]
+        unused = [hours(row["asked_hours"]), hours(row["unused_hours"]), human_percent(100 * row["unused_hours"] / whole)]
+        rows.append([*counts, *unused, *([f"{row['failed']:,}"] if known else [])])
     remark = (
         "Jobs that reach their limits are usually killed there: their limit is too short, or they save their state and go on later. Many "
         "jobs that end within a minute fail at once: their requests do not show how long they would have run."
@@ -181,7 +175,6 @@ def _requests(accuracy: WalltimeAccuracy) -> Section:
 
 
 def _over_time(accuracy: WalltimeAccuracy) -> list[Section]:
-    """Return the figure over time, and its table."""
     rows = accuracy.groups["time"]
     if len(rows) < 2:
         return []
@@ -230,16 +223,11 @@ def adjusted_table(a: AdjustedWalltimes) -> Table:
             sign = "-" if row["wait_difference"] < 0 else "+"
             small.append(f"{sign}{human_time(abs(row['wait_difference']))} ± {human_time(row['wait_scatter'])}")
         slowdown, slower = row["mean_bounded_slowdown"], [human_difference(row["slowdown_change"])] if k else []
-        rows.append(
-            [
-                row["what"],
-                Cell(human_time(row["mean_wait"]), list(filter(None, small)), value=row["mean_wait"]),
-                *(time_cell(row[name]) for name in ("median_wait", "p90_wait")),
-                Cell(human_number(slowdown), list(filter(None, slower)), value=slowdown),
-                *(_share(row[name]) for name in ("utilization", "accuracy")),
-                *(human_percent(row[name]) for name in ("adjusted", "under", "bad")),
-            ]
-        )
+        waits = [Cell(human_time(row["mean_wait"]), list(filter(None, small)), value=row["mean_wait"])]
+        waits += [time_cell(row[name]) for name in ("median_wait", "p90_wait")]
+        slowdowns = Cell(human_number(slowdown), list(filter(None, slower)), value=slowdown)
+        shares = [_share(row[name]) for name in ("utilization", "accuracy")]
+        rows.append([row["what"], *waits, slowdowns, *shares, *(human_percent(row[name]) for name in ("adjusted", "under", "bad"))])
     remark = (
         "Small print: change from the users' estimates. Accuracy: of the walltimes with which the scheduler plans. Under, 30 min under: "
         "jobs whose adjusted walltime is too short, and by at least 30 min."

@@ -40,7 +40,6 @@ class ReplayOptions:
     predictor: list[str] | None = o.field(
         None,
         f"Predict runtimes by this predictor: {o.PREDICTORS}. Default: every key, statistic and window of tang13.",
-        "--predictor",
         group=o.SCHEDULER,
         metavar="NAME",
     )
@@ -61,7 +60,6 @@ class ReplayOptions:
     test_share: float = o.field(
         1.0,
         "Judge only this last share of the log, from 0 to 1; predictors learn from all earlier jobs. Default: 1, all jobs.",
-        "--test-share",
         group=o.RUNS,
         min=0,
         max=1,
@@ -109,14 +107,8 @@ def predict(
     head = {"trace": str(trace), "sha256": workload.origin.sha256, "procs": workload.machine_procs, "jobs": len(workload)}
     head |= {"test_share": replaying.test_share, "judged": int(judged.sum())}
     record = head | {"dropped": dict(workload.origin.dropped), "ends": replays[0].ends, "unknown_ends": replays[0].unknown_ends}
-    record |= {
-        "dialect": rules.label,
-        "predictors": rows,
-        "out": out,
-        "report": output.report,
-        "seconds": {"read": seconds},
-        "version": version(),
-    }
+    record |= {"dialect": rules.label, "predictors": rows, "out": out, "report": output.report}
+    record |= {"seconds": {"read": seconds}, "version": version()}
     if replays[0].unknown_ends:
         note(f"{replays[0].unknown_ends:,} jobs have no wait times, so nothing is learned from them")
     remarks = [

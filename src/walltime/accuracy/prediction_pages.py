@@ -8,15 +8,12 @@ from typing import Any
 from walltime.estimates.suggestion import Advice
 from walltime.provenance import provenance
 from walltime.report.figures import BLUE, look, panel, percent_ticks, rows_figure
-from walltime.report.page import Block, Drawing, Page, sections
-from walltime.tables import Facts
+from walltime.report.page import Drawing, Page, Part, sections
 from walltime.wording import human_percent, human_time
 from walltime.workload import Workload
 
 
-def replays_page(
-    w: Workload, rows: Sequence[dict[str, Any]], answer: str, blocks: Iterable[Block | Facts | str], command: Sequence[str]
-) -> Page:
+def replays_page(w: Workload, rows: Sequence[dict[str, Any]], answer: str, blocks: Iterable[Part], command: Sequence[str]) -> Page:
     """Return the page of `walltime predict`; `rows`: a mapping for each predictor."""
     known = sorted((row for row in rows if row["mean_accuracy"] is not None), key=lambda row: -row["mean_accuracy"])[:10]
     requests = rows[0]["mean_accuracy_of_requests"]
@@ -47,7 +44,7 @@ def replays_page(
     )
 
 
-def advice_page(w: Workload, user: str, advice: Advice, blocks: Iterable[Block | Facts | str], command: Sequence[str]) -> Page:
+def advice_page(w: Workload, user: str, advice: Advice, blocks: Iterable[Part], command: Sequence[str]) -> Page:
     """Return the page of `walltime suggest`."""
     one = min(advice.suggestions, key=lambda s: abs(s.risk - 5))
     share = f"one in {round(100 / one.risk)}" if one.risk else "none of the"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated
@@ -13,12 +12,12 @@ from walltime.cli.option_groups import LogOptions, RecordedWindow
 from walltime.cli.output import PageOutput, caveats, command_line
 from walltime.declared import nearest
 from walltime.errors import WorkloadError
-from walltime.tables import Cell, Facts, Table
+from walltime.tables import Cell, Table
 from walltime.wording import human_percent, human_time, shown
 
 if TYPE_CHECKING:
     from walltime.estimates.suggestion import Advice
-    from walltime.report.page import Block
+    from walltime.report.page import Part
     from walltime.workload import Workload
 
 
@@ -109,12 +108,12 @@ def _number(workload: Workload, column: str, text: str) -> int:
     return number
 
 
-def _blocks(log: str, user: str, kind: dict[str, int], advice: Advice) -> Iterator[Block | Facts | str]:
+def _blocks(log: str, user: str, kind: dict[str, int], advice: Advice) -> Iterator[Part]:
     from walltime.accuracy.letters import clock
 
     rows = []
     for s in advice.suggestions:
-        shares = (s.upper, math.nan if math.isnan(s.backtest) else s.backtest, 100 * s.slack)
+        shares = (s.upper, s.backtest, 100 * s.slack)
         upper, tested, used = (Cell(human_percent(value), value=value) for value in shares)
         killed = Cell(f"{s.killed_before:,} of {advice.jobs:,}", value=s.killed_before)
         rows.append([Cell(clock(s.walltime), value=s.walltime), Cell(f"{s.risk:g} %", value=s.risk), killed, upper, tested, used])

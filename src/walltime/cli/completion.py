@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import io
 import os
@@ -30,13 +31,7 @@ ENDS_WORD = re.compile(r"[:=]+")
 
 def completion_of(option: str) -> Callable[[str], list[str]] | None:
     """Return the completion of an option's values; None if its values have no names."""
-    if option not in COMPLETED:
-        return None
-
-    def completed(incomplete: str) -> list[str]:
-        return _texts(option, incomplete)
-
-    return completed
+    return functools.partial(_texts, option) if option in COMPLETED else None
 
 
 def registry_of(option: str) -> Any:

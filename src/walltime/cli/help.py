@@ -163,7 +163,6 @@ class HelpGroup(_Described, TyperGroup):
 
 
 def _paragraphs(text: str) -> list[str]:
-    """The paragraphs of a docstring, without its line breaks."""
     return [" ".join(paragraph.split()) for paragraph in text.replace("\f", "\n\n").split("\n\n") if paragraph.strip()]
 
 
@@ -183,7 +182,6 @@ def _usage(command: Any) -> str:
 
 
 def _letters(one: TyperArgument) -> str:
-    """The letters that stand for an argument."""
     return one.metavar or one.name.upper()
 
 
@@ -226,7 +224,6 @@ def _value(one: Any) -> str:
 
 
 def _wrapped(text: str, width: int, indent: str = "", further: str | None = None) -> list[str]:
-    """The lines of a text; words are never broken."""
     return textwrap.wrap(
         text,
         width,

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import polars as pl
     from rich.progress import Progress, TaskID
 
-    from walltime.report.page import Block, Page
+    from walltime.report.page import Page, Part
     from walltime.workload import Workload
 
 PATIENCE = 1.0
@@ -248,7 +248,7 @@ def _left_out_records() -> dict[str, Any]:
     )
 
 
-def _left_out_sentences(blocks: Sequence[Block | Facts | str]) -> tuple[list[str], list[str]]:
+def _left_out_sentences(blocks: Sequence[Part]) -> tuple[list[str], list[str]]:
     """Return sentences that the blocks lack: on the jobs left out, which begin the answer, and on each rule and what is not modelled."""
     first = next((block for block in blocks[:1] if isinstance(block, str)), "")
     warnings = [sentence for one in _logs.values() for sentence in one.warnings if sentence not in first]
@@ -268,9 +268,7 @@ class Output:
     form: o.FormatOption = "text"
     tables: o.TablesOption = None
 
-    def show(
-        self, record: Mapping[str, Any], blocks: Iterable[Block | Facts | str], tables: Sequence[Table] = (), /, **written: Path | None
-    ) -> None:
+    def show(self, record: Mapping[str, Any], blocks: Iterable[Part], tables: Sequence[Table] = (), /, **written: Path | None) -> None:
         """Print the record as one JSON object, or the blocks and which files were written, by their contents; write `--tables`.
 
         `tables`: the tables for files and for `--format`, if they have more columns than those in the blocks.
@@ -313,9 +311,7 @@ class PageOutput(Output):
         if self.report is not None:
             write_page(page, self.report)
 
-    def write_blocks(
-        self, kind: str, title: str, answer: Sequence[str], blocks: Iterable[Block | Facts | str], log: Workload | None = None
-    ) -> None:
+    def write_blocks(self, kind: str, title: str, answer: Sequence[str], blocks: Iterable[Part], log: Workload | None = None) -> None:
         """Write a page of the printed blocks to the file of --report, if there is one; `log`: the log of its provenance."""
         if self.report is not None:
             from walltime.provenance import provenance
@@ -325,14 +321,12 @@ class PageOutput(Output):
             command = command_line() if log is None else None
             self.write(Page(kind, title, answer, list(sections(blocks)), workload=log, record=record, command=command))
 
-    def show(
-        self, record: Mapping[str, Any], blocks: Iterable[Block | Facts | str], tables: Sequence[Table] = (), /, **written: Path | None
-    ) -> None:
+    def show(self, record: Mapping[str, Any], blocks: Iterable[Part], tables: Sequence[Table] = (), /, **written: Path | None) -> None:
         """Print as `Output.show`, with the page among the written files."""
         super().show(record, blocks, tables, report=self.report, **written)
 
 
-def _tables_of(blocks: Iterable[Block | Facts | str]) -> Iterator[Table]:
+def _tables_of(blocks: Iterable[Part]) -> Iterator[Table]:
     """Yield the tables among the blocks, also of blocks within blocks."""
     from walltime.report.page import Fold, Group
 
@@ -348,7 +342,7 @@ def print_json(record: Mapping[str, Any]) -> None:
     typer.echo(json.dumps(_defined(record), indent=2, allow_nan=False))
 
 
-def print_blocks(blocks: Iterable[Block | Facts | str]) -> None:
+def print_blocks(blocks: Iterable[Part]) -> None:
     """Print parts of pages as text."""
     from walltime.report.terminal import print_block
 
@@ -356,7 +350,7 @@ def print_blocks(blocks: Iterable[Block | Facts | str]) -> None:
         print_block(block)
 
 
-def caveats(sentences: Sequence[str]) -> list[Block | Facts | str]:
+def caveats(sentences: Sequence[str]) -> list[Part]:
     """Return the caveats as notes with their heading; nothing without caveats."""
     from walltime.report.page import Items
 
@@ -421,15 +415,6 @@ def _defined(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_defined(item) for item in value]
     return str(value) if isinstance(value, Path) else value
-
-
-def drawn_in(texts: Sequence[str] | None) -> dict[str, Path]:
-    """Return the files of the requested figures, by what they show."""
-    if not texts:
-        return {}
-    from walltime.report.figure_files import named_file
-
-    return {f"figure_of_{name}": path for name, path in map(named_file, texts)}
 
 
 def paragraphs(sentences: Sequence[str]) -> list[str]:

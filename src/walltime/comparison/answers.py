@@ -39,7 +39,7 @@ def answer(
     if len(summaries) == 1:
         return (
             f"Under {lower_first(names[0])}, jobs wait {human_time(first.mean_wait)} on average, half of them "
-            f"{_at_most(first.median_wait)}, and have a mean bounded slowdown of {human_number(first.mean_bounded_slowdown)}"
+            f"{f'at most {human_time(first.median_wait)}' if first.median_wait else 'not at all'}, and have a mean bounded slowdown of {human_number(first.mean_bounded_slowdown)}"
             f"{_share(schedules[0], first)}."
         )
     if len(summaries) > MOST_IN_ONE_SENTENCE:
@@ -100,10 +100,6 @@ def _changes(fields: Sequence[str], summaries: Sequence[Summary]) -> str:
         text += f"{joint}{'' if verb == last else f'{verb} '}the {what} {_move(verb, before, after, show)}"
         last = verb
     return text
-
-
-def _at_most(median: float) -> str:
-    return "not at all" if median == 0 else f"at most {human_time(median)}"
 
 
 def _share(schedule: Schedule, summary: Summary) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import Files, JobSelectionWithLoads, LogOptions, SchedulingOptions, machine_in, one_workload
-from walltime.cli.output import PageOutput, caveats, drawn_in, progress_bar, write_rows
+from walltime.cli.output import PageOutput, caveats, progress_bar, write_rows
 from walltime.comparison.simulate_command import GroupOptions, draw_figures, run_record, write_run_page
 from walltime.metrics.intervals import SHOWN_LEVEL
 from walltime.wording import percent
@@ -35,7 +35,7 @@ class SchedulerOptions:
     """The policies, and their machine."""
 
     policy: list[str] | None = o.field(
-        None, f"Compare this policy: {o.POLICIES}; 'all' compares all with easy, sorted by bounded slowdown.", "--policy", group=o.SCHEDULER
+        None, f"Compare this policy: {o.POLICIES}; 'all' compares all with easy, sorted by bounded slowdown.", group=o.SCHEDULER
     )
     machine_file: o.MachineOption = None
 
@@ -119,10 +119,10 @@ def compare(
             more += [sides_table(change, f"winners and losers, {title}"), changes_table(change, f"the largest changes, {title}")]
     if output.report is not None:
         write_run_page(output.report, schedules, run, spread)
-    draw_figures(files.figure, schedules, trim, files.size)
+    drawn = draw_figures(files.figure, schedules, trim, files.size)
     record = as_object(records, output.report, warnings, spread)
     blocks[2:2] = more
-    output.show(record, blocks, [*tables, *more], **{f"{len(schedules)} rows": files.out}, **drawn_in(files.figure))
+    output.show(record, blocks, [*tables, *more], **{f"{len(schedules)} rows": files.out}, **drawn)
 
 
 def spread_of(schedules: Sequence[Schedule], trim: str, copies: int | None = None) -> Spread | None:

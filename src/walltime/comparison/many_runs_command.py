@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from walltime.cli.option_groups import note_feedback
-from walltime.cli.output import PageOutput, caveats, command_line, drawn_in, progress_bar, report_on, reported, write_rows
+from walltime.cli.output import PageOutput, caveats, command_line, progress_bar, report_on, reported, write_rows
 from walltime.cli.table import part_of
 from walltime.errors import PolicyError
 from walltime.metrics.intervals import KINDS
@@ -97,8 +97,8 @@ def run_many(
         record |= {"seeds": list(run.seeds), **loads, "estimates": list(models), "report": output.report}
         record["policy"] = list(dict.fromkeys(combination["policy"] for combination in combinations))
         record |= {"baseline": baseline, "caveats": told, "lines": line_records(lines)}
-    draw_bands(files.figure, results, files.size)
-    output.show(record, blocks, line_tables(lines, baseline), **{f"{len(cells)} rows": files.out}, **drawn_in(files.figure))
+    drawn = draw_bands(files.figure, results, files.size)
+    output.show(record, blocks, line_tables(lines, baseline), **{f"{len(cells)} rows": files.out}, **drawn)
 
 
 def check_bands(figures: Sequence[str] | None, several: bool) -> None:
@@ -114,13 +114,13 @@ def check_bands(figures: Sequence[str] | None, several: bool) -> None:
         raise PolicyError(f"--figure {others[0]} shows one run; over replications there are bands of {' and '.join(bands)}")
 
 
-def draw_bands(texts: Sequence[str] | None, results: Sequence[Replications], size: str) -> None:
-    """Draw the requested figures as bands over the replications."""
+def draw_bands(texts: Sequence[str] | None, results: Sequence[Replications], size: str) -> dict[str, Path]:
+    """Draw the requested figures as bands over the replications, and return their files by what they show."""
     if not texts:
-        return
+        return {}
     figures = part_of("simulate --figure")
-    for name, path in map(figures.named_file, texts):
-        figures.save(figures.bands(results, name, width=size or "column"), path)
+    named = map(figures.named_file, texts)
+    return {f"figure_of_{name}": figures.save(figures.bands(results, name, width=size or "column"), path) for name, path in named}
 
 
 def _record(shown: Workload, run: SchedulingOptions, settings: Mapping[str, Any], report: Path | None) -> dict[str, Any]:
@@ -134,9 +134,7 @@ def _record(shown: Workload, run: SchedulingOptions, settings: Mapping[str, Any]
         "jobs": len(shown),
         "offered_load_of_log": shown.offered_load,
         "steps": list(origin.steps),
-        "dropped": dict(origin.dropped),
-        "changed": dict(origin.changed),
-        "noticed": dict(origin.noticed),
+        **{name: dict(getattr(origin, name)) for name in ("dropped", "changed", "noticed")},
         "feedback": shown.feedback,
         **settings,
         **({"report": report} if report is not None else {}),

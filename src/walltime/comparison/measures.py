@@ -54,11 +54,6 @@ class Measure:
         """The label of an axis."""
         return f"{self.label} ({self.unit})" if self.unit else self.label
 
-    @property
-    def from_zero(self) -> bool:
-        """Whether an axis begins at 0; shares differ too little for that."""
-        return not self.points
-
 
 def measure(name: str, highest: float = 1.0) -> Measure:
     """How this field is shown; `highest`: the largest value, which decides the unit of times.

@@ -250,17 +250,12 @@ def _figures(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequenc
 
 
 def _stretch(names: Sequence[str], schedules: Sequence[Schedule]) -> Section:
-    """Draw static Gantt charts."""
     from walltime.report import figures
 
     begin, end = choose_stretch(schedules)
     since = figures.moment(schedules[0], begin)
-    if len(schedules[0]) <= JOBS:
-        why = "the whole workload."
-    elif len(names) > 1:
-        why = "a stretch with long queues, the same for every policy."
-    else:
-        why = "a stretch with a long queue."
+    stretch = "a stretch with long queues, the same for every policy." if len(names) > 1 else "a stretch with a long queue."
+    why = "the whole workload." if len(schedules[0]) <= JOBS else stretch
     drawings = []
     for k, (name, schedule) in enumerate(zip(names, schedules, strict=True)):
         running = int(np.sum((schedule.start < end) & (schedule.end > begin)))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import Files, JobSelectionWithLoads, LogOptions, PolicyOptions, SchedulingOptions, machine_in, one_workload
-from walltime.cli.output import PageOutput, caveats, command_line, drawn_in, progress_bar
+from walltime.cli.output import PageOutput, caveats, command_line, progress_bar
 from walltime.cli.table import part_of
 from walltime.errors import PolicyError
 from walltime.metrics.intervals import SHOWN_LEVEL
@@ -20,7 +20,7 @@ from walltime.wording import human_number, human_time, percent, to_error
 
 if TYPE_CHECKING:
     from walltime.metrics import BatchMeans, DynamicsSummary, RecordedWaits, Summary
-    from walltime.report.page import Block
+    from walltime.report.page import Part
     from walltime.schedule import Schedule
     from walltime.schedule.groups import Edges
     from walltime.simulation import Fairness, Spread
@@ -150,7 +150,7 @@ def simulate(
     sentences = caveats_of([schedule], trim, run.estimates)
     record["caveats"] = sentences
     recorded = schedule.recorded(trim)
-    blocks: list[Block | Facts | str] = list(_blocks(schedule, summary, record, recorded, verbose))
+    blocks: list[Part] = list(_blocks(schedule, summary, record, recorded, verbose))
     if shown.batch_means is not None:
         batches = schedule.batch_means(batch=shown.batch_means)
         record["batch_means"] = batches_object(batches, shown.batch_means)
@@ -179,7 +179,7 @@ def simulate(
     if files.out is not None:
         schedule.write(files.out)
         record["out"] = files.out
-    draw_figures(files.figure, [schedule], trim, files.size)
+    drawn = draw_figures(files.figure, [schedule], trim, files.size)
     if files.timeline is not None:
         from walltime.schedule.files import write_table
 
@@ -188,7 +188,7 @@ def simulate(
     if output.report is not None:
         write_run_page(output.report, [schedule], run, None)
         record["report"] = output.report
-    output.show(record, blocks, schedule=files.out, timeline=files.timeline, **drawn_in(files.figure))
+    output.show(record, blocks, schedule=files.out, timeline=files.timeline, **drawn)
 
 
 def run_record(schedule: Schedule, run: SchedulingOptions, trace: Path, seconds_read: float) -> tuple[dict[str, Any], Summary]:
@@ -207,9 +207,7 @@ def run_record(schedule: Schedule, run: SchedulingOptions, trace: Path, seconds_
         "engine": schedule.engine,
         "simulated_on": schedule.simulated_on,
         **summary.as_dict(),
-        "dropped": dict(w.origin.dropped),
-        "changed": dict(w.origin.changed),
-        "noticed": dict(w.origin.noticed),
+        **{name: dict(getattr(w.origin, name)) for name in ("dropped", "changed", "noticed")},
         "steps": list(w.origin.steps),
         "killed": int((w.runtime > w.requested).sum()) if schedule.overrun == "kill" else 0,
         "estimates": run.estimates,
@@ -237,16 +235,18 @@ def write_run_page(path: Path, schedules: Sequence[Schedule], run: SchedulingOpt
     write_comparison_page(path, schedules, trim=run.measuring, spread=spread, settings=settings)
 
 
-def draw_figures(texts: Sequence[str] | None, schedules: Sequence[Schedule], trim: str, size: str = "") -> None:
-    """Draw the requested figures of these schedules; `size`: their width, by default the usual one of each figure."""
+def draw_figures(texts: Sequence[str] | None, schedules: Sequence[Schedule], trim: str, size: str = "") -> dict[str, Path]:
+    """Draw the requested figures of these schedules, and return their files by what they show; `size`: a width other than the usual."""
+    drawn: dict[str, Path] = {}
     if not texts:
-        return
+        return drawn
     figures = part_of("simulate --figure")
     for name, path in map(figures.named_file, texts):
         draw = figures.OF_SCHEDULES[name]
         more = {"trim": trim} if name in ("wait", "slowdown") else {}
         more |= {"width": size} if size else {}
-        figures.save(draw(*schedules[: 1 if name == "gantt" else None], **more), path)
+        drawn[f"figure_of_{name}"] = figures.save(draw(*schedules[: 1 if name == "gantt" else None], **more), path)
+    return drawn
 
 
 # ---------------------------------------------------------------------- printed parts

@@ -172,16 +172,11 @@ def breakdown_table(names: Sequence[str], rows: Sequence[Rows], by: str) -> Tabl
 
 def groups_table(rows: Rows, by: str) -> Table:
     """Return all measures of the groups under one policy."""
-    lines = [
-        [
-            str(row["group"]),
-            f"{row['jobs']:,}",
-            human_percent(100 * row["share_of_use"]),
-            *(time_cell(row[field]) for field in ("mean_wait", "median_wait", "p90_wait", "max_wait", "mean_response")),
-            Cell(human_number(row["mean_bounded_slowdown"]), value=row["mean_bounded_slowdown"]),
-        ]
-        for row in rows
-    ]
+    lines = []
+    for row in rows:
+        times = (time_cell(row[field]) for field in ("mean_wait", "median_wait", "p90_wait", "max_wait", "mean_response"))
+        slowdown = Cell(human_number(row["mean_bounded_slowdown"]), value=row["mean_bounded_slowdown"])
+        lines.append([str(row["group"]), f"{row['jobs']:,}", human_percent(100 * row["share_of_use"]), *times, slowdown])
     head = ["", "jobs", "of all use", "mean wait", "median", "90 %", "longest", "mean response", "bounded slowdown"]
     return Table(head, lines, f"by {by}")
 
@@ -204,17 +199,11 @@ def sides_table(gains: Gains, title: str) -> Table:
     sides = (("shorter", gains.shorter), ("equal", gains.equal), ("longer", gains.longer))
     total = max(sum(side.jobs for _, side in sides), 1)
     show = time_form([side.mean_change for _, side in sides])
-    rows = [
-        [
-            name,
-            f"{side.jobs:,}",
-            human_percent(100 * side.jobs / total),
-            UNDEFINED if side.users is None else f"{side.users:,}",
-            f"{side.processor_hours:,.0f}",
-            f"{'+' if side.mean_change > 0 else ''}{show(side.mean_change)}",
-        ]
-        for name, side in sides
-    ]
+    rows = []
+    for name, side in sides:
+        users = UNDEFINED if side.users is None else f"{side.users:,}"
+        change = f"{'+' if side.mean_change > 0 else ''}{show(side.mean_change)}"
+        rows.append([name, f"{side.jobs:,}", human_percent(100 * side.jobs / total), users, f"{side.processor_hours:,.0f}", change])
     return Table(["wait", "jobs", "of all", "users", "processor-hours", "mean change"], rows, title)
 
 
@@ -272,15 +261,10 @@ def recorded_tables(names: Sequence[str], schedules: Sequence[Schedule], trim: s
     tables = [Table(["", "recorded", *_policies(names)], rows, "Recorded and simulated waits")]
     for by, words in (("class", "class"), ("month", "month of submission")):
         groups = [schedule.recorded_by(by, trim) for schedule in schedules]
-        lines: list[Row] = [
-            [
-                str(group["group"]),
-                f"{group['jobs']:,}",
-                time_cell(group["mean_recorded"]),
-                *(time_cell(mine[k]["mean_simulated"]) for mine in groups),
-            ]
-            for k, group in enumerate(groups[0])
-        ]
+        lines: list[Row] = []
+        for k, group in enumerate(groups[0]):
+            means = (group["mean_recorded"], *(mine[k]["mean_simulated"] for mine in groups))
+            lines.append([str(group["group"]), f"{group['jobs']:,}", *map(time_cell, means)])
         head: list[str | Column] = ["", "jobs", "mean recorded", *_policies(names, "mean, ")]
         tables.append(Table(head, lines, f"Recorded waits by {words}", look="months"))
     return tables

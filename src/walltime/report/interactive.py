@@ -88,7 +88,8 @@ def live_data(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequen
             "slowdown": _curves(figures.SLOWDOWNS.curves(schedules, masks)),
         },
     }
-    return "\n".join([_json("live-meta", meta), *blocks])
+    text = json.dumps(meta, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")  # no name ends the element
+    return "\n".join([f'<script type="application/json" id="live-meta">{text}</script>', *blocks])
 
 
 def _of_policy(schedule: Schedule, same_submit: bool, same_runtime: bool) -> dict[str, Array]:
@@ -121,12 +122,6 @@ def _pack(columns: Mapping[str, Array]) -> tuple[list[tuple[str, int, bool]], by
 
 def _block(name: str, data: bytes) -> str:
     return f'<script type="text/plain" id="{name}">{base64.b64encode(data).decode()}</script>'
-
-
-def _json(name: str, value: Any) -> str:
-    """Return a value as an element; `<` is escaped, so that no name can end the element."""
-    inside = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
-    return f'<script type="application/json" id="{name}">{inside}</script>'
 
 
 def _curves(steps: tuple[Array, Sequence[Array]]) -> dict[str, Any]:
