@@ -40,7 +40,7 @@ def draw_sweep(axes: Axes, lines: Sequence[CombinationMean], over: str, styles: 
         at = (styles or {}).get(name, k)
         look: dict[str, Any] = {"color": COLOURS[at % len(COLOURS)], "linestyle": DASHES[at % len(DASHES)]}
         points = sorted(
-            (places[line.combination[over]], line) for line in mine if line.combination[over] in places and math.isfinite(line.band.mean)
+            (places[value], line) for line in mine if (value := line.combination[over]) in places and math.isfinite(line.band.mean)
         )
         if points:
             x = np.array([place for place, _ in points])
