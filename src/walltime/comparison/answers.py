@@ -39,8 +39,8 @@ def answer(
     if len(summaries) == 1:
         half = f"at most {human_time(first.median_wait)}" if first.median_wait else "not at all"
         return (
-            f"Under {lower_first(names[0])}, jobs wait {human_time(first.mean_wait)} on average, half of them {half}, and have a mean bounded "
-            f"slowdown of {human_number(first.mean_bounded_slowdown)}{_share(schedules[0], first)}."
+            f"Under {lower_first(names[0])}, jobs wait {human_time(first.mean_wait)} on average, half of them {half}, and have a mean "
+            f"bounded slowdown of {human_number(first.mean_bounded_slowdown)}{_share(schedules[0], first)}."
         )
     if len(summaries) > MOST_IN_ONE_SENTENCE:
         return _best(log, names, summaries, spread)

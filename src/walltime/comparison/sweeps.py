@@ -39,9 +39,8 @@ def draw_sweep(axes: Axes, lines: Sequence[CombinationMean], over: str, styles: 
     for k, (name, mine) in enumerate(panels_of(lines, words).items()):
         at = (styles or {}).get(name, k)
         look: dict[str, Any] = {"color": COLOURS[at % len(COLOURS)], "linestyle": DASHES[at % len(DASHES)]}
-        points = sorted(
-            (places[value], line) for line in mine if (value := line.combination[over]) in places and math.isfinite(line.band.mean)
-        )
+        drawn = [line for line in mine if line.combination[over] in places and math.isfinite(line.band.mean)]
+        points = sorted((places[line.combination[over]], line) for line in drawn)
         if points:
             x = np.array([place for place, _ in points])
             mean, low, high = _values([line for _, line in points], shown)
