@@ -116,7 +116,11 @@ def predict(
     ]
     remarks += [line for one in given for line in one.remarks(workload, workload.requested, workload.runtime)]
     record["caveats"] = remarks
-    learned = f"Learned only from jobs that have ended, with the ends of {_source(replays[0].ends, replaying.ends, rules.label)}."
+    source = "the log"
+    if replays[0].ends != "log":
+        source = f"a simulation under EASY{'' if rules.label == 'papers' else f', dialect {rules.label}'}"
+        source += ", as the log has no wait times" if replaying.ends == "auto" else ""
+    learned = f"Learned only from jobs that have ended, with the ends of {source}."
     answer, table = _answer(workload, rows, int(judged.sum())), _table(workload, rows, None if given else MOST_PREDICTORS[verbose], verbose)
     blocks = [table, *caveats([*remarks, *NOTES, learned])]
     if output.report is not None:
@@ -145,14 +149,6 @@ def _write(out: Path, replays: list[Replay], rows: list[dict[str, Any]]) -> None
     else:
         table = pl.DataFrame(rows, infer_schema_length=None)
     write_rows(table, out)
-
-
-def _source(source: str, asked: str, dialect: str) -> str:
-    """Whose ends the predictors have learned from."""
-    if source == "log":
-        return "the log"
-    why = ", as the log has no wait times" if asked == "auto" else ""
-    return f"a simulation under EASY{'' if dialect == 'papers' else f', dialect {dialect}'}{why}"
 
 
 def _answer(w: Workload, rows: Sequence[dict[str, Any]], judged: int) -> str:

@@ -78,12 +78,9 @@ def suggest(
     from walltime.estimates.suggestion import suggest as find
 
     workload = stretch.alone(reading.load(trace)[0])
-    named = {"user": user, "group": asked.group, "executable": asked.executable}
-    numbers = {name: None if text is None else _number(workload, name, text) for name, text in named.items()}
-    number = numbers.pop("user")
-    assert number is not None, "the option is required"
-    given = {"procs": asked.job_procs, "requested": asked.requested, **numbers}
-    kind = {name: value for name, value in given.items() if value is not None}
+    number, named = _number(workload, "user", user), {"group": asked.group, "executable": asked.executable}
+    kind = {name: value for name, value in (("procs", asked.job_procs), ("requested", asked.requested)) if value is not None}
+    kind |= {name: _number(workload, name, text) for name, text in named.items() if text is not None}
     advice = find(workload, user=number, kind=kind, risks=advising.risk or RISKS, months=advising.months, min_jobs=advising.min_jobs)
     from walltime.provenance import version
 

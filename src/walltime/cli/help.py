@@ -224,14 +224,8 @@ def _value(one: Any) -> str:
 
 
 def _wrapped(text: str, width: int, indent: str = "", further: str | None = None) -> list[str]:
-    return textwrap.wrap(
-        text,
-        width,
-        initial_indent=indent,
-        subsequent_indent=indent if further is None else further,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    later = indent if further is None else further
+    return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=later, break_long_words=False, break_on_hyphens=False)
 
 
 def _item(name: str, text: str, width: int, column: int) -> list[str]:

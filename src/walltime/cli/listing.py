@@ -90,17 +90,10 @@ def _forms(kind: str) -> dict[str, dict[str, Any]]:
 
     names = {}
     for name, variant in registry_of(TAKEN_BY[kind]).variants.items():
-        options = [
-            {
-                "name": key,
-                "value": describe_value(one),
-                "default": None
-                if one.needed
-                else spell(variant.start.get(one.field, getattr(one.key, "default", one.default)), one) or "none",
-                "meaning": meaning_of(variant.loaded if isinstance(variant.loaded, type) else type(variant.loaded), one),
-            }
-            for key, one in variant.keys.items()
-        ]
+        loaded, options = variant.loaded if isinstance(variant.loaded, type) else type(variant.loaded), []
+        for key, one in variant.keys.items():
+            usual = None if one.needed else spell(variant.start.get(one.field, getattr(one.key, "default", one.default)), one) or "none"
+            options.append({"name": key, "value": describe_value(one), "default": usual, "meaning": meaning_of(loaded, one)})
         presets = {preset: spelled(variant, values) for preset, values in presets_of(variant.loaded, variant.keys).items()}
         names[name] = {"about": about(variant), "options": options, "presets": presets}
     return names
@@ -124,16 +117,10 @@ def _logs() -> dict[str, dict[str, Any]]:
     from walltime.logs.catalogue import CATALOGUE, log_folder
     from walltime.logs.fetch import archive_address
 
-    return {
-        one.name: {
-            "about": f"{one.procs:,} processors; {one.file}",
-            "facts": {
-                "file": one.file,
-                "processors": f"{one.procs:,}",
-                "used by": one.used,
-                "address": one.address(archive_address()),
-                "downloaded": "yes" if (log_folder() / one.file).is_file() else f"no; walltime fetch {one.name}",
-            },
-        }
-        for one in CATALOGUE
-    }
+    names = {}
+    for one in CATALOGUE:
+        here = "yes" if (log_folder() / one.file).is_file() else f"no; walltime fetch {one.name}"
+        facts = {"file": one.file, "processors": f"{one.procs:,}", "used by": one.used}
+        facts |= {"address": one.address(archive_address()), "downloaded": here}
+        names[one.name] = {"about": f"{one.procs:,} processors; {one.file}", "facts": facts}
+    return names

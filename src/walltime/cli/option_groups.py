@@ -81,15 +81,10 @@ class LogOptions:
         for line in getattr(log, "reading", ()):
             note(f"recognised: {line}")
         workload = _reported(log.to_workload(**(self.of_jobs | size)))
-        if (
-            log.format == "slurm"
-            and machine is not None
-            and machine.second == "gpus"
-            and machine.second_total
-            and "gpus" not in workload.columns
-        ):
+        gpus = machine.second_total if machine is not None and machine.second == "gpus" else 0
+        if log.format == "slurm" and gpus and "gpus" not in workload.columns:
             note(
-                f"the machine has {machine.second_total:,} GPUs, but the log does not record any: Slurm's accounting has them only if "
+                f"the machine has {gpus:,} GPUs, but the log does not record any: Slurm's accounting has them only if "
                 "AccountingStorageTRES contains gres/gpu"
             )
         return workload, time.perf_counter() - begin

@@ -108,8 +108,7 @@ def compare(
     warnings = caveats_of(schedules, trim, run.estimates, spread)
     blocks = comparison_blocks(schedules, trim, warnings, spread)
     names = labels(schedules)
-    tables = [summary_table(names, [schedule.summary(trim) for schedule in schedules], title=_title(schedules, trim))]
-    tables[0] = tables[0].without("jobs measured", "mean slowdown")
+    table = summary_table(names, [schedule.summary(trim) for schedule in schedules], title=_title(schedules, trim))
     more = list(shown.tables(schedules, names, records, trim, lambda rows, text: breakdown_table(names, rows, text)))
     if shown.gains:
         for record, name, schedule in zip(records[1:], names[1:], schedules[1:], strict=True):
@@ -122,7 +121,7 @@ def compare(
     drawn = draw_figures(files.figure, schedules, trim, files.size)
     record = as_object(records, output.report, warnings, spread)
     blocks[2:2] = more
-    output.show(record, blocks, [*tables, *more], **{f"{len(schedules)} rows": files.out}, **drawn)
+    output.show(record, blocks, [table.without("jobs measured", "mean slowdown"), *more], **{f"{len(schedules)} rows": files.out}, **drawn)
 
 
 def spread_of(schedules: Sequence[Schedule], trim: str, copies: int | None = None) -> Spread | None:

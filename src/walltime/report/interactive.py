@@ -61,15 +61,9 @@ def live_data(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequen
         own_layout, own = _pack(_of_policy(schedule, same_submit, same_runtime))
         blocks.append(_block(f"live-policy-{k}", own))
         colour, options = figures.COLOURS[k % len(figures.COLOURS)], spelled_options([schedule])
-        policies.append(
-            {
-                "name": name,
-                "layout": own_layout,
-                "colour": "--blue" if colour == figures.BLUE else colour,
-                "dash": DASHES[k % len(DASHES)],
-                "command": None if options is None else shlex.join(["walltime", "explain", w.origin.name, *options]),
-            }
-        )
+        look = {"colour": "--blue" if colour == figures.BLUE else colour, "dash": DASHES[k % len(DASHES)]}
+        command = None if options is None else shlex.join(["walltime", "explain", w.origin.name, *options])
+        policies.append({"name": name, "layout": own_layout, **look, "command": command})
     origin, begin = w.origin, int(min(s.submit[0] for s in schedules))
     zone = origin.tzinfo()
     meta = {
