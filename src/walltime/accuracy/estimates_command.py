@@ -120,7 +120,7 @@ def estimates(
         others = [name for name, value in (("--report", output.report), ("--figure", shown.figure), ("--by", shown.groupings)) if value]
         if others or adjusting.adjusted or not is_users(estimated.model):
             raise PolicyError(f"--letters writes letters only; leave out {' and '.join(others) or '--adjusted and --estimates'}")
-        _write_letters(trace, reading, part, adjusting, mail, output)
+        _write_letters(mail.letters, trace, reading, part, adjusting, mail, output)
         return
     if mail.template is not None:
         raise PolicyError("--template is for letters; add --letters FOLDER")
@@ -166,7 +166,7 @@ CANDIDATES = 3
 
 
 def _write_letters(
-    trace: Path, reading: LogOptions, part: RecordedWindow, adjusting: AdjustmentOptions, mail: Letters, output: Output
+    folder: Path, trace: Path, reading: LogOptions, part: RecordedWindow, adjusting: AdjustmentOptions, mail: Letters, output: Output
 ) -> None:
     from walltime.accuracy.accuracy import check_requests
     from walltime.accuracy.advice import advise_users
@@ -176,17 +176,15 @@ def _write_letters(
 
     text = read_template(mail.template)
     machine = machine_in(adjusting.machine_file)
-    workload, _ = reading.load(trace, machine)
-    workload = part.alone(workload)
+    workload = part.alone(reading.load(trace, machine)[0])
     limited = check_requests(workload)
     advice = advise_users(workload, limited, CANDIDATES * mail.max_letters, progress_bar, mail.risk)
     gains = simulate_advice(workload, advice, machine=machine, copies=adjusting.replications or COPIES, progress=progress_bar)
-    assert mail.letters is not None, "the command writes letters only with --letters"
-    paths = write_letters(mail.letters, gains, template=text, most=mail.max_letters)
+    paths = write_letters(folder, gains, template=text, most=mail.max_letters)
     head = {"trace": str(trace), "sha256": workload.origin.sha256, "procs": workload.machine_procs, "jobs": len(workload)}
     record = {**head, **letters_record(gains), "letters": [str(path) for path in paths], "version": version()}
     written = "letters" if paths else "tables without a row"
-    output.show(record, [letters_answer(gains, len(paths)), "", letters_table(gains, mail.max_letters)], **{written: mail.letters})
+    output.show(record, [letters_answer(gains, len(paths)), "", letters_table(gains, mail.max_letters)], **{written: folder})
 
 
 @dataclass(frozen=True)

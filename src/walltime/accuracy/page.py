@@ -145,10 +145,8 @@ def _ends(accuracy: WalltimeAccuracy) -> Section:
         "jobs that end within a minute fail at once: their requests do not show how long they would have run."
     )
     failed = f"Failed: status {FAILED} in the log, which some logs also give to jobs that were ended at the limit."
-    blocks: list[Block] = [
-        Table(head, rows, "How jobs end, by the used share of their requests", remark),
-        *([note(failed)] if known else []),
-    ]
+    blocks: list[Block] = [Table(head, rows, "How jobs end, by the used share of their requests", remark)]
+    blocks += [note(failed)] if known else []
     if accuracy.states:
         blocks += [Heading("By recorded state"), use_table(accuracy.states, "Jobs by recorded state", "state")]
     return Section("How jobs end", blocks)
@@ -204,12 +202,9 @@ def _adjusted(accuracy: WalltimeAccuracy) -> list[Section]:
         "the log without scheduling. In selective schemes, the scheduler plans with adjusted walltimes while a job waits, and with the "
         "user's request once it runs (tang13, section 6). No job is killed at an adjusted walltime: the user's request stays the limit."
     )
-    blocks: list[Block] = [note(method), adjusted_table(a), Heading("Simulated schedulers")]
-    blocks += [
-        Table(["", "scheduler", "what it is"], schedulers, "Schedulers", texts=-1),
-        Heading("The schemes in the replay"),
-        *_schemes(a),
-    ]
+    table = Table(["", "scheduler", "what it is"], schedulers, "Schedulers", texts=-1)
+    blocks: list[Block] = [note(method), adjusted_table(a), Heading("Simulated schedulers"), table]
+    blocks += [Heading("The schemes in the replay"), *_schemes(a)]
     return [Section("The gain from adjusted walltimes", blocks)]
 
 

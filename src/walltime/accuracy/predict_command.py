@@ -14,8 +14,6 @@ from walltime.cli.output import PageOutput, caveats, command_line, note, progres
 from walltime.tables import Cell, Table
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from walltime.simulation.replay import Replay
     from walltime.workload import Workload
 
@@ -99,7 +97,7 @@ def predict(
     chosen, judged = given or tang13_schemes(workload, replaying.threshold or 0.0), held_out(workload, replaying.test_share)
     with progress_bar(len(chosen), "predictors") as show:
         replays = replay(workload, chosen, replaying.ends, dialect=rules, progress=show)
-    rows = [row(replay, judged) for replay in replays]
+    rows = [{"predictor": one.predictor.label, **one.summary(judged).as_dict()} for one in replays]
     if out is not None:
         _write(out, replays, rows)
     from walltime.provenance import version
@@ -128,11 +126,6 @@ def predict(
 
         output.write(replays_page(workload, rows, answer, blocks, command_line()))
     output.show(record, [answer, *blocks], **{"predictions" if len(replays) == 1 else "table": out})
-
-
-def row(replay: Replay, judged: np.ndarray | None = None) -> dict[str, Any]:
-    """The row of one predictor, over the jobs that are judged."""
-    return {"predictor": replay.predictor.label, **replay.summary(judged).as_dict()}
 
 
 def _write(out: Path, replays: list[Replay], rows: list[dict[str, Any]]) -> None:

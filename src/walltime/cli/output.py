@@ -194,13 +194,13 @@ class CompilationRow:
 
     def __call__(self, state: Compilation) -> None:
         """Show the progress."""
-        if not state.finished:
-            raise_if_interrupted()
         if state.finished:
             if self._row is not None:
                 self._row.close()
             self._row = None
-        elif self._row is not None:
+            return
+        raise_if_interrupted()
+        if self._row is not None:
             self._row.update(state.done)
         elif state.done == 0 and sys.stderr.isatty():
             patience = 0.0 if state.seconds >= QUICK else PATIENCE
