@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import importlib
 import io
 import os
@@ -31,7 +30,13 @@ ENDS_WORD = re.compile(r"[:=]+")
 
 def completion_of(option: str) -> Callable[[str], list[str]] | None:
     """Return the completion of an option's values; None if its values have no names."""
-    return functools.partial(_texts, option) if option in COMPLETED else None
+    if option not in COMPLETED:
+        return None
+
+    def completed(incomplete: str) -> list[str]:
+        return _texts(option, incomplete)
+
+    return completed
 
 
 def registry_of(option: str) -> Any:
