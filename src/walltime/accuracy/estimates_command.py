@@ -106,7 +106,7 @@ def estimates(
     mail: Letters,
     output: PageOutput,
 ) -> None:
-    """Show the quality of runtime estimates: accuracy, popular values, unused hours, and users with the largest potential."""
+    """Show the quality of runtime estimates: accuracy, popular values, unused hours, and the users who could save most."""
     from walltime.accuracy.accuracy import estimate_accuracy
     from walltime.accuracy.page import accuracy_page, as_record
     from walltime.accuracy.page import answer as accuracy_answer

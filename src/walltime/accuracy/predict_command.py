@@ -43,7 +43,7 @@ class ReplayOptions:
     )
     threshold: float | None = o.field(
         None,
-        "Set the lower bound of R for the default table, from 0 to 1 (tang13: 0.5). Default: 0.",
+        "Let the default predictors go no lower than this share of the request, from 0 to 1 (tang13: 0.5). Default: 0.",
         group=o.SCHEDULER,
         advanced=True,
         min=0,

@@ -312,7 +312,7 @@ CopyShakeOption = Annotated[
 BudgetOption = Annotated[int, _runs("Simulate N candidates.", min=1)]
 OptimiserOption = Annotated[str, _runs("Find candidates by cma (needs the extra tune: pip install walltime[tune]) or at random (random).")]
 StoreOption = Annotated[
-    Path | None, option("Keep the simulations in this folder, and continue from there.", metavar="DIR", callback=written)
+    Path | None, option("Keep the simulations in this folder, and continue from there.", metavar="FOLDER", callback=written)
 ]
 WorkersOption = Annotated[int | None, _runs("Use this many threads. Default: one for each core.", advanced=True, min=1)]
 TrimOption = Annotated[
@@ -379,7 +379,8 @@ SizeOption = Annotated[
 ReportOption = Annotated[
     Path | None,
     option(
-        "Write a report as one page with everything in it (.html), or as one or two pages with an e-mail in a .txt file (.pdf).",
+        "Write a report to this file: an .html page with everything in it, or a .pdf of one or two sheets, with the text of an e-mail in a "
+        ".txt file next to it.",
         "--report",
         callback=writable(*PAGE),
     ),

@@ -46,7 +46,7 @@ class TableOptions(GroupOptions):
 
     gains: bool = o.field(False, "Show which jobs and users gain and lose, and the largest changes.")
     no_spread: bool = o.field(
-        False, "Leave out the intervals, which take some further simulations of slightly moved copies of the log.", advanced=True
+        False, "Leave out the intervals, which need simulations of copies of the log with slightly moved submissions.", advanced=True
     )
 
 

@@ -72,7 +72,7 @@ class TableOptions(GroupOptions):
 
     batch_means: int | None = o.field(
         None,
-        "Print the mean response of batches of at least this many jobs, with its interval, for steady workloads (mualem01: 3333).",
+        "Print the mean response time of a steady workload with its interval, by batches of at least this many jobs (mualem01: 3333).",
         min=1,
         metavar="JOBS",
         advanced=True,

@@ -29,7 +29,7 @@ class SearchOptions:
     optimiser: o.OptimiserOption = "cma"
     predictor: str | None = o.field(
         None,
-        f"Sort the queue by predicted runtimes: {o.PREDICTORS}; all else uses the requests unless --predictions-for changes it. "
+        f"Sort the queue by predicted runtimes: {o.PREDICTORS}. The scheduler plans with the requests unless --predictions-for changes it. "
         "Default: sort by the requests.",
         "--predictor",
         group=o.SCHEDULER,
