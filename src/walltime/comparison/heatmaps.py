@@ -11,7 +11,7 @@ from matplotlib.colors import LinearSegmentedColormap, LogNorm
 from matplotlib.figure import Figure
 
 from walltime.errors import WorkloadError
-from walltime.report.figures import style
+from walltime.report.figures import panel, style
 from walltime.report.page import Block, Drawing, Fold, Group, note
 from walltime.schedule.groups import DAYS, UNKNOWN, Groups, group_jobs
 from walltime.schedule.schedule import Schedule, labels
@@ -60,9 +60,7 @@ def week_grid(schedule: Schedule, mask: Array) -> Grid | None:
 
 def size_map(grid: Grid, title: str, scale: Scale) -> Figure:
     """The mean wait by size (upwards) and requested time; in each cell its mean and its jobs."""
-    with style():
-        figure = Figure(figsize=(4.9, 0.9 + 0.36 * len(grid.rows)), layout="constrained")
-        axes = figure.subplots()
+    with panel(0.9 + 0.36 * len(grid.rows)) as (figure, axes):
         _cells(axes, grid, scale)
         for k, j in np.argwhere(grid.jobs > 0):
             colour = _ink(grid.wait[k, j], scale)

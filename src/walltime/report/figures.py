@@ -200,9 +200,8 @@ def gantt(schedule: Schedule, begin: int, end: int, title: str | None = None) ->
 
     The simulation only counts processors; `assign_processors` chooses the positions, so a job may be split into several strips.
     """
-    with style():
-        figure = Figure(figsize=(9.2, 3.1), layout="constrained")
-        draw_gantt(figure.subplots(), schedule, begin, end, title)
+    with panel(3.1, 9.2) as (figure, axes):
+        draw_gantt(axes, schedule, begin, end, title)
     return figure
 
 
@@ -257,19 +256,17 @@ def columns_of(names: Sequence[str], letters: float) -> int:
 
 
 @contextmanager
-def panel(height: float = 3.4) -> Iterator[tuple[Figure, Axes]]:
-    """Yield a figure with one pair of axes, half as wide as a page."""
+def panel(height: float = 3.4, width: float = 4.9) -> Iterator[tuple[Figure, Axes]]:
+    """Yield a figure with one pair of axes, by default half as wide as a page; inches."""
     with style():
-        figure = Figure(figsize=(4.9, height), layout="constrained")
+        figure = Figure(figsize=(width, height), layout="constrained")
         yield figure, figure.subplots()
 
 
 @contextmanager
 def rows_figure(names: Sequence[str], xlabel: str, row: float = 0.3, top: float = 0.9, width: float = 9.2) -> Iterator[tuple[Figure, Axes]]:
     """Yield a figure with a row for each name, from the top down, for marks and intervals; `row`, `top`, `width`: inches."""
-    with style():
-        figure = Figure(figsize=(width, top + row * max(len(names), 1)), layout="constrained")
-        axes = figure.subplots()
+    with panel(top + row * max(len(names), 1), width) as (figure, axes):
         yield figure, axes
         axes.set_yticks(range(len(names)), [shortened(name) for name in names])
         axes.set_ylim(max(len(names), 1) - 0.5, -0.5)
@@ -281,9 +278,7 @@ def means_figure(names: Sequence[str], waits: Sequence[float], halves: Sequence[
     """Draw mean waits, s, a bar for each name; `halves`: half the widths of their intervals, s; `what`: the label of the axis."""
     largest = max(waits, default=1.0)
     divisor, unit = next(((d, u) for d, u in ((86_400, "days"), (3600, "hours"), (60, "minutes")) if largest >= 1.5 * d), (1, "s"))
-    with style():
-        figure = Figure(figsize=(7.2, 0.9 + 0.36 * len(names)), layout="constrained")
-        axes = figure.subplots()
+    with panel(0.9 + 0.36 * len(names), 7.2) as (figure, axes):
         places = np.arange(len(names))
         axes.barh(places, np.array(waits) / divisor, color=[BLUE if k == 0 else "#9DBBD6" for k in range(len(names))], height=0.66)
         if halves is not None:
