@@ -87,7 +87,7 @@ class Fragment:
 
 Block = Paragraph | Heading | Items | Code | Drawing | Fold | Group | Fragment | Table
 Part = Block | Facts | str
-"""What a command prints: blocks of a page, facts, and sentences."""
+"""Parts of the output of a command: blocks of a page, facts, and sentences."""
 
 
 @dataclass(frozen=True)
