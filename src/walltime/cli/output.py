@@ -23,7 +23,7 @@ from walltime.cli import options as o
 from walltime.compiled.compilation import QUICK, Compilation
 from walltime.errors import PolicyError
 from walltime.files import whole_file, write_as_parquet
-from walltime.tables import FORMATS, Facts, Table
+from walltime.tables import FORMATS, Facts, Table, write_tables
 from walltime.wording import human_time
 
 if TYPE_CHECKING:
@@ -276,8 +276,6 @@ class Output:
         blocks = list(blocks)
         full = list(tables or _tables_of(blocks))
         if self.tables is not None:
-            from walltime.tables import write_tables
-
             write_tables(full, self.tables)
             written["tables"] = self.tables
         if self.as_json:
