@@ -1,9 +1,10 @@
 """Pages as strings, for tests of what is on them."""
 
 import re
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from walltime.comparison.page import comparison_page
-from walltime.report.html import render as html
+from walltime.comparison import write_comparison_page
 
 OUTLINE = re.compile(r'<(h[1-3]|caption|figcaption|p class="answer")[^>]*>(.*?)</(?:h[1-3]|caption|figcaption|p)>', re.DOTALL)
 
@@ -15,4 +16,5 @@ def outline(page):
 
 def render(schedules, **options):
     """The page that compares these schedules."""
-    return html(comparison_page(schedules, **options))
+    with TemporaryDirectory() as folder:
+        return write_comparison_page(Path(folder) / "page.html", schedules, **options).read_text(encoding="utf-8")

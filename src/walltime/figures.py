@@ -73,13 +73,13 @@ def wait_distribution(*schedules: Schedule, ax: Axes | None = None, trim: str = 
     `WIDTHS`. Raises WorkloadError without schedules.
     """
     check_schedules(schedules)
-    return _drawn(lambda axes: of_schedules.draw_wait_distribution(axes, schedules, _measured(schedules, trim)), ax, width, legend=True)
+    return _drawn(lambda axes: of_schedules.WAITS.draw(axes, schedules, _measured(schedules, trim)), ax, width, legend=True)
 
 
 def slowdown_distribution(*schedules: Schedule, ax: Axes | None = None, trim: str = "none", width: str | float = "column") -> Axes:
     """Draw the cumulative distribution of the bounded slowdowns, a line for each schedule. Arguments as for `wait_distribution`."""
     check_schedules(schedules)
-    return _drawn(lambda axes: of_schedules.draw_slowdown_distribution(axes, schedules, _measured(schedules, trim)), ax, width, legend=True)
+    return _drawn(lambda axes: of_schedules.SLOWDOWNS.draw(axes, schedules, _measured(schedules, trim)), ax, width, legend=True)
 
 
 def queue_length(*schedules: Schedule, ax: Axes | None = None, width: str | float = "page") -> Axes:
@@ -183,14 +183,9 @@ def bands(results: Sequence[Replications], of: str = "wait", *, ax: Axes | None 
         raise PolicyError(
             "these replications kept no curves; make them with replicate(..., keep=walltime.comparison.curves())", "missing_curves"
         )
-    k, grid, label, ticks = BANDS[of]
+    k, grid, distribution = BANDS[of]
     kept = {result.scheduler.label: np.array([pair[k] for pair in result.kept]) for result in results}
-
-    def draw(axes: Axes) -> None:
-        draw_bands(axes, kept, grid, label)
-        ticks(axes)
-
-    return _drawn(draw, ax, width, legend=True)
+    return _drawn(lambda axes: draw_bands(axes, kept, grid, distribution), ax, width, legend=True)
 
 
 def panels(rows: int, columns: int, *, width: str | float = "page", height: float | None = None, **options: Any) -> tuple[Figure, Any]:
@@ -204,11 +199,11 @@ def panels(rows: int, columns: int, *, width: str | float = "page", height: floa
         return figure, figure.subplots(rows, columns, **options)
 
 
-BANDS: Mapping[str, tuple[int, Array, str, Callable[[Axes], None]]] = {
-    "wait": (0, WAITS, "wait less than", of_schedules.time_ticks),
-    "slowdown": (1, SLOWDOWNS, "bounded slowdown at most", of_schedules.ratio_ticks),
+BANDS: Mapping[str, tuple[int, Array, of_schedules.Distribution]] = {
+    "wait": (0, WAITS, of_schedules.WAITS),
+    "slowdown": (1, SLOWDOWNS, of_schedules.SLOWDOWNS),
 }
-"""The quantities that `bands` draws: the place among the kept curves, where they are taken, the axis."""
+"""The distributions that `bands` draws: the place among the kept curves, where they are taken, and the axis."""
 OF_SCHEDULES: Mapping[str, Callable[..., Axes]] = dict(
     zip(SCHEDULE_FIGURES, (wait_distribution, slowdown_distribution, queue_length, utilization, gantt), strict=True)
 )

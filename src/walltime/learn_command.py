@@ -49,7 +49,9 @@ class TrainingOptions:
 def train(
     log: LogArgument,
     *,
-    out: Annotated[Path, o.option("Keep the agent in this folder; an agent in it is trained further.", metavar="DIR", callback=o.written)],
+    out: Annotated[
+        Path, o.option("Keep the agent in this folder; an agent in it is trained further.", metavar="FOLDER", callback=o.written)
+    ],
     seed: o.SeedOption = 0,
     training: TrainingOptions,
     reading: LogOptions,
@@ -94,7 +96,7 @@ def train(
     ("Evaluate it on another log.", "learn evaluate agent --log KTH-SP2"),
 )
 def evaluate(
-    folders: Annotated[list[Path], o.argument("The agents; several agents may differ only in their seeds.", "DIR")],
+    folders: Annotated[list[Path], o.argument("The agents; several agents may differ only in their seeds.", "FOLDER")],
     *,
     log: Annotated[
         str | None, o.option("Evaluate on this log. Default: the log of the training.", "--log", group=o.INPUT, metavar="LOG")

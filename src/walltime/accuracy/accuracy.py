@@ -79,18 +79,9 @@ class WalltimeAccuracy:
         if a is not None:
             spread = None if a.spread is None else {"shake": a.spread.seconds, "copies": a.spread.copies}
             adjusted = {"instead_of": a.instead or None, "ends": a.ends, "spread": spread, "rows": a.rows(), "schemes": a.schemes()}
-        record: dict[str, Any] = plain(
-            {
-                "total": self.total.as_dict(),
-                "groups": {name: list(rows) for name, rows in self.groups.items()},
-                "ends": list(self.ends),
-                "states": list(self.states),
-                "adjusted": adjusted,
-                "advice": [one.as_dict() for one in self.advice],
-                "caveats": list(self.caveats),
-            }
-        )
-        return record
+        record = {"total": self.total.as_dict(), "groups": self.groups, "ends": self.ends, "states": self.states, "adjusted": adjusted}
+        whole: dict[str, Any] = plain(record | {"advice": [one.as_dict() for one in self.advice], "caveats": self.caveats})
+        return whole
 
     def _repr_html_(self) -> str:
         """Return the table for a notebook."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -43,10 +43,9 @@ Bars = Callable[[int, str], AbstractContextManager[Any]]
 """Shows progress: a function of the number of steps and a label that returns a context with a function of the steps done."""
 
 
-@contextmanager
-def no_bars(total: int, label: str) -> Iterator[None]:
+def no_bars(total: int, label: str) -> AbstractContextManager[None]:
     """Show no progress."""
-    yield None
+    return nullcontext()
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +101,9 @@ class AdjustedWalltimes:
         """
         rows: dict[tuple[Any, ...], dict[str, Any]] = {}
         for replay in self.replays:
-            row = scheme_row(replay)
+            s = replay.summary()
+            row = {"predictor": replay.predictor.label, "accuracy": s.mean_accuracy, "not_adjusted": s.na_percent}
+            row |= {"under": s.ue_percent + s.be_percent, "bad": s.be_percent}
             rows.setdefault(tuple(row.values())[1:], row)
             if len(rows) == most:
                 break
@@ -111,13 +112,6 @@ class AdjustedWalltimes:
 
 MEASURES = ("mean_wait", "median_wait", "p90_wait", "mean_bounded_slowdown", "utilization")
 """Fields of the summary in a row."""
-
-
-def scheme_row(replay: Replay) -> dict[str, Any]:
-    """Return a scheme of the replay as a row."""
-    s = replay.summary()
-    row = {"predictor": replay.predictor.label, "accuracy": s.mean_accuracy, "not_adjusted": s.na_percent}
-    return row | {"under": s.ue_percent + s.be_percent, "bad": s.be_percent}
 
 
 def has_column(workload: Workload, name: str) -> bool:

@@ -176,7 +176,6 @@ def round_request(seconds: int) -> int:
 
 
 def _advise(workload: Workload, user: int, mine: Array, risk: float) -> UserAdvice:
-    """Return the advice for a user with these jobs."""
     names = [name for name in COLUMNS if name == "procs" or has_column(workload, name)]
     names += [] if "executable" in names else ["requested"]
     values = np.column_stack([_column(workload, name)[mine] for name in names])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,14 +12,15 @@ from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow, machine_in
 from walltime.cli.output import Output, PageOutput, caveats, command_line, note, progress_bar
 from walltime.errors import PolicyError
+from walltime.tables import Cell, Facts, Table, time_cell
+from walltime.wording import human_percent, human_time, percent
 
 if TYPE_CHECKING:
     import numpy as np
 
     from walltime.accuracy.accuracy import WalltimeAccuracy
-    from walltime.report.page import Block
+    from walltime.report.page import Part
     from walltime.schedule.groups import Edges
-    from walltime.tables import Facts, Table
     from walltime.workload import Workload
 
 LISTED = 10
@@ -61,7 +61,6 @@ class AdjustmentOptions:
     replications: int | None = o.field(
         None,
         "Simulate N copies of the log with slightly moved submissions. Default: up to 5, fewer for long logs.",
-        "--replications",
         group=o.RUNS,
         min=1,
     )
@@ -107,7 +106,7 @@ def estimates(
     mail: Letters,
     output: PageOutput,
 ) -> None:
-    """Show the quality of runtime estimates: accuracy, popular values, unused hours, and users with the largest potential."""
+    """Show the quality of runtime estimates: accuracy, popular values, unused hours, and the users who could save most."""
     from walltime.accuracy.accuracy import estimate_accuracy
     from walltime.accuracy.page import accuracy_page, as_record
     from walltime.accuracy.page import answer as accuracy_answer
@@ -121,7 +120,7 @@ def estimates(
         others = [name for name, value in (("--report", output.report), ("--figure", shown.figure), ("--by", shown.groupings)) if value]
         if others or adjusting.adjusted or not is_users(estimated.model):
             raise PolicyError(f"--letters writes letters only; leave out {' and '.join(others) or '--adjusted and --estimates'}")
-        _write_letters(trace, reading, part, adjusting, mail, output)
+        _write_letters(mail.letters, trace, reading, part, adjusting, mail, output)
         return
     if mail.template is not None:
         raise PolicyError("--template is for letters; add --letters FOLDER")
@@ -152,13 +151,10 @@ def estimates(
     for line in () if output.as_json else record["notes"]:
         note(f"{workload.origin.name}: {line}")
     head = {"trace": str(trace), "sha256": workload.origin.sha256, "procs": workload.machine_procs, "jobs": len(workload)}
-    head |= {
-        "dropped": dict(workload.origin.dropped),
-        "estimates": estimated.model,
-        "seed": None if estimated.model == "user" else estimated.seed,
-    }
+    head |= {"dropped": dict(workload.origin.dropped), "estimates": estimated.model}
+    head["seed"] = None if estimated.model == "user" else estimated.seed
     tail = {"hours": hours, "accuracy": None if accuracy is None else as_record(accuracy), "figure": drawn, "report": output.report}
-    blocks: list[Block | Facts | str] = [*_hours(workload.origin.name, hours, estimated.model), *_blocks(record, estimated.model)]
+    blocks: list[Part] = [*_hours(workload.origin.name, hours, estimated.model), *_blocks(record, estimated.model)]
     blocks += [*_group_tables(record["by"]), *_simulated(accuracy)]
     if accuracy is not None:
         blocks.insert(0, accuracy_answer(accuracy))
@@ -170,7 +166,7 @@ CANDIDATES = 3
 
 
 def _write_letters(
-    trace: Path, reading: LogOptions, part: RecordedWindow, adjusting: AdjustmentOptions, mail: Letters, output: Output
+    folder: Path, trace: Path, reading: LogOptions, part: RecordedWindow, adjusting: AdjustmentOptions, mail: Letters, output: Output
 ) -> None:
     from walltime.accuracy.accuracy import check_requests
     from walltime.accuracy.advice import advise_users
@@ -180,17 +176,15 @@ def _write_letters(
 
     text = read_template(mail.template)
     machine = machine_in(adjusting.machine_file)
-    workload, _ = reading.load(trace, machine)
-    workload = part.alone(workload)
+    workload = part.alone(reading.load(trace, machine)[0])
     limited = check_requests(workload)
     advice = advise_users(workload, limited, CANDIDATES * mail.max_letters, progress_bar, mail.risk)
     gains = simulate_advice(workload, advice, machine=machine, copies=adjusting.replications or COPIES, progress=progress_bar)
-    assert mail.letters is not None, "the command writes letters only with --letters"
-    paths = write_letters(mail.letters, gains, template=text, most=mail.max_letters)
+    paths = write_letters(folder, gains, template=text, most=mail.max_letters)
     head = {"trace": str(trace), "sha256": workload.origin.sha256, "procs": workload.machine_procs, "jobs": len(workload)}
     record = {**head, **letters_record(gains), "letters": [str(path) for path in paths], "version": version()}
     written = "letters" if paths else "tables without a row"
-    output.show(record, [letters_answer(gains, len(paths)), "", letters_table(gains, mail.max_letters)], **{written: mail.letters})
+    output.show(record, [letters_answer(gains, len(paths)), "", letters_table(gains, mail.max_letters)], **{written: folder})
 
 
 @dataclass(frozen=True)
@@ -257,7 +251,7 @@ def analyse(workload: Workload, seen: EstimateData | None) -> dict[str, Any]:
     top = zip(values[: 2 * LISTED].tolist(), counts[: 2 * LISTED].tolist(), strict=True)
     return {
         "table": table.as_dict(),
-        "percent": {name: _defined(table.percent(name)) for name in table.as_dict()},
+        "percent": {name: table.percent(name) for name in table.as_dict()},
         "distinct": len(values),
         "top": [{"seconds": t, "jobs": n, "percent": 100 * n / len(q)} for t, n in top],
         "top20_percent": e.top_share(q),
@@ -289,9 +283,6 @@ def _by_group(workload: Workload, seen: EstimateData | None, by: str, edges: Edg
 
 
 def _group_tables(groups: dict[str, list[dict[str, Any]]]) -> Iterator[Table]:
-    from walltime.tables import Cell, Table
-    from walltime.wording import human_time, percent
-
     columns = ["", "jobs", "of all use", "median runtime", "median estimate", "mean use", "under 10 % used", "all used"]
     for text, rows in groups.items():
         lines = []
@@ -301,10 +292,6 @@ def _group_tables(groups: dict[str, list[dict[str, Any]]]) -> Iterator[Table]:
             lines.append([row["group"], f"{row['jobs']:,}", percent(row["share_of_use"]), *times, *shares])
         if rows:
             yield Table(columns, lines, f"by {text}; use: runtime over estimate, at most 100 %; all used: 99 % or more")
-
-
-def _defined(value: float) -> float | None:
-    return None if math.isnan(value) else value
 
 
 def _draw(path: Path, workload: Workload, seen: EstimateData | None, record: dict[str, Any], model: str, size: str) -> None:
@@ -319,9 +306,6 @@ def _draw(path: Path, workload: Workload, seen: EstimateData | None, record: dic
 
 def _blocks(record: dict[str, Any], model: str) -> Iterator[Table | Facts | str]:
     """Yield the most used estimates, and facts on all."""
-    from walltime.tables import Cell, Facts, Table, time_cell
-    from walltime.wording import human_time
-
     if record["table"] is None:
         return
     top = record["top"][:LISTED]
@@ -364,8 +348,6 @@ def hours_of(runtime: np.ndarray, requested: np.ndarray, procs: np.ndarray, kill
 def _hours(name: str, record: dict[str, Any] | None, model: str) -> Iterator[Table | str]:
     """Yield the use of the requested hours in a sentence, and the unused ones by how jobs ended."""
     from walltime.accuracy.page import hours_cell
-    from walltime.tables import Table
-    from walltime.wording import human_percent, percent
 
     if record is None:
         return
@@ -380,7 +362,7 @@ def _hours(name: str, record: dict[str, Any] | None, model: str) -> Iterator[Tab
     yield Table(["", "jobs", "of all jobs", "requested", "not used"], rows, "processor-hours, by how jobs ended")
 
 
-def _simulated(simulated: WalltimeAccuracy | None) -> Iterator[Block | Facts | str]:
+def _simulated(simulated: WalltimeAccuracy | None) -> Iterator[Part]:
     """Yield the hours by user, the gain of adjusted walltimes, the advice, and the caveats."""
     from walltime.accuracy import page as accuracy
     from walltime.accuracy.adjusted import MEANINGS

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
-from walltime.report.figures import BLUE, COLOURS, DASHES, INK, percent_ticks, shortened, style
+from walltime.report.figures import BLUE, COLOURS, DASHES, INK, panel, percent_ticks, shortened, style
 
 Rows = Sequence[Mapping[str, Any]]
 UNUSED = "#E69F00"
@@ -24,9 +24,7 @@ def hours_figure(rows: Rows) -> Figure:
     used = np.array([row["asked_hours"] - row["unused_hours"] for row in rows])
     unused = np.array([row["unused_hours"] for row in rows])
     places = np.arange(len(rows))[::-1]
-    with style():
-        figure = Figure(figsize=(7.6, 1.1 + 0.27 * len(rows)), layout="constrained")
-        axes = figure.subplots()
+    with panel(1.1 + 0.27 * len(rows), 7.6) as (figure, axes):
         axes.barh(places, used, color=BLUE, label="used", height=0.72)
         axes.barh(places, unused, left=used, color=UNUSED, label="asked for and not used", height=0.72)
         for place, row in zip(places.tolist(), rows, strict=True):
@@ -74,9 +72,7 @@ def schemes_figure(rows: Rows, own: float, chosen: Sequence[str]) -> Figure:
 
     `own`: accuracy of the users' requests, a dotted line. `chosen`: labels of the predictors.
     """
-    with style():
-        figure = Figure(figsize=(4.9, 3.6), layout="constrained")
-        axes = figure.subplots()
+    with panel(3.6) as (figure, axes):
         for bounded, colour, mark, label in ((False, BLUE, "o", "no threshold"), (True, COLOURS[1], "^", "adjusted to half at least")):
             mine = [row for row in rows if ("threshold" in row["predictor"]) == bounded]
             axes.plot(*_points(mine), linestyle="", marker=mark, markersize=4, color=colour, alpha=0.7, markeredgewidth=0, label=label)

@@ -22,7 +22,6 @@ from walltime.errors import OutputError, PolicyError
 from walltime.files import whole_file
 from walltime.tables import Cell, Row, Table, time_cell
 from walltime.wording import UNDEFINED, human_percent, human_time, printable, shown
-from walltime.workload import Workload
 
 MOST_LETTERS = 10
 """Number of letters, to the users who gain most."""
@@ -196,7 +195,8 @@ def _values(gains: AdviceGains, user: UserGain) -> dict[str, str]:
     advice, workload = user.advice, gains.workload
     killed, jobs = _killed(advice.advised)
     low, high = -user.difference - user.scatter, -user.difference + user.scatter
-    first, last = _dates(workload)
+    begin, end = ends = workload.submit[[0, -1]]
+    first, last = dates(workload, ends) or ["the first day of the log", f"day {(end - begin) // 86_400 + 1:,}"]
     return {
         "user": advice.user,
         "log": workload.origin.name,
@@ -228,12 +228,6 @@ def _line(kind: KindAdvice) -> str:
     jobs = f"jobs on {jobs}" if next(iter(kind.kind), "") == "procs" else jobs
     instead = "" if "requested" in kind.kind else f" instead of {clock(kind.median_request)} (your median)"
     return f"{jobs}: ask for {clock(kind.walltime)}{instead}; {ran}, {outran}{few}"
-
-
-def _dates(workload: Workload) -> list[str]:
-    """Return the dates of the first and the last submission, or days of the log."""
-    first, last = workload.submit[[0, -1]].tolist()
-    return dates(workload, workload.submit[[0, -1]]) or ["the first day of the log", f"day {(last - first) // 86_400 + 1:,}"]
 
 
 def _file_names(users: Sequence[str]) -> list[str]:
@@ -270,7 +264,6 @@ def _merge_row(gains: AdviceGains, user: UserGain, name: str, text: str) -> dict
 
 
 def _kind_row(user: UserGain, kind: KindAdvice) -> dict[str, Any]:
-    """Return the row of an advice in kinds.csv."""
     assert kind.walltime is not None, "only advised kinds are written"
     row = {"user": user.advice.user, "kind": kind_words(kind), "jobs": kind.jobs, "ask_for_s": kind.walltime}
     row |= {"ask_for": clock(kind.walltime), "median_runtime_s": round(kind.median_runtime), "median_request_s": round(kind.median_request)}

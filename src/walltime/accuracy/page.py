@@ -132,29 +132,21 @@ def _users(accuracy: WalltimeAccuracy) -> Section:
 
 
 def _ends(accuracy: WalltimeAccuracy) -> Section:
-    """Return how jobs end."""
     known = any(row["failed"] is not None for row in accuracy.ends)
     head = ["how", "jobs", "of the jobs", "hours asked for", "not used", "of all hours not used", *(["failed by the log"] if known else [])]
     whole = max(accuracy.total.unused_hours, 1e-9)
-    rows = [
-        [
-            row["group"],
-            f"{row['jobs']:,}",
-            human_percent(100 * row["jobs"] / accuracy.total.jobs),
-            *(hours(row["asked_hours"]), hours(row["unused_hours"]), human_percent(100 * row["unused_hours"] / whole)),
-            *([f"{row['failed']:,}"] if known else []),
-        ]
-        for row in accuracy.ends
-    ]
+    rows = []
+    for row in accuracy.ends:
+        counts = [row["group"], f"{row['jobs']:,}", human_percent(100 * row["jobs"] / accuracy.total.jobs)]
+        unused = [hours(row["asked_hours"]), hours(row["unused_hours"]), human_percent(100 * row["unused_hours"] / whole)]
+        rows.append([*counts, *unused, *([f"{row['failed']:,}"] if known else [])])
     remark = (
         "Jobs that reach their limits are usually killed there: their limit is too short, or they save their state and go on later. Many "
         "jobs that end within a minute fail at once: their requests do not show how long they would have run."
     )
     failed = f"Failed: status {FAILED} in the log, which some logs also give to jobs that were ended at the limit."
-    blocks: list[Block] = [
-        Table(head, rows, "How jobs end, by the used share of their requests", remark),
-        *([note(failed)] if known else []),
-    ]
+    blocks: list[Block] = [Table(head, rows, "How jobs end, by the used share of their requests", remark)]
+    blocks += [note(failed)] if known else []
     if accuracy.states:
         blocks += [Heading("By recorded state"), use_table(accuracy.states, "Jobs by recorded state", "state")]
     return Section("How jobs end", blocks)
@@ -181,7 +173,6 @@ def _requests(accuracy: WalltimeAccuracy) -> Section:
 
 
 def _over_time(accuracy: WalltimeAccuracy) -> list[Section]:
-    """Return the figure over time, and its table."""
     rows = accuracy.groups["time"]
     if len(rows) < 2:
         return []
@@ -211,12 +202,9 @@ def _adjusted(accuracy: WalltimeAccuracy) -> list[Section]:
         "the log without scheduling. In selective schemes, the scheduler plans with adjusted walltimes while a job waits, and with the "
         "user's request once it runs (tang13, section 6). No job is killed at an adjusted walltime: the user's request stays the limit."
     )
-    blocks: list[Block] = [note(method), adjusted_table(a), Heading("Simulated schedulers")]
-    blocks += [
-        Table(["", "scheduler", "what it is"], schedulers, "Schedulers", texts=-1),
-        Heading("The schemes in the replay"),
-        *_schemes(a),
-    ]
+    table = Table(["", "scheduler", "what it is"], schedulers, "Schedulers", texts=-1)
+    blocks: list[Block] = [note(method), adjusted_table(a), Heading("Simulated schedulers"), table]
+    blocks += [Heading("The schemes in the replay"), *_schemes(a)]
     return [Section("The gain from adjusted walltimes", blocks)]
 
 
@@ -230,16 +218,11 @@ def adjusted_table(a: AdjustedWalltimes) -> Table:
             sign = "-" if row["wait_difference"] < 0 else "+"
             small.append(f"{sign}{human_time(abs(row['wait_difference']))} ± {human_time(row['wait_scatter'])}")
         slowdown, slower = row["mean_bounded_slowdown"], [human_difference(row["slowdown_change"])] if k else []
-        rows.append(
-            [
-                row["what"],
-                Cell(human_time(row["mean_wait"]), list(filter(None, small)), value=row["mean_wait"]),
-                *(time_cell(row[name]) for name in ("median_wait", "p90_wait")),
-                Cell(human_number(slowdown), list(filter(None, slower)), value=slowdown),
-                *(_share(row[name]) for name in ("utilization", "accuracy")),
-                *(human_percent(row[name]) for name in ("adjusted", "under", "bad")),
-            ]
-        )
+        waits = [Cell(human_time(row["mean_wait"]), list(filter(None, small)), value=row["mean_wait"])]
+        waits += [time_cell(row[name]) for name in ("median_wait", "p90_wait")]
+        slowdowns = Cell(human_number(slowdown), list(filter(None, slower)), value=slowdown)
+        shares = [_share(row[name]) for name in ("utilization", "accuracy")]
+        rows.append([row["what"], *waits, slowdowns, *shares, *(human_percent(row[name]) for name in ("adjusted", "under", "bad"))])
     remark = (
         "Small print: change from the users' estimates. Accuracy: of the walltimes with which the scheduler plans. Under, 30 min under: "
         "jobs whose adjusted walltime is too short, and by at least 30 min."

@@ -11,12 +11,10 @@ from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow
 from walltime.cli.output import PageOutput, caveats, command_line, note, progress_bar, write_rows
+from walltime.tables import Cell, Table
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from walltime.simulation.replay import Replay
-    from walltime.tables import Table
     from walltime.workload import Workload
 
 COLUMNS = {
@@ -40,13 +38,12 @@ class ReplayOptions:
     predictor: list[str] | None = o.field(
         None,
         f"Predict runtimes by this predictor: {o.PREDICTORS}. Default: every key, statistic and window of tang13.",
-        "--predictor",
         group=o.SCHEDULER,
         metavar="NAME",
     )
     threshold: float | None = o.field(
         None,
-        "Set the lower bound of R for the default table, from 0 to 1 (tang13: 0.5). Default: 0.",
+        "Let the default predictors go no lower than this share of the request, from 0 to 1 (tang13: 0.5). Default: 0.",
         group=o.SCHEDULER,
         advanced=True,
         min=0,
@@ -61,7 +58,6 @@ class ReplayOptions:
     test_share: float = o.field(
         1.0,
         "Judge only this last share of the log, from 0 to 1; predictors learn from all earlier jobs. Default: 1, all jobs.",
-        "--test-share",
         group=o.RUNS,
         min=0,
         max=1,
@@ -101,7 +97,7 @@ def predict(
     chosen, judged = given or tang13_schemes(workload, replaying.threshold or 0.0), held_out(workload, replaying.test_share)
     with progress_bar(len(chosen), "predictors") as show:
         replays = replay(workload, chosen, replaying.ends, dialect=rules, progress=show)
-    rows = [row(replay, judged) for replay in replays]
+    rows = [{"predictor": one.predictor.label, **one.summary(judged).as_dict()} for one in replays]
     if out is not None:
         _write(out, replays, rows)
     from walltime.provenance import version
@@ -109,14 +105,8 @@ def predict(
     head = {"trace": str(trace), "sha256": workload.origin.sha256, "procs": workload.machine_procs, "jobs": len(workload)}
     head |= {"test_share": replaying.test_share, "judged": int(judged.sum())}
     record = head | {"dropped": dict(workload.origin.dropped), "ends": replays[0].ends, "unknown_ends": replays[0].unknown_ends}
-    record |= {
-        "dialect": rules.label,
-        "predictors": rows,
-        "out": out,
-        "report": output.report,
-        "seconds": {"read": seconds},
-        "version": version(),
-    }
+    record |= {"dialect": rules.label, "predictors": rows, "out": out, "report": output.report}
+    record |= {"seconds": {"read": seconds}, "version": version()}
     if replays[0].unknown_ends:
         note(f"{replays[0].unknown_ends:,} jobs have no wait times, so nothing is learned from them")
     remarks = [
@@ -124,7 +114,11 @@ def predict(
     ]
     remarks += [line for one in given for line in one.remarks(workload, workload.requested, workload.runtime)]
     record["caveats"] = remarks
-    learned = f"Learned only from jobs that have ended, with the ends of {_source(replays[0].ends, replaying.ends, rules.label)}."
+    source = "the log"
+    if replays[0].ends != "log":
+        source = f"a simulation under EASY{'' if rules.label == 'papers' else f', dialect {rules.label}'}"
+        source += ", as the log has no wait times" if replaying.ends == "auto" else ""
+    learned = f"Learned only from jobs that have ended, with the ends of {source}."
     answer, table = _answer(workload, rows, int(judged.sum())), _table(workload, rows, None if given else MOST_PREDICTORS[verbose], verbose)
     blocks = [table, *caveats([*remarks, *NOTES, learned])]
     if output.report is not None:
@@ -132,11 +126,6 @@ def predict(
 
         output.write(replays_page(workload, rows, answer, blocks, command_line()))
     output.show(record, [answer, *blocks], **{"predictions" if len(replays) == 1 else "table": out})
-
-
-def row(replay: Replay, judged: np.ndarray | None = None) -> dict[str, Any]:
-    """The row of one predictor, over the jobs that are judged."""
-    return {"predictor": replay.predictor.label, **replay.summary(judged).as_dict()}
 
 
 def _write(out: Path, replays: list[Replay], rows: list[dict[str, Any]]) -> None:
@@ -153,14 +142,6 @@ def _write(out: Path, replays: list[Replay], rows: list[dict[str, Any]]) -> None
     else:
         table = pl.DataFrame(rows, infer_schema_length=None)
     write_rows(table, out)
-
-
-def _source(source: str, asked: str, dialect: str) -> str:
-    """Whose ends the predictors have learned from."""
-    if source == "log":
-        return "the log"
-    why = ", as the log has no wait times" if asked == "auto" else ""
-    return f"a simulation under EASY{'' if dialect == 'papers' else f', dialect {dialect}'}{why}"
 
 
 def _answer(w: Workload, rows: Sequence[dict[str, Any]], judged: int) -> str:
@@ -183,8 +164,6 @@ def _table(w: Workload, rows: list[dict[str, Any]], most: int | None, full: bool
 
     `full`: with the share of jobs without a prediction.
     """
-    from walltime.tables import Cell, Table
-
     shown = rows
     if most is not None:
         ranked = sorted(rows, key=lambda row: -(row["mean_accuracy"] or 0))

@@ -5,22 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from matplotlib.figure import Figure
-
 from walltime.estimates.suggestion import Advice
 from walltime.provenance import provenance
 from walltime.report.figures import BLUE, look, panel, percent_ticks, rows_figure
-from walltime.report.page import Block, Drawing, Page, sections
-from walltime.tables import Facts
+from walltime.report.page import Drawing, Page, Part, sections
 from walltime.wording import human_percent, human_time
 from walltime.workload import Workload
 
 
-def replays_page(
-    w: Workload, rows: Sequence[dict[str, Any]], answer: str, blocks: Iterable[Block | Facts | str], command: Sequence[str]
-) -> Page:
+def replays_page(w: Workload, rows: Sequence[dict[str, Any]], answer: str, blocks: Iterable[Part], command: Sequence[str]) -> Page:
     """Return the page of `walltime predict`; `rows`: a mapping for each predictor."""
-    known = sorted((row for row in rows if row["mean_accuracy"] is not None), key=lambda row: -row["mean_accuracy"])
+    known = sorted((row for row in rows if row["mean_accuracy"] is not None), key=lambda row: -row["mean_accuracy"])[:10]
     requests = rows[0]["mean_accuracy_of_requests"]
     numbers, picture = [("mean accuracy of the requests", f"{requests:.2f}")], None
     if known:
@@ -31,7 +26,11 @@ def replays_page(
             ("jobs that run longer than predicted", human_percent(best["ue_percent"] + best["be_percent"])),
         ]
         words = "Mean accuracy of each predictor; dashed line: the users' requests."
-        picture = Drawing(_accuracies(known[:10], requests), "accuracy", words, words, wide=False)
+        with rows_figure([row["predictor"] for row in known], "mean accuracy") as (figure, axes):
+            axes.barh(range(len(known)), [row["mean_accuracy"] for row in known], color=BLUE, height=0.6)
+            axes.axvline(requests, color="#808080", linestyle="--", linewidth=1.2)
+            axes.set_xlim(0, 1)
+        picture = Drawing(figure, "accuracy", words, words, wide=False)
     return Page(
         "how well runtimes can be predicted",
         f"Predicted runtimes on {w.origin.name}",
@@ -45,16 +44,7 @@ def replays_page(
     )
 
 
-def _accuracies(rows: Sequence[dict[str, Any]], requests: float) -> Figure:
-    """Draw the mean accuracy of each predictor; `requests`: of the users' requests."""
-    with rows_figure([row["predictor"] for row in rows], "mean accuracy") as (figure, axes):
-        axes.barh(range(len(rows)), [row["mean_accuracy"] for row in rows], color=BLUE, height=0.6)
-        axes.axvline(requests, color="#808080", linestyle="--", linewidth=1.2)
-        axes.set_xlim(0, 1)
-    return figure
-
-
-def advice_page(w: Workload, user: str, advice: Advice, blocks: Iterable[Block | Facts | str], command: Sequence[str]) -> Page:
+def advice_page(w: Workload, user: str, advice: Advice, blocks: Iterable[Part], command: Sequence[str]) -> Page:
     """Return the page of `walltime suggest`."""
     one = min(advice.suggestions, key=lambda s: abs(s.risk - 5))
     share = f"one in {round(100 / one.risk)}" if one.risk else "none of the"
@@ -62,6 +52,15 @@ def advice_page(w: Workload, user: str, advice: Advice, blocks: Iterable[Block |
         f"With {human_time(one.walltime)}, {share} jobs like the next one of user {user} would be killed ({one.risk:g} %); "
         f"{advice.jobs:,} earlier ones ran {human_time(advice.median_runtime)} and requested {human_time(advice.median_request)} (medians)."
     )
+    ordered = sorted(advice.suggestions, key=lambda s: s.risk)
+    with panel(3.0) as (figure, axes):
+        axes.plot([s.walltime / 3600 for s in ordered], [s.risk for s in ordered], marker="o", **look(0))
+        axes.axvline(advice.median_request / 3600, color="#808080", linestyle="--", linewidth=1.2)
+        axes.set_xlim(left=0)
+        axes.set_ylim(bottom=0)
+        axes.set_xlabel("walltime asked for, h")
+        axes.set_ylabel("jobs killed by it")
+        percent_ticks(axes.yaxis)
     words = "The walltime to ask for, by the risk of a kill; the dashed line is the median request."
     return Page(
         "advised walltime",
@@ -74,21 +73,7 @@ def advice_page(w: Workload, user: str, advice: Advice, blocks: Iterable[Block |
             ("median runtime of such jobs", human_time(advice.median_runtime)),
             ("median request of such jobs", human_time(advice.median_request)),
         ],
-        picture=Drawing(_risks(advice), "risk", words, words, wide=False, pixels=620),
+        picture=Drawing(figure, "risk", words, words, wide=False, pixels=620),
         workload=w,
         record=provenance(w, command=command),
     )
-
-
-def _risks(advice: Advice) -> Figure:
-    """Draw the risk of a kill over the walltime."""
-    ordered = sorted(advice.suggestions, key=lambda s: s.risk)
-    with panel(3.0) as (figure, axes):
-        axes.plot([s.walltime / 3600 for s in ordered], [s.risk for s in ordered], marker="o", **look(0))
-        axes.axvline(advice.median_request / 3600, color="#808080", linestyle="--", linewidth=1.2)
-        axes.set_xlim(left=0)
-        axes.set_ylim(bottom=0)
-        axes.set_xlabel("walltime asked for, h")
-        axes.set_ylabel("jobs killed by it")
-        percent_ticks(axes.yaxis)
-    return figure

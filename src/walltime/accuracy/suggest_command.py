@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated
@@ -13,12 +12,12 @@ from walltime.cli.option_groups import LogOptions, RecordedWindow
 from walltime.cli.output import PageOutput, caveats, command_line
 from walltime.declared import nearest
 from walltime.errors import WorkloadError
-from walltime.wording import shown
+from walltime.tables import Cell, Table
+from walltime.wording import human_percent, human_time, shown
 
 if TYPE_CHECKING:
     from walltime.estimates.suggestion import Advice
-    from walltime.report.page import Block
-    from walltime.tables import Facts
+    from walltime.report.page import Part
     from walltime.workload import Workload
 
 
@@ -79,12 +78,9 @@ def suggest(
     from walltime.estimates.suggestion import suggest as find
 
     workload = stretch.alone(reading.load(trace)[0])
-    named = {"user": user, "group": asked.group, "executable": asked.executable}
-    numbers = {name: None if text is None else _number(workload, name, text) for name, text in named.items()}
-    number = numbers.pop("user")
-    assert number is not None, "the option is required"
-    given = {"procs": asked.job_procs, "requested": asked.requested, **numbers}
-    kind = {name: value for name, value in given.items() if value is not None}
+    number, named = _number(workload, "user", user), {"group": asked.group, "executable": asked.executable}
+    kind = {name: value for name, value in (("procs", asked.job_procs), ("requested", asked.requested)) if value is not None}
+    kind |= {name: _number(workload, name, text) for name, text in named.items() if text is not None}
     advice = find(workload, user=number, kind=kind, risks=advising.risk or RISKS, months=advising.months, min_jobs=advising.min_jobs)
     from walltime.provenance import version
 
@@ -109,14 +105,12 @@ def _number(workload: Workload, column: str, text: str) -> int:
     return number
 
 
-def _blocks(log: str, user: str, kind: dict[str, int], advice: Advice) -> Iterator[Block | Facts | str]:
+def _blocks(log: str, user: str, kind: dict[str, int], advice: Advice) -> Iterator[Part]:
     from walltime.accuracy.letters import clock
-    from walltime.tables import Cell, Table
-    from walltime.wording import human_percent, human_time
 
     rows = []
     for s in advice.suggestions:
-        shares = (s.upper, math.nan if math.isnan(s.backtest) else s.backtest, 100 * s.slack)
+        shares = (s.upper, s.backtest, 100 * s.slack)
         upper, tested, used = (Cell(human_percent(value), value=value) for value in shares)
         killed = Cell(f"{s.killed_before:,} of {advice.jobs:,}", value=s.killed_before)
         rows.append([Cell(clock(s.walltime), value=s.walltime), Cell(f"{s.risk:g} %", value=s.risk), killed, upper, tested, used])

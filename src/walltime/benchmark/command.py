@@ -24,7 +24,7 @@ PathsArgument = Annotated[list[Path], o.argument("Files with results, or folders
 
 
 @app.command("list")
-@manual("guides/benchmarks", ("List the suites.", "benchmark list"), ("Do the same for a program.", "benchmark list --json"))
+@manual("guides/benchmarks", ("List the suites.", "benchmark list"), ("Print the same as JSON.", "benchmark list --json"))
 def show(*, output: Output) -> None:
     """List the suites with their jobs, metrics and baselines."""
     from walltime.benchmark import SUITES, read_suite

@@ -21,7 +21,9 @@ app = CommandGroup("campaign", "Run a plan of many simulations on all cores or a
 PlanArgument = Annotated[Path, o.argument("The plan, a TOML file; walltime schema plan prints its keys.", "PLAN.toml")]
 StoreOption = Annotated[
     Path | None,
-    o.option("Keep the results in this folder. Default: the plan's store, or PLAN.results.", "--store", metavar="DIR", callback=o.written),
+    o.option(
+        "Keep the results in this folder. Default: the plan's store, or PLAN.results.", "--store", metavar="FOLDER", callback=o.written
+    ),
 ]
 
 
@@ -81,7 +83,7 @@ def run(
 @manual(
     "guides/campaigns",
     ("Show how many simulations of a plan are done.", "campaign status plan.toml"),
-    ("Do the same for a program.", "campaign status plan.toml --json"),
+    ("Print the same as JSON.", "campaign status plan.toml --json"),
 )
 def status(plan: PlanArgument, *, store: StoreOption = None, output: Output) -> None:
     """Show how many simulations of a plan are done and missing."""

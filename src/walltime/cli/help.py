@@ -146,24 +146,23 @@ def as_text(one: Description, everything: bool, width: int | None = None) -> str
     return "\n".join([*lines, "", f"Documentation: docs/{one.page}.md"])
 
 
-class HelpCommand(TyperCommand):
-    """A command whose help is the text of its description."""
+class _Described:
+    """A command or group whose help is the text of its description."""
 
     def get_help(self, ctx: Any) -> str:
         """Return the text for `--help`."""
         return as_text(describe(self, ctx.command_path), False)
 
 
-class HelpGroup(TyperGroup):
-    """A group of commands whose help is the text of its description."""
+class HelpCommand(_Described, TyperCommand):
+    """A command with this help."""
 
-    def get_help(self, ctx: Any) -> str:
-        """Return the text for `--help`."""
-        return as_text(describe(self, ctx.command_path), False)
+
+class HelpGroup(_Described, TyperGroup):
+    """A group of commands with this help."""
 
 
 def _paragraphs(text: str) -> list[str]:
-    """The paragraphs of a docstring, without its line breaks."""
     return [" ".join(paragraph.split()) for paragraph in text.replace("\f", "\n\n").split("\n\n") if paragraph.strip()]
 
 
@@ -183,7 +182,6 @@ def _usage(command: Any) -> str:
 
 
 def _letters(one: TyperArgument) -> str:
-    """The letters that stand for an argument."""
     return one.metavar or one.name.upper()
 
 
@@ -226,15 +224,8 @@ def _value(one: Any) -> str:
 
 
 def _wrapped(text: str, width: int, indent: str = "", further: str | None = None) -> list[str]:
-    """The lines of a text; words are never broken."""
-    return textwrap.wrap(
-        text,
-        width,
-        initial_indent=indent,
-        subsequent_indent=indent if further is None else further,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    later = indent if further is None else further
+    return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=later, break_long_words=False, break_on_hyphens=False)
 
 
 def _item(name: str, text: str, width: int, column: int) -> list[str]:

@@ -11,7 +11,9 @@ from walltime.cli import options as o
 from walltime.cli.completion import registry_of
 from walltime.cli.help import manual
 from walltime.cli.output import Output
+from walltime.declared import keys_of, meaning_of
 from walltime.errors import PolicyError
+from walltime.tables import Facts, Table
 from walltime.wording import shown
 
 Kind = Literal["policies", "orders", "predictors", "estimates", "models", "metrics", "logs", "dialects"]
@@ -40,8 +42,6 @@ def list(  # noqa: A001 (the command's name)
     output: Output,
 ) -> None:
     """List the names of policies, orders, predictors, estimates, models, metrics, logs or dialects, or show one in detail."""
-    from walltime.tables import Facts, Table
-
     if kind is None:
         listed = [{"kind": one, "taken_by": (TAKEN_BY | WITHOUT_OPTIONS)[one]} for one in get_args(Kind)]
         rows = [[one["kind"], one["taken_by"]] for one in listed]
@@ -83,7 +83,6 @@ def about(form: Any) -> str:
 
 def _forms(kind: str) -> dict[str, dict[str, Any]]:
     """The names of a registry, each with its options and presets."""
-    from walltime.declared import meaning_of
     from walltime.specification import describe_value, presets_of, spell
 
     def spelled(form: Any, values: Mapping[str, Any]) -> str:
@@ -91,24 +90,16 @@ def _forms(kind: str) -> dict[str, dict[str, Any]]:
 
     names = {}
     for name, variant in registry_of(TAKEN_BY[kind]).variants.items():
-        options = [
-            {
-                "name": key,
-                "value": describe_value(one),
-                "default": None
-                if one.needed
-                else spell(variant.start.get(one.field, getattr(one.key, "default", one.default)), one) or "none",
-                "meaning": meaning_of(variant.loaded if isinstance(variant.loaded, type) else type(variant.loaded), one),
-            }
-            for key, one in variant.keys.items()
-        ]
+        loaded, options = variant.loaded if isinstance(variant.loaded, type) else type(variant.loaded), []
+        for key, one in variant.keys.items():
+            usual = None if one.needed else spell(variant.start.get(one.field, getattr(one.key, "default", one.default)), one) or "none"
+            options.append({"name": key, "value": describe_value(one), "default": usual, "meaning": meaning_of(loaded, one)})
         presets = {preset: spelled(variant, values) for preset, values in presets_of(variant.loaded, variant.keys).items()}
         names[name] = {"about": about(variant), "options": options, "presets": presets}
     return names
 
 
 def _metrics() -> dict[str, dict[str, Any]]:
-    from walltime.declared import keys_of, meaning_of
     from walltime.metrics import Summary
     from walltime.metrics.summary import averages
 
@@ -126,16 +117,10 @@ def _logs() -> dict[str, dict[str, Any]]:
     from walltime.logs.catalogue import CATALOGUE, log_folder
     from walltime.logs.fetch import archive_address
 
-    return {
-        one.name: {
-            "about": f"{one.procs:,} processors; {one.file}",
-            "facts": {
-                "file": one.file,
-                "processors": f"{one.procs:,}",
-                "used by": one.used,
-                "address": one.address(archive_address()),
-                "downloaded": "yes" if (log_folder() / one.file).is_file() else f"no; walltime fetch {one.name}",
-            },
-        }
-        for one in CATALOGUE
-    }
+    names = {}
+    for one in CATALOGUE:
+        here = "yes" if (log_folder() / one.file).is_file() else f"no; walltime fetch {one.name}"
+        facts = {"file": one.file, "processors": f"{one.procs:,}", "used by": one.used}
+        facts |= {"address": one.address(archive_address()), "downloaded": here}
+        names[one.name] = {"about": f"{one.procs:,} processors; {one.file}", "facts": facts}
+    return names

@@ -40,6 +40,8 @@ MANY = 10**9
 """A larger upper bound of an option only protects from overflow, and is not shown."""
 INTERRUPTED = 130
 """Typer's exit status of an interrupted command."""
+KEEPING = (["campaign", "run"], ["benchmark", "run"], ["learn", "train"])
+"""Commands that keep intermediate results; tune does with --store."""
 OPTIONS = {
     "skip_bad_lines=True": "--skip-bad-lines",
     "procs=N": "--procs",
@@ -64,7 +66,7 @@ def _show_version(value: bool) -> None:
 @manual(
     "tutorial/quickstart",
     ("Generate a log, compare three policies on it, and explain the longest wait.", "demo"),
-    ("List the scheduling policies; walltime list orders, predictors, ... work alike.", "list policies"),
+    ("List the scheduling policies; other lists are orders, predictors, metrics, ...", "list policies"),
 )
 def _options(
     version: Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version, and exit.")] = False,
@@ -114,10 +116,11 @@ def _run(arguments: list[str]) -> int:
         sys.stdout.flush()
     except typer.TyperException as error:
         return _wrong_call(error, f"walltime {_named(arguments) or ''}".strip())
-    except (PolicyError, OutputError) as error:
-        return _complain(_with_options(str(error), arguments), 2)
     except WalltimeError as error:
-        return _complain(_with_options(str(error), arguments), 1)
+        message = str(error)
+        for argument, option in OPTIONS.items() if arguments[:1] != ["campaign"] else ():
+            message = message.replace(argument, option)
+        return _complain(message, 2 if isinstance(error, PolicyError | OutputError) else 1)
     except MemoryError:
         return _complain("not enough memory for this many jobs; take a part of the log", 1)
     except (KeyboardInterrupt, typer.Abort):
@@ -141,16 +144,10 @@ def _run(arguments: list[str]) -> int:
             raise
         return _complain(f"{line}: {type(error).__name__}: {error}", 2)
     if result == INTERRUPTED:
-        kept = "; what is finished is kept, and the same command goes on from there" if _keeps(arguments) else ""
+        keeps = arguments[:2] in KEEPING or (arguments[:1] == ["tune"] and "--store" in arguments)
+        kept = "; what is finished is kept, and the same command goes on from there" if keeps else ""
         return _complain(f"interrupted; no file was left half-written{kept}", 128 + output.received)
     return result if isinstance(result, int) else 0
-
-
-def _keeps(arguments: list[str]) -> bool:
-    """Whether the command keeps intermediate results."""
-    return arguments[:2] in (["campaign", "run"], ["benchmark", "run"], ["learn", "train"]) or (
-        arguments[:1] == ["tune"] and "--store" in arguments
-    )
 
 
 def _prepare_streams() -> None:
@@ -208,7 +205,6 @@ def _reject_repeated(arguments: list[str]) -> None:
 
 
 def _discard_output() -> None:
-    """Discard output that is not flushed yet."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -268,13 +264,6 @@ def _line_of_own_file(error: BaseException, arguments: list[str]) -> str | None:
     own = {Path(name).resolve(): name for word in arguments for name in (word, *python_files(word)) if name.endswith(".py")}
     frames = traceback.extract_tb(error.__traceback__) if own else ()
     return next((f"{own[Path(f.filename)]}:{f.lineno}" for f in reversed(frames) if Path(f.filename) in own), None)
-
-
-def _with_options(message: str, arguments: list[str]) -> str:
-    """Return the message of a library error in the terms of the command line."""
-    for argument, option in OPTIONS.items() if arguments[:1] != ["campaign"] else ():
-        message = message.replace(argument, option)
-    return message
 
 
 def _complain(message: str, status: int) -> int:

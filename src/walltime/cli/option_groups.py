@@ -81,15 +81,10 @@ class LogOptions:
         for line in getattr(log, "reading", ()):
             note(f"recognised: {line}")
         workload = _reported(log.to_workload(**(self.of_jobs | size)))
-        if (
-            log.format == "slurm"
-            and machine is not None
-            and machine.second == "gpus"
-            and machine.second_total
-            and "gpus" not in workload.columns
-        ):
+        gpus = machine.second_total if machine is not None and machine.second == "gpus" else 0
+        if log.format == "slurm" and gpus and "gpus" not in workload.columns:
             note(
-                f"the machine has {machine.second_total:,} GPUs, but the log does not record any: Slurm's accounting has them only if "
+                f"the machine has {gpus:,} GPUs, but the log does not record any: Slurm's accounting has them only if "
                 "AccountingStorageTRES contains gres/gpu"
             )
         return workload, time.perf_counter() - begin
@@ -120,10 +115,13 @@ class JobSelection:
     scale_by: o.ScaleByOption = "interarrival"
     shake: o.ShakeOption = 0
 
+    if TYPE_CHECKING:  # the option of a subclass
+        load: float | list[float] | None = None
+
     @property
     def loads(self) -> list[float | None]:
         """The loads to scale to, without repetitions; None stands for the log's own load."""
-        raise NotImplementedError
+        return list(dict.fromkeys(self.load if isinstance(self.load, list) else [self.load])) or [None]
 
     def variations(self, feedback: bool = False) -> dict[float | None, Variation]:
         """Return the selection for the library, for each load."""
@@ -143,22 +141,12 @@ class JobSelectionWithLoad(JobSelection):
 
     load: o.LoadOption = None
 
-    @property
-    def loads(self) -> list[float | None]:
-        """The load to scale to."""
-        return [self.load]
-
 
 @dataclass(frozen=True)
 class JobSelectionWithLoads(JobSelection):
     """A selection for runs at several loads."""
 
     load: o.LoadsOption = None
-
-    @property
-    def loads(self) -> list[float | None]:
-        """The loads to scale to, without repetitions."""
-        return list(dict.fromkeys(self.load)) if self.load else [None]
 
 
 @dataclass(frozen=True)
@@ -239,10 +227,16 @@ class DecisionOptions:
         _reported(schedule.workload)
         return schedule
 
+    if TYPE_CHECKING:  # the option of a subclass
+        estimates_given: str | list[str] | None = None
+
     @property
     def models(self) -> dict[str, EstimateModel]:
         """The models of estimates by their spelling; raises PolicyError for an invalid one."""
-        raise NotImplementedError
+        from walltime.estimates import parse_estimates
+
+        given = [self.estimates_given] if isinstance(self.estimates_given, str) else self.estimates_given or ["user"]
+        return {text: parse_estimates(text) for text in given}
 
     @property
     def model(self) -> EstimateModel:
@@ -303,31 +297,17 @@ class SiteOptions:
 class SingleRunOptions(DecisionOptions):
     """The options of a single run, or of the check of a single schedule."""
 
-    estimates_text: o.EstimateOption = "user"
-
-    @property
-    def models(self) -> dict[str, EstimateModel]:
-        """The model of estimates by its spelling; raises PolicyError if it is invalid."""
-        from walltime.estimates import parse_estimates
-
-        return {self.estimates_text: parse_estimates(self.estimates_text)}
+    estimates_given: o.EstimateOption = "user"
 
 
 @dataclass(frozen=True)
 class SchedulingOptions(DecisionOptions):
     """The options of one or several runs, and the selection of measured jobs."""
 
-    estimates_list: o.EstimatesListOption = None
+    estimates_given: o.EstimatesListOption = None
     replications: o.ReplicationsOption = 1
     trim: o.TrimOption = "none"
     test_share: o.TestShareOption = 1.0
-
-    @property
-    def models(self) -> dict[str, EstimateModel]:
-        """The models of estimates to compare, by their spelling; raises PolicyError for an invalid one."""
-        from walltime.estimates import parse_estimates
-
-        return {text: parse_estimates(text) for text in self.estimates_list or ["user"]}
 
     @property
     def measuring(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -46,6 +47,9 @@ def option(text: str, *names: str, group: str = OUTPUT, advanced: bool = False, 
 def field(default: Any, text: str, *names: str, **more: Any) -> Any:
     """Return the field of a group of options that declares one; further arguments as for `option`."""
     return dataclasses.field(default=default, metadata={"option": option(text, *names, **more)})
+
+
+_input, _jobs, _scheduler, _runs = (partial(option, group=group) for group in (INPUT, JOBS, SCHEDULER, RUNS))
 
 
 def argument(text: str, metavar: str, **more: Any) -> Any:
@@ -129,154 +133,104 @@ def known_width(text: str) -> str:
 
 TraceArgument = Annotated[Path, argument("A job log, plain or compressed, or the name of a log that walltime fetch has downloaded.", "LOG")]
 ProcsOption = Annotated[
-    int | None, option("Set the processors of the machine. Default: MaxProcs of the log's header.", group=INPUT, min=1, max=MOST_PROCS)
+    int | None, _input("Set the processors of the machine. Default: MaxProcs of the log's header.", min=1, max=MOST_PROCS)
 ]
 MachineOption = Annotated[
     Path | None,
-    option(
+    _input(
         "Read the machine and its scheduling rules from a TOML file, instead of --procs; walltime slurm cluster makes such a file.",
         "--machine",
         "--cluster",
-        group=INPUT,
         metavar="FILE",
     ),
 ]
 OwnOption = Annotated[
     list[Path] | None,
-    option(
+    _input(
         "Allow data files, such as a machine file or a plan, to run the code of this Python file.",
         "--own",
-        group=INPUT,
         advanced=True,
         metavar="FILE.py",
         callback=_allow,
     ),
 ]
-SkipBadLinesOption = Annotated[bool, option("Skip lines that cannot be read, count them, and list them.", group=INPUT, advanced=True)]
+SkipBadLinesOption = Annotated[bool, _input("Skip lines that cannot be read, count them, and list them.", advanced=True)]
 JoinRunsOption = Annotated[
     bool,
-    option(
+    _input(
         "Join the runs of a requeued job into one job, with its first submission and its last run.",
         "--join-runs/--no-join-runs",
-        group=INPUT,
         advanced=True,
     ),
 ]
 TimeZoneOption = Annotated[
-    str | None,
-    option(
-        "Set the time zone of a log that does not name it, such as Europe/Stockholm.",
-        "--time-zone",
-        group=INPUT,
-        advanced=True,
-        metavar="ZONE",
-    ),
+    str | None, _input("Set the time zone of a log that does not name it, such as Europe/Stockholm.", advanced=True, metavar="ZONE")
 ]
 MappingOption = Annotated[
     Path | None,
-    option(
+    _input(
         "Read a table with this mapping of its columns: a TOML file from walltime mapping, or the name of a known data set such as f-data.",
-        group=INPUT,
         advanced=True,
         metavar="FILE",
     ),
 ]
 AnonymiseOption = Annotated[
     str | None,
-    option(
+    _input(
         "Replace users, accounts and job names by numbers that depend on a secret key: @FILE, env:NAME, or the key itself.",
-        group=INPUT,
         advanced=True,
         metavar="KEY",
     ),
 ]
 TooWideOption = Annotated[
     Literal["drop", "clip", "error"],
-    option("Drop jobs wider than the machine, clip them to its size, or stop with an error.", group=INPUT, advanced=True),
+    _input("Drop jobs wider than the machine, clip them to its size, or stop with an error.", advanced=True),
 ]
 PartialOption = Annotated[
-    Literal["summary", "parts"],
-    option("Read interrupted jobs from their summary record, or as separate parts.", group=INPUT, advanced=True),
+    Literal["summary", "parts"], _input("Read interrupted jobs from their summary record, or as separate parts.", advanced=True)
 ]
 
 # ---------------------------------------------------------------------- Select and modify jobs
 
 WindowOption = Annotated[
     str | None,
-    option(
-        "Keep the jobs submitted in this span: days of the log as in 30d:60d, or dates as in 1997-05-01:1997-08-01.",
-        "--window",
-        group=JOBS,
-        metavar="BEGIN:END",
+    _jobs(
+        "Keep the jobs submitted in this span: days of the log as in 30d:60d, or dates as in 1997-05-01:1997-08-01.", metavar="BEGIN:END"
     ),
 ]
 RemoveOption = Annotated[
-    list[str] | None,
-    option(
-        "Remove the jobs that match a filter, such as 'user=21 and job<16208'.", "--remove", group=JOBS, advanced=True, metavar="FILTER"
-    ),
+    list[str] | None, _jobs("Remove the jobs that match a filter, such as 'user=21 and job<16208'.", advanced=True, metavar="FILTER")
 ]
-HeadOption = Annotated[int | None, option("Keep only the first N jobs.", "--head", group=JOBS, advanced=True, min=1)]
-TailOption = Annotated[int | None, option("Keep only the last N jobs.", "--tail", group=JOBS, advanced=True, min=1)]
-LoadOption = Annotated[float | None, option("Scale the log to this offered load, above 0 and up to 1.5.", "--load", group=JOBS)]
-LoadsOption = Annotated[list[float] | None, option("Scale the log to this offered load, above 0 and up to 1.5.", "--load", group=JOBS)]
+HeadOption = Annotated[int | None, _jobs("Keep only the first N jobs.", advanced=True, min=1)]
+TailOption = Annotated[int | None, _jobs("Keep only the last N jobs.", advanced=True, min=1)]
+LoadOption = Annotated[float | None, _jobs("Scale the log to this offered load, above 0 and up to 1.5.")]
+LoadsOption = Annotated[list[float] | None, _jobs("Scale the log to this offered load, above 0 and up to 1.5.")]
 ScaleByOption = Annotated[
     Literal["interarrival", "runtime", "machine", "size", "thin", "users"],
-    option("Scale the load by changing this property of the log.", "--scale-by", group=JOBS, advanced=True),
+    _jobs("Scale the load by changing this property of the log.", advanced=True),
 ]
-ShakeOption = Annotated[
-    int,
-    option("Move each submission at random by up to this many seconds.", "--shake", group=JOBS, advanced=True, min=0, metavar="SECONDS"),
-]
+ShakeOption = Annotated[int, _jobs("Move each submission at random by up to this many seconds.", advanced=True, min=0, metavar="SECONDS")]
 FeedbackOption = Annotated[
-    bool,
-    option(
-        "Submit a job that names a preceding job only after that job's end and the think time.", "--feedback", group=JOBS, advanced=True
-    ),
+    bool, _jobs("Submit a job that names a preceding job only after that job's end and the think time.", advanced=True)
 ]
 
 # ---------------------------------------------------------------------- Scheduler
 
-PolicyOption = Annotated[
-    str | None, option(f"Schedule by this policy: {POLICIES}. Default: the machine file's policy, else easy.", "--policy", group=SCHEDULER)
-]
-SitePolicyOption = Annotated[
-    str | None,
-    option(f"Replace the scheduling policy of the machine file: {POLICIES}.", "--policy", group=SCHEDULER),
-]
+PolicyOption = Annotated[str | None, _scheduler(f"Schedule by this policy: {POLICIES}. Default: the machine file's policy, else easy.")]
+SitePolicyOption = Annotated[str | None, _scheduler(f"Replace the scheduling policy of the machine file: {POLICIES}.")]
 OrderOption = Annotated[
     str,
-    option(
+    _scheduler(
         "Sort the queue by this order: fcfs, sjf, saf, wfp, f1, ..., with options as in wfp:exponent=2, an expression as in "
-        "expr:log(wait+60)-log(area), or FILE.py:NAME for your own; walltime list orders shows all.",
-        "--order",
-        group=SCHEDULER,
+        "expr:log(wait+60)-log(area), or FILE.py:NAME for your own; walltime list orders shows all."
     ),
 ]
 BackfillOrderOption = Annotated[
-    str | None,
-    option(
-        "Try jobs for backfilling in this order, one of walltime list orders. Default: --order.",
-        "--backfill-order",
-        group=SCHEDULER,
-        advanced=True,
-    ),
+    str | None, _scheduler("Try jobs for backfilling in this order, one of walltime list orders. Default: --order.", advanced=True)
 ]
-EstimateOption = Annotated[
-    str,
-    option(
-        f"Give the scheduler these runtime estimates: {ESTIMATES}.",
-        "--estimates",
-        group=SCHEDULER,
-    ),
-]
+EstimateOption = Annotated[str, _scheduler(f"Give the scheduler these runtime estimates: {ESTIMATES}.", "--estimates")]
 EstimatesListOption = Annotated[
-    list[str] | None,
-    option(
-        f"Give the scheduler these runtime estimates: {ESTIMATES}. Default: user.",
-        "--estimates",
-        group=SCHEDULER,
-    ),
+    list[str] | None, _scheduler(f"Give the scheduler these runtime estimates: {ESTIMATES}. Default: user.", "--estimates")
 ]
 PREDICTORS = (
     "tang13, tsafrir07, last, gaussier15, ..., with options as in tang13:key=user,window=all, or given ones as column:NAME, "
@@ -285,74 +239,59 @@ PREDICTORS = (
 """Predictors as they are written after --predictor."""
 PredictorOption = Annotated[
     str | None,
-    option(
+    _scheduler(
         f"Plan with runtimes predicted from jobs that have ended: {PREDICTORS}. Default: plan with the estimates.",
-        "--predictor",
-        group=SCHEDULER,
         advanced=True,
         metavar="NAME",
     ),
 ]
 PredictionsForOption = Annotated[
     str,
-    option(
+    _scheduler(
         "Use predictions everywhere (regular), except for running jobs (selective), nowhere (none), or by three bits, such as 110: for the "
         "order, for a job's own length, and for running jobs.",
-        "--predictions-for",
-        group=SCHEDULER,
         advanced=True,
     ),
 ]
 RuntimePredictorOption = Annotated[
     str | None,
-    option(
+    _scheduler(
         f"Draw runtimes of predicted starts around these predictions: {PREDICTORS}. Default: draw them from runtimes of similar jobs.",
-        "--predictor",
-        group=SCHEDULER,
         advanced=True,
         metavar="NAME",
     ),
 ]
 CorrectionOption = Annotated[
     str,
-    option(
+    _scheduler(
         "Set the new planned runtime of a job that outlives its prediction: tsafrir07, tsafrir07:elapsed, estimate, double, "
         "double:uncapped, half, soft or none.",
-        "--correction",
-        group=SCHEDULER,
         advanced=True,
     ),
 ]
 LearnFromOption = Annotated[
     Literal["simulation", "log"],
-    option(
-        "Let the predictor learn from the ends of jobs in the simulation, or in the log.", "--learn-from", group=SCHEDULER, advanced=True
-    ),
+    _scheduler("Let the predictor learn from the ends of jobs in the simulation, or in the log.", advanced=True),
 ]
 OverrunOption = Annotated[
     Literal["kill", "extend", "continue"],
-    option(
-        "Kill jobs that run longer than requested, extend their requests, or let them run on.", "--overrun", group=SCHEDULER, advanced=True
-    ),
+    _scheduler("Kill jobs that run longer than requested, extend their requests, or let them run on.", advanced=True),
 ]
 SimultaneousOption = Annotated[
     Literal["batch", "sequential"] | None,
-    option(
+    _scheduler(
         "Run one scheduling pass after all events of the same second (batch), or one after each (sequential). Default: the dialect's rule, "
         "which is batch for papers.",
         "--simultaneous",
         "--coincident",
-        group=SCHEDULER,
         advanced=True,
     ),
 ]
 DialectOption = Annotated[
     str,
-    option(
+    _scheduler(
         "Read the rules as the papers do, or as another simulator does: pyss, predictsim, ...; papers:shadow=kept changes one "
         "interpretation; walltime list dialects shows all.",
-        "--dialect",
-        group=SCHEDULER,
         advanced=True,
         metavar="NAME",
     ),
@@ -360,66 +299,39 @@ DialectOption = Annotated[
 
 # ---------------------------------------------------------------------- Runs and randomness
 
-SeedOption = Annotated[int, option("Set the seed of all random draws.", "--seed", group=RUNS, min=0, max=2**63)]
+SeedOption = Annotated[int, _runs("Set the seed of all random draws.", min=0, max=2**63)]
 ReplicationsOption = Annotated[
-    int,
-    option(
-        "Repeat the simulations N times with the seeds SEED, SEED + 1, ...; they differ by --shake, or by random estimates.",
-        "--replications",
-        group=RUNS,
-        min=1,
-    ),
+    int, _runs("Repeat the simulations N times with the seeds SEED, SEED + 1, ...; they differ by --shake, or by random estimates.", min=1)
 ]
 CopiesOption = Annotated[
-    int,
-    option(
-        "Simulate N copies of the log with submissions moved by up to 30 s, to measure the effect of chance; 0 for none.",
-        group=RUNS,
-        min=0,
-    ),
+    int, _runs("Simulate N copies of the log with submissions moved by up to 30 s, to measure the effect of chance; 0 for none.", min=0)
 ]
 CopyShakeOption = Annotated[
-    int,
-    option("Move the submissions of the copies at random by up to this many seconds.", group=RUNS, advanced=True, min=1, metavar="SECONDS"),
+    int, _runs("Move the submissions of the copies at random by up to this many seconds.", advanced=True, min=1, metavar="SECONDS")
 ]
-BudgetOption = Annotated[int, option("Simulate N candidates.", group=RUNS, min=1)]
-OptimiserOption = Annotated[
-    str, option("Find candidates by cma (needs the extra tune: pip install walltime[tune]) or at random (random).", group=RUNS)
-]
+BudgetOption = Annotated[int, _runs("Simulate N candidates.", min=1)]
+OptimiserOption = Annotated[str, _runs("Find candidates by cma (needs the extra tune: pip install walltime[tune]) or at random (random).")]
 StoreOption = Annotated[
-    Path | None, option("Keep the simulations in this folder, and continue from there.", metavar="DIR", callback=written)
+    Path | None, option("Keep the simulations in this folder, and continue from there.", metavar="FOLDER", callback=written)
 ]
-WorkersOption = Annotated[
-    int | None, option("Use this many threads. Default: one for each core.", "--workers", group=RUNS, advanced=True, min=1)
-]
+WorkersOption = Annotated[int | None, _runs("Use this many threads. Default: one for each core.", advanced=True, min=1)]
 TrimOption = Annotated[
     Literal["none", "tsafrir06"],
-    option(
+    _runs(
         "Measure all jobs (none), or leave out the warm-up and the end: the first 1 % of the jobs to end, and jobs that end after the last "
         "arrival (tsafrir06).",
-        "--trim",
-        group=RUNS,
         advanced=True,
     ),
 ]
 TestShareOption = Annotated[
     float,
-    option(
-        "Run all jobs, but measure only this last share of the log, from 0 to 1. Default: 1, all jobs.",
-        "--test-share",
-        group=RUNS,
-        advanced=True,
-        min=0,
-        max=1,
-    ),
+    _runs("Run all jobs, but measure only this last share of the log, from 0 to 1. Default: 1, all jobs.", advanced=True, min=0, max=1),
 ]
 
 # ---------------------------------------------------------------------- Output
 
-MonthlyOption = Annotated[
-    bool, option("Print a row for each calendar month as well, in the time zone of the site.", "--monthly", advanced=True)
-]
-MonthOfOption = Annotated[Literal["end", "start", "submit"], option("Count a job in the month of this event.", "--month-of", advanced=True)]
+MonthlyOption = Annotated[bool, option("Print a row for each calendar month as well, in the time zone of the site.", advanced=True)]
+MonthOfOption = Annotated[Literal["end", "start", "submit"], option("Count a job in the month of this event.", advanced=True)]
 BreakdownOption = Annotated[
     list[str] | None,
     option(
@@ -430,7 +342,7 @@ BreakdownOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, option("Print one JSON object instead of text.", "--json")]
-VerboseOption = Annotated[bool, option("Print all tables and notes.", "--verbose")]
+VerboseOption = Annotated[bool, option("Print all tables and notes.")]
 FormatOption = Annotated[
     Literal["text", "csv", "markdown", "latex", "json"],
     option("Print text, or only the tables in a format for spreadsheets and papers.", "--format", advanced=True),
@@ -439,7 +351,6 @@ TablesOption = Annotated[
     Path | None,
     option(
         "Write the printed tables to this file: .tex (booktabs), .md, .csv or .json.",
-        "--tables",
         advanced=True,
         callback=writable(".tex", ".md", ".csv", ".json"),
     ),
@@ -449,19 +360,17 @@ FigureOption = Annotated[
     option(
         "Draw wait, slowdown, queue, utilization or gantt to a .pdf, .svg or .png file; NAME= can be left out if the file is named "
         "after the figure, as in wait.pdf.",
-        "--figure",
         metavar="NAME=FILE",
         callback=named_figures,
     ),
 ]
 OneFigureOption = Annotated[
-    Path | None, option("Draw the figure to this file: .pdf, .svg or .png.", "--figure", callback=writable(".pdf", ".svg", ".png"))
+    Path | None, option("Draw the figure to this file: .pdf, .svg or .png.", callback=writable(".pdf", ".svg", ".png"))
 ]
 SizeOption = Annotated[
     str,
     option(
         "Set the width of figures: column, page, slide, ieee-column, ieee-page, acm-column, ..., or inches. Default: column.",
-        "--size",
         advanced=True,
         metavar="NAME",
         callback=known_width,
@@ -470,16 +379,14 @@ SizeOption = Annotated[
 ReportOption = Annotated[
     Path | None,
     option(
-        "Write a report as one page with everything in it (.html), or as one or two pages with an e-mail in a .txt file (.pdf).",
+        "Write a report to this file: an .html page with everything in it, or a .pdf of one or two sheets, with the text of an e-mail in a "
+        ".txt file next to it.",
         "--report",
         callback=writable(*PAGE),
     ),
 ]
 MetricsOption = Annotated[
-    Path | None,
-    option(
-        "Write metrics for Prometheus to this file: .prom.", "--metrics", advanced=True, metavar="FILE.prom", callback=writable(".prom")
-    ),
+    Path | None, option("Write metrics for Prometheus to this file: .prom.", advanced=True, metavar="FILE.prom", callback=writable(".prom"))
 ]
 
 

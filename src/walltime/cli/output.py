@@ -22,14 +22,15 @@ import typer
 from walltime.cli import options as o
 from walltime.compiled.compilation import QUICK, Compilation
 from walltime.errors import PolicyError
+from walltime.files import whole_file, write_as_parquet
+from walltime.tables import FORMATS, Facts, Table, write_tables
 from walltime.wording import human_time
 
 if TYPE_CHECKING:
     import polars as pl
     from rich.progress import Progress, TaskID
 
-    from walltime.report.page import Block, Page
-    from walltime.tables import Facts, Table
+    from walltime.report.page import Page, Part
     from walltime.workload import Workload
 
 PATIENCE = 1.0
@@ -122,17 +123,12 @@ class Lines:
             self._done = done
             self._print(now, self._quiet and now - self._begin >= SOON and self._left(now) > LONG)
 
-    def again(self) -> None:
-        """Print the line again if the last one is old, unless the activity has reported nothing yet."""
-        with _lock:
-            now = time.monotonic()
-            if self._first is not None:
-                self._print(now, False)
-
     def repeat(self, ended: threading.Event) -> None:
-        """Print the line again whenever it is old, until the activity has ended."""
+        """Print the line again whenever it is old, until the activity has ended; nothing if none has been reported."""
         while not ended.wait(1.0):
-            self.again()
+            with _lock:
+                if self._first is not None:
+                    self._print(time.monotonic(), False)
 
     def _left(self, now: float) -> float:
         """Estimate the seconds left; 0 if they are unknown."""
@@ -198,13 +194,13 @@ class CompilationRow:
 
     def __call__(self, state: Compilation) -> None:
         """Show the progress."""
-        if not state.finished:
-            raise_if_interrupted()
         if state.finished:
             if self._row is not None:
                 self._row.close()
             self._row = None
-        elif self._row is not None:
+            return
+        raise_if_interrupted()
+        if self._row is not None:
             self._row.update(state.done)
         elif state.done == 0 and sys.stderr.isatty():
             patience = 0.0 if state.seconds >= QUICK else PATIENCE
@@ -252,19 +248,16 @@ def _left_out_records() -> dict[str, Any]:
     )
 
 
-def _left_out_sentences(first: str) -> tuple[list[str], list[str]]:
-    """Return sentences on the jobs left out: those that begin the answer, if `first` does not have them, and each rule."""
+def _left_out_sentences(blocks: Sequence[Part]) -> tuple[list[str], list[str]]:
+    """Return sentences that the blocks lack: on the jobs left out, which begin the answer, and on each rule and what is not modelled."""
+    first = next((block for block in blocks[:1] if isinstance(block, str)), "")
     warnings = [sentence for one in _logs.values() for sentence in one.warnings if sentence not in first]
-    return warnings, [f"{f'{name}: ' if len(_logs) > 1 else ''}{drop}" for name, one in _logs.items() for drop in one.origin.drops]
+    rules = [f"{f'{name}: ' if len(_logs) > 1 else ''}{drop}" for name, one in _logs.items() for drop in one.origin.drops]
+    if any(one.origin.omissions for one in _logs.values()):
+        from walltime.machine import omission_sentences
 
-
-def _omission_sentences() -> list[str]:
-    """Return the line on what is not modelled for the reported logs."""
-    if not any(one.origin.omissions for one in _logs.values()):
-        return []
-    from walltime.machine import omission_sentences
-
-    return omission_sentences(_logs.values())
+        rules += [sentence for sentence in omission_sentences(_logs.values()) if not any(sentence in str(block) for block in blocks)]
+    return warnings, rules
 
 
 @dataclass(frozen=True)
@@ -275,9 +268,7 @@ class Output:
     form: o.FormatOption = "text"
     tables: o.TablesOption = None
 
-    def show(
-        self, record: Mapping[str, Any], blocks: Iterable[Block | Facts | str], tables: Sequence[Table] = (), /, **written: Path | None
-    ) -> None:
+    def show(self, record: Mapping[str, Any], blocks: Iterable[Part], tables: Sequence[Table] = (), /, **written: Path | None) -> None:
         """Print the record as one JSON object, or the blocks and which files were written, by their contents; write `--tables`.
 
         `tables`: the tables for files and for `--format`, if they have more columns than those in the blocks.
@@ -285,8 +276,6 @@ class Output:
         blocks = list(blocks)
         full = list(tables or _tables_of(blocks))
         if self.tables is not None:
-            from walltime.tables import write_tables
-
             write_tables(full, self.tables)
             written["tables"] = self.tables
         if self.as_json:
@@ -294,11 +283,8 @@ class Output:
                 raise PolicyError("--json prints one object, and --format tables; take one of them")
             print_json({**record, **_left_out_records()})
             return
-        from walltime.tables import FORMATS
-
         text = self.form == "text"
-        warnings, rules = _left_out_sentences(" ".join(block for block in blocks[:1] if isinstance(block, str)))
-        rules += [sentence for sentence in _omission_sentences() if not any(sentence in str(block) for block in blocks)]
+        warnings, rules = _left_out_sentences(blocks)
         if text:
             print_blocks([*warnings, *blocks, *rules])
         else:
@@ -323,9 +309,7 @@ class PageOutput(Output):
         if self.report is not None:
             write_page(page, self.report)
 
-    def write_blocks(
-        self, kind: str, title: str, answer: Sequence[str], blocks: Iterable[Block | Facts | str], log: Workload | None = None
-    ) -> None:
+    def write_blocks(self, kind: str, title: str, answer: Sequence[str], blocks: Iterable[Part], log: Workload | None = None) -> None:
         """Write a page of the printed blocks to the file of --report, if there is one; `log`: the log of its provenance."""
         if self.report is not None:
             from walltime.provenance import provenance
@@ -335,17 +319,14 @@ class PageOutput(Output):
             command = command_line() if log is None else None
             self.write(Page(kind, title, answer, list(sections(blocks)), workload=log, record=record, command=command))
 
-    def show(
-        self, record: Mapping[str, Any], blocks: Iterable[Block | Facts | str], tables: Sequence[Table] = (), /, **written: Path | None
-    ) -> None:
+    def show(self, record: Mapping[str, Any], blocks: Iterable[Part], tables: Sequence[Table] = (), /, **written: Path | None) -> None:
         """Print as `Output.show`, with the page among the written files."""
         super().show(record, blocks, tables, report=self.report, **written)
 
 
-def _tables_of(blocks: Iterable[Block | Facts | str]) -> Iterator[Table]:
+def _tables_of(blocks: Iterable[Part]) -> Iterator[Table]:
     """Yield the tables among the blocks, also of blocks within blocks."""
     from walltime.report.page import Fold, Group
-    from walltime.tables import Facts, Table
 
     for block in blocks:
         if isinstance(block, Fold | Group):
@@ -359,7 +340,7 @@ def print_json(record: Mapping[str, Any]) -> None:
     typer.echo(json.dumps(_defined(record), indent=2, allow_nan=False))
 
 
-def print_blocks(blocks: Iterable[Block | Facts | str]) -> None:
+def print_blocks(blocks: Iterable[Part]) -> None:
     """Print parts of pages as text."""
     from walltime.report.terminal import print_block
 
@@ -367,7 +348,7 @@ def print_blocks(blocks: Iterable[Block | Facts | str]) -> None:
         print_block(block)
 
 
-def caveats(sentences: Sequence[str]) -> list[Block | Facts | str]:
+def caveats(sentences: Sequence[str]) -> list[Part]:
     """Return the caveats as notes with their heading; nothing without caveats."""
     from walltime.report.page import Items
 
@@ -411,8 +392,6 @@ def hidden_key(text: str) -> str:
 
 def write_rows(table: pl.DataFrame, path: Path) -> None:
     """Write a table as .csv or .parquet, whole or not at all."""
-    from walltime.files import whole_file, write_as_parquet
-
     with whole_file(path) as sink:
         if path.name.lower().endswith(".csv"):
             table.write_csv(sink)
@@ -422,8 +401,6 @@ def write_rows(table: pl.DataFrame, path: Path) -> None:
 
 def write_json(value: Mapping[str, Any], path: Path) -> None:
     """Write one object as a file, whole or not at all; undefined values (NaN) become null."""
-    from walltime.files import whole_file
-
     with whole_file(path) as sink:
         sink.write((json.dumps(_defined(value), indent=2, allow_nan=False) + "\n").encode())
 
@@ -436,15 +413,6 @@ def _defined(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_defined(item) for item in value]
     return str(value) if isinstance(value, Path) else value
-
-
-def drawn_in(texts: Sequence[str] | None) -> dict[str, Path]:
-    """Return the files of the requested figures, by what they show."""
-    if not texts:
-        return {}
-    from walltime.report.figure_files import named_file
-
-    return {f"figure_of_{name}": path for name, path in map(named_file, texts)}
 
 
 def paragraphs(sentences: Sequence[str]) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -37,7 +36,8 @@ def check_files(values: Mapping[str, Any], outputs: Mapping[str, str]) -> None:
         if (read := input_at(path)) is not None:
             raise OutputError(f"{printable(path)}: {spelled} would replace the input {printable(read)}; name another file")
         whole = os.path.realpath(path)
-        if whole in seen and not _is_device(path):
+        is_device = os.path.exists(path) and not os.path.isfile(path)  # noqa: PTH110, PTH113 (as above)
+        if whole in seen and not is_device:
             both = f"{seen[whole]} and {spelled}" if seen[whole] != spelled else f"{spelled} twice"
             raise OutputError(f"{printable(path)}: would be written by {both}; name two files")
         seen[whole] = spelled
@@ -55,10 +55,3 @@ def _inputs(value: Any) -> Iterator[Path]:
             yield one
         elif isinstance(one, str) and "\0" not in one:
             yield from map(Path, filter(None, [one, one.removeprefix("@"), *python_files(one)]))
-
-
-def _is_device(path: Path) -> bool:
-    try:
-        return not stat.S_ISREG(path.stat().st_mode)
-    except OSError:
-        return False

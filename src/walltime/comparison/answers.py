@@ -37,24 +37,18 @@ def answer(
     if not first.measured_jobs:
         return f"{log} holds no jobs, so there is nothing to compare."
     if len(summaries) == 1:
+        half = f"at most {human_time(first.median_wait)}" if first.median_wait else "not at all"
         return (
-            f"Under {lower_first(names[0])}, jobs wait {human_time(first.mean_wait)} on average, half of them "
-            f"{_at_most(first.median_wait)}, and have a mean bounded slowdown of {human_number(first.mean_bounded_slowdown)}"
-            f"{_share(schedules[0], first)}."
+            f"Under {lower_first(names[0])}, jobs wait {human_time(first.mean_wait)} on average, half of them {half}, and have a mean "
+            f"bounded slowdown of {human_number(first.mean_bounded_slowdown)}{_share(schedules[0], first)}."
         )
     if len(summaries) > MOST_IN_ONE_SENTENCE:
         return _best(log, names, summaries, spread)
-    second = summaries[1]
-    unclear = [field for field in SHOW if not distinct(field, 0, 1, summaries, spread)]
-    if unclear:
-        told = f"On {log}, {_no_clear(unclear, names, summaries, spread)}"
-    else:
-        told = f"On {log}, {lower_first(names[1])} {_change(first, second, names[0])}"
     others = [
         f"{lower_first(name)} comes to {human_time(s.mean_wait)} and {human_number(s.mean_bounded_slowdown)}"
         for name, s in zip(names[2:], summaries[2:], strict=True)
     ]
-    return f"{'; '.join([told, *others])}."
+    return f"On {log}, {'; '.join([_second(names, summaries, spread), *others])}."
 
 
 def scope(summaries: Sequence[Summary], spread: Spread | None) -> list[str]:
@@ -75,33 +69,37 @@ def distinct(field: str, a: int, b: int, summaries: Sequence[Summary], spread: S
     return spread.clear(field, a, b) if spread is not None else abs(relative_difference(after, before)) >= CLOSE
 
 
-def _no_clear(unclear: Sequence[str], names: Sequence[str], summaries: Sequence[Summary], spread: Spread | None) -> str:
-    """Describe measures that do not differ clearly."""
-    first, second = summaries[0], summaries[1]
-    both = f"between {lower_first(names[0])} and {lower_first(names[1])}"
-    values = [f"{SHOW[f][0](getattr(first, f))} against {SHOW[f][0](getattr(second, f))}" for f in unclear]
-    why = ""
-    if spread is None:
-        why = f"; a difference below {CLOSE:.0f} % may be chance, and its spread is not known"
-    else:
-        moved = [f"±{SHOW[field][0](spread.difference(field, 0, 1)[1])}" for field in unclear]
-        copies = f"in copies of the log shaken by {spread.seconds} s, {SHOWN_LEVEL}"
-        values = [
-            f"{value}; {by}{f' {copies}' if field == unclear[-1] else ''}" for field, value, by in zip(unclear, values, moved, strict=True)
-        ]
-    said_of = [f"{SHOW[field][1]} ({value})" for field, value in zip(unclear, values, strict=True)]
+def _second(names: Sequence[str], summaries: Sequence[Summary], spread: Spread | None) -> str:
+    """Compare the second schedule with the first: the clear changes, then the measures without a clear difference."""
+    first, second = map(lower_first, names[:2])
+    unclear = [field for field in SHOW if not distinct(field, 0, 1, summaries, spread)]
+    changes = f"{second} {_changes([field for field in SHOW if field not in unclear], summaries)}, compared with {first}"
+    if not unclear:
+        return changes
+    copies = "" if spread is None else f" in copies of the log shaken by {spread.seconds} s, {SHOWN_LEVEL}"
+    measures = []
+    for field in unclear:
+        show, what = SHOW[field]
+        values = " against ".join(show(getattr(summary, field)) for summary in summaries[:2])
+        values += "" if spread is None else f"; ±{show(spread.difference(field, 0, 1)[1])}"
+        measures.append(f"{what} ({values}{copies if field == unclear[-1] else ''})")
+    why = "" if spread is not None else f"; a difference below {CLOSE:.0f} % may be chance, and its spread is not known"
     if len(unclear) == len(SHOW):
-        return f"there is no clear difference {both}, neither in the {' nor in the '.join(said_of)}{why}"
-    field = next(f for f in SHOW if f not in unclear)
-    show, said = SHOW[field]
-    before, after = getattr(first, field), getattr(second, field)
-    verb = _verb(before, after, show)
-    change = f"{lower_first(names[1])} {verb} the {said} {_move(verb, before, after, show)}, compared with {lower_first(names[0])}"
-    return f"{change}; there is no clear difference in the {said_of[0]}{why}"
+        return f"there is no clear difference between {first} and {second}, neither in the {' nor in the '.join(measures)}{why}"
+    return f"{changes}; there is no clear difference in the {measures[0]}{why}"
 
 
-def _at_most(median: float) -> str:
-    return "not at all" if median == 0 else f"at most {human_time(median)}"
+def _changes(fields: Sequence[str], summaries: Sequence[Summary]) -> str:
+    """Describe the changes of these measures from the first to the second schedule; equal verbs are not repeated."""
+    text, last = "", ""
+    for field in fields:
+        show, what = SHOW[field]
+        before, after = (getattr(summary, field) for summary in summaries[:2])
+        verb = "leaves" if show(before) == show(after) else "cuts" if after < before else "raises"
+        joint = "" if not text else " but " if {last, verb} == {"cuts", "raises"} else " and "
+        text += f"{joint}{'' if verb == last else f'{verb} '}the {what} {_move(verb, before, after, show)}"
+        last = verb
+    return text
 
 
 def _share(schedule: Schedule, summary: Summary) -> str:
@@ -109,24 +107,6 @@ def _share(schedule: Schedule, summary: Summary) -> str:
         return ""
     share = "no job" if summary.backfilled_percent == 0 else f"{human_percent(summary.backfilled_percent)} of the jobs"
     return f", with {share} backfilled"
-
-
-def _change(first: Summary, second: Summary, baseline: str) -> str:
-    wait = _verb(first.mean_wait, second.mean_wait, human_time)
-    ratio = _verb(first.mean_bounded_slowdown, second.mean_bounded_slowdown, human_number)
-    values = [(first.mean_wait, second.mean_wait, human_time), (first.mean_bounded_slowdown, second.mean_bounded_slowdown, human_number)]
-    (w, r) = (_move(verb, *v) for verb, v in zip((wait, ratio), values, strict=True))
-    under = f", compared with {lower_first(baseline)}"
-    if wait == ratio:
-        return f"{wait} the mean wait {w} and the mean bounded slowdown {r}{under}"
-    joint = "but" if {wait, ratio} == {"cuts", "raises"} else "and"
-    return f"{wait} the mean wait {w} {joint} {ratio} the mean bounded slowdown {r}{under}"
-
-
-def _verb(before: float, after: float, show: Callable[[float], str]) -> str:
-    if show(before) == show(after):
-        return "leaves"
-    return "cuts" if after < before else "raises"
 
 
 def _move(verb: str, before: float, after: float, show: Callable[[float], str]) -> str:

@@ -18,8 +18,6 @@ from walltime.schedule.schedule import Schedule, labels
 from walltime.simulation.spread import Spread
 from walltime.wording import human_percent, human_time, listed, lower_first
 
-Array = np.ndarray
-
 FEW_JOBS = 1000
 """Averages over fewer jobs get a caveat."""
 HEAVY = 50.0
@@ -33,24 +31,26 @@ MANY_KILLED = 5.0
 """Largest percentage of jobs killed at their estimates without a caveat."""
 
 
-def caveats(
-    names: Sequence[str],
+def caveats_of(
     schedules: Sequence[Schedule],
-    summaries: Sequence[Summary],
-    masks: Sequence[Array],
     trim: str,
     estimates: object = None,
     spread: Spread | None = None,
+    *,
+    names: Sequence[str] | None = None,
+    masks: Sequence[np.ndarray] | None = None,
 ) -> list[str]:
-    """Return caveats as sentences, the most important first.
+    """Return the caveats of these schedules as sentences, the most important first.
 
-    `names, schedules, summaries`: one of each per policy; `masks`: bool, shape (jobs,), the measured jobs of each.
-    `estimates`: the model that the estimates come from or its name, None if unknown. `spread`: of these schedules, None if unknown.
-    Source: the pitfalls of Frachtenberg and Feitelson, JSSPP 2005.
+    `trim`: the measured jobs, as in `Schedule.summary`. `estimates`: the model that the estimates come from or its name, None if unknown.
+    `spread`: of these schedules, None if unknown. `names`: of the policies, by default their labels; `masks`: bool, shape (jobs,), the
+    measured jobs of each, by default by `trim`. Source: the pitfalls of Frachtenberg and Feitelson, JSSPP 2005.
     """
     workload = schedules[0].workload
     if not len(workload):
         return []
+    names, summaries = names or labels(schedules), [s.summary(trim) for s in schedules]
+    masks = masks or [metrics.measured(s.end, s.last_submit, trim) for s in schedules]
     sentences = [*_left_out(schedules), *_held(schedules)]
     load = schedules[0].offered_load
     if load >= 1:
@@ -96,12 +96,6 @@ def caveats(
         sentences.append(f"The mean slowdown excludes {zero:,} job{'' if zero == 1 else 's'} with a runtime of 0 s.")
     sentences += _close(names, summaries, spread)
     return sentences
-
-
-def caveats_of(schedules: Sequence[Schedule], trim: str, estimates: object = None, spread: Spread | None = None) -> list[str]:
-    """Return the caveats of these schedules."""
-    masks = [metrics.measured(s.end, s.last_submit, trim) for s in schedules]
-    return caveats(labels(schedules), schedules, [s.summary(trim) for s in schedules], masks, trim, estimates, spread)
 
 
 def _left_out(schedules: Sequence[Schedule]) -> list[str]:
@@ -195,7 +189,7 @@ def _killed(schedules: Sequence[Schedule]) -> list[str]:
     ]
 
 
-def _tail(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequence[Array]) -> list[str]:
+def _tail(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequence[np.ndarray]) -> list[str]:
     heavy = []
     for name, s, mask in zip(names, schedules, masks, strict=True):
         ratio = metrics.bounded_slowdown(s.wait[mask], s.runtime[mask])
@@ -216,24 +210,20 @@ def _close(names: Sequence[str], summaries: Sequence[Summary], spread: Spread | 
     waits = [s.mean_wait for s in summaries]
     pairs = [(a, b) for a, b in pairwise(ranked) if waits[a] != waits[b]]
     sentences = []
+
+    def differ(a: int, b: int, size: str) -> str:
+        return f"{lower_first(names[a])} and {lower_first(names[b])} differ by {size}"
+
     unclear = [(a, b) for a, b in pairs if spread is not None and not distinct("mean_wait", a, b, summaries, spread)]
     if unclear and spread is not None:
-        told = [
-            f"{lower_first(names[a])} and {lower_first(names[b])} differ by "
-            f"{' ± '.join(human_time(value) for value in spread.difference('mean_wait', a, b))}"
-            for a, b in unclear
-        ]
+        told = [differ(a, b, " ± ".join(map(human_time, spread.difference("mean_wait", a, b)))) for a, b in unclear]
         sentences.append(
             f"No clear difference: in mean wait {listed(told)}, over the log and {spread.copies} copies with each submission moved by up "
             f"to {spread.seconds} s (mean, and {SHOWN_LEVEL} prediction interval of one copy)."
         )
     close = [(a, b) for a, b in pairs if (a, b) not in unclear and abs(metrics.relative_difference(waits[b], waits[a])) < CLOSE]
     if close:
-        told = [
-            f"{lower_first(names[a])} and {lower_first(names[b])} differ by "
-            f"{human_percent(metrics.relative_difference(waits[b], waits[a]))}"
-            for a, b in close
-        ]
+        told = [differ(a, b, human_percent(metrics.relative_difference(waits[b], waits[a]))) for a, b in close]
         where = "on another log" if spread is not None else "on another log, or with slightly shifted arrivals,"
         sentences.append(f"In mean wait {listed(told)}: {where} such a small difference may be reversed.")
     if spread is None and len(names) > 1:

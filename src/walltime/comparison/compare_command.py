@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import Files, JobSelectionWithLoads, LogOptions, SchedulingOptions, machine_in, one_workload
-from walltime.cli.output import PageOutput, caveats, drawn_in, progress_bar, write_rows
-from walltime.comparison.simulate_command import draw_figures, run_record, write_run_page
-from walltime.errors import PolicyError
+from walltime.cli.output import PageOutput, caveats, progress_bar, write_rows
+from walltime.comparison.simulate_command import GroupOptions, draw_figures, run_record, write_run_page
+from walltime.metrics.intervals import SHOWN_LEVEL
+from walltime.wording import percent
 
 if TYPE_CHECKING:
     from walltime.schedule import Schedule
     from walltime.simulation import Spread
-    from walltime.tables import Table
 
 DEFAULT = ("fcfs", "easy", "conservative")
 OTHERS = ("fcfs", "easy")
@@ -35,21 +35,18 @@ class SchedulerOptions:
     """The policies, and their machine."""
 
     policy: list[str] | None = o.field(
-        None, f"Compare this policy: {o.POLICIES}; 'all' compares all with easy, sorted by bounded slowdown.", "--policy", group=o.SCHEDULER
+        None, f"Compare this policy: {o.POLICIES}; 'all' compares all with easy, sorted by bounded slowdown.", group=o.SCHEDULER
     )
     machine_file: o.MachineOption = None
 
 
 @dataclass(frozen=True)
-class TableOptions:
+class TableOptions(GroupOptions):
     """The tables that are shown."""
 
-    monthly: o.MonthlyOption = False
-    month_of: o.MonthOfOption = "end"
-    by: o.BreakdownOption = None
     gains: bool = o.field(False, "Show which jobs and users gain and lose, and the largest changes.")
     no_spread: bool = o.field(
-        False, "Leave out the intervals, which take some further simulations of slightly moved copies of the log.", advanced=True
+        False, "Leave out the intervals, which need simulations of copies of the log with slightly moved submissions.", advanced=True
     )
 
 
@@ -78,9 +75,8 @@ def compare(
     of the log with slightly moved submissions.
     """
     from walltime.comparison.caveats import caveats_of
-    from walltime.comparison.tables import breakdown_table, changes_table, months_table, sides_table, summary_table
+    from walltime.comparison.tables import breakdown_table, changes_table, sides_table, summary_table
     from walltime.policy import policy_variants
-    from walltime.schedule.groups import parse_grouping
     from walltime.schedule.schedule import labels
     from walltime.schedule.side_by_side import compare as side_by_side
     from walltime.simulation.spread import COPIES
@@ -92,9 +88,7 @@ def compare(
     if every:
         named = [BASELINE, *(one for one in policy_variants() if one != BASELINE), *(own for own in named if own != ALL)]
     chosen = run.schedulers(named)
-    groupings = {text: parse_grouping(text) for text in shown.by or ()}
-    if shown.month_of != "end" and not shown.monthly:
-        raise PolicyError("--month-of determines how --monthly splits the jobs; give both")
+    groupings = shown.groupings
     if many:
         from walltime.comparison.many_runs_command import refuse, run_many
 
@@ -114,19 +108,8 @@ def compare(
     warnings = caveats_of(schedules, trim, run.estimates, spread)
     blocks = comparison_blocks(schedules, trim, warnings, spread)
     names = labels(schedules)
-    tables = [summary_table(names, [schedule.summary(trim) for schedule in schedules], title=_title(schedules, trim))]
-    tables[0] = tables[0].without("jobs measured", "mean slowdown")
-    more: list[Table] = []
-    if shown.monthly:
-        months = [schedule.monthly(shown.month_of) for schedule in schedules]
-        for record, of_policy in zip(records, months, strict=True):
-            record["months"] = [month.as_dict() for month in of_policy]
-        more.append(months_table(names, months))
-    for text, (grouping, edges) in groupings.items():
-        rows = [schedule.breakdown(grouping, edges, trim).to_dicts() for schedule in schedules]
-        for record, mine in zip(records, rows, strict=True):
-            record.setdefault("breakdowns", {})[text] = mine
-        more.append(breakdown_table(names, rows, text))
+    table = summary_table(names, [schedule.summary(trim) for schedule in schedules], title=_title(schedules, trim))
+    more = list(shown.tables(schedules, names, records, trim, lambda rows, text: breakdown_table(names, rows, text)))
     if shown.gains:
         for record, name, schedule in zip(records[1:], names[1:], schedules[1:], strict=True):
             change = schedules[0].gains(schedule, trim)
@@ -135,10 +118,10 @@ def compare(
             more += [sides_table(change, f"winners and losers, {title}"), changes_table(change, f"the largest changes, {title}")]
     if output.report is not None:
         write_run_page(output.report, schedules, run, spread)
-    draw_figures(files.figure, schedules, trim, files.size)
+    drawn = draw_figures(files.figure, schedules, trim, files.size)
     record = as_object(records, output.report, warnings, spread)
     blocks[2:2] = more
-    output.show(record, blocks, [*tables, *more], **{f"{len(schedules)} rows": files.out}, **drawn_in(files.figure))
+    output.show(record, blocks, [table.without("jobs measured", "mean slowdown"), *more], **{f"{len(schedules)} rows": files.out}, **drawn)
 
 
 def spread_of(schedules: Sequence[Schedule], trim: str, copies: int | None = None) -> Spread | None:
@@ -161,7 +144,6 @@ def comparison_blocks(schedules: Sequence[Schedule], trim: str, sentences: Seque
     """Return the answer in a sentence, one row per policy, then the notes."""
     from walltime.comparison import answer
     from walltime.comparison.tables import policies_table
-    from walltime.metrics.intervals import SHOWN_LEVEL
     from walltime.schedule.schedule import labels
 
     names, summaries = labels(schedules), [schedule.summary(trim) for schedule in schedules]
@@ -178,8 +160,6 @@ def comparison_blocks(schedules: Sequence[Schedule], trim: str, sentences: Seque
 
 
 def _title(schedules: Sequence[Schedule], trim: str) -> str:
-    from walltime.wording import percent
-
     first, workload = schedules[0].summary(trim), schedules[0].workload
     jobs = f"{first.jobs:,} jobs" if trim == "none" else f"{first.jobs:,} jobs, {first.measured_jobs:,} measured"
     return f"{workload.origin.name}: {jobs}, {workload.machine_procs:,} processors, offered load {percent(first.offered_load)}"

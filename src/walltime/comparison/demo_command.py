@@ -98,9 +98,7 @@ def next_commands(log: Path, easy: Schedule, job: int | None) -> list[str]:
 def program_here() -> str:
     """How the running program is called from the current folder: its name if that is found, else its path."""
     own = Path(sys.argv[0])
-    if not own.name.startswith("walltime") or shutil.which(own.name) == str(own.absolute()):
-        return "walltime"
-    if not own.is_file():
+    if not own.name.startswith("walltime") or shutil.which(own.name) == str(own.absolute()) or not own.is_file():
         return "walltime"
     own = own.absolute()
     return shlex.quote(str(own.relative_to(Path.cwd())) if own.is_relative_to(Path.cwd()) else str(own))

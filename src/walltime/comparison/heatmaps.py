@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,7 @@ from matplotlib.colors import LinearSegmentedColormap, LogNorm
 from matplotlib.figure import Figure
 
 from walltime.errors import WorkloadError
-from walltime.report.figures import style
+from walltime.report.figures import panel, style
 from walltime.report.page import Block, Drawing, Fold, Group, note
 from walltime.schedule.groups import DAYS, UNKNOWN, Groups, group_jobs
 from walltime.schedule.schedule import Schedule, labels
@@ -60,9 +60,7 @@ def week_grid(schedule: Schedule, mask: Array) -> Grid | None:
 
 def size_map(grid: Grid, title: str, scale: Scale) -> Figure:
     """The mean wait by size (upwards) and requested time; in each cell its mean and its jobs."""
-    with style():
-        figure = Figure(figsize=(4.9, 0.9 + 0.36 * len(grid.rows)), layout="constrained")
-        axes = figure.subplots()
+    with panel(0.9 + 0.36 * len(grid.rows)) as (figure, axes):
         _cells(axes, grid, scale)
         for k, j in np.argwhere(grid.jobs > 0):
             colour = _ink(grid.wait[k, j], scale)
@@ -106,29 +104,27 @@ def week_map(grid: Grid, title: str, scale: Scale) -> Figure:
 def heat_maps(schedules: Sequence[Schedule], masks: Sequence[Array]) -> list[Block]:
     """The heat maps as parts of a page, the same shades for all policies, with the numbers as tables behind them."""
     names = labels(schedules)[:MOST_POLICIES]
-    chosen = list(zip(names, schedules, masks, strict=False))
-    sizes = [size_grid(schedule, mask) for _, schedule, mask in chosen]
-    weeks = [grid for grid in (week_grid(schedule, mask) for _, schedule, mask in chosen) if grid is not None]
+    chosen = list(zip(schedules, masks, strict=True))[:MOST_POLICIES]
     shades = "Darker is longer, on the same logarithmic scale for all policies."
     more = f" The maps show the first {MOST_POLICIES} of {len(schedules)} policies." if len(schedules) > MOST_POLICIES else ""
+
+    def maps(grids: Sequence[Grid], draw: Callable[[Grid, str, Scale], Figure], kind: str, corner: str, what: str) -> list[Block]:
+        """Return the maps, in pairs unless they are wide, and the tables behind them."""
+        drawings, tables, wide = [], [], draw is week_map
+        for k, (name, grid) in enumerate(zip(names, grids, strict=True)):
+            alternative = f"{_worst(grid, name)}; all numbers are in a table below the figures."
+            drawings.append(Drawing(draw(grid, name, scale_of(grids)), f"{kind}{k + 1}", alternative, wide=wide, policy=k))
+            tables.append(_behind(grid, name, corner, what, k))
+        return [*(drawings if wide else [Group(drawings, "pair")]), *tables]
+
     parts: list[Block] = [note(f"Mean wait by processors and requested time; small print: jobs. {shades}{more}")]
-    parts.append(
-        Group(
-            [_drawing(size_map(grid, name, scale_of(sizes)), "size", grid, name, k) for k, (name, grid) in _numbered(names, sizes)], "pair"
-        )
-    )
-    parts += [
-        _behind(grid, name, "processors, by requested time", "sizes and requested times", k) for k, (name, grid) in _numbered(names, sizes)
-    ]
+    sizes = [size_grid(*one) for one in chosen]
+    parts += maps(sizes, size_map, "size", "processors, by requested time", "sizes and requested times")
+    weeks = [grid for grid in (week_grid(*one) for one in chosen) if grid is not None]
     if weeks:
         parts.append(note(f"Mean wait by hour and day of the submission. {shades}"))
-        parts += [_drawing(week_map(grid, name, scale_of(weeks)), "week", grid, name, k) for k, (name, grid) in _numbered(names, weeks)]
-        parts += [_behind(grid, name, "day, by hour", "hours and days of the week", k) for k, (name, grid) in _numbered(names, weeks)]
+        parts += maps(weeks, week_map, "week", "day, by hour", "hours and days of the week")
     return parts
-
-
-def _numbered(names: Sequence[str], grids: Sequence[Grid]) -> list[tuple[int, tuple[str, Grid]]]:
-    return list(enumerate(zip(names, grids, strict=True)))
 
 
 def short_time(seconds: float) -> str:
@@ -197,11 +193,6 @@ def _worst(grid: Grid, name: str) -> str:
     k, j = divmod(int(np.nanargmax(grid.wait)), len(grid.columns))
     where = f"{grid.rows[k]}, {grid.columns[j]}"
     return f"Heat map of the mean wait under {lower_first(name)}; the longest, {human_time(float(grid.wait[k, j]))}, is at {where}"
-
-
-def _drawing(figure: Figure, kind: str, grid: Grid, name: str, policy: int) -> Drawing:
-    alternative = f"{_worst(grid, name)}; all numbers are in a table below the figures."
-    return Drawing(figure, f"{kind}{policy + 1}", alternative, wide=kind == "week", policy=policy)
 
 
 def _behind(grid: Grid, name: str, corner: str, what: str, policy: int) -> Fold:

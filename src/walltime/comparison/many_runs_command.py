@@ -5,14 +5,15 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from walltime.cli.option_groups import note_feedback
-from walltime.cli.output import PageOutput, caveats, command_line, drawn_in, progress_bar, report_on, reported, write_rows
+from walltime.cli.output import PageOutput, caveats, command_line, progress_bar, report_on, reported, write_rows
 from walltime.cli.table import part_of
 from walltime.errors import PolicyError
+from walltime.metrics.intervals import KINDS
 
 if TYPE_CHECKING:
     from walltime.cli.option_groups import Files, JobSelection, SchedulingOptions
@@ -96,8 +97,8 @@ def run_many(
         record |= {"seeds": list(run.seeds), **loads, "estimates": list(models), "report": output.report}
         record["policy"] = list(dict.fromkeys(combination["policy"] for combination in combinations))
         record |= {"baseline": baseline, "caveats": told, "lines": line_records(lines)}
-    draw_bands(files.figure, results, files.size)
-    output.show(record, blocks, line_tables(lines, baseline), **{f"{len(cells)} rows": files.out}, **drawn_in(files.figure))
+    drawn = draw_bands(files.figure, results, files.size)
+    output.show(record, blocks, line_tables(lines, baseline), **{f"{len(cells)} rows": files.out}, **drawn)
 
 
 def check_bands(figures: Sequence[str] | None, several: bool) -> None:
@@ -113,13 +114,13 @@ def check_bands(figures: Sequence[str] | None, several: bool) -> None:
         raise PolicyError(f"--figure {others[0]} shows one run; over replications there are bands of {' and '.join(bands)}")
 
 
-def draw_bands(texts: Sequence[str] | None, results: Sequence[Replications], size: str) -> None:
-    """Draw the requested figures as bands over the replications."""
+def draw_bands(texts: Sequence[str] | None, results: Sequence[Replications], size: str) -> dict[str, Path]:
+    """Draw the requested figures as bands over the replications, and return their files by what they show."""
     if not texts:
-        return
+        return {}
     figures = part_of("simulate --figure")
-    for name, path in map(figures.named_file, texts):
-        figures.save(figures.bands(results, name, width=size or "column"), path)
+    named = map(figures.named_file, texts)
+    return {f"figure_of_{name}": figures.save(figures.bands(results, name, width=size or "column"), path) for name, path in named}
 
 
 def _record(shown: Workload, run: SchedulingOptions, settings: Mapping[str, Any], report: Path | None) -> dict[str, Any]:
@@ -133,9 +134,7 @@ def _record(shown: Workload, run: SchedulingOptions, settings: Mapping[str, Any]
         "jobs": len(shown),
         "offered_load_of_log": shown.offered_load,
         "steps": list(origin.steps),
-        "dropped": dict(origin.dropped),
-        "changed": dict(origin.changed),
-        "noticed": dict(origin.noticed),
+        **{name: dict(getattr(origin, name)) for name in ("dropped", "changed", "noticed")},
         "feedback": shown.feedback,
         **settings,
         **({"report": report} if report is not None else {}),
@@ -171,35 +170,27 @@ def _simulate(
 def as_records(results: Sequence[Replications]) -> list[dict[str, Any]]:
     """The `--json` record of replications: mean, range of single runs, spread, and paired differences to the first policy."""
     from walltime.comparison.tables import COLUMNS
-    from walltime.metrics.intervals import KINDS
 
-    records = []
+    of, records = KINDS["replications.difference"].of, []
     for result in results:
         record: dict[str, Any] = {"policy": result.scheduler.label, "seeds": list(result.seeds)}
         for name in COLUMNS:
-            band = result.band(name)
-            record[name] = {"mean": band.mean, "low": band.low, "high": band.high, "what": band.what}
-            record[name]["relative_spread"] = result.spread(name)
+            record[name] = asdict(result.band(name)) | {"relative_spread": result.spread(name)}
             if result is not results[0] and len(result.seeds) > 1:
-                difference = result.difference(name, results[0])
-                ends = {"mean": difference.mean, "low": difference.low, "high": difference.high}
-                record[name]["difference"] = ends | {"what": difference.what, "of": KINDS["replications.difference"].of}
+                record[name]["difference"] = asdict(result.difference(name, results[0])) | {"of": of}
         records.append(record)
     return records
 
 
 def line_records(lines: Sequence[CombinationMean]) -> list[dict[str, Any]]:
     """The lines of a comparison of many runs, ready for JSON."""
-    from walltime.metrics.intervals import KINDS
-
     of, records = KINDS["replications.difference"].of, []
     for line in lines:
         record = {**line.combination, "group": line.group, "metric": line.metric, "runs": line.runs}
-        record |= {"mean": line.band.mean, "low": line.band.low, "high": line.band.high, "what": line.band.what}
-        record["relative_spread"] = line.spread
+        record |= asdict(line.band) | {"relative_spread": line.spread}
         for name, interval in (("interval", line.interval), ("difference", line.difference)):
             if interval is not None:
-                record[name] = {"mean": interval.mean, "low": interval.low, "high": interval.high, "what": interval.what, "of": of}
+                record[name] = asdict(interval) | {"of": of}
         if line.clear is not None:
             record["difference"]["clear"] = line.clear
         records.append(record)

@@ -22,6 +22,8 @@ from walltime.workload import Workload
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from walltime.report.figures import Distribution
+
 Array = np.ndarray
 WAITS = np.geomspace(1, 4e7, 260)
 """Waits (s) at which distributions are taken, up to over a year."""
@@ -116,10 +118,10 @@ def curves(trim: str = "none") -> Callable[[Schedule], tuple[Array, Array]]:
     return shares
 
 
-def draw_bands(axes: Axes, curves: Mapping[str, Array], grid: Array, xlabel: str) -> None:
+def draw_bands(axes: Axes, curves: Mapping[str, Array], grid: Array, of: Distribution) -> None:
     """Mean cumulative distributions, and bands in which a further run would lie.
 
-    `curves`: for each label float64 percent, shape (replications, points). `grid`: where the curves were taken.
+    `curves`: for each label float64 percent, shape (replications, points). `grid`: where the curves were taken. `of`: the distribution.
     """
     from walltime.report.figures import look, share_axes
 
@@ -131,29 +133,28 @@ def draw_bands(axes: Axes, curves: Mapping[str, Array], grid: Array, xlabel: str
         axes.fill_between(grid[:end], low[:end], high[:end], color=look(k)["color"], alpha=0.25, linewidth=0)
         axes.plot(grid[:end], values.mean(axis=0)[:end], label=name, marker="o", markevery=[0], markersize=4, clip_on=False, **look(k))
         lowest = min(lowest, float(low[0]))
-    share_axes(axes, grid[end - 1], xlabel, lowest)
+    share_axes(axes, grid[end - 1], of.xlabel, lowest)
+    of.ticks(axes)
 
 
 def _distributions(results: Sequence[Replications], labels: Sequence[str]) -> list[Section]:
     """The distributions of waits and slowdowns as bands over the replications."""
     if not all(result.kept for result in results) or len(labels) != len(results):
         return []
-    from walltime.report.figures import legend, panel, ratio_ticks, time_ticks
+    from walltime.report import figures
 
     what = f"Lines: means over the replications; bands, at each point: {metrics.range_meaning(len(results[0].kept))}."
     drawings = []
-    for k, (name, counted, at_left, grid, label, ticks) in enumerate(
-        (
-            ("wait", "wait less than a time", "Do not wait at all", WAITS, "wait less than", time_ticks),
-            ("slowdown", "have at most a bounded slowdown", "Not slowed down", SLOWDOWNS, "bounded slowdown at most", ratio_ticks),
-        )
-    ):
+    shown = (
+        ("wait", "wait less than a time", "Do not wait at all", WAITS, figures.WAITS),
+        ("slowdown", "have at most a bounded slowdown", "Not slowed down", SLOWDOWNS, figures.SLOWDOWNS),
+    )
+    for k, (name, counted, at_left, grid, of) in enumerate(shown):
         kept = {label: np.array([pair[k] for pair in result.kept]) for label, result in zip(labels, results, strict=True)}
-        with panel(3.6) as (figure, axes):
-            draw_bands(axes, kept, grid, label)
-            ticks(axes)
+        with figures.panel(3.6) as (figure, axes):
+            draw_bands(axes, kept, grid, of)
             if len(kept) > 1:
-                legend(figure, axes, 52)
+                figures.legend(figure, axes, 52)
         zero = ", ".join(f"{values[:, 0].mean():.0f} % under {label}" for label, values in kept.items())
         alternative = f"Bands of the share of jobs that {counted}. {at_left}: {zero}."
         drawings.append(Drawing(figure, name, alternative, f"Jobs that {counted}. {what} {at_left}: {zero}.", wide=False))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from walltime.metrics.summary import Average, averages
+from walltime.metrics.summary import averages
 from walltime.wording import human_number, human_percent, human_time, time_form, to_error
 
 TIMES = frozenset(
@@ -54,11 +54,6 @@ class Measure:
         """The label of an axis."""
         return f"{self.label} ({self.unit})" if self.unit else self.label
 
-    @property
-    def from_zero(self) -> bool:
-        """Whether an axis begins at 0; shares differ too little for that."""
-        return not self.points
-
 
 def measure(name: str, highest: float = 1.0) -> Measure:
     """How this field is shown; `highest`: the largest value, which decides the unit of times.
@@ -68,8 +63,11 @@ def measure(name: str, highest: float = 1.0) -> Measure:
     >>> measure("utilization").signed(-0.02), measure("mean_wait").signed(60), measure("mean_slowdown").signed(0.0)
     ('-2.00 points', '+1 min 00 s', '±0.00')
     """
-    average = averages().get(name) or _by_name(name)
-    unit, label = average.unit, average.label
+    if (average := averages().get(name)) is not None:
+        unit, label = average.unit, average.label
+    else:  # a field of another record
+        unit = "s" if name in TIMES else "%" if name.endswith("_percent") else ""
+        label = name.replace("_", " ").removesuffix(" percent")
     if unit == "s":
         divisor, unit = next(((d, u) for d, u in UNITS if highest >= 1.5 * d), (1, "s"))
         return Measure(name, label, human_time, unit, divisor)
@@ -78,9 +76,3 @@ def measure(name: str, highest: float = 1.0) -> Measure:
     if unit == "%":
         return Measure(name, label, human_percent, "%", points=1.0)
     return Measure(name, label, human_number)
-
-
-def _by_name(name: str) -> Average:
-    """Return the format of a field of another record, by its name."""
-    unit = "s" if name in TIMES else "%" if name.endswith("_percent") else ""
-    return Average(unit, label=name.replace("_", " ").removesuffix(" percent"))

@@ -11,7 +11,7 @@ import numpy as np
 from walltime import metrics
 from walltime.comparison import tables
 from walltime.comparison.answers import answer, scope
-from walltime.comparison.caveats import LONG_QUEUE, caveats, longest_queue
+from walltime.comparison.caveats import LONG_QUEUE, caveats_of, longest_queue
 from walltime.errors import WorkloadError
 from walltime.metrics.intervals import KINDS, SHOWN_LEVEL
 from walltime.policy import Backfilling
@@ -48,21 +48,6 @@ def write_comparison_page(
     the differences that shaking the log can undo. Returns the path. Raises WorkloadError if the schedules are not of the same jobs and
     machine, PolicyError for an unknown trim, OutputError if the page cannot be written.
     """
-    page = comparison_page(schedules, title=title, trim=trim, notes=notes, settings=settings, spread=spread, live=live)
-    return write_page(page, path)
-
-
-def comparison_page(
-    schedules: Sequence[Schedule],
-    *,
-    title: str | None = None,
-    trim: str = "none",
-    notes: Sequence[str] = (),
-    settings: Mapping[str, Any] | None = None,
-    spread: Spread | None = None,
-    live: bool = True,
-) -> Page:
-    """The page of `write_comparison_page`."""
     _check(schedules)
     workload = schedules[0].workload
     names = labels(schedules)
@@ -75,7 +60,7 @@ def comparison_page(
     record = provenance(workload, **chosen)
     live = live and can_live(schedules)
     users = settings.get("estimates", "user") == "user"
-    return Page(
+    page = Page(
         "what every job would have waited",
         title or (f"{names[0]} on {log}" if len(names) == 1 else f"{len(names)} policies on {log}"),
         [answer(log, names, schedules, summaries, spread), *scope(summaries, spread), *_saturated(names, schedules)],
@@ -94,7 +79,7 @@ def comparison_page(
             *(_figures(names, schedules, masks, trim, live) if len(workload) else []),
         ],
         workload_facts(workload, record["log"]),
-        [*caveats(names, schedules, summaries, masks, trim, settings.get("estimates"), spread), *notes],
+        [*caveats_of(schedules, trim, settings.get("estimates"), spread), *notes],
         numbers=three_numbers(names, summaries, spread),
         picture=_picture(names, schedules, masks, spread) if len(workload) else None,
         workload=workload,
@@ -102,6 +87,7 @@ def comparison_page(
         command=None if settings.get("command") or not users else repeat_command(schedules, trim),
         interactive=live_data(names, schedules, masks) if live else "",
     )
+    return write_page(page, path)
 
 
 def _saturated(names: Sequence[str], schedules: Sequence[Schedule]) -> list[str]:
@@ -141,7 +127,7 @@ def _picture(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequenc
     waits = [float(s.wait[mask].mean()) if mask.any() else 0.0 for s, mask in zip(schedules, masks, strict=True)]
     if len(names) == 1:
         caption = "Share of the jobs that wait less than a time. The dot at the left end: those that do not wait at all."
-        drawn = figures.wait_distribution(schedules, masks)
+        drawn = figures.WAITS.figure(schedules, masks)
         return Drawing(drawn, "first", f"The distribution of waits under {names[0]}.", caption, wide=False)
     halves = None if spread is None else [spread.scatter("mean_wait", k) for k in range(len(names))]
     said = ", ".join(f"{name} {human_time(wait)}" for name, wait in zip(names, waits, strict=True))
@@ -154,10 +140,8 @@ def _check(schedules: Sequence[Schedule]) -> None:
         raise WorkloadError("a report needs at least one schedule", "no_schedule")
     first = schedules[0].workload
     for other in (s.workload for s in schedules[1:]):
-        same = first.machine_procs == other.machine_procs and len(first) == len(other)
-        for name in ("job_id", "submit", "procs"):
-            same = same and np.array_equal(getattr(first, name), getattr(other, name))
-        if not same:
+        alike = all(np.array_equal(getattr(first, name), getattr(other, name)) for name in ("job_id", "submit", "procs"))
+        if not alike or first.machine_procs != other.machine_procs:
             raise WorkloadError(
                 f"a report compares schedules of the same jobs on the same machine; leave out {first!r} or {other!r}", "other_jobs"
             )
@@ -171,11 +155,9 @@ def _runs(schedules: Sequence[Schedule]) -> dict[str, Any]:
         options["dialect"] = dialects
     policies = [s.policy for s in schedules]
     options["order"] = [p.order.name for p in policies]
-    backfilling = [p for p in policies if isinstance(p, Backfilling)]
-    if backfilling:
-        options["backfill_order"] = [(p.backfill_order or p.order).name for p in backfilling]
-    if len(set(options.get("backfill_order", ()))) > 1:  # one for each policy, including those without one
-        options["backfill_order"] = [(p.backfill_order or p.order).name if isinstance(p, Backfilling) else "none" for p in policies]
+    second = [(p.backfill_order or p.order).name if isinstance(p, Backfilling) else "none" for p in policies]
+    if used := set(second) - {"none"}:
+        options["backfill_order"] = second if len(used) > 1 else list(used)
     return {name: values[0] if len(set(values)) == 1 else values for name, values in options.items()}
 
 
@@ -231,14 +213,14 @@ def _figures(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequenc
     policies = ", ".join(names)
     spread = [
         Drawing(
-            figures.wait_distribution(schedules, masks),
+            figures.WAITS.figure(schedules, masks),
             "wait",
             f"Curves of the share of jobs that wait less than a time, for {policies}. Do not wait at all: {at_once}.",
             f"Share of jobs that wait less than a time. The dots at the left end are the jobs that do not wait at all: {at_once}.",
             wide=False,
         ),
         Drawing(
-            figures.slowdown_distribution(schedules, masks),
+            figures.SLOWDOWNS.figure(schedules, masks),
             "slowdown",
             f"Curves of the share of jobs with at most a bounded slowdown, for {policies}.",
             "Share of jobs with at most a bounded slowdown: (wait + runtime) / runtime, runtimes below 10 s counted as 10 s, at least 1.",
@@ -268,17 +250,12 @@ def _figures(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequenc
 
 
 def _stretch(names: Sequence[str], schedules: Sequence[Schedule]) -> Section:
-    """Draw static Gantt charts."""
     from walltime.report import figures
 
     begin, end = choose_stretch(schedules)
     since = figures.moment(schedules[0], begin)
-    if len(schedules[0]) <= JOBS:
-        why = "the whole workload."
-    elif len(names) > 1:
-        why = "a stretch with long queues, the same for every policy."
-    else:
-        why = "a stretch with a long queue."
+    stretch = "a stretch with long queues, the same for every policy." if len(names) > 1 else "a stretch with a long queue."
+    why = "the whole workload." if len(schedules[0]) <= JOBS else stretch
     drawings = []
     for k, (name, schedule) in enumerate(zip(names, schedules, strict=True)):
         running = int(np.sum((schedule.start < end) & (schedule.end > begin)))

@@ -276,15 +276,8 @@ def difference_cell(line: CombinationMean, shown: Measure) -> Cell:
 
 def value_cell(value: Any) -> Cell:
     """Return the value of a parameter; long ones take several lines."""
-    text = (
-        "default"
-        if value is None
-        else str(value).lower()
-        if isinstance(value, bool)
-        else f"{value:g}"
-        if isinstance(value, float)
-        else str(value)
-    )
+    text = "default" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+    text = text.lower() if isinstance(value, bool) else text
     return Cell(text, look="word long" if len(text) > LONG else "word")
 
 

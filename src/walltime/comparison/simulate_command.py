@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,33 +11,72 @@ from typing import TYPE_CHECKING, Annotated, Any
 from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import Files, JobSelectionWithLoads, LogOptions, PolicyOptions, SchedulingOptions, machine_in, one_workload
-from walltime.cli.output import PageOutput, caveats, command_line, drawn_in, progress_bar
+from walltime.cli.output import PageOutput, caveats, command_line, progress_bar
 from walltime.cli.table import part_of
 from walltime.errors import PolicyError
+from walltime.metrics.intervals import SHOWN_LEVEL
+from walltime.tables import Cell, Facts, Table, time_cell
+from walltime.wording import human_number, human_time, percent, to_error
 
 if TYPE_CHECKING:
     from walltime.metrics import BatchMeans, DynamicsSummary, RecordedWaits, Summary
-    from walltime.report.page import Block
+    from walltime.report.page import Part
     from walltime.schedule import Schedule
     from walltime.schedule.groups import Edges
     from walltime.simulation import Fairness, Spread
-    from walltime.tables import Facts, Table
 
 
 @dataclass(frozen=True)
-class TableOptions:
+class GroupOptions:
+    """The tables by groups of jobs."""
+
+    monthly: o.MonthlyOption = False
+    month_of: o.MonthOfOption = "end"
+    by: o.BreakdownOption = None
+
+    @property
+    def groupings(self) -> dict[str, tuple[str, Edges]]:
+        """The groupings by their spelling; raises PolicyError for an invalid one, and for --month-of without --monthly."""
+        from walltime.schedule.groups import parse_grouping
+
+        if self.month_of != "end" and not self.monthly:
+            raise PolicyError("--month-of determines how --monthly splits the jobs; give both")
+        return {text: parse_grouping(text) for text in self.by or ()}
+
+    def tables(
+        self,
+        schedules: Sequence[Schedule],
+        names: Sequence[str],
+        records: Sequence[dict[str, Any]],
+        trim: str,
+        table: Callable[[list[list[dict[str, Any]]], str], Table],
+    ) -> Iterator[Table]:
+        """Yield the tables, and enter their rows into the records; `table`: makes one of the rows under each policy, and a grouping."""
+        from walltime.comparison.tables import months_table
+
+        if self.monthly:
+            months = [schedule.monthly(self.month_of) for schedule in schedules]
+            for record, of_policy in zip(records, months, strict=True):
+                record["months"] = [month.as_dict() for month in of_policy]
+            yield months_table(names, months)
+        for text, (grouping, edges) in self.groupings.items():
+            rows = [schedule.breakdown(grouping, edges, trim).to_dicts() for schedule in schedules]
+            for record, mine in zip(records, rows, strict=True):
+                record.setdefault("breakdowns", {})[text] = mine
+            yield table(rows, text)
+
+
+@dataclass(frozen=True)
+class TableOptions(GroupOptions):
     """The tables that are shown."""
 
     batch_means: int | None = o.field(
         None,
-        "Print the mean response of batches of at least this many jobs, with its interval, for steady workloads (mualem01: 3333).",
+        "Print the mean response time of a steady workload with its interval, by batches of at least this many jobs (mualem01: 3333).",
         min=1,
         metavar="JOBS",
         advanced=True,
     )
-    monthly: o.MonthlyOption = False
-    month_of: o.MonthOfOption = "end"
-    by: o.BreakdownOption = None
     dynamics: bool = o.field(
         False, "Show which jobs backfilling delayed, and how often the shortest waiting job was chosen (tsafrir06).", advanced=True
     )
@@ -83,18 +122,16 @@ def simulate(
 ) -> None:
     """Simulate a log under one policy: how long jobs wait, and how busy the machine is."""
     from walltime.comparison.caveats import caveats_of
-    from walltime.comparison.tables import RECORDED_SHORT, recorded_tables
-    from walltime.schedule.groups import parse_grouping
+    from walltime.comparison.tables import RECORDED_SHORT, groups_table, recorded_tables
     from walltime.workload.filters import parse_seconds
 
     machine = machine_in(simulated.machine_file)
     [chosen] = run.schedulers([simulated.policy or (machine.policy if machine is not None else None) or "easy"])
-    groupings = {text: parse_grouping(text) for text in shown.by or ()}
+    groupings = shown.groupings
     length = None if files.every is None else parse_seconds(files.every)
     for missing, message in (
         (files.every is not None and files.timeline is None, "--interval sets the time between rows of --timeline; give both"),
         (shown.sample is not None and not shown.fair, "--fairness-sample sets the number of jobs sampled for --fairness; give both"),
-        (shown.month_of != "end" and not shown.monthly, "--month-of determines how --monthly splits the jobs; give both"),
     ):
         if missing:
             raise PolicyError(message)
@@ -113,7 +150,7 @@ def simulate(
     sentences = caveats_of([schedule], trim, run.estimates)
     record["caveats"] = sentences
     recorded = schedule.recorded(trim)
-    blocks: list[Block | Facts | str] = list(_blocks(schedule, summary, record, recorded, verbose))
+    blocks: list[Part] = list(_blocks(schedule, summary, record, recorded, verbose))
     if shown.batch_means is not None:
         batches = schedule.batch_means(batch=shown.batch_means)
         record["batch_means"] = batches_object(batches, shown.batch_means)
@@ -124,12 +161,15 @@ def simulate(
         blocks.append(_dynamics(effects, schedule))
     if schedule.predictions is not None:
         blocks.append(_predictions(schedule, trim))
-    if shown.monthly or groupings:
-        blocks += _groups(schedule, record, shown.monthly, shown.month_of, groupings, trim)
+    blocks += shown.tables([schedule], [schedule.title], [record], trim, lambda rows, text: groups_table(rows[0], text))
     if shown.fair:
-        fairness = _fairness(schedule, shown.sample, run.seed)
-        record["fairness"] = fairness.as_dict()
-        blocks.append(_fairness_facts(fairness))
+        from walltime.simulation.fair_start import SAMPLE, fairness
+
+        jobs = min(shown.sample or SAMPLE, len(schedule))
+        with progress_bar(jobs, f"{schedule.label}, fair starts") as progress:
+            starts = fairness(schedule, jobs or 1, run.seed, progress=progress)
+        record["fairness"] = starts.as_dict()
+        blocks.append(_fairness_facts(starts))
     if recorded is not None:
         record["recorded"] = recorded.as_dict() | {"by": {name: schedule.recorded_by(name, trim) for name in ("class", "month")}}
         compared = recorded_tables([schedule.title], [schedule], trim)
@@ -139,7 +179,7 @@ def simulate(
     if files.out is not None:
         schedule.write(files.out)
         record["out"] = files.out
-    draw_figures(files.figure, [schedule], trim, files.size)
+    drawn = draw_figures(files.figure, [schedule], trim, files.size)
     if files.timeline is not None:
         from walltime.schedule.files import write_table
 
@@ -148,7 +188,7 @@ def simulate(
     if output.report is not None:
         write_run_page(output.report, [schedule], run, None)
         record["report"] = output.report
-    output.show(record, blocks, schedule=files.out, timeline=files.timeline, **drawn_in(files.figure))
+    output.show(record, blocks, schedule=files.out, timeline=files.timeline, **drawn)
 
 
 def run_record(schedule: Schedule, run: SchedulingOptions, trace: Path, seconds_read: float) -> tuple[dict[str, Any], Summary]:
@@ -167,9 +207,7 @@ def run_record(schedule: Schedule, run: SchedulingOptions, trace: Path, seconds_
         "engine": schedule.engine,
         "simulated_on": schedule.simulated_on,
         **summary.as_dict(),
-        "dropped": dict(w.origin.dropped),
-        "changed": dict(w.origin.changed),
-        "noticed": dict(w.origin.noticed),
+        **{name: dict(getattr(w.origin, name)) for name in ("dropped", "changed", "noticed")},
         "steps": list(w.origin.steps),
         "killed": int((w.runtime > w.requested).sum()) if schedule.overrun == "kill" else 0,
         "estimates": run.estimates,
@@ -197,25 +235,18 @@ def write_run_page(path: Path, schedules: Sequence[Schedule], run: SchedulingOpt
     write_comparison_page(path, schedules, trim=run.measuring, spread=spread, settings=settings)
 
 
-def draw_figures(texts: Sequence[str] | None, schedules: Sequence[Schedule], trim: str, size: str = "") -> None:
-    """Draw the requested figures of these schedules; `size`: their width, by default the usual one of each figure."""
+def draw_figures(texts: Sequence[str] | None, schedules: Sequence[Schedule], trim: str, size: str = "") -> dict[str, Path]:
+    """Draw the requested figures of these schedules, and return their files by what they show; `size`: a width other than the usual."""
+    drawn: dict[str, Path] = {}
     if not texts:
-        return
+        return drawn
     figures = part_of("simulate --figure")
     for name, path in map(figures.named_file, texts):
         draw = figures.OF_SCHEDULES[name]
         more = {"trim": trim} if name in ("wait", "slowdown") else {}
         more |= {"width": size} if size else {}
-        figures.save(draw(*schedules[: 1 if name == "gantt" else None], **more), path)
-
-
-def _fairness(schedule: Schedule, sample: int | None, seed: int) -> Fairness:
-    """Fair starts of a sample of jobs, with a progress bar if it takes long."""
-    from walltime.simulation.fair_start import SAMPLE, fairness
-
-    jobs = min(sample or SAMPLE, len(schedule))
-    with progress_bar(jobs, f"{schedule.label}, fair starts") as progress:
-        return fairness(schedule, jobs or 1, seed, progress=progress)
+        drawn[f"figure_of_{name}"] = figures.save(draw(*schedules[: 1 if name == "gantt" else None], **more), path)
+    return drawn
 
 
 # ---------------------------------------------------------------------- printed parts
@@ -224,8 +255,6 @@ def _fairness(schedule: Schedule, sample: int | None, seed: int) -> Fairness:
 def _blocks(schedule: Schedule, s: Summary, record: dict[str, Any], recorded: RecordedWaits | None, verbose: bool) -> Iterator[Any]:
     """Yield the answer, the table of waits, and facts on the machine; `verbose`: with further averages and the speed."""
     from walltime.comparison import answer
-    from walltime.tables import Cell, Facts, Table, time_cell
-    from walltime.wording import human_number, human_time, percent
 
     name = schedule.workload.origin.name
     yield answer(name, [schedule.title], [schedule], [s])
@@ -257,9 +286,6 @@ def _blocks(schedule: Schedule, s: Summary, record: dict[str, Any], recorded: Re
 
 
 def _predictions(schedule: Schedule, trim: str) -> Facts:
-    from walltime.tables import Facts
-    from walltime.wording import human_time
-
     assert schedule.predictions is not None, "there are some"
     p = schedule.prediction_summary(trim)
     late = f"by {human_time(p.mean_miss)} on average" if p.reserved_starts_missed else ""
@@ -275,9 +301,6 @@ def _predictions(schedule: Schedule, trim: str) -> Facts:
 
 
 def _dynamics(d: DynamicsSummary, schedule: Schedule) -> Facts:
-    from walltime.tables import Facts
-    from walltime.wording import human_time
-
     wild = f"they delayed the head of the queue; mean runtime {human_time(d.mean_runtime_wild)}"
     delayed = f"later than their first real shadow by {human_time(d.mean_delay)} on average"
     heads = [("wildly backfilled", f"{d.wild_percent:.2f} %", wild), ("delayed heads", f"{d.delayed_percent:.2f} %", delayed)]
@@ -285,27 +308,8 @@ def _dynamics(d: DynamicsSummary, schedule: Schedule) -> Facts:
     return Facts("effects of backfilling", (heads if schedule.policy.reservations.of == "head" else []) + choices)
 
 
-def _groups(
-    schedule: Schedule, record: dict[str, Any], monthly: bool, month_of: str, groupings: dict[str, tuple[str, Edges]], trim: str
-) -> Iterator[Table]:
-    """The months, and the groups of jobs, which are entered into the record."""
-    from walltime.comparison.tables import groups_table, months_table
-
-    if monthly:
-        months = schedule.monthly(month_of)
-        record["months"] = [month.as_dict() for month in months]
-        yield months_table([schedule.title], [months])
-    if groupings:
-        record["breakdowns"] = {text: schedule.breakdown(by, edges, trim).to_dicts() for text, (by, edges) in groupings.items()}
-        for text, rows in record["breakdowns"].items():
-            yield groups_table(rows, text)
-
-
 def _fairness_facts(f: Fairness) -> Facts:
     """Return the number of jobs that start late because of later arrivals, and the waits by use."""
-    from walltime.tables import Facts
-    from walltime.wording import human_time
-
     of = f"all {f.jobs:,} jobs" if f.sample == f.jobs else f"a sample of {f.sample:,} of {f.jobs:,} jobs"
     late = f"by {human_time(f.mean_miss_of_late)} on average; {f.early_percent:.1f} % start earlier"
     rows = [
@@ -320,12 +324,9 @@ def _fairness_facts(f: Fairness) -> Facts:
 
 def batches_object(means: BatchMeans, asked: int) -> dict[str, Any]:
     """Return batch means for `--json`; `asked`: the requested jobs in a batch."""
-    interval = means.interval
     return {
         "mean_response": means.mean,
-        "low": None if interval is None else interval.low,
-        "high": None if interval is None else interval.high,
-        "what": None if interval is None else interval.what,
+        **{name: getattr(means.interval, name, None) for name in ("low", "high", "what")},
         "mean_of_all_jobs": means.whole,
         "batches": means.batches,
         "jobs_per_batch": means.batch,
@@ -341,9 +342,6 @@ def batches_object(means: BatchMeans, asked: int) -> dict[str, Any]:
 
 def batches_lines(means: BatchMeans, asked: int) -> list[str]:
     """The same in sentences, without digits beyond the error."""
-    from walltime.metrics.intervals import SHOWN_LEVEL
-    from walltime.wording import to_error
-
     merged = "" if means.batch == asked else f"; between batches of {asked:,}, as asked for: {means.correlation_asked:+.2f}"
     made = f"{means.batches} batches of {means.batch:,} jobs, correlation between neighbours {means.correlation:+.2f}{merged}"
     if means.interval is None:

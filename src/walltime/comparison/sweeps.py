@@ -39,7 +39,8 @@ def draw_sweep(axes: Axes, lines: Sequence[CombinationMean], over: str, styles: 
     for k, (name, mine) in enumerate(panels_of(lines, words).items()):
         at = (styles or {}).get(name, k)
         look: dict[str, Any] = {"color": COLOURS[at % len(COLOURS)], "linestyle": DASHES[at % len(DASHES)]}
-        points = sorted((places[line.combination[over]], line) for line in mine if line.combination[over] in places and _drawn(line))
+        drawn = [line for line in mine if line.combination[over] in places and math.isfinite(line.band.mean)]
+        points = sorted((places[line.combination[over]], line) for line in drawn)
         if points:
             x = np.array([place for place, _ in points])
             mean, low, high = _values([line for _, line in points], shown)
@@ -130,10 +131,6 @@ def _measure_of(lines: Sequence[CombinationMean]) -> Measure:
     return measure(lines[0].metric, math.sqrt(highest * min(means)) if _wide(means) and min(means) > 0 else highest)
 
 
-def _drawn(line: CombinationMean) -> bool:
-    return math.isfinite(line.band.mean)
-
-
 def _values(lines: Sequence[CombinationMean], shown: Measure) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mean and confidence limits of each line, in the unit of the axis; single runs have limits equal to their value."""
     rows = [
@@ -150,13 +147,14 @@ def _wide(values: Sequence[float]) -> bool:
 def _value_axis(axes: Axes, lines: Sequence[CombinationMean], shown: Measure) -> None:
     """The vertical axis of the measure: logarithmic for a wide range of values, else from 0 where that makes sense."""
     _, low, _ = _values(lines, shown)
-    if shown.from_zero and _wide([line.band.mean for line in lines]) and min(low) > 0:
+    from_zero = not shown.points  # shares differ too little for that
+    if from_zero and _wide([line.band.mean for line in lines]) and min(low) > 0:
         axes.set_yscale("log")
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.yaxis.set_minor_locator(NullLocator())
     else:
         axes.yaxis.set_major_locator(MaxNLocator(5))
-        if shown.from_zero and min(low) >= 0:
+        if from_zero and min(low) >= 0:
             axes.set_ylim(bottom=0)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
 
@@ -165,7 +163,7 @@ def _interval_axis(axes: Axes, lines: Sequence[CombinationMean], shown: Measure)
     """The horizontal axis of the measure: logarithmic for a wide range of values, else around them, but over 2 % of them at least."""
     _, low, high = _values(lines, shown)
     first, last = float(np.nanmin(low)), float(np.nanmax(high))
-    if shown.from_zero and _wide([line.band.mean for line in lines]) and first > 0:
+    if not shown.points and _wide([line.band.mean for line in lines]) and first > 0:
         axes.set_xscale("log")
         axes.xaxis.set_major_locator(LogLocator(subs=(1, 3)))
         axes.xaxis.set_minor_locator(NullLocator())

@@ -9,7 +9,7 @@ from typing import Any
 
 from walltime.comparison.measures import measure
 from walltime.errors import WorkloadError
-from walltime.metrics import ChangedJob, ChangedUser, Gains, Month, Summary, relative_difference
+from walltime.metrics import Gains, Month, Summary, relative_difference
 from walltime.metrics.intervals import KINDS as INTERVALS
 from walltime.metrics.intervals import SHOWN_LEVEL
 from walltime.metrics.summary import LESS, averages
@@ -161,7 +161,7 @@ def breakdown_table(names: Sequence[str], rows: Sequence[Rows], by: str) -> Tabl
     lines: list[Row] = []
     for group in dict.fromkeys(group for mine in by_group for group in mine):  # months differ between policies
         first = by_group[0].get(group)
-        line: list[str | Cell] = [str(group), *([f"{first['jobs']:,}", _percent(first["share_of_use"])] if first else ["", ""])]
+        line: list[str | Cell] = [str(group), *([f"{first['jobs']:,}", human_percent(100 * first["share_of_use"])] if first else ["", ""])]
         for k, mine in enumerate(by_group):
             wait = mine[group]["mean_wait"] if group in mine else math.nan
             line.append(Cell(human_time(wait), value=wait, of=(str(group), k)))
@@ -172,16 +172,11 @@ def breakdown_table(names: Sequence[str], rows: Sequence[Rows], by: str) -> Tabl
 
 def groups_table(rows: Rows, by: str) -> Table:
     """Return all measures of the groups under one policy."""
-    lines = [
-        [
-            str(row["group"]),
-            f"{row['jobs']:,}",
-            _percent(row["share_of_use"]),
-            *(time_cell(row[field]) for field in ("mean_wait", "median_wait", "p90_wait", "max_wait", "mean_response")),
-            Cell(human_number(row["mean_bounded_slowdown"]), value=row["mean_bounded_slowdown"]),
-        ]
-        for row in rows
-    ]
+    lines = []
+    for row in rows:
+        times = (time_cell(row[field]) for field in ("mean_wait", "median_wait", "p90_wait", "max_wait", "mean_response"))
+        slowdown = Cell(human_number(row["mean_bounded_slowdown"]), value=row["mean_bounded_slowdown"])
+        lines.append([str(row["group"]), f"{row['jobs']:,}", human_percent(100 * row["share_of_use"]), *times, slowdown])
     head = ["", "jobs", "of all use", "mean wait", "median", "90 %", "longest", "mean response", "bounded slowdown"]
     return Table(head, lines, f"by {by}")
 
@@ -204,27 +199,26 @@ def sides_table(gains: Gains, title: str) -> Table:
     sides = (("shorter", gains.shorter), ("equal", gains.equal), ("longer", gains.longer))
     total = max(sum(side.jobs for _, side in sides), 1)
     show = time_form([side.mean_change for _, side in sides])
-    rows = [
-        [
-            name,
-            f"{side.jobs:,}",
-            human_percent(100 * side.jobs / total),
-            UNDEFINED if side.users is None else f"{side.users:,}",
-            f"{side.processor_hours:,.0f}",
-            f"{'+' if side.mean_change > 0 else ''}{show(side.mean_change)}",
-        ]
-        for name, side in sides
-    ]
+    rows = []
+    for name, side in sides:
+        users = UNDEFINED if side.users is None else f"{side.users:,}"
+        change = f"{'+' if side.mean_change > 0 else ''}{show(side.mean_change)}"
+        rows.append([name, f"{side.jobs:,}", human_percent(100 * side.jobs / total), users, f"{side.processor_hours:,.0f}", change])
     return Table(["wait", "jobs", "of all", "users", "processor-hours", "mean change"], rows, title)
 
 
 def changes_table(gains: Gains, title: str) -> Table:
     """Return the largest winners and losers among users (mean waits), then among jobs."""
-    users = [("gains", gains.winning_users), ("loses", gains.losing_users)]
-    jobs = [("gains", gains.winning_jobs), ("loses", gains.losing_jobs)]
-    rows = [_user(verb, one) for verb, of_users in users for one in of_users] + [
-        _job(verb, one) for verb, of_jobs in jobs for one in of_jobs
+    rows: list[Row] = [
+        [f"user {one.user} {verb}", f"{one.jobs:,}", "", "", time_cell(one.mean_before), time_cell(one.mean_after)]
+        for verb, users in (("gains", gains.winning_users), ("loses", gains.losing_users))
+        for one in users
     ]
+    for verb, jobs in (("gains", gains.winning_jobs), ("loses", gains.losing_jobs)):
+        for one in jobs:
+            owner = "" if one.user is None else f" of user {one.user}"
+            times = map(time_cell, (one.runtime, one.before, one.after))
+            rows.append([f"job {one.job_id}{owner} {verb}", "1", f"{one.procs:,}", *times])
     return Table(["", "jobs", "processors", "runtime", "wait before", "after"], rows, title, look="months")
 
 
@@ -232,15 +226,6 @@ def gains_blocks(gains: Gains, title: str) -> list[Block]:
     """Return both tables, the changes folded; `title`: the two policies."""
     changes = changes_table(gains, f"{title}: the largest changes")
     return [sides_table(gains, f"{title}: winners and losers"), *([Fold("The largest changes", [changes])] if changes.rows else [])]
-
-
-def _user(verb: str, one: ChangedUser) -> Row:
-    return [f"user {one.user} {verb}", f"{one.jobs:,}", "", "", time_cell(one.mean_before), time_cell(one.mean_after)]
-
-
-def _job(verb: str, one: ChangedJob) -> Row:
-    owner = "" if one.user is None else f" of user {one.user}"
-    return [f"job {one.job_id}{owner} {verb}", "1", f"{one.procs:,}", *map(time_cell, (one.runtime, one.before, one.after))]
 
 
 def longest_waits_table(names: Sequence[str], schedules: Sequence[Schedule]) -> Table:
@@ -276,15 +261,10 @@ def recorded_tables(names: Sequence[str], schedules: Sequence[Schedule], trim: s
     tables = [Table(["", "recorded", *_policies(names)], rows, "Recorded and simulated waits")]
     for by, words in (("class", "class"), ("month", "month of submission")):
         groups = [schedule.recorded_by(by, trim) for schedule in schedules]
-        lines: list[Row] = [
-            [
-                str(group["group"]),
-                f"{group['jobs']:,}",
-                time_cell(group["mean_recorded"]),
-                *(time_cell(mine[k]["mean_simulated"]) for mine in groups),
-            ]
-            for k, group in enumerate(groups[0])
-        ]
+        lines: list[Row] = []
+        for k, group in enumerate(groups[0]):
+            means = (group["mean_recorded"], *(mine[k]["mean_simulated"] for mine in groups))
+            lines.append([str(group["group"]), f"{group['jobs']:,}", *map(time_cell, means)])
         head: list[str | Column] = ["", "jobs", "mean recorded", *_policies(names, "mean, ")]
         tables.append(Table(head, lines, f"Recorded waits by {words}", look="months"))
     return tables
@@ -292,7 +272,3 @@ def recorded_tables(names: Sequence[str], schedules: Sequence[Schedule], trim: s
 
 def _policies(names: Sequence[str], before: str = "") -> list[Column]:
     return [Column(f"{before}{lower_first(name) if before else name}", k) for k, name in enumerate(names)]
-
-
-def _percent(share: float) -> str:
-    return human_percent(100 * share)

@@ -28,7 +28,7 @@ class JobOptions:
         None, "Explain the job with this number, or this task of an array, as in 27_3.", "--job", group=o.JOBS, metavar="NUMBER"
     )
     longest: int | None = o.field(None, "List the N longest waits, one row each.", group=o.JOBS, min=1)
-    no_sooner: bool = o.field(False, "Leave out the changes that would have let the job start sooner: about 20 simulations.", group=o.RUNS)
+    no_sooner: bool = o.field(False, "Leave out what would have let the job start sooner, which takes about 20 simulations.", group=o.RUNS)
 
 
 @manual(

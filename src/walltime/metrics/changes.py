@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -29,34 +29,26 @@ class Side(Averages):
 
 @dataclass(frozen=True)
 class ChangedUser(Averages):
-    """A user whose waits have changed."""
+    """A user whose mean wait, s, has changed."""
 
     user: int | str
     """number, or name if the log has names"""
     jobs: int
     mean_before: float
-    """mean wait, s"""
     mean_after: float
-    """mean wait, s"""
 
 
 @dataclass(frozen=True)
 class ChangedJob(Averages):
-    """A job whose wait has changed."""
+    """A job whose wait has changed; times in s."""
 
     job_id: int
     user: int | str | None
     """number, or name if the log has names; None if unknown"""
     procs: int
     runtime: int
-    """s"""
     before: int
-    """wait, s"""
     after: int
-    """wait, s"""
-
-
-_LISTS = ("winning_users", "losing_users", "winning_jobs", "losing_jobs")
 
 
 @dataclass(frozen=True)
@@ -73,16 +65,15 @@ class Gains:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the gains, ready for JSON."""
-        sides = {name: getattr(self, name).as_dict() for name in ("shorter", "equal", "longer")}
-        return sides | {name: [asdict(one) for one in getattr(self, name)] for name in _LISTS}
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {name: one.as_dict() if isinstance(one, Side) else list(map(asdict, one)) for name, one in values.items()}
 
     def with_names(self, name_of: Callable[[int], str]) -> Gains:
         """Return the gains with names in place of the users' numbers."""
-
-        def named(changed: Sequence[Any]) -> list[Any]:
-            return [one if one.user is None else replace(one, user=name_of(int(one.user))) for one in changed]
-
-        changed: dict[str, Any] = {name: named(getattr(self, name)) for name in _LISTS}
+        changed: dict[str, Any] = {
+            name: [one if one.user is None else replace(one, user=name_of(int(one.user))) for one in getattr(self, name)]
+            for name in ("winning_users", "losing_users", "winning_jobs", "losing_jobs")
+        }
         return replace(self, **changed)
 
 

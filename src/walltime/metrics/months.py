@@ -20,7 +20,7 @@ SPLITS = ("end", "start", "submit")
 
 @dataclass(frozen=True)
 class Month(Averages):
-    """One calendar month of a schedule; the averages are nan for a month without jobs."""
+    """One calendar month of a schedule, times in s; the averages are nan for a month without jobs."""
 
     year: int
     month: int
@@ -31,9 +31,7 @@ class Month(Averages):
     load: float
     """utilization in the whole calendar month, by all running jobs"""
     mean_wait: float
-    """s"""
     mean_response: float
-    """s"""
     mean_bounded_slowdown: float
     """as in tsafrir06, with max(1, .)"""
     mean_bounded_slowdown_p1: float

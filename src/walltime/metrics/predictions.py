@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 
@@ -197,7 +198,7 @@ def summarize_predictions(
     """
     exact = accuracy(runtime, predicted)
     classes = adjustment_classes(runtime, requested, predicted, basis)
-    share = [100.0 * mean(classes == kind) for kind in AdjustmentClass]
+    shares: dict[str, Any] = {f"{kind.name.lower()}_percent": 100.0 * mean(classes == kind) for kind in AdjustmentClass}
     none = np.zeros(0, np.int64)
     kept = reservations(none if start is None else start, none if reserved_start is None else reserved_start)
     return PredictionSummary(
@@ -205,10 +206,7 @@ def summarize_predictions(
         mean_accuracy=mean(exact),
         median_accuracy=float(np.median(exact)) if len(exact) else float("nan"),
         mean_accuracy_of_requests=mean(accuracy(runtime, requested)),
-        na_percent=share[0],
-        oe_percent=share[1],
-        ue_percent=share[2],
-        be_percent=share[3],
+        **shares,
         general_percent=100.0 * mean(np.asarray(basis) == 2),
         corrections=0 if corrections is None else int(corrections.sum()),
         reserved_jobs=kept.reserved,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -54,20 +55,12 @@ def recorded_waits(recorded: Array, simulated: Array) -> RecordedWaits:
     recorded, simulated = np.asarray(recorded), np.asarray(simulated)
     known = recorded >= 0
     both = recorded[known], simulated[known]
-    median, p90, longest = zip(*(np.percentile(w, [50, 90, 100]).tolist() if len(w) else [float("nan")] * 3 for w in both), strict=True)
-    return RecordedWaits(
-        jobs=int(known.sum()),
-        mean_recorded=mean(both[0]),
-        mean_simulated=mean(both[1]),
-        median_recorded=median[0],
-        median_simulated=median[1],
-        p90_recorded=p90[0],
-        p90_simulated=p90[1],
-        max_recorded=longest[0],
-        max_simulated=longest[1],
-        correlation=correlation(*both),
-        rank_correlation=rank_correlation(*both),
-    )
+    values: dict[str, Any] = {}
+    for side, waits in zip(("recorded", "simulated"), both, strict=True):
+        quantiles = np.percentile(waits, [50, 90, 100]).tolist() if len(waits) else [math.nan] * 3
+        names = (f"{name}_{side}" for name in ("mean", "median", "p90", "max"))
+        values |= zip(names, [mean(waits), *quantiles], strict=True)
+    return RecordedWaits(jobs=int(known.sum()), correlation=correlation(*both), rank_correlation=rank_correlation(*both), **values)
 
 
 def correlation(a: Array, b: Array) -> float:

@@ -97,7 +97,6 @@ class Average(NamedTuple):
 
 
 def _average(**options: Any) -> dict[str, Average]:
-    """Return the metadata of a field of `Summary`."""
     return {"average": Average(**options)}
 
 

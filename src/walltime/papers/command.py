@@ -59,7 +59,7 @@ class Inputs:
 
     subject: list[str] | None = o.field(None, "Use only this log of the paper, such as KTH. Default: all.", group=o.INPUT, metavar="NAME")
     logs: list[Path] | None = o.field(
-        None, "Look for the paper's logs in this folder. Default: the folder of walltime fetch.", group=o.INPUT, metavar="DIR"
+        None, "Look for the paper's logs in this folder. Default: the folder of walltime fetch.", group=o.INPUT, metavar="FOLDER"
     )
     trace: list[Path] | None = o.field(None, "Use this log instead of the paper's logs.", group=o.INPUT, metavar="LOG")
     generated: bool = o.field(False, "Use generated workloads of the logs' sizes, as for missing logs.", group=o.INPUT)
@@ -84,7 +84,7 @@ def run(
     inputs: Inputs,
     out: Annotated[
         Path | None,
-        o.option("Write the results to this folder. Default: the paper's name, such as ./mualem01.", metavar="DIR", callback=o.written),
+        o.option("Write the results to this folder. Default: the paper's name, such as ./mualem01.", metavar="FOLDER", callback=o.written),
     ] = None,
     workers: o.WorkersOption = None,
     size: o.SizeOption = "",

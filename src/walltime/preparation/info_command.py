@@ -30,7 +30,7 @@ def info(trace: o.TraceArgument, *, reading: LogOptions, part: RecordedWindow, r
     """Show what is in a log: machine, period, load, jobs, and data quality.
 
     Lines that cannot be read are skipped, counted and listed; other commands stop at the first one, unless with --skip-bad-lines.
-    For a table whose columns are not recognised, or doubtful, the columns with their first values are shown before the error.
+    If the columns of a table are not recognised, or doubtful, they are shown with their first values before the error.
     """
     from walltime.errors import LogError
     from walltime.logs.formats import columns_of

@@ -147,7 +147,6 @@ def slim(figure: Figure) -> Figure:
 
 
 def _rows_of(figure: Figure) -> int:
-    """Return the number of rows of panels."""
     places = [place for one in figure.axes if (place := one.get_subplotspec()) is not None]
     return places[0].get_gridspec().nrows if places else 1
 

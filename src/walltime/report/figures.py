@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -72,31 +73,17 @@ RC: dict[Any, Any] = {
     "svg.fonttype": "none",
     "pdf.fonttype": 42,  # TrueType: publishers refuse Type 3
     "svg.hashsalt": "walltime",
-    "path.simplify": False,
-    "axes.edgecolor": INK,
-    "axes.labelcolor": INK,
-    "axes.titlecolor": INK,
-    "axes.linewidth": 0.6,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
     "axes.titlesize": 9.5,
     "axes.titlelocation": "left",
-    "axes.facecolor": "none",
     "axes.axisbelow": True,
-    "figure.facecolor": "none",
-    "text.color": INK,
-    "text.parse_math": False,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "grid.color": INK,
     "grid.alpha": 0.14,
-    "grid.linewidth": 0.6,
-    "legend.frameon": False,
     "legend.fontsize": 8.5,
     "lines.linewidth": 1.8,
     "hatch.linewidth": 0.5,
+    **dict.fromkeys(("axes.facecolor", "figure.facecolor"), "none"),
+    **dict.fromkeys(("axes.linewidth", "xtick.major.width", "ytick.major.width", "grid.linewidth"), 0.6),
+    **dict.fromkeys(("axes.spines.top", "axes.spines.right", "legend.frameon", "path.simplify", "text.parse_math"), False),
+    **{f"{part}color": INK for part in ("axes.edge", "axes.label", "axes.title", "text.", "xtick.", "ytick.", "grid.")},
 }
 
 
@@ -113,59 +100,43 @@ def style() -> Iterator[None]:
         yield
 
 
-def wait_distribution(schedules: Sequence[Schedule], masks: Sequence[Array] | None = None) -> Figure:
-    """Draw the cumulative distribution of the wait; the left end, at 1 s, is the share without any wait.
+@dataclass(frozen=True)
+class Distribution:
+    """A cumulative distribution over the measured jobs of each schedule, in percent, on a logarithmic axis that begins at 1."""
 
-    `masks`: bool, shape (jobs,), the measured jobs of each schedule; by default all.
-    """
-    return _with_legend(draw_wait_distribution, schedules, masks)
+    xlabel: str
+    values: Callable[[Schedule], Array]
+    """one for each job"""
+    side: Literal["left", "right"]
+    """left: jobs below a point of the axis count; right: also those at it"""
+    end: Callable[[float], float]
+    """of the axis, for the largest value"""
+    ticks: Callable[[Axes], None]
 
+    def curves(self, schedules: Sequence[Schedule], masks: Sequence[Array] | None = None) -> tuple[Array, list[Array]]:
+        """Return the points of the axis, and for each schedule the percentage of jobs there.
 
-def draw_wait_distribution(axes: Axes, schedules: Sequence[Schedule], masks: Sequence[Array] | None = None) -> None:
-    """Draw the same on existing axes, without a legend."""
-    _cumulative(axes, schedules, *wait_curves(schedules, masks), "wait less than")
-    time_ticks(axes)
+        `masks`: bool, shape (jobs,), the measured jobs of each schedule; by default all.
+        """
+        every = [self.values(schedule) for schedule in schedules]
+        chosen = every if masks is None else [values[mask] for values, mask in zip(every, masks, strict=True)]
+        grid = np.geomspace(1, self.end(max((float(v.max()) for v in chosen if len(v)), default=1.0)), POINTS)
+        return grid, [100 * (np.searchsorted(np.sort(own), grid, side=self.side) / max(len(own), 1)) for own in chosen]
 
+    def draw(self, axes: Axes, schedules: Sequence[Schedule], masks: Sequence[Array] | None = None) -> None:
+        """Draw a curve for each schedule on existing axes, without a legend."""
+        grid, shares = self.curves(schedules, masks)
+        for k, (name, own) in enumerate(zip(labels(schedules), shares, strict=True)):
+            axes.plot(grid, own, label=name, clip_on=False, marker="o", markevery=[0], markersize=4, **look(k))
+        share_axes(axes, grid[-1], self.xlabel, min(float(own[0]) for own in shares))
+        self.ticks(axes)
 
-def wait_curves(schedules: Sequence[Schedule], masks: Sequence[Array] | None = None) -> tuple[Array, list[Array]]:
-    """Return times from 1 s on, and for each schedule the percentage of jobs that wait less than each time."""
-    return _curves([s.wait for s in schedules], masks, "left", lambda longest: max(longest + 1, 60))
-
-
-def slowdown_distribution(schedules: Sequence[Schedule], masks: Sequence[Array] | None = None) -> Figure:
-    """Draw the cumulative distribution of the bounded slowdown; the left end, at 1, is the share without slowdown.
-
-    `masks`: bool, shape (jobs,), the measured jobs of each schedule; by default all.
-    """
-    return _with_legend(draw_slowdown_distribution, schedules, masks)
-
-
-def draw_slowdown_distribution(axes: Axes, schedules: Sequence[Schedule], masks: Sequence[Array] | None = None) -> None:
-    """Draw the same on existing axes, without a legend."""
-    _cumulative(axes, schedules, *slowdown_curves(schedules, masks), "bounded slowdown at most")
-    ratio_ticks(axes)
-
-
-def slowdown_curves(schedules: Sequence[Schedule], masks: Sequence[Array] | None = None) -> tuple[Array, list[Array]]:
-    """Return ratios from 1 on, and for each schedule the percentage of jobs with at most each bounded slowdown."""
-    ratios = [metrics.bounded_slowdown(s.wait, s.runtime) for s in schedules]
-    return _curves(ratios, masks, "right", lambda highest: max(highest * 1.001, 10))
-
-
-def _curves(
-    values: Sequence[Array], masks: Sequence[Array] | None, side: Literal["left", "right"], end: Callable[[float], float]
-) -> tuple[Array, list[Array]]:
-    """Return a grid from 1 to `end(largest value)`, and the percentage of each array below its points."""
-    chosen = values if masks is None else [v[m] for v, m in zip(values, masks, strict=True)]
-    grid = np.geomspace(1, end(max((float(v.max()) for v in chosen if len(v)), default=1.0)), POINTS)
-    return grid, [_shares(own, grid, side) for own in chosen]
-
-
-def _with_legend(draw: Callable[..., None], schedules: Sequence[Schedule], masks: Sequence[Array] | None) -> Figure:
-    with panel() as (figure, axes):
-        draw(axes, schedules, masks)
-        legend(figure, axes, 52)
-    return figure
+    def figure(self, schedules: Sequence[Schedule], masks: Sequence[Array] | None = None) -> Figure:
+        """Draw a curve for each schedule, with a legend."""
+        with panel() as (figure, axes):
+            self.draw(axes, schedules, masks)
+            legend(figure, axes, 52)
+        return figure
 
 
 def queue_and_utilization(schedules: Sequence[Schedule]) -> Figure:
@@ -229,9 +200,8 @@ def gantt(schedule: Schedule, begin: int, end: int, title: str | None = None) ->
 
     The simulation only counts processors; `assign_processors` chooses the positions, so a job may be split into several strips.
     """
-    with style():
-        figure = Figure(figsize=(9.2, 3.1), layout="constrained")
-        draw_gantt(figure.subplots(), schedule, begin, end, title)
+    with panel(3.1, 9.2) as (figure, axes):
+        draw_gantt(axes, schedule, begin, end, title)
     return figure
 
 
@@ -286,19 +256,17 @@ def columns_of(names: Sequence[str], letters: float) -> int:
 
 
 @contextmanager
-def panel(height: float = 3.4) -> Iterator[tuple[Figure, Axes]]:
-    """Yield a figure with one pair of axes, half as wide as a page."""
+def panel(height: float = 3.4, width: float = 4.9) -> Iterator[tuple[Figure, Axes]]:
+    """Yield a figure with one pair of axes, by default half as wide as a page; inches."""
     with style():
-        figure = Figure(figsize=(4.9, height), layout="constrained")
+        figure = Figure(figsize=(width, height), layout="constrained")
         yield figure, figure.subplots()
 
 
 @contextmanager
 def rows_figure(names: Sequence[str], xlabel: str, row: float = 0.3, top: float = 0.9, width: float = 9.2) -> Iterator[tuple[Figure, Axes]]:
     """Yield a figure with a row for each name, from the top down, for marks and intervals; `row`, `top`, `width`: inches."""
-    with style():
-        figure = Figure(figsize=(width, top + row * max(len(names), 1)), layout="constrained")
-        axes = figure.subplots()
+    with panel(top + row * max(len(names), 1), width) as (figure, axes):
         yield figure, axes
         axes.set_yticks(range(len(names)), [shortened(name) for name in names])
         axes.set_ylim(max(len(names), 1) - 0.5, -0.5)
@@ -310,9 +278,7 @@ def means_figure(names: Sequence[str], waits: Sequence[float], halves: Sequence[
     """Draw mean waits, s, a bar for each name; `halves`: half the widths of their intervals, s; `what`: the label of the axis."""
     largest = max(waits, default=1.0)
     divisor, unit = next(((d, u) for d, u in ((86_400, "days"), (3600, "hours"), (60, "minutes")) if largest >= 1.5 * d), (1, "s"))
-    with style():
-        figure = Figure(figsize=(7.2, 0.9 + 0.36 * len(names)), layout="constrained")
-        axes = figure.subplots()
+    with panel(0.9 + 0.36 * len(names), 7.2) as (figure, axes):
         places = np.arange(len(names))
         axes.barh(places, np.array(waits) / divisor, color=[BLUE if k == 0 else "#9DBBD6" for k in range(len(names))], height=0.66)
         if halves is not None:
@@ -377,18 +343,6 @@ def share_axes(axes: Axes, end: float, xlabel: str = "", lowest: float = 0.0) ->
     axes.grid()
 
 
-def _shares(values: Array, grid: Array, side: Literal["left", "right"]) -> Array:
-    """Return the cumulative distribution of values, in percent, at the points of a grid."""
-    return 100 * (np.searchsorted(np.sort(values), grid, side=side) / max(len(values), 1))
-
-
-def _cumulative(axes: Axes, schedules: Sequence[Schedule], grid: Array, shares: Sequence[Array], xlabel: str) -> None:
-    """Draw a cumulative distribution for each schedule, on a logarithmic axis."""
-    for k, (name, own) in enumerate(zip(labels(schedules), shares, strict=True)):
-        axes.plot(grid, own, label=name, clip_on=False, marker="o", markevery=[0], markersize=4, **look(k))
-    share_axes(axes, grid[-1], xlabel, min(float(own[0]) for own in shares))
-
-
 def _inches(axes: Axes) -> float:
     """Return the approximate width of the axes, inches."""
     figure = axes.get_figure()
@@ -435,3 +389,15 @@ def _time_axis(axes: Axes, schedule: Schedule, begin: int, end: int) -> None:
     ticks = ticks[(ticks >= 0) & (ticks * divisor <= end - begin)]
     axes.set_xticks(begin + ticks * divisor, [f"{t:g}" for t in ticks])
     axes.set_xlabel(f"{unit} since {moment(schedule, begin)}")
+
+
+WAITS = Distribution("wait less than", lambda s: s.wait, "left", lambda longest: max(longest + 1, 60), time_ticks)
+"""The left end, at 1 s, is the share of jobs that do not wait at all."""
+SLOWDOWNS = Distribution(
+    "bounded slowdown at most",
+    lambda s: metrics.bounded_slowdown(s.wait, s.runtime),
+    "right",
+    lambda highest: max(highest * 1.001, 10),
+    ratio_ticks,
+)
+"""The left end, at 1, is the share of jobs that are not slowed down."""

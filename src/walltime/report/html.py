@@ -281,15 +281,11 @@ def _table(table: Table) -> str:
         cells = [f'<th scope="row"{_attribute("data-p", mine)}>{_inside(row[0])}</th>']
         cells += [_cell(cell, column.policy if mine is None else mine) for cell, column in zip(row[1:], columns[1:], strict=True)]
         lines.append(f"<tr>{''.join(cells)}</tr>")
+    note = re.sub(r"\{(.*?)\}", r'<span class="base">\1</span>', escape(table.note))  # its name follows the reader's choice of a baseline
     look = [table.look, "words" if table.texts < 0 else f"words{table.texts}" if table.texts > 1 else ""]
     body = "\n".join(lines)
     inside = f'<table class="{" ".join(filter(None, look))}"><thead><tr>{top}</tr></thead>\n<tbody>\n{body}\n</tbody></table>'
-    return _scroll(inside, table.title) + (f'\n<p class="note">{_with_base(table.note)}</p>' if table.note else "")
-
-
-def _with_base(note: str) -> str:
-    """Return a note in which the name in braces follows the reader's choice of a baseline."""
-    return re.sub(r"\{(.*?)\}", r'<span class="base">\1</span>', escape(note))
+    return _scroll(inside, table.title) + (f'\n<p class="note">{note}</p>' if table.note else "")
 
 
 def _head(column: Column) -> str:

@@ -60,16 +60,10 @@ def live_data(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequen
     for k, (name, schedule) in enumerate(zip(names, schedules, strict=True)):
         own_layout, own = _pack(_of_policy(schedule, same_submit, same_runtime))
         blocks.append(_block(f"live-policy-{k}", own))
-        colour = figures.COLOURS[k % len(figures.COLOURS)]
-        policies.append(
-            {
-                "name": name,
-                "layout": own_layout,
-                "colour": "--blue" if colour == figures.BLUE else colour,
-                "dash": DASHES[k % len(DASHES)],
-                "command": _explain_command(schedule),
-            }
-        )
+        colour, options = figures.COLOURS[k % len(figures.COLOURS)], spelled_options([schedule])
+        look = {"colour": "--blue" if colour == figures.BLUE else colour, "dash": DASHES[k % len(DASHES)]}
+        command = None if options is None else shlex.join(["walltime", "explain", w.origin.name, *options])
+        policies.append({"name": name, "layout": own_layout, **look, "command": command})
     origin, begin = w.origin, int(min(s.submit[0] for s in schedules))
     zone = origin.tzinfo()
     meta = {
@@ -84,11 +78,12 @@ def live_data(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequen
         "layout": layout,
         "policies": policies,
         "curves": {
-            "wait": _curves(figures.wait_curves(schedules, masks)),
-            "slowdown": _curves(figures.slowdown_curves(schedules, masks)),
+            "wait": _curves(figures.WAITS.curves(schedules, masks)),
+            "slowdown": _curves(figures.SLOWDOWNS.curves(schedules, masks)),
         },
     }
-    return "\n".join([_json("live-meta", meta), *blocks])
+    text = json.dumps(meta, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")  # no name ends the element
+    return "\n".join([f'<script type="application/json" id="live-meta">{text}</script>', *blocks])
 
 
 def _of_policy(schedule: Schedule, same_submit: bool, same_runtime: bool) -> dict[str, Array]:
@@ -123,23 +118,9 @@ def _block(name: str, data: bytes) -> str:
     return f'<script type="text/plain" id="{name}">{base64.b64encode(data).decode()}</script>'
 
 
-def _json(name: str, value: Any) -> str:
-    """Return a value as an element; `<` is escaped, so that no name can end the element."""
-    inside = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
-    return f'<script type="application/json" id="{name}">{inside}</script>'
-
-
 def _curves(steps: tuple[Array, Sequence[Array]]) -> dict[str, Any]:
     x, shares = steps
     return {"x": [float(f"{value:.6g}") for value in x], "y": [[round(float(y), 3) for y in own] for own in shares]}
-
-
-def _explain_command(schedule: Schedule) -> str | None:
-    """Return the command that explains a job, without its number; None if no single command can."""
-    options = spelled_options([schedule])
-    if options is None:
-        return None
-    return shlex.join(["walltime", "explain", schedule.workload.origin.name, *options])
 
 
 def repeat_command(schedules: Sequence[Schedule], trim: str) -> str | None:

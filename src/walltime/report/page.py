@@ -86,6 +86,8 @@ class Fragment:
 
 
 Block = Paragraph | Heading | Items | Code | Drawing | Fold | Group | Fragment | Table
+Part = Block | Facts | str
+"""Parts of the output of a command: blocks of a page, facts, and sentences."""
 
 
 @dataclass(frozen=True)
@@ -191,7 +193,7 @@ def workload_facts(workload: Workload, log: str) -> list[tuple[str, str]]:
     return values
 
 
-def sections(blocks: Iterable[Block | Facts | str]) -> Iterator[Section]:
+def sections(blocks: Iterable[Part]) -> Iterator[Section]:
     """Yield a section for each table, with the sentences that follow it."""
     title = ""
     parts: list[Block] = []

@@ -238,7 +238,6 @@ def _broken(words: str, size: float, weight: str, width: float) -> Iterator[str]
 
 
 def _width(words: str, size: float, weight: str) -> float:
-    """Return the width of a text, points."""
     return size * sum(_of_letter(letter, weight) for letter in words)
 
 

@@ -14,7 +14,7 @@ from walltime.tables import Facts, Table
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from walltime.report.page import Block
+    from walltime.report.page import Part
 
 WIDTH = 140
 """Columns of an output that is not a terminal."""
@@ -40,7 +40,7 @@ def console() -> Console:
     return Output(width=None if _has_width() else WIDTH, highlight=False)
 
 
-def print_block(block: Block | Facts | str) -> None:
+def print_block(block: Part) -> None:
     """Print a part of a page; omit what only a page can show."""
     from walltime.report import page
 

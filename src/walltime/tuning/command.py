@@ -36,8 +36,8 @@ class FitOptions:
     score: str = o.field("power", "Fit a score of this kind: linear or power.", group=o.SCHEDULER)
     features: str | None = o.field(
         None,
-        "Use these features in the score, as in wait/area: wait, believed, procs or area; for linear also log-wait, ... Default: those "
-        "of the kind of score.",
+        "Use these features in the score, as in wait/area: wait, believed (the planned runtime), procs or area; for linear also "
+        "log-wait, ... Default: those of the kind of score.",
         group=o.SCHEDULER,
     )
     where: str = o.field("order", "Use the score as order or as backfill-order.", group=o.SCHEDULER, advanced=True)
@@ -104,7 +104,7 @@ class SearchOptions:
     optimiser: o.OptimiserOption = "cma"
     predictor: str | None = o.field(
         None,
-        f"Sort the queue by predicted runtimes: {o.PREDICTORS}; all else uses the requests unless --predictions-for changes it. "
+        f"Sort the queue by predicted runtimes: {o.PREDICTORS}. The scheduler plans with the requests unless --predictions-for changes it. "
         "Default: sort by the requests.",
         "--predictor",
         group=o.SCHEDULER,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from walltime.comparison.caveats import LONG_QUEUE, caveats, longest_queue, queue_keeps_growing
+from walltime.comparison.caveats import LONG_QUEUE, caveats_of, longest_queue, queue_keeps_growing
 from walltime.comparison.tables import gains_blocks, sides_table
 from walltime.metrics import range_meaning
 from walltime.metrics.intervals import KINDS, SCOPES, SHOWN_LEVEL
@@ -205,7 +205,7 @@ def all_caveats(answer: WhatIf) -> list[str]:
     if growing:
         said.append(f"Not a steady state ({', '.join(growing)}): the queue is longer in every quarter of the log than in the previous one.")
     known = (f"{TODAY} is saturated", "Under ", "No warm-up trimmed", "Not modelled")
-    general = caveats([TODAY], [answer.today], [answer.today.summary(answer.trim)], [answer.measured], answer.trim)
+    general = caveats_of([answer.today], answer.trim, names=[TODAY], masks=[answer.measured])
     return said + [one for one in general if not one.startswith(known)]
 
 

@@ -121,7 +121,7 @@ def test_gantt__area_of_each_kind_is_processor_time(window):
 
 def test_distributions__read_off_the_curve():
     s = random_schedule()
-    (axes,) = figures.wait_distribution([s]).axes
+    (axes,) = figures.WAITS.figure([s]).axes
     x, y = axes.lines[0].get_data()
     assert y[0] == pytest.approx(100 * np.mean(s.wait == 0))
     assert y[-1] == 100
@@ -129,7 +129,7 @@ def test_distributions__read_off_the_curve():
     k = 200
     assert y[k] == pytest.approx(100 * np.mean(s.wait < x[k]))
     mask = s.runtime > 400
-    (axes,) = figures.slowdown_distribution([s], [mask]).axes
+    (axes,) = figures.SLOWDOWNS.figure([s], [mask]).axes
     x, y = axes.lines[0].get_data()
     ratio = np.maximum(1, (s.wait + s.runtime) / np.maximum(s.runtime, 10))[mask]
     assert y[k] == pytest.approx(100 * np.mean(ratio <= x[k]))
@@ -164,7 +164,7 @@ def test_to_svg__numbers_at_ticks_are_not_rounded():
 
 
 def test_to_svg__ids_carry_the_prefix():
-    svg = to_svg(figures.wait_distribution([random_schedule(50)]), "w")
+    svg = to_svg(figures.WAITS.figure([random_schedule(50)]), "w")
     assert 'id="w-' in svg
     assert all(part.startswith("w-") for part in [*svg.split('id="')[1:], *svg.split("url(#")[1:], *svg.split('href="#')[1:]])
     assert figures.INK not in svg
@@ -234,7 +234,7 @@ def test_resize__gives_the_width_and_puts_narrow_panels_below_each_other(columns
 
 
 def test_write_figure__takes_the_widths_of_journals(tmp_path):
-    path = write_figure(figures.wait_distribution([random_schedule(50)]), tmp_path / "w.svg", "ieee-column")
+    path = write_figure(figures.WAITS.figure([random_schedule(50)]), tmp_path / "w.svg", "ieee-column")
     assert 'width="252pt"' in path.read_text()
     with raises(PolicyError, "unknown_width", "'furlong'"):
         write_figure(Figure(), tmp_path / "w.svg", "furlong")

@@ -266,7 +266,7 @@ def _try(queue: Snapshot, log: Workload, texts: list[str], rules: tuple[str | No
 @manual(
     "guides/start-times",
     ("Add the outcomes of predictions, and report how good they were.", "slurm score predictions --history jobs.txt.gz"),
-    ("Repeat the report for a program.", "slurm score predictions --json"),
+    ("Print the report as JSON.", "slurm score predictions --json"),
 )
 def score(
     ledger: Annotated[Path, o.argument("The folder of walltime slurm start-times --predictions.", "LEDGER")],
