@@ -11,14 +11,14 @@ import numpy as np
 from walltime.estimates import effective_times
 from walltime.explanation.alternatives import alternatives
 from walltime.explanation.records import Change, Explanation, Overtaker, common_fields
-from walltime.explanation.sentences import MOST_LISTED, Texts, count, eligible, from_reservation, headline, more
+from walltime.explanation.sentences import MOST_LISTED, Texts, eligible, from_reservation, headline, more
 from walltime.explanation.sentences import sooner as sooner_texts
 from walltime.machine import NO_OVERHEAD, Machine, Placement
 from walltime.machine.overheads import decision_times, release_times, scheduler_view
 from walltime.machine.placing import NEVER
 from walltime.metrics import levels_at, steps
 from walltime.schedule.schedule import Schedule
-from walltime.wording import human_time
+from walltime.wording import counted, human_time
 
 Array = np.ndarray
 
@@ -181,18 +181,18 @@ def _running(schedule: Schedule, jobs: Array, amounts: Array, moments: Array) ->
 def _texts(why: MachineExplanation) -> Texts:
     second = why.schedule.placement.machine.second if why.schedule.placement is not None else ""
     also = f" and {why.second:,} {second}" if why.second else ""
-    yield "", headline(why, f"{count(why.procs, 'processor')}{also} of the partition {why.partition}")
+    yield "", headline(why, f"{counted(why.procs, 'processor')}{also} of the partition {why.partition}")
     if why.wait:
-        yield "reason", f"{_obstacles(why)}; {count(len(why.overtaken_by), 'later job')} overtook it"
+        yield "reason", f"{_obstacles(why)}; {counted(len(why.overtaken_by), 'later job')} overtook it"
     if why.depended:
         when = why.schedule.workload.origin.when(why.submit)
         yield "held", f"able to run from {when}, after the jobs on which it depends; the wait counts from then"
     else:
         yield from eligible(why)
     pools = f"of the pool {why.pools[0]}" if len(why.pools) == 1 else f"of the pools {', '.join(why.pools)}"
-    free = f"{why.free[0]:,} of {count(why.capacity[0], 'processor')} {pools} free"
+    free = f"{why.free[0]:,} of {counted(why.capacity[0], 'processor')} {pools} free"
     free += f", {why.free[1]:,} of {why.capacity[1]:,} {second}" if why.second else ""
-    yield "at submission", f"{free}; {count(why.ahead, 'job')} ahead of it for these"
+    yield "at submission", f"{free}; {counted(why.ahead, 'job')} ahead of it for these"
     if why.reservations:
         yield "start", from_reservation(why.reservations[0].start, why)
     if why.overtaken_by:
@@ -221,9 +221,8 @@ def _limits(why: MachineExplanation) -> str:
     """Describe the limits that apply to the job."""
     placement = why.schedule.placement
     assert placement is not None
-    job = int(np.flatnonzero(why.schedule.workload.job_id == why.job)[0])
     limits = []
-    for limit in placement.limits_of[job]:
+    for limit in placement.limits_of[why.index]:
         amounts = zip(placement.limits[limit], ("jobs", "processors", placement.machine.second), strict=True)
         limits.append(" and ".join(f"{most:,} {what}" for most, what in amounts if most < NEVER))
     return f"at most {', or '.join(dict.fromkeys(limits))} at a time"
@@ -231,5 +230,5 @@ def _limits(why: MachineExplanation) -> str:
 
 def _overtaking(why: MachineExplanation) -> str:
     largest = sorted(why.overtaken_by, key=lambda one: -one.procs * one.runtime)[:MOST_LISTED]
-    each = [f"job {one.job} ({count(one.procs, 'processor')}, {human_time(one.runtime)})" for one in largest]
-    return f"{count(len(why.overtaken_by), 'later job')}: {', '.join(each)}{more(len(why.overtaken_by))}"
+    each = [f"job {one.job} ({counted(one.procs, 'processor')}, {human_time(one.runtime)})" for one in largest]
+    return f"{counted(len(why.overtaken_by), 'later job')}: {', '.join(each)}{more(len(why.overtaken_by))}"

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-import numpy as np
-
-from walltime.errors import WorkloadError
 from walltime.explanation.alternatives import alternatives
 from walltime.explanation.pools import MachineExplanation, machine_explanation
 from walltime.explanation.records import (
-    Alternative,
     Cause,
     Change,
     Overtaker,
@@ -20,13 +16,13 @@ from walltime.explanation.records import (
     SinglePoolExplanation,
     Submission,
     common_fields,
+    index_of,
 )
 from walltime.explanation.sentences import texts
 from walltime.explanation.snapshots import Snapshot, snapshots
 from walltime.policy import Kind
 from walltime.policy.easy import find_shadow
 from walltime.schedule.schedule import Schedule
-from walltime.wording import shown
 
 
 def explain(
@@ -49,33 +45,12 @@ def explain(
     if schedule.placement is not None:
         return machine_explanation(schedule, index, sooner, progress)
     tried = alternatives(schedule, index, progress) if sooner and schedule.start[index] > schedule.submit[index] else ()
-    why = _single_pool_explanation(schedule, index, tried)
-    return replace(why, texts=tuple(texts(why)))
-
-
-def index_of(schedule: Schedule, job: int) -> int:
-    """Return the index of a job number in order of arrival; raise WorkloadError for an unknown one."""
-    ids = schedule.workload.job_id
-    places = np.flatnonzero(ids == job) if isinstance(job, int | np.integer) and not isinstance(job, bool) else ids[:0]
-    if len(places):
-        return int(places[0])
-    name = schedule.workload.origin.name
-    if not len(ids):
-        raise WorkloadError(f"there is no job {shown(job)}: {name} has no jobs", "empty_workload")
-    dropped = "; records that were dropped have no schedule" if schedule.workload.origin.dropped else ""
-    raise WorkloadError(
-        f"{name} has no job {shown(job)}; its {len(ids):,} jobs have numbers from {ids.min()} to {ids.max()}{dropped}", "unknown_job"
-    )
-
-
-def _single_pool_explanation(schedule: Schedule, job: int, tried: Iterable[Alternative]) -> SinglePoolExplanation:
-    """Return the explanation of a job's wait, by its index; raise EngineError if the schedule cannot be made again."""
-    observer = _Observer(schedule, job)
-    for snapshot in snapshots(schedule, job):
+    observer = _Observer(schedule, index)
+    for snapshot in snapshots(schedule, index):
         observer.add(snapshot)
     assert observer.submission is not None, "the last snapshot is its start"
-    return SinglePoolExplanation(
-        **common_fields(schedule, job),
+    why = SinglePoolExplanation(
+        **common_fields(schedule, index),
         believed=observer.believed,
         submission=observer.submission,
         head_since=observer.head_since,
@@ -86,6 +61,7 @@ def _single_pool_explanation(schedule: Schedule, job: int, tried: Iterable[Alter
         let_in=observer.let_in,
         alternatives=tuple(tried),
     )
+    return replace(why, texts=tuple(texts(why)))
 
 
 class _Observer:

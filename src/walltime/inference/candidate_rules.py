@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from walltime.machine.machine import DAY, DAYS, Window
+from walltime.metrics import busy_processors
 from walltime.workload import Workload
 
 Array = np.ndarray
@@ -257,7 +258,7 @@ def _parts_of(log: RecordedLog, machine_procs: int) -> list[InferredPool]:
             chosen = part.takes(w) & log.known
             if not FEWEST <= chosen.sum() <= 0.95 * log.known.sum():
                 continue
-            most = _most_used(log.start[chosen], log.end[chosen], w.procs[chosen])
+            most = int(busy_processors(log.start[chosen], log.end[chosen], w.procs[chosen])[1].max(initial=0))
             if widest <= most <= machine_procs // 4 and (wait[chosen] > 600).sum() >= FEWEST:
                 parts.append(InferredPool(widest, longest, most))
     return parts
@@ -287,7 +288,7 @@ class EachLimit(NamedTuple):
     def groups(self, workload: Workload) -> Array:
         """Return the group of each job, from 0 on; -1 for jobs that do not count."""
         values = workload.columns[self.by] if self.by else np.zeros(len(workload), np.int64)
-        kind = {name: value for name, value in (("wider_than", self.wider_than), ("longer_than", self.longer_than)) if value is not None}
+        kind = {name: value for name, value in self._asdict().items() if name.endswith("_than") and value is not None}
         counted = _of_kind(kind, workload.requested, workload.procs) & (values >= 0)
         return np.where(counted, np.unique(np.where(counted, values, -1), return_inverse=True)[1] - int(not counted.all()), -1)
 
@@ -315,14 +316,6 @@ def candidate_limits(log: RecordedLog) -> list[EachLimit]:
 def _popular(values: Array) -> list[int]:
     asked, counts = np.unique(values, return_counts=True)
     return sorted(asked[np.argsort(-counts)[:SPLITS]].tolist())
-
-
-def _most_used(start: Array, end: Array, procs: Array) -> int:
-    """Return the largest number of processors that these jobs use at once."""
-    times = np.concatenate([end, start])
-    change = np.concatenate([-procs, procs])
-    order = np.lexsort((change, times))
-    return int(np.cumsum(change[order]).max())
 
 
 def not_eligible_before(log: RecordedLog, soon: int = 120) -> Array:

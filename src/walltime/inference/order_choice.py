@@ -11,8 +11,8 @@ Source: McFadden 1974, Conditional logit analysis of qualitative choice behavior
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -65,10 +65,6 @@ class OrderChoice:
     fitted: float
     users: float | None
     projects: float | None
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the numbers for JSON."""
-        return asdict(self)
 
 
 def recorded_choices(

@@ -40,9 +40,7 @@ class GroupAgreement:
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything for JSON."""
-        record = asdict(self) | {"score": self.score.as_dict(), "blockers": dict(self.blockers)}
-        del record["blockers"]
-        return record
+        return {name: value for name, value in asdict(self).items() if name != "blockers"} | {"score": self.score.as_dict()}
 
 
 def agreement_by(
@@ -53,15 +51,19 @@ def agreement_by(
     `end`: recorded ends; `eligible`: when each job seems to have become eligible, in hindsight; int64 s. `within`: the largest delay of a
     prompt start, s. `plain`: the proposals to compare with. Groups with fewer than 20 starts are omitted.
     """
-    rows = [_row("all", "all jobs", workload, answer, eligible, chosen & answer.counted, within, plain)]
-    groupings = ["class", *(["users"] if "user" in workload.columns else [])]
-    groupings += ["month"] if workload.origin.unix_start_time is not None else []
-    for by in groupings:
+    counted, unfollowed = chosen & answer.counted, answer.proposals - answer.matched
+
+    def row(by: str, name: str, mine: Array) -> GroupAgreement:
+        before = None if plain is None else plain.score(mine, within).prompt_f1
+        held = int(unfollowed[mine & (eligible > workload.submit)].sum())
+        return GroupAgreement(by, name, answer.score(mine, within), before, answer.blockers(mine), int(unfollowed[mine].sum()), held)
+
+    rows = [row("all", "all jobs", counted)]
+    there = {"class": True, "users": "user" in workload.columns, "month": workload.origin.unix_start_time is not None}
+    for by in filter(there.get, there):
         groups = group_jobs(workload, by, workload.submit, np.maximum(end, workload.submit))
-        for k, name in enumerate(groups.names):
-            mine = chosen & answer.counted & (groups.of == k)
-            if mine.sum() >= FEWEST:
-                rows.append(_row(by, name, workload, answer, eligible, mine, within, plain))
+        masks = [(name, counted & (groups.of == k)) for k, name in enumerate(groups.names)]
+        rows += [row(by, name, mine) for name, mine in masks if mine.sum() >= FEWEST]
     return rows
 
 
@@ -85,12 +87,3 @@ def record_note(workload: Workload, machine: Machine, scheduler: Scheduler) -> s
     )
     counts = answer.blockers()
     return f"{text}; reasons for the others: {', '.join(f'{name} {count:,}' for name, count in counts.items())}." if counts else f"{text}."
-
-
-def _row(
-    by: str, name: str, workload: Workload, answer: OneStep, eligible: Array, mine: Array, within: int, plain: OneStep | None
-) -> GroupAgreement:
-    score, unfollowed = answer.score(mine, within), np.where(answer.matched, answer.proposals - 1, answer.proposals)
-    held = int(unfollowed[mine & (eligible > workload.submit)].sum())
-    before = None if plain is None else plain.score(mine, within).prompt_f1
-    return GroupAgreement(by, name, score, before, answer.blockers(mine), int(unfollowed[mine].sum()), held)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from walltime.metrics.summary import Averages
 from walltime.schedule.schedule import Schedule
+from walltime.wording import counted
 
 Array = np.ndarray
 MOST_NAMED = 5
@@ -89,13 +89,14 @@ def node_hours(schedule: Schedule) -> Array:
 
 def _named(schedule: Schedule, jobs: Array, hours: Array) -> list[str]:
     """List the users of these jobs with their jobs and node-hours, the most first; single jobs if the log has no users."""
-    workload = schedule.workload
-    users = workload.columns.get("user")
-    if users is None or not len(jobs) or (users[jobs] < 0).all():
-        order = np.argsort(-hours, kind="stable")[:MOST_NAMED]
-        return [f"job {workload.job_id[jobs[k]]} ({hours[k]:,.0f} node-hours)" for k in order.tolist()]
-    known, place = np.unique(users[jobs], return_inverse=True)
+    workload, users = schedule.workload, schedule.workload.columns.get("user")
+    single = users is None or (users[jobs] < 0).all()
+    known, place = np.unique((workload.job_id if users is None or single else users)[jobs], return_inverse=True)
     total, count = np.bincount(place, weights=hours), np.bincount(place)
-    order = np.argsort(-total, kind="stable")[:MOST_NAMED]
-    names: list[Any] = [workload.origin.name_of("user", number) if number >= 0 else "unknown" for number in known.tolist()]
-    return [f"user {names[k]} ({count[k]:,} job{'' if count[k] == 1 else 's'}, {total[k]:,.0f} node-hours)" for k in order.tolist()]
+    named = []
+    for k in np.argsort(-total, kind="stable")[:MOST_NAMED].tolist():
+        number = int(known[k])
+        name = workload.origin.name_of("user", number) if number >= 0 else "unknown"
+        who = f"job {number} (" if single else f"user {name} ({counted(int(count[k]), 'job')}, "
+        named.append(f"{who}{total[k]:,.0f} node-hours)")
+    return named

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +14,7 @@ from walltime import metrics
 from walltime.metrics.intervals import SHOWN_LEVEL
 from walltime.metrics.summary import Averages
 from walltime.metrics.weekly_interval import LogWeeks, agreeing_share
-from walltime.schedule.groups import UNKNOWN, group_jobs
+from walltime.schedule.groups import UNKNOWN, Groups, group_jobs
 from walltime.schedule.schedule import Schedule
 from walltime.whatif.calibration import ALL, GROUPED_BY, MOST_GROUPS, Calibration
 from walltime.whatif.cost import Cost
@@ -125,8 +127,15 @@ class Effect:
     @property
     def nothing(self) -> bool:
         """Whether every wait is unchanged and no job is lost or cut."""
-        sides = self.gains.shorter.jobs + self.gains.longer.jobs
-        return not sides and not self.cost.cut_jobs and not self.cost.lost_jobs
+        return not any((self.gains.shorter.jobs, self.gains.longer.jobs, self.cost.cut_jobs, self.cost.lost_jobs))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything for JSON but the setting and the schedule."""
+        values = {"change": self.label, "policy": self.schedule.label}
+        values |= {name: getattr(self, name) for name in ("name", "became", "jobs", "utilization", "doubts")}
+        values |= {name: getattr(self, name) and getattr(self, name).as_dict() for name in ("gains", "cost", "other_users")}
+        values["measures"] = {name: one.as_dict() for name, one in self.differences.items()}
+        return values | {"groups": [row.as_dict() for row in self.groups]}
 
 
 def pairs(today: Schedule, changed: Schedule, measured: Array) -> Pairs:
@@ -159,20 +168,20 @@ def differences(
     by_measure = {}
     for name in MEASURES:
         values = [after[name] - before[name], *(copy[name] for copy in shaken)]
-        scatter = float("nan")
+        known: dict[str, Any] = {"copies": len(shaken), "others": len(resampled)}
         if len(values) > 2:
-            scatter = metrics.prediction_interval(np.array(values)).half_width
-        low = high = agree = float("nan")
-        if name.startswith("mean") and len(both[0]):
-            single = [_single(name, schedule, jobs) for schedule, jobs in zip((today, changed), both, strict=True)]
-            low, high = weeks.ends(single[1] - single[0], both[0])
-            agree = agreeing_share(single[1] - single[0], weeks.weeks[both[0]])
-        others = [copy[name] for copy in resampled]
-        span = metrics.range_of_runs(np.array(others)) if others else None
-        ends = (float("nan"),) * 2 if span is None else (span.low, span.high)
-        known = (name, before[name], after[name], values[0], scatter, len(shaken), low, high, *ends, len(others), agree)
-        withheld = "" if np.isfinite(low) or not name.startswith("mean") else weeks.withheld or "a part of the log has no such jobs"
-        by_measure[name] = Difference(*known, withheld=withheld)
+            known["scatter"] = metrics.prediction_interval(np.array(values)).half_width
+        if resampled:
+            span = metrics.range_of_runs(np.array([copy[name] for copy in resampled]))
+            known |= {"other_low": span.low, "other_high": span.high}
+        if name.startswith("mean"):
+            if len(both[0]):
+                single = np.subtract(*(_single(name, one, jobs) for one, jobs in ((changed, both[1]), (today, both[0]))))
+                known["low"], known["high"] = weeks.ends(single, both[0])
+                known["agree"] = agreeing_share(single, weeks.weeks[both[0]])
+            if not math.isfinite(known.get("low", math.nan)):
+                known["withheld"] = weeks.withheld or "a part of the log has no such jobs"
+        by_measure[name] = Difference(name, before[name], after[name], values[0], **known)
     return by_measure
 
 
@@ -185,15 +194,11 @@ def group_effects(today: Schedule, changed: Schedule, both: Pairs, calibration: 
         groups = group_jobs(today.workload, by, today.submit, today.end, runtime=today.runtime)
         if list(groups.names) == [UNKNOWN] or len(groups.names) > MOST_GROUPS:
             continue
-        of = groups.of[mine]
-        for k, name in enumerate(groups.names):
-            inside = of == k
-            if not inside.any():
-                continue
+        for name, inside in Groups(groups.names, groups.of[mine]).members(np.ones(len(mine), bool)):
             a, b = float(before[inside].mean()), float(after[inside].mean())
             low, high = weeks.ends((after - before)[inside], mine[inside])
             trusted = calibration is not None and calibration.trusts(by, name, b - a)
-            rows.append(GroupEffect(by, name, int(inside.sum()), a, b, b - a, low, high, trusted))
+            rows.append(GroupEffect(by, name, len(inside), a, b, b - a, low, high, trusted))
     return rows
 
 
@@ -249,6 +254,6 @@ def signed(seconds: float) -> str:
 
 
 def _single(measure: str, schedule: Schedule, jobs: Array) -> Array:
+    """Return the wait, s, or the bounded slowdown of each job, float64."""
     wait = schedule.wait[jobs]
-    value: Array = wait if measure == "mean_wait" else metrics.bounded_slowdown(wait, schedule.runtime[jobs])
-    return value.astype(np.float64)
+    return wait.astype(np.float64) if measure == "mean_wait" else metrics.bounded_slowdown(wait, schedule.runtime[jobs])

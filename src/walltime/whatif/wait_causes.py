@@ -18,20 +18,23 @@ Array = np.ndarray
 
 AT_ONCE = 60
 """Largest wait, s, that the period of a scheduler explains."""
-REASONS: tuple[tuple[str, str], ...] = (
-    (
-        r"Assoc|QOS|MaxJobs|MaxCpu|MaxNode|Grp|JobArrayTaskLimit|PartitionNodeLimit|PartitionTimeLimit",
-        "a limit of the user, account or QOS",
-    ),
-    (r"Dependency", "another job"),
-    (r"BeginTime", "its requested begin time"),
-    (r"JobHeld|Held", "being released (held)"),
-    (r"Reserv|ReqNodeNotAvail|NodeDown|PartitionDown|PartitionInactive|Maint", "nodes that were down, drained or reserved"),
-    (r"Licenses|BurstBuffer", "licences or other resources that are not modelled"),
-    (r"Resources|Priority|None", "processors, or its turn"),
-)
-"""Slurm's reasons (manual of squeue), and what the job waited for."""
 CAPACITY = "processors, or its turn"
+REASONS = {
+    r"Assoc|QOS|MaxJobs|MaxCpu|MaxNode|Grp|JobArrayTaskLimit|PartitionNodeLimit|PartitionTimeLimit": "a limit of the user, account or QOS",
+    r"Dependency": "another job",
+    r"BeginTime": "its requested begin time",
+    r"JobHeld|Held": "being released (held)",
+    r"Reserv|ReqNodeNotAvail|NodeDown|PartitionDown|PartitionInactive|Maint": "nodes that were down, drained or reserved",
+    r"Licenses|BurstBuffer": "licences or other resources that are not modelled",
+    r"Resources|Priority|None": CAPACITY,
+}
+"""Slurm's reasons (manual of squeue), and what the job waited for."""
+OF_COLUMNS = {
+    "depends_on": "name a job that they depend on",
+    "reservation": "ran in a reservation",
+    "held": "could not start at first (held, dependency, begin time); that time is not in either wait",
+}
+"""Columns of the log with positive values for jobs that waited for another reason, and this reason."""
 RARE = 0.005
 """Largest share of overcommitted time that inexact times in a log explain."""
 SHORT = "so rarely that the times in the log may be inexact."
@@ -78,20 +81,15 @@ def find_evidence(schedule: Schedule, placement: Placement, recorded: Array, gro
         free[long] = group.least_free(workload.submit[long], start[long]) >= workload.procs[long]
     rows.append(row(f"waited over {AT_ONCE} s while enough processors were free all that time, perhaps reserved for others", free))
     rows.append(row("… and start at once in the simulation, so something else held them", free & (schedule.wait <= AT_ONCE)))
-    for column, what in (("depends_on", "name a job that they depend on"), ("reservation", "ran in a reservation")):
-        values = workload.columns.get(column)
-        if values is not None:
-            rows.append(row(what, values > 0))
-    held = workload.columns.get("held")
-    if held is not None:
-        rows.append(row("could not start at first (held, dependency, begin time); that time is not in either wait", held > 0))
-    hints = _hints(schedule, placement, start, groups)
-    labels = workload.columns.get("sched_backfill")
-    known = mask & (labels >= 0) if labels is not None else np.zeros(len(workload), bool)
-    if labels is None or not known.any():
-        return Evidence([one for one in rows if one.jobs], hints)
-    simulated = 100 * float(np.mean(schedule.kind[known] == Kind.BACKFILLED))
-    return Evidence([one for one in rows if one.jobs], hints, 100 * float(np.mean(labels[known] == 1)), simulated)
+    unknown = np.full(len(workload), -1)
+    rows += [row(what, workload.columns.get(column, unknown) > 0) for column, what in OF_COLUMNS.items()]
+    known_rows, hints = [one for one in rows if one.jobs], _hints(schedule, placement, start, groups)
+    labels = workload.columns.get("sched_backfill", unknown)
+    known = mask & (labels >= 0)
+    if not known.any():
+        return Evidence(known_rows, hints)
+    shares = (100 * float(np.mean(backfilled[known])) for backfilled in (labels == 1, schedule.kind == Kind.BACKFILLED))
+    return Evidence(known_rows, hints, *shares)
 
 
 def _by_reason(schedule: Schedule) -> list[tuple[str, Array]]:
@@ -101,7 +99,7 @@ def _by_reason(schedule: Schedule) -> list[tuple[str, Array]]:
         return []
     said: dict[str, list[int]] = {}
     for number, name in enumerate(origin.names["reason"], 1):
-        what = next((what for pattern, what in REASONS if re.match(pattern, name)), f"{origin.name_of('reason', number)}")
+        what = next((what for pattern, what in REASONS.items() if re.match(pattern, name)), origin.name_of("reason", number))
         said.setdefault(what, []).append(number)
     return [(what, np.isin(numbers, members)) for what, members in said.items() if what != CAPACITY]
 
