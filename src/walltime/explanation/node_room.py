@@ -12,8 +12,6 @@ from walltime.simulation.run import run_of
 from walltime.simulation.specification import Scheduler
 
 Array = np.ndarray
-REQUESTS = "members nodes most_nodes whole asked task least most total each per_task memory task_memory".split()
-"""The fields of `NodeDemands` that decide whether nodes are enough for a job."""
 WITHOUT: Mapping[str, Mapping[str, int]] = {
     "features": {},
     "memory": {"memory": 0, "task_memory": 0},
@@ -26,7 +24,8 @@ def shortages(schedule: Schedule, job: int, moments: Array, chosen: Array) -> di
     """Return at which of some times (s, ascending) a job had no room on the nodes, by cause; bool, shape (moments,).
 
     `features`, `memory`, `resource` (the second one): it would have had room without this request. `nodes`: the free processors were spread
-    over the nodes in another way than it requests. `chosen`: the times at which to look, bool. Without a simulation of single nodes, none is found.
+    over the nodes in another way than it requests. `chosen`: the times at which to look, bool. None is found without a simulation of single
+    nodes.
     """
     found = {name: np.zeros(len(moments), bool) for name in (*WITHOUT, "nodes")}
     if schedule.simulated_on != "nodes" or schedule.slots is None or schedule.placement is None or not chosen.any():
@@ -36,7 +35,7 @@ def shortages(schedule: Schedule, job: int, moments: Array, chosen: Array) -> di
     nodes, demands = problem.machine, problem.demands
     assert isinstance(nodes, Nodes), "it was simulated on nodes"
     assert isinstance(demands, NodeDemands), "it was simulated on nodes"
-    own = {name: int(getattr(demands, name)[job]) for name in REQUESTS}
+    own = {name: int(column[job]) for name, column in demands._asdict().items() if isinstance(column, np.ndarray)}
     without = {**WITHOUT, "features": {"members": int(demands.partition[job])}}
     for k, free in _free_amounts(schedule, nodes, demands, job, moments):
         if not chosen[k] or _has_room(nodes, own, free):

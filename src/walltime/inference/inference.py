@@ -173,20 +173,16 @@ def unread_of(machine: Machine | None) -> list[str]:
 
 def site_text(inference: Inference) -> str:
     """Return the text of the machine file."""
-    after, before = inference.after, inference.before
-    head = [
-        f"# {inference.machine.name}",
-        f"# One-step agreement (F1 of prompt starts) {after.prompt_f1:.3f}, without rules {before.prompt_f1:.3f}, in a part of the log",
-        "# that was not used to find them.",
-        f"# In the recorded state the policy proposes {100 * after.at:.0f} % of the recorded starts, {100 * after.prompt_at:.0f} % "
-        "promptly,",
-        f"# and {100 * after.followed:.0f} % of its proposals were followed, {100 * after.followed_promptly:.0f} % promptly "
-        f"(within {after.within} s).",
-        f"# From the instant of a decision to the recorded start: {inference.delay[0]:.0f} s (5 %), {inference.delay[1]:.0f} s (median), "
-        f"{inference.delay[2]:.0f} s (95 %).",
-        *(f"# {line}" for note in inference.notes for line in textwrap.wrap(sanitize(note, 500), 130)),
-        "",
+    after, (low, middle, high) = inference.after, inference.delay
+    sentences = [
+        f"One-step agreement (F1 of prompt starts) {after.prompt_f1:.3f}, without rules {inference.before.prompt_f1:.3f}, in a part of the "
+        "log that was not used to find them.",
+        f"In the recorded state the policy {after.text}.",
+        f"From the instant of a decision to the recorded start: {low:.0f} s (5 %), {middle:.0f} s (median), {high:.0f} s (95 %).",
+        *inference.notes,
     ]
+    wrapped = [line for one in sentences for line in textwrap.wrap(sanitize(one, 500), 130)]
+    head = [f"# {line}" for line in (inference.machine.name, *wrapped)] + [""]
     left, lines = list(inference.rules), []
     for line in write_machine(inference.machine).splitlines():
         kind = ABOVE.get(line.partition("=")[0].strip())

@@ -141,6 +141,14 @@ class Score:
         """Harmonic mean of both prompt shares, by which rules are chosen and judged."""
         return _share(2 * self.prompt, self.jobs + self.proposals)
 
+    @property
+    def text(self) -> str:
+        """The shares, in words that follow the name of a policy."""
+        return (
+            f"proposes {100 * self.at:.0f} % of the recorded starts, {100 * self.prompt_at:.0f} % promptly (within {self.within} s), and "
+            f"{100 * self.followed:.0f} % of its proposals were followed, {100 * self.followed_promptly:.0f} % promptly"
+        )
+
     def as_dict(self) -> dict[str, Any]:
         """Return the counts and shares for JSON; undefined shares are None."""
         shares = {name: getattr(self, name) for name in ("at", "prompt_at", "followed", "followed_promptly", "f1", "prompt_f1")}

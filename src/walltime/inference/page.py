@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from walltime.inference.inference import Inference, site_text
-from walltime.inference.one_step import Score
 from walltime.inference.order_choice import OrderChoice
 from walltime.inference.step_agreement import GroupAgreement
 from walltime.provenance import provenance
@@ -29,9 +28,7 @@ def verdict(inference: Inference) -> list[str]:
     if inference.refused:
         return [short_verdict(inference)]
     kept, after = len(inference.rules), inference.after
-    said = [
-        f"{short_verdict(inference)} In the recorded state, {inference.machine.policy}{' with them' if kept else ''} {shares_of(after)}."
-    ]
+    said = [f"{short_verdict(inference)} In the recorded state, {inference.machine.policy}{' with them' if kept else ''} {after.text}."]
     said += [f"{rule.text[0].upper()}{rule.text[1:]}{inference.period_of(rule)}." for rule in inference.rules]
     if inference.hindsight.prompt_f1 > after.prompt_f1 + 0.01:
         said.append(
@@ -46,14 +43,6 @@ def verdict(inference: Inference) -> list[str]:
     if inference.order is not None:
         said.append(order_note(inference.order))
     return said
-
-
-def shares_of(score: Score) -> str:
-    """Return the shares of a score, in words that follow the name of a policy."""
-    return (
-        f"proposes {100 * score.at:.0f} % of the recorded starts, {100 * score.prompt_at:.0f} % promptly (within {score.within} s), and "
-        f"{100 * score.followed:.0f} % of its proposals were followed, {100 * score.followed_promptly:.0f} % promptly"
-    )
 
 
 def order_note(order: OrderChoice) -> str:

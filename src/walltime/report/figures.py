@@ -428,7 +428,7 @@ def unit_of(length: float) -> tuple[int, str]:
 
 
 def round_unit(largest: float) -> tuple[int, str]:
-    """Return the largest unit of which a time, s, is at least one and a half: its seconds and its name."""
+    """Return the largest unit that is at most two thirds of a time, s: its seconds and its name."""
     return next(((d, u) for d, u in ((86_400, "days"), (3600, "hours"), (60, "minutes")) if largest >= 1.5 * d), (1, "s"))
 
 

@@ -27,9 +27,8 @@ from walltime.provenance import jobs_sha256, plain, version
 from walltime.schedule.groups import UNKNOWN, Groups, group_jobs, recorded_groups
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.specification import Scheduler
-from walltime.whatif.pool_groups import PoolGroup, pool_groups
 from walltime.whatif.setting import Setting, machine_of
-from walltime.whatif.wait_causes import Evidence, WaitCause, find_evidence
+from walltime.whatif.wait_causes import Evidence, PoolGroup, WaitCause, find_evidence, pool_groups
 from walltime.wording import human_time, printable, sanitize
 from walltime.workload import Workload, check_workload
 from walltime.workload.columns import GROUPED_COLUMNS

@@ -19,8 +19,7 @@ from walltime.simulation.specification import Scheduler
 from walltime.whatif.answer import answer_of
 from walltime.whatif.calibration import Calibration, calibrate
 from walltime.whatif.changes import Change, parse_change
-from walltime.whatif.cost import Cost, cost
-from walltime.whatif.effects import MEASURES, Effect, differences, doubts, gains_of, group_effects, measures_of, pairs, signed
+from walltime.whatif.effects import MEASURES, Cost, Effect, cost, differences, doubts, gains_of, group_effects, measures_of, pairs, signed
 from walltime.whatif.setting import SHAKE, machine_of
 from walltime.whatif.simulations import TODAY, NamedSetting, settings_of, simulate_all
 from walltime.wording import sanitize, seed_fault, shown
@@ -101,19 +100,13 @@ class WhatIf:
         said = [*jobs.warnings, *placing_notes(jobs, self.machine), *filter(None, [hindsight_note(jobs)])]
         said += [NO_WAITS] if self.calibration is None else self.calibration.verdict[1:]
         said += self.not_modelled
-        nothing = [effect.name for effect in self.effects if effect.nothing]
-        if nothing:
-            said.append(
-                f"No job starts earlier or later with {', '.join(nothing)}: it does not affect these jobs, or not under this policy."
-            )
+        if nothing := ", ".join(effect.name for effect in self.effects if effect.nothing):
+            said.append(f"No job starts earlier or later with {nothing}: it does not affect these jobs, or not under this policy.")
         lost = [effect for effect in self.effects if effect.cost.lost_jobs]
         if lost:
-            rules = [", ".join(f"{count:,} {rule}" for rule, count in effect.cost.rules.items()) for effect in lost]
-            told = "; ".join(f"{one.cost.lost_jobs:,} with {one.name} ({rule})" for one, rule in zip(lost, rules, strict=True))
-            said.append(
-                f"Jobs no longer fit and are left out: {told}. The waits are compared over the other jobs, which share the machine without "
-                "them."
-            )
+            told = "; ".join(f"{one.cost.lost_jobs:,} with {one.name} ({one.cost.rules_text})" for one in lost)
+            rest = "The waits are compared over the other jobs, which share the machine without them."
+            said.append(f"Jobs no longer fit and are left out: {told}. {rest}")
         if any(effect.cost.cut_jobs for effect in self.effects):
             said.append(
                 "Users of jobs that are killed earlier than today would split or shorten them; here the rest of their work is lost, which "
@@ -136,11 +129,8 @@ class WhatIf:
         first, second = "Users submit as recorded", f"If they react, so that {reacting}"
         if self.submissions == REACT:
             first, second = f"Users react: {reacting}", "If they submit as recorded"
-        told = ", ".join(
-            f"{signed(one.other_users.difference)} with {one.name}"
-            for one in self.effects
-            if one.other_users is not None and not one.nothing
-        )
+        others = [(one.name, one.other_users) for one in self.effects if one.other_users is not None and not one.nothing]
+        told = ", ".join(f"{signed(other.difference)} with {name}" for name, other in others)
         return f"{first}. {second}, the mean wait changes by {told or '±0 s'}."
 
     def answer(self, alone: bool = True) -> str:
