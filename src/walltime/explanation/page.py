@@ -19,17 +19,7 @@ from walltime.explanation.sentences import change_text, owner, sooner_by
 from walltime.metrics import levels_at, steps
 from walltime.provenance import provenance
 from walltime.report.figure_files import SLIM
-from walltime.report.figures import (
-    BLUE,
-    COLOURS,
-    KIND_EDGE,
-    LETTERS_PER_INCH,
-    columns_of,
-    moment,
-    rectangles,
-    style,
-    unit_of,
-)
+from walltime.report.figures import BLUE, COLOURS, KIND_EDGE, LETTERS_PER_INCH, columns_of, moment, rectangles, style, unit_of
 from walltime.report.page import Block, Drawing, Items, Page, Section, note, workload_facts
 from walltime.schedule.schedule import Schedule
 from walltime.tables import Cell, Table, time_cell
@@ -219,7 +209,7 @@ def explanation_page(explanation: AnyExplanation, command: Sequence[Any]) -> Pag
     sooner = human_time(max(one.gain for one in best)) if best else tried
     return Page(
         "why a job waited",
-        f"Job {explanation.job} of {w.origin.name}",
+        f"Job {explanation.job} of the log {w.origin.name}",
         [answer],
         sections,
         facts=workload_facts(w, w.origin.name),

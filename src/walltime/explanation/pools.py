@@ -249,8 +249,9 @@ def _limits(why: MachineExplanation) -> str:
     assert placement is not None
     limits = []
     for limit in placement.limits_of[why.index]:
-        amounts = zip(placement.limits[limit], ("jobs", "processors", placement.machine.second), strict=True)
-        limits.append(" and ".join(f"{most:,} {what}" for most, what in amounts if most < NEVER))
+        jobs, procs, second = placement.limits[limit]
+        texts = counted(jobs, "job"), counted(procs, "processor"), f"{second:,} {placement.machine.second}"
+        limits.append(" and ".join(text for text, most in zip(texts, placement.limits[limit], strict=True) if most < NEVER))
     return f"at most {', or '.join(dict.fromkeys(limits))} at a time"
 
 

@@ -96,7 +96,7 @@ def _submission(why: SinglePoolExplanation) -> str:
         return (
             f"{_free(why)}: enough, but {first.procs:,} were reserved for job {first.job}, the head of the queue, in "
             f"{human_time(first.start - why.submit)}; it was expected to run longer, and needed more than the "
-            f"{max(state.extra or 0, 0):,} extra processors"
+            f"{counted(max(state.extra or 0, 0), 'extra processor')}"
         )
     reason = HELD_BACK[state.held_back].format(missing=why.procs - state.free)
     return "; ".join(filter(None, [f"{_free(why)}: {reason}", _reserved(why)]))
@@ -221,7 +221,7 @@ def waits_table(schedule: Schedule, waits: Sequence[LongWait]) -> Table:
         how = "backfilled" if one.kind == "backfilled" else "in turn"
         rows.append([Cell(str(one.job), value=one.job), *times, f"{one.ahead:,}", f"{one.overtaken_by:,}", how])
     columns = ["job", "wait", "processors", "requested", "jobs ahead", "overtaken by", "start"]
-    return Table(columns, rows, f"longest waits on {schedule.workload.origin.name} under {lower_first(schedule.title)}")
+    return Table(columns, rows, f"longest waits in the log {schedule.workload.origin.name} under {lower_first(schedule.title)}")
 
 
 def more(number: int) -> str:

@@ -171,14 +171,7 @@ def prompt_within(answer: OneStep, wait: Array) -> int:
     return usual if TICK < usual <= LATEST else TICK
 
 
-def one_step(
-    workload: Workload,
-    start: Array,
-    policy: Policy,
-    *,
-    end: Array | None = None,
-    rules: SiteRules | None = None,
-) -> OneStep:
+def one_step(workload: Workload, start: Array, policy: Policy, *, end: Array | None = None, rules: SiteRules | None = None) -> OneStep:
     """Return the proposals of a policy at every recorded instant.
 
     `start`: recorded starts, int64 s, one per job; jobs with a negative start are excluded. `end`: by default `start` plus the runtime.

@@ -64,8 +64,8 @@ def short_verdict(inference: Inference) -> str:
     what = f"{counted(kept, 'rule')} of the site" if kept else "No rule of the site"
     change = f"rises from {before:.2f} to" if kept else "is"
     return (
-        f"{what} could be inferred from {inference.log}: the agreement of {inference.machine.policy} with the recorded starts {change} "
-        f"{after:.2f} (1 is perfect), in a part of the log that was not used to find rules."
+        f"{what} could be inferred from the log {inference.log}: the agreement of {inference.machine.policy} with the recorded starts "
+        f"{change} {after:.2f} (1 is perfect), in a part of the log that was not used to find rules."
     )
 
 
@@ -158,7 +158,7 @@ def inference_page(inference: Inference, workload: Workload, settings: Mapping[s
         sections.append(Section("The machine file", [Code(site_text(inference))]))
     return Page(
         "a site's rules, inferred from its log",
-        f"Which rules made {inference.log}?",
+        f"Which rules made the log {inference.log}?",
         [first, *rest[: len(inference.rules)]],
         [*sections, Section("What is measured", [note(WHAT_IT_IS)])],
         workload_facts(workload, record["log"]),

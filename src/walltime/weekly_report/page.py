@@ -20,7 +20,7 @@ from walltime.report.page import Block, Drawing, Page, Paragraph, Section, note
 from walltime.schedule.groups import TITLES as GROUP_TITLES
 from walltime.tables import Cell, Row, Table, time_cell
 from walltime.weekly_report.period import DAY, USUAL, Period, PeriodNumbers, unusual
-from walltime.wording import UNDEFINED, human_percent, human_time, time_form
+from walltime.wording import UNDEFINED, counted, human_percent, human_time, time_form
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,7 +41,7 @@ def period_answer(numbers: Period) -> str:
     """Return the answer: waits, use, lost hours, the change since the period before, and an unusual number."""
     n = numbers.numbers
     warning = "".join(f"{one} " for one in numbers.workload.warnings)
-    first = f"{warning}No job started on {numbers.workload.origin.name} from {span_of(numbers)}"
+    first = f"{warning}No job of the log {numbers.workload.origin.name} started from {span_of(numbers)}"
     if n.started:
         half = "not at all" if n.median_wait < 1 else f"at most {human_time(n.median_wait)}"
         first = f"{warning}{span_of(numbers, capital=True)}: jobs waited {human_time(n.mean_wait)} on average, half of them {half}"
@@ -262,7 +262,7 @@ def _chance(numbers: Period) -> str:
 def _caveats(numbers: Period) -> list[str]:
     sentences = [*numbers.workload.warnings, *omission_sentences([numbers.workload])]
     if numbers.unknown:
-        sentences.append(f"{numbers.unknown:,} jobs are left out, because the log does not record their starts.")
+        sentences.append(f"Left out, because the log does not record their starts: {counted(numbers.unknown, 'job')}.")
     if numbers.missing:
         sentences.append(f"The log begins {human_time(numbers.missing)} after the period does; the report begins at its first submission.")
     if numbers.numbers.end > (last := int((numbers.workload.submit + numbers.workload.runtime).max())) + DAY:
@@ -273,7 +273,7 @@ def _caveats(numbers: Period) -> list[str]:
         sentences.append(f"The log records no {' and no '.join(unknown)}, so the hours of such jobs are unknown ({UNDEFINED}).")
     if waiting := numbers.numbers.waiting_at_end:
         sentences.append(
-            f"{waiting:,} jobs still waited at the end; their waits count when they start. Most logs lack jobs that never started."
+            f"{counted(waiting, 'job')} still waited at the end; waits count when jobs start. Most logs lack jobs that never started."
         )
     if numbers.numbers.utilization > 1 or int(numbers.workload.procs.max()) > numbers.workload.machine_procs:
         sentences.append("Jobs used more processors than the machine has; give its true size with --procs.")

@@ -102,9 +102,10 @@ class Calibration:
         relative = f" ({percent:+.0f} %)" if math.isfinite(percent) else ""
         before = [*warning_of(self.drops), *(["Waits count from eligible times known only in hindsight."] if self.by_hindsight else [])]
         sentences = [
-            f"{' '.join([*before, 'Over'])} {every.jobs:,} jobs of {self.log}, the mean wait is {human_time(every.mean_simulated)} in the "
-            f"simulation under {self.policy} and {human_time(every.mean_recorded)} in the log{relative}; {100 * every.within[1]:.0f} % of "
-            f"the jobs start within 10 min of their recorded start, and the rank correlation is {every.rank_correlation:.2f}.",
+            f"{' '.join([*before, 'Over'])} {every.jobs:,} jobs of the log {self.log}, the mean wait is {human_time(every.mean_simulated)} "
+            f"in the simulation under {self.policy} and {human_time(every.mean_recorded)} in the log{relative}; "
+            f"{100 * every.within[1]:.0f} % of the jobs start within 10 min of their recorded start, and the rank correlation is "
+            f"{every.rank_correlation:.2f}.",
             f"Trust no difference in mean wait over all jobs: {every.doubt}."
             if every.doubt
             else f"Trust differences above {human_time(every.threshold)} in mean wait over all jobs.",
@@ -183,10 +184,7 @@ def calibrate(
     check_workload(workload)
     workload, machine = with_hindsight(workload, machine, hindsight, "a calibration")
     if workload.recorded_wait is None:
-        raise WorkloadError(
-            f"{workload.origin.name} records no waits to compare with; use a log with start times",
-            "missing_waits",
-        )
+        raise WorkloadError(f"{workload.origin.name} records no waits to compare with; use a log with start times", "missing_waits")
     machine = machine_of(workload, machine)
     setting = Setting.of(machine, policy)
     if schedule is None:

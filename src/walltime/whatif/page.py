@@ -19,10 +19,10 @@ from walltime.tables import Cell, Row, Table
 from walltime.whatif import agreement_page as calibrated
 from walltime.whatif.answer import one_by_one
 from walltime.whatif.calibration import GROUPED_BY
-from walltime.whatif.effects import Difference, Effect, GroupEffect, signed
+from walltime.whatif.effects import Effect, GroupEffect, signed
 from walltime.whatif.simulations import TODAY
 from walltime.whatif.whatif import NO_WAITS, REACT, WhatIf
-from walltime.wording import UNDEFINED, human_number, human_percent, human_time, listed, sanitize, time_form
+from walltime.wording import UNDEFINED, counted, human_number, human_percent, human_time, listed, sanitize, time_form
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -82,7 +82,7 @@ def three_numbers(answer: WhatIf) -> list[tuple[str, str]]:
     wait, cost = effect.differences["mean_wait"], effect.cost
     of = f", {effect.name}" if len(answer.effects) > 1 else ""
     gone = cost.cut_jobs + cost.lost_jobs
-    price = f"{gone:,} jobs, {human_percent(100 * cost.work_lost)} of the work" if gone else "no job"
+    price = f"{counted(gone, 'job')}, {human_percent(100 * cost.work_lost)} of the work" if gone else "no job"
     return [
         (f"mean wait{of}", f"{human_time(wait.changed)} instead of {human_time(wait.today)}"),
         (f"killed or left out{of}", price),
@@ -326,18 +326,15 @@ def _signed(measure: str, value: float) -> str:
 
 def drawings(answer: WhatIf) -> list[Drawing]:
     """Draw the differences in mean wait with their intervals, for the first screen, and the waits under each change."""
-    labels = [effect.name for effect in answer.effects]
     values = "; ".join(f"{effect.name}: {signed(effect.differences['mean_wait'].difference)}" for effect in answer.effects)
     caption = f"Difference in mean wait from today. Thick: sampling of weeks; thin: shaken copies; both {SHOWN_LEVEL}."
-    if answer.calibration is not None:
-        caption += " Grey: the calibration error."
-    first = f", of today and the first {MOST_CURVES - 1} changes" if len(labels) >= MOST_CURVES else ""
-    curves = f"Share of jobs that wait less than a time{first}."
+    caption += "" if answer.calibration is None else " Grey: the calibration error."
+    first = f", of today and the first {MOST_CURVES - 1} changes" if len(answer.effects) >= MOST_CURVES else ""
+    meaning = f"Differences in mean wait from today: {values}."
+    curves = f"Curves of the share of jobs that wait less than a time: {values}."
     return [
-        Drawing(
-            differences_figure(answer), "differences", f"Differences in mean wait from today: {values}.", caption, wide=False, pixels=720
-        ),
-        Drawing(waits_figure(answer), "waits", f"Curves of the share of jobs that wait less than a time: {values}.", curves),
+        Drawing(differences_figure(answer), "differences", meaning, caption, wide=False, pixels=720),
+        Drawing(waits_figure(answer), "waits", curves, f"Share of jobs that wait less than a time{first}."),
     ]
 
 
@@ -345,7 +342,7 @@ def differences_figure(answer: WhatIf) -> Figure:
     """Draw the difference in mean wait of each change with its intervals, and the calibration error as a band."""
     from walltime.report.figures import BLUE, INK, rows_figure, unit_of
 
-    ones: list[Difference] = [effect.differences["mean_wait"] for effect in answer.effects]
+    ones = [effect.differences["mean_wait"] for effect in answer.effects]
     widest = max((abs(value) for one in ones for value in (one.difference, one.low, one.high) if math.isfinite(value)), default=1.0)
     divisor, unit = unit_of(widest)
     names = [effect.name for effect in answer.effects]
@@ -375,9 +372,8 @@ def waits_figure(answer: WhatIf) -> Figure:
     from walltime.report.figures import look, share_axes, shortened, style, time_ticks
 
     ids = answer.today.workload.job_id[answer.measured]
-    waits = [(TODAY, answer.today.wait[answer.measured])]
-    waits += [(effect.name, effect.schedule.wait[np.isin(effect.schedule.workload.job_id, ids)]) for effect in answer.effects]
-    waits = waits[:MOST_CURVES]
+    settings = [(TODAY, answer.today), *((effect.name, effect.schedule) for effect in answer.effects)][:MOST_CURVES]
+    waits = [(label, schedule.wait[np.isin(schedule.workload.job_id, ids)]) for label, schedule in settings]
     longest = max(int(wait.max(initial=1)) for _, wait in waits)
     grid = np.geomspace(1, max(longest + 1, 60), 300)
     with style():

@@ -13,6 +13,7 @@ from walltime.machine import Machine, Placement
 from walltime.metrics.summary import Averages
 from walltime.policy import Kind
 from walltime.schedule.schedule import Schedule
+from walltime.wording import counted
 
 Array = np.ndarray
 
@@ -188,7 +189,7 @@ def _hints(schedule: Schedule, placement: Placement, start: Array, groups: Seque
         over = group.started_overfull(start)
         if len(over):
             hints.append(
-                f"{len(over):,} jobs started on {where} although that made more than its {group.procs:,} processors busy "
+                f"{counted(len(over), 'job')} started on {where} although that made more than its {group.procs:,} processors busy "
                 f"(up to {group.most:,}, {100 * group.overfull_share():.1f} % of the time): "
                 + (SHORT if group.overfull_share() < RARE else TOO_LITTLE)
             )
