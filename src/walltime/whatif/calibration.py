@@ -103,7 +103,7 @@ class Calibration:
         before = [*warning_of(self.drops), *(["Waits count from eligible times known only in hindsight."] if self.by_hindsight else [])]
         sentences = [
             f"{' '.join([*before, 'Over'])} {every.jobs:,} jobs of the log {self.log}, the mean wait is {human_time(every.mean_simulated)} "
-            f"in the simulation under {self.policy} and {human_time(every.mean_recorded)} in the log{relative}; "
+            f"in the simulation under {self.policy} and {human_time(every.mean_recorded)} in the log{relative}. "
             f"{100 * every.within[1]:.0f} % of the jobs start within 10 min of their recorded start, and the rank correlation is "
             f"{every.rank_correlation:.2f}.",
             f"Trust no difference in mean wait over all jobs: {every.doubt}."

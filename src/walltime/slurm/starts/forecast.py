@@ -123,7 +123,7 @@ class Forecast:
             f"{len(lost):,} jobs do not fit the machine and are left out, such as {lost[0].label if lost else ''}.": lost,
             f"{no_room} {misfits[0] if misfits else ''}.": misfits,
             f"{len(never):,} waiting jobs never start as they are, such as job {never[0].label if never else ''}.": never,
-            f"Not simulated: {counted(apart, 'job')} of the snapshot (held, dependent on others, or of a kind that is not modelled).": apart,
+            f"Not simulated: {counted(apart, 'job')} of the snapshot (held, dependent on others, or not modelled).": apart,
         }
         remarks = () if self.predicted is None else self.predicted.remarks
         return [*omission_sentences([self.state.workload]), *remarks, *(sentence for sentence, holds in sentences.items() if holds)]
