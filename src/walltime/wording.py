@@ -51,6 +51,15 @@ def listed(items: Sequence[str]) -> str:
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    >>> counted(1, "processor"), counted(1200, "job")
+    ('1 processor', '1,200 jobs')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def human_time(seconds: float) -> str:
     """Return a time in its two most informative units: seconds, minutes, hours up to two days, then days.
 

@@ -15,6 +15,8 @@ from walltime.simulation.run import run_of
 from walltime.simulation.specification import Scheduler
 from walltime.workload import Workload
 
+Array = np.ndarray
+
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 ROUND = (
     *(n * MINUTE for n in (1, 2, 5, 10, 15, 30)),
@@ -37,27 +39,22 @@ def alternatives(schedule: Schedule, job: int, progress: Callable[[int], None] |
     """
     before, number = int(schedule.start[job]), schedule.workload.job_id[job]
     for done, (what, value, workload, scheduler) in enumerate(_changes(schedule, job)):
-        start = _start(schedule, workload, scheduler, number, partial(progress or _ignore, done))
+        start = _start(schedule, workload, scheduler, number, partial(progress, done) if progress else lambda: None)
         if start is not None:
             yield Alternative(what, value, start, before - start)
 
 
-def _ignore(_done: int) -> None:
-    """Report no progress."""
-
-
 def with_request(workload: Workload, job: int, seconds: int) -> Workload:
     """Return the workload in which a job (an index) requests `seconds`."""
-    requested, believed = workload.requested.copy(), workload.believed.copy()
-    requested[job], believed[job] = seconds, min(seconds, int(believed[job]))
-    return replace(workload, requested=requested, believed=believed)
+    believed = changed_at(workload.believed, job, min(seconds, int(workload.believed[job])))
+    return replace(workload, requested=changed_at(workload.requested, job, seconds), believed=believed)
 
 
-def with_procs(workload: Workload, job: int, procs: int) -> Workload:
-    """Return the workload in which a job (an index) uses `procs` processors, for the same time."""
-    changed = workload.procs.copy()
-    changed[job] = procs
-    return replace(workload, procs=changed)
+def changed_at(column: Array, job: int, value: int) -> Array:
+    """Return a column with another value for a job (an index)."""
+    changed = column.copy()
+    changed[job] = value
+    return changed
 
 
 def requests(requested: int, runtime: int) -> list[int]:
@@ -79,13 +76,13 @@ def _changes(schedule: Schedule, job: int) -> Iterator[tuple[str, int | str, Wor
     for seconds in requests(int(w.requested[job]), int(schedule.runtime[job])):
         yield "request", seconds, with_request(w, job, seconds), scheduler
     for procs in sizes(int(w.procs[job])):
-        yield "procs", procs, with_procs(w, job, procs), scheduler
-    for k, partition in enumerate(placement.machine.partitions if placement is not None and "partition" in w.columns else ()):
-        number = w.origin.number_of("partition", partition.name)
-        if placement is not None and k != placement.partition[job] and number >= 0:
-            column = w.columns["partition"].copy()
-            column[job] = number
-            yield "partition", partition.name, replace(w, columns={**w.columns, "partition": column}), scheduler
+        yield "procs", procs, replace(w, procs=changed_at(w.procs, job, procs)), scheduler
+    if placement is not None and "partition" in w.columns:
+        for k, partition in enumerate(placement.machine.partitions):
+            number = w.origin.number_of("partition", partition.name)
+            if k != placement.partition[job] and number >= 0:
+                columns = {**w.columns, "partition": changed_at(w.columns["partition"], job, number)}
+                yield "partition", partition.name, replace(w, columns=columns), scheduler
     for text in POLICIES if placement is None else POLICIES_ON_POOLS:
         policy = parse_policy(text)
         if policy != scheduler.policy:

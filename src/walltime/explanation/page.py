@@ -15,26 +15,15 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
 from walltime.explanation.pools import MachineExplanation
 from walltime.explanation.records import HOW, Alternative, SinglePoolExplanation
-from walltime.explanation.sentences import count, owner
-from walltime.explanation.waits import index_of
+from walltime.explanation.sentences import change_text, owner, sooner_by
 from walltime.metrics import levels_at, steps
 from walltime.provenance import provenance
 from walltime.report.figure_files import SLIM
-from walltime.report.figures import (
-    BLUE,
-    COLOURS,
-    KIND_EDGE,
-    LETTERS_PER_INCH,
-    columns_of,
-    moment,
-    rectangles,
-    style,
-    unit_of,
-)
+from walltime.report.figures import BLUE, COLOURS, KIND_EDGE, LETTERS_PER_INCH, columns_of, moment, rectangles, style, unit_of
 from walltime.report.page import Block, Drawing, Items, Page, Section, note, workload_facts
 from walltime.schedule.schedule import Schedule
 from walltime.tables import Cell, Table, time_cell
-from walltime.wording import human_time, lower_first
+from walltime.wording import counted, human_time, lower_first
 
 Array = np.ndarray
 AnyExplanation = SinglePoolExplanation | MachineExplanation
@@ -87,7 +76,7 @@ def _window(explanation: AnyExplanation) -> tuple[int, int]:
 def _machine(figure: Figure, axes: Axes, explanation: AnyExplanation, schedule: Schedule, begin: int, end: int, divisor: int) -> None:
     """Draw the users of the processors, and the job's need."""
     w = schedule.workload
-    job, index = index_of(schedule, explanation.job), np.arange(len(w))
+    job, index = explanation.index, np.arange(len(w))
     start, stop, submit = schedule.start, schedule.end, schedule.submit
     later = (submit > explanation.submit) | ((submit == explanation.submit) & (index > job))
     ran = (start < explanation.submit) | ((start == explanation.submit) & ~later & (index != job))
@@ -175,7 +164,7 @@ def _overtakers(axes: Axes, explanation: AnyExplanation, rows: list[int], diviso
     axes.spines["left"].set_visible(False)
     key = [Patch(facecolor=colour, label=f"{name} ({colours.count(colour):,})") for colour, name in names.items() if colour in colours]
     columns = columns_of([str(one.get_label()) for one in key], letters)
-    axes.set_title(f"{count(len(rows), 'job')} that overtook it", pad=8 + 12 * -(-len(key) // columns))  # the key is between
+    axes.set_title(f"{counted(len(rows), 'job')} that overtook it", pad=8 + 12 * -(-len(key) // columns))  # the key is between
     axes.legend(handles=key, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2, ncols=columns, columnspacing=1.2, handlelength=1.2)
 
 
@@ -194,15 +183,16 @@ def explanation_page(explanation: AnyExplanation, command: Sequence[Any]) -> Pag
     """Return the page of `walltime explain LOG --job N`: why one job waited."""
     schedule, wait, overtakers = explanation.schedule, human_time(explanation.wait), len(explanation.overtaken_by)
     w, name, under = schedule.workload, f"Job {explanation.job}{owner(explanation)}", lower_first(schedule.title)
-    best = max((one for one in explanation.sooner if one.what in ANSWERED), key=lambda one: one.gain, default=None)
+    best = _best(explanation)
+    answer = f"{name} started at once under {under}."
     if explanation.wait:
         answer = f"{name} waited {wait} under {under}: {dict(explanation.texts)['reason']}."
-        if helped := "; ".join(_helped(explanation)):
-            answer += f" It would have started {helped}."
+        if best:
+            prepositions = {"policy": "under"}
+            ways = [f"{sooner_by(explanation, one)} {prepositions.get(one.what, 'with')} {_changed(explanation, one)}" for one in best]
+            answer += f" It would have started {'; '.join(ways)}."
         elif explanation.alternatives:
             answer += " It would not have started sooner with any other request or policy that was tried."
-    else:
-        answer = f"{name} started at once under {under}."
     sections = [Section("In words", [Items(explanation.sentences)])]
     if explanation.alternatives:
         rows = [[_changed(explanation, one), time_cell(one.gain)] for one in explanation.alternatives]
@@ -215,10 +205,11 @@ def explanation_page(explanation: AnyExplanation, command: Sequence[Any]) -> Pag
     if explanation.wait:
         narrow = explanation_figure(explanation, SLIM, FLAT)
         picture = Drawing(explanation_figure(explanation, flat=FLAT), "wait", words, words, narrow=narrow)
-    sooner = "nothing was tried" if not explanation.alternatives else "nothing that was tried" if best is None else human_time(best.gain)
+    tried = "nothing that was tried" if explanation.alternatives else "nothing was tried"
+    sooner = human_time(max(one.gain for one in best)) if best else tried
     return Page(
         "why a job waited",
-        f"Job {explanation.job} of {w.origin.name}",
+        f"Job {explanation.job} of the log {w.origin.name}",
         [answer],
         sections,
         facts=workload_facts(w, w.origin.name),
@@ -234,24 +225,16 @@ def explanation_page(explanation: AnyExplanation, command: Sequence[Any]) -> Pag
     )
 
 
-def _helped(explanation: AnyExplanation) -> Iterator[str]:
-    """Describe the best change of each kind with which it starts sooner, in a clause."""
-    for what in ANSWERED:
-        best = max((one for one in explanation.sooner if one.what == what), key=lambda one: one.gain, default=None)
-        if best is not None:
-            when = "at once" if best.start == explanation.submit else f"{human_time(best.gain)} sooner"
-            yield f"{when} {'under' if what == 'policy' else 'with'} {_changed(explanation, best)}"
+def _best(explanation: AnyExplanation) -> list[Alternative]:
+    """Return the best change of each kind with which it starts sooner."""
+    kinds = [[one for one in explanation.sooner if one.what == what] for what in ANSWERED]
+    return [max(kind, key=lambda one: one.gain) for kind in kinds if kind]
 
 
 def _changed(explanation: AnyExplanation, one: Alternative) -> str:
-    match one.what:
-        case "request":
-            return f"a request of {human_time(int(one.value))} instead of {human_time(explanation.requested)}"
-        case "procs":
-            return f"{count(int(one.value), 'processor')} instead of {explanation.procs:,}"
-        case "partition":
-            return f"the partition {one.value}"
-    return f"{one.value}"
+    """Return a change in words, with the value that it replaces."""
+    replaced = {"request": human_time(explanation.requested), "procs": f"{explanation.procs:,}"}.get(one.what)
+    return change_text(one) + (f" instead of {replaced}" if replaced else "")
 
 
 def _overtook(explanation: AnyExplanation) -> Iterator[Block]:

@@ -10,15 +10,16 @@ import numpy as np
 
 from walltime.estimates import effective_times
 from walltime.explanation.alternatives import alternatives
+from walltime.explanation.node_room import shortages
 from walltime.explanation.records import Change, Explanation, Overtaker, common_fields
-from walltime.explanation.sentences import MOST_LISTED, Texts, count, eligible, from_reservation, headline, more
+from walltime.explanation.sentences import MOST_LISTED, Texts, eligible, from_reservation, headline, more
 from walltime.explanation.sentences import sooner as sooner_texts
 from walltime.machine import NO_OVERHEAD, Machine, Placement
 from walltime.machine.overheads import decision_times, release_times, scheduler_view
 from walltime.machine.placing import NEVER
 from walltime.metrics import levels_at, steps
 from walltime.schedule.schedule import Schedule
-from walltime.wording import human_time
+from walltime.wording import counted, human_time, listed
 
 Array = np.ndarray
 
@@ -28,14 +29,20 @@ class Obstacles:
     """The parts of a job's wait, s, by cause.
 
     `window`: hours of the site in which such jobs do not start. `limit`: one of its limits. `outage`: too little was free because of an
-    outage. `too_few`: too little was free. `others`: enough was free in its pools, but reserved for other jobs, held by the queue order, or
-    on other nodes than it needs, or no scheduler had run yet. `overhead`: until the scheduler ran, and from its decision to the start.
+    outage. `too_few`: too little was free. `features`, `memory`, `resource`, `nodes`: enough was free in its pools, but no room on single
+    nodes: on those with its features or type of GPUs, next to its memory or the second resource, or as it requests nodes. `others`: enough
+    was free, but reserved for other jobs or held by the queue order, or no scheduler had run yet. `overhead`: until the scheduler ran, and
+    from its decision to the start.
     """
 
     window: int = 0
     limit: int = 0
     outage: int = 0
     too_few: int = 0
+    features: int = 0
+    memory: int = 0
+    resource: int = 0
+    nodes: int = 0
     others: int = 0
     overhead: int = 0
 
@@ -155,7 +162,9 @@ def _held_back(schedule: Schedule, placement: Placement, job: int, places: list[
     fits, would_fit = (with_outages >= need).all(axis=1), (without >= need).all(axis=1)
     spans = {"window": shut, "limit": over & ~shut}
     over |= shut
-    spans |= {"outage": ~over & ~fits & would_fit, "too_few": ~over & ~would_fit, "others": ~over & fits}
+    rooms = shortages(schedule, job, moments, ~over & fits)
+    waits = ~over & fits & ~np.any(list(rooms.values()), axis=0)
+    spans |= {"outage": ~over & ~fits & would_fit, "too_few": ~over & ~would_fit, **rooms, "others": waits}
     held = Obstacles(**{name: int(lengths[mask].sum()) for name, mask in spans.items()})
     before = jobs[schedule.start[jobs] < begin]
     at_first = np.stack([_running(schedule, before, given[before][:, p].astype(np.int64), np.array([begin])) for p in places])
@@ -177,22 +186,25 @@ def _running(schedule: Schedule, jobs: Array, amounts: Array, moments: Array) ->
 
 # ---------------------------------------------------------------------------------------------- in words
 
+RESOURCES = {"mem_mb": "memory", "gpus": "GPUs"}
+"""The words for a second resource."""
+
 
 def _texts(why: MachineExplanation) -> Texts:
     second = why.schedule.placement.machine.second if why.schedule.placement is not None else ""
     also = f" and {why.second:,} {second}" if why.second else ""
-    yield "", headline(why, f"{count(why.procs, 'processor')}{also} of the partition {why.partition}")
+    yield "", headline(why, f"{counted(why.procs, 'processor')}{also} of the partition {why.partition}")
     if why.wait:
-        yield "reason", f"{_obstacles(why)}; {count(len(why.overtaken_by), 'later job')} overtook it"
+        yield "reason", f"{_obstacles(why)}; {counted(len(why.overtaken_by), 'later job')} overtook it"
     if why.depended:
         when = why.schedule.workload.origin.when(why.submit)
         yield "held", f"able to run from {when}, after the jobs on which it depends; the wait counts from then"
     else:
         yield from eligible(why)
     pools = f"of the pool {why.pools[0]}" if len(why.pools) == 1 else f"of the pools {', '.join(why.pools)}"
-    free = f"{why.free[0]:,} of {count(why.capacity[0], 'processor')} {pools} free"
+    free = f"{why.free[0]:,} of {counted(why.capacity[0], 'processor')} {pools} free"
     free += f", {why.free[1]:,} of {why.capacity[1]:,} {second}" if why.second else ""
-    yield "at submission", f"{free}; {count(why.ahead, 'job')} ahead of it for these"
+    yield "at submission", f"{free}; {counted(why.ahead, 'job')} ahead of it for these"
     if why.reservations:
         yield "start", from_reservation(why.reservations[0].start, why)
     if why.overtaken_by:
@@ -201,10 +213,15 @@ def _texts(why: MachineExplanation) -> Texts:
 
 
 def _obstacles(why: MachineExplanation) -> str:
-    held = why.held_back
-    node = "; it may not have been on the nodes that it needs, or no scheduler had run yet" if why.policy.startswith("slurm") else ""
+    held, placement = why.held_back, why.schedule.placement
+    second = placement.machine.second if placement is not None else ""
+    node = ", or no scheduler had run yet" if why.policy.startswith("slurm") else ""
     words = {
         "too_few": "too little was free",
+        "features": f"enough was free, but not on nodes with {_wanted(why)}",
+        "memory": "enough processors were free, but not with its memory on the same nodes",
+        "resource": f"enough processors were free, but not with its {RESOURCES.get(second, second)} on the same nodes",
+        "nodes": "enough processors were free, but spread over the nodes in another way than it requests",
         "outage": "too little was free because of an outage",
         "window": "the site's windows did not allow it to start at that hour",
         "limit": f"a limit held it back ({_limits(why)})",
@@ -217,19 +234,28 @@ def _obstacles(why: MachineExplanation) -> str:
     return "; ".join(f"for {human_time(seconds)} {text}" for seconds, text in sorted(spans, key=lambda one: -one[0]))
 
 
+def _wanted(why: MachineExplanation) -> str:
+    """Describe the features and the type of GPUs that the job requests."""
+    w, names = why.schedule.workload, []
+    for column, what in (("constraints", "the features"), ("requested_gpu_type", "GPUs of the type")):
+        number = int(w.columns[column][why.index]) if column in w.columns else -1
+        names += [f"{what} {w.origin.name_of(column, number)}"] if number > 0 else []
+    return listed(names or ["its features"])
+
+
 def _limits(why: MachineExplanation) -> str:
     """Describe the limits that apply to the job."""
     placement = why.schedule.placement
     assert placement is not None
-    job = int(np.flatnonzero(why.schedule.workload.job_id == why.job)[0])
     limits = []
-    for limit in placement.limits_of[job]:
-        amounts = zip(placement.limits[limit], ("jobs", "processors", placement.machine.second), strict=True)
-        limits.append(" and ".join(f"{most:,} {what}" for most, what in amounts if most < NEVER))
+    for limit in placement.limits_of[why.index]:
+        jobs, procs, second = placement.limits[limit]
+        texts = counted(jobs, "job"), counted(procs, "processor"), f"{second:,} {placement.machine.second}"
+        limits.append(" and ".join(text for text, most in zip(texts, placement.limits[limit], strict=True) if most < NEVER))
     return f"at most {', or '.join(dict.fromkeys(limits))} at a time"
 
 
 def _overtaking(why: MachineExplanation) -> str:
     largest = sorted(why.overtaken_by, key=lambda one: -one.procs * one.runtime)[:MOST_LISTED]
-    each = [f"job {one.job} ({count(one.procs, 'processor')}, {human_time(one.runtime)})" for one in largest]
-    return f"{count(len(why.overtaken_by), 'later job')}: {', '.join(each)}{more(len(why.overtaken_by))}"
+    each = [f"job {one.job} ({counted(one.procs, 'processor')}, {human_time(one.runtime)})" for one in largest]
+    return f"{counted(len(why.overtaken_by), 'later job')}: {', '.join(each)}{more(len(why.overtaken_by))}"

@@ -5,20 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
+import numpy as np
+
+from walltime.errors import WorkloadError
 from walltime.policy import Kind
 from walltime.schedule.schedule import Schedule
 from walltime.tables import Facts
+from walltime.wording import shown
 
 HELD_BACK = {
-    "nothing": "it started at once",
-    "too few": "fewer processors were free than it needs",
-    "order": "enough were free, but no job overtakes",
-    "head": "enough were free, but it might have delayed the job at the head of the queue",
-    "reservations": "enough were free, but not for as long as it was expected to run, because of reservations",
-    "score": "enough were free, but its score was under the threshold of the order of the queue",
-    "policy": "enough were free, but a policy in plain Python did not choose it",
+    "nothing": "",
+    "too few": "{missing:,} too few",
+    "order": "enough, but without backfilling no job overtakes a waiting one",
+    "head": "enough, but it might have delayed the head of the queue",
+    "reservations": "enough, but not for as long as it was expected to run, because of other jobs' reservations",
+    "score": "enough, but its score was too far below the score of the head of the queue",
+    "policy": "enough; the reason of the policy, which is plain Python, is unknown",
 }
-"""Why a job did not start when it was submitted."""
+"""Why a job did not start when it was submitted; texts that follow the number of free processors."""
 HOW = {
     "in time": "expected to end by the time reserved for the head of the queue",
     "extra": "on processors that the head would not need",
@@ -155,6 +159,11 @@ class Explanation:
         return Facts(self.texts[0][1], self.texts[1:])
 
     @property
+    def index(self) -> int:
+        """Return the job's index in order of arrival."""
+        return index_of(self.schedule, self.job)
+
+    @property
     def wait(self) -> int:
         """Return the job's wait, s."""
         return self.start - self.submit
@@ -195,6 +204,21 @@ class SinglePoolExplanation(Explanation):
     def delayed_by(self) -> tuple[Overtaker, ...]:
         """Return the jobs that overtook and delayed it while it was at the head of the queue."""
         return tuple(one for one in self.overtaken_by if one.head == self.job and one.delay > 0)
+
+
+def index_of(schedule: Schedule, job: int) -> int:
+    """Return the index of a job number in order of arrival; raise WorkloadError for an unknown one."""
+    ids = schedule.workload.job_id
+    places = np.flatnonzero(ids == job) if isinstance(job, int | np.integer) and not isinstance(job, bool) else ids[:0]
+    if len(places):
+        return int(places[0])
+    name = schedule.workload.origin.name
+    if not len(ids):
+        raise WorkloadError(f"there is no job {shown(job)}: {name} has no jobs", "empty_workload")
+    dropped = "; records that were dropped have no schedule" if schedule.workload.origin.dropped else ""
+    raise WorkloadError(
+        f"{name} has no job {shown(job)}; its {len(ids):,} jobs have numbers from {ids.min()} to {ids.max()}{dropped}", "unknown_job"
+    )
 
 
 def common_fields(schedule: Schedule, job: int) -> dict[str, Any]:

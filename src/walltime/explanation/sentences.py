@@ -7,39 +7,33 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-import numpy as np
-
-from walltime.explanation.records import HOW, Alternative, Cause, Change, Explanation, SinglePoolExplanation
+from walltime.explanation.records import HELD_BACK, HOW, Alternative, Cause, Change, Explanation, SinglePoolExplanation
 from walltime.machine import HINDSIGHT
 from walltime.schedule.schedule import LongWait, Schedule
 from walltime.tables import Cell, Table, time_cell
-from walltime.wording import human_time, lower_first
+from walltime.wording import counted, human_time, lower_first
 
 MOST_LISTED = 3
 """Maximum number of jobs, or changes of a reservation, in a text; the explanation itself has all."""
 WAYS = {"forward": "forward", "back": "back", "given up": "given up", "made": "made again"}
 """How a reservation changes."""
-NEEDS = {
-    "order": "enough, but without backfilling no job overtakes a waiting one",
-    "reservations": "enough, but not for as long as it was expected to run, because of other jobs' reservations",
-    "score": "enough, but its score was too far below the score of the head of the queue",
-    "policy": "enough; the reason of the policy, which is plain Python, is unknown",
-}
-"""Why a job that fitted did not start at its submission."""
 Texts = Iterator[tuple[str, str]]
 """Labels and texts."""
 
 
 def texts(why: SinglePoolExplanation) -> Texts:
     """Yield the headline, without a label, then the reason, the course of the wait, the overtaking jobs, and alternatives."""
-    yield "", headline(why, f"{why.procs:,} of {count(why.schedule.workload.machine_procs, 'processor')}")
+    yield "", headline(why, f"{why.procs:,} of {counted(why.schedule.workload.machine_procs, 'processor')}")
     if why.wait == 0:
-        yield "at submission", "; ".join([_free(why), *([_reserved(why)] if _reserved(why) else [])])
+        yield "at submission", "; ".join(filter(None, [_free(why), _reserved(why)]))
         return
     spans = "too few processors were free the whole time"
     if why.held:
         spans = f"too few processors were free for {human_time(why.too_few)}; for {human_time(why.held)} enough were, but not for it"
-    yield "reason", f"{spans}; {count(why.submission.ahead, 'job')} ahead of it, {count(len(why.overtaken_by), 'later job')} overtook it"
+    yield (
+        "reason",
+        f"{spans}; {counted(why.submission.ahead, 'job')} ahead of it, {counted(len(why.overtaken_by), 'later job')} overtook it",
+    )
     yield from eligible(why)
     yield "at submission", _submission(why)
     yield from _course(why)
@@ -58,20 +52,10 @@ def headline(why: Explanation, size: str) -> str:
     return f"{job}; {waited} under {lower_first(why.schedule.title)} ({when})"
 
 
-def count(number: int, what: str) -> str:
-    """Return a number with its noun.
-
-    >>> count(1, "processor"), count(1200, "job")
-    ('1 processor', '1,200 jobs')
-    """
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
 def eligible(why: Explanation) -> Texts:
     """Yield when the job was submitted and when it became eligible, with the source, if it was held."""
     w = why.schedule.workload
-    job = np.flatnonzero(w.job_id == why.job)[0]
-    held, noted = (max(int(w.columns[name][job]), 0) if name in w.columns else 0 for name in ("held", HINDSIGHT))
+    held, noted = (max(int(w.columns[name][why.index]), 0) if name in w.columns else 0 for name in ("held", HINDSIGHT))
     if held:
         source = "the log"
         if noted:
@@ -90,12 +74,12 @@ def owner(why: Explanation) -> str:
     w = why.schedule.workload
     if "user" not in w.origin.names or "user" not in w.columns:
         return ""
-    number = int(w.columns["user"][np.flatnonzero(w.job_id == why.job)[0]])
+    number = int(w.columns["user"][why.index])
     return f" of {w.origin.name_of('user', number)}" if number > 0 else ""
 
 
 def _free(why: SinglePoolExplanation) -> str:
-    return f"{count(why.submission.free, 'processor')} free, {count(len(why.submission.running), 'job')} running"
+    return f"{counted(why.submission.free, 'processor')} free, {counted(len(why.submission.running), 'job')} running"
 
 
 def _reserved(why: SinglePoolExplanation) -> str:
@@ -112,10 +96,10 @@ def _submission(why: SinglePoolExplanation) -> str:
         return (
             f"{_free(why)}: enough, but {first.procs:,} were reserved for job {first.job}, the head of the queue, in "
             f"{human_time(first.start - why.submit)}; it was expected to run longer, and needed more than the "
-            f"{max(state.extra or 0, 0):,} extra processors"
+            f"{counted(max(state.extra or 0, 0), 'extra processor')}"
         )
-    need = f"{why.procs - state.free:,} too few" if state.held_back == "too few" else NEEDS.get(state.held_back, "")
-    return "; ".join(filter(None, [f"{_free(why)}: {need}" if need else _free(why), _reserved(why)]))
+    reason = HELD_BACK[state.held_back].format(missing=why.procs - state.free)
+    return "; ".join(filter(None, [f"{_free(why)}: {reason}", _reserved(why)]))
 
 
 def _course(why: SinglePoolExplanation) -> Texts:
@@ -143,7 +127,7 @@ def _course(why: SinglePoolExplanation) -> Texts:
 
 def _end(job: int, early: int, procs: int) -> str:
     by = f" {human_time(abs(early))} {'earlier' if early > 0 else 'later'} than expected" if early else ""
-    return f"job {job} ended{by} and freed {count(procs, 'processor')}"
+    return f"job {job} ended{by} and freed {counted(procs, 'processor')}"
 
 
 def from_reservation(reserved: int, why: Explanation) -> str:
@@ -182,14 +166,14 @@ def _overtaking(why: SinglePoolExplanation) -> Iterator[str]:
     overtakers = why.overtaken_by
     ways = Counter(one.how for one in overtakers)
     if len(ways) == 1:
-        who = f"job {overtakers[0].job}" if len(overtakers) == 1 else count(len(overtakers), "job")
+        who = f"job {overtakers[0].job}" if len(overtakers) == 1 else counted(len(overtakers), "job")
         yield f"{who}, {HOW[overtakers[0].how]}"
     else:
         yield f"{len(overtakers):,} jobs: {', '.join(f'{number:,} {HOW[way]}' for way, number in ways.most_common())}"
     delays = why.delayed_by
     if delays:
         worst = sorted(delays, key=lambda one: -one.delay)[:MOST_LISTED]
-        each = [f"job {one.job} ({count(one.procs, 'processor')}, {human_time(one.runtime)}) by {human_time(one.delay)}" for one in worst]
+        each = [f"job {one.job} ({counted(one.procs, 'processor')}, {human_time(one.runtime)}) by {human_time(one.delay)}" for one in worst]
         yield f"while it was first in the queue it was delayed by {', '.join(each)}{more(len(delays))}"
     elif why.head_since is not None:
         yield "no delay while it was first in the queue"
@@ -204,24 +188,28 @@ def sooner(why: Explanation) -> Texts:
     """Yield the changes with which the job would have started sooner."""
     if not why.alternatives:
         return
-    each = []
+    helpful: list[Alternative] = []
     for what in ("request", "procs"):
         helps = [one for one in why.sooner if one.what == what]
-        if helps:
-            shown = dict.fromkeys((helps[0], max(helps, key=lambda one: one.gain)))
-            each += [f"{_value(one)}: {_sooner_by(why, one)}" for one in shown]
-    for what, where in (("partition", "the partition"), ("policy", "the policy")):
-        each += [f"{where} {one.value}: {_sooner_by(why, one)}" for one in why.sooner if one.what == what]
-    tried = f"none of {count(len(why.alternatives), 'change')} that were tried (shorter requests, fewer processors, other policies)"
+        helpful += dict.fromkeys((helps[0], max(helps, key=lambda one: one.gain))) if helps else ()
+    helpful += [one for what in ("partition", "policy") for one in why.sooner if one.what == what]
+    each = [f"{'the policy ' if one.what == 'policy' else ''}{change_text(one)}: {sooner_by(why, one)}" for one in helpful]
+    tried = f"none of {counted(len(why.alternatives), 'change')} that were tried (shorter requests, fewer processors, other policies)"
     yield "sooner with", "; ".join(each) or tried
 
 
-def _value(one: Alternative) -> str:
-    value = int(one.value)
-    return f"a request of {human_time(value)}" if one.what == "request" else count(value, "processor")
+def change_text(one: Alternative) -> str:
+    """Return a change in words."""
+    match one.what:
+        case "request":
+            return f"a request of {human_time(int(one.value))}"
+        case "procs":
+            return counted(int(one.value), "processor")
+    return f"the partition {one.value}" if one.what == "partition" else str(one.value)
 
 
-def _sooner_by(why: Explanation, one: Alternative) -> str:
+def sooner_by(why: Explanation, one: Alternative) -> str:
+    """Return how much sooner a job starts with a change, in words."""
     return "at once" if one.start == why.submit else f"{human_time(one.gain)} sooner"
 
 
@@ -233,7 +221,7 @@ def waits_table(schedule: Schedule, waits: Sequence[LongWait]) -> Table:
         how = "backfilled" if one.kind == "backfilled" else "in turn"
         rows.append([Cell(str(one.job), value=one.job), *times, f"{one.ahead:,}", f"{one.overtaken_by:,}", how])
     columns = ["job", "wait", "processors", "requested", "jobs ahead", "overtaken by", "start"]
-    return Table(columns, rows, f"longest waits on {schedule.workload.origin.name} under {lower_first(schedule.title)}")
+    return Table(columns, rows, f"longest waits in the log {schedule.workload.origin.name} under {lower_first(schedule.title)}")
 
 
 def more(number: int) -> str:

@@ -1,17 +1,20 @@
-"""Why a job waited: the explanation on a single pool, gathered from one event to the next while the simulation is observed."""
+"""Why a job waited on a single pool: the simulation runs again, and is observed after each event from the job's submission to its start.
+
+The engine that made the schedule runs, so an explanation shows the scheduler's own state, under every policy, queue order, predictor and
+rule.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-import numpy as np
-
-from walltime.errors import WorkloadError
+from walltime.errors import EngineError
+from walltime.estimates import effective_times
 from walltime.explanation.alternatives import alternatives
 from walltime.explanation.pools import MachineExplanation, machine_explanation
 from walltime.explanation.records import (
-    Alternative,
     Cause,
     Change,
     Overtaker,
@@ -20,13 +23,87 @@ from walltime.explanation.records import (
     SinglePoolExplanation,
     Submission,
     common_fields,
+    index_of,
 )
 from walltime.explanation.sentences import texts
-from walltime.explanation.snapshots import Snapshot, snapshots
-from walltime.policy import Kind
+from walltime.policy import FCFS, Kind
 from walltime.policy.easy import find_shadow
+from walltime.policy.schedule_scores import Scores
 from walltime.schedule.schedule import Schedule
-from walltime.wording import shown
+from walltime.simulation.run import new_engine, run_of
+from walltime.simulation.specification import Scheduler
+
+
+@dataclass
+class Snapshot:
+    """The machine and the queue after an event and the scheduling pass that follows it; jobs are indices, times s.
+
+    `waiting`: by arrival. `running`: the expected end of each running job. `lengths`: the planned lengths of the jobs that started now, in
+    the order of their starts. `head`: the first waiting job in queue order, -1 for none. `extra`: under EASY, the head's extra processors.
+    `reserved`: the starts of known reservations.
+    """
+
+    now: int
+    free: int
+    waiting: list[int]
+    running: dict[int, int]
+    lengths: dict[int, int]
+    head: int = -1
+    extra: int | None = None
+    reserved: dict[int, int] = field(default_factory=dict)
+    length: int = 0
+    """The planned length of the explained job."""
+    ahead: int | None = None
+    """Jobs ahead of it in the queue; None once it has started."""
+
+
+def snapshots(schedule: Schedule, job: int) -> Iterator[Snapshot]:
+    """Yield the state after each event from the submission of the job (an index) to its start.
+
+    Raises EngineError if it starts at another time than in the schedule, which this scheduler then does not make.
+    """
+    for snapshot in snapshots_by("auto", schedule, job):
+        started = job in snapshot.lengths
+        if started and snapshot.now != schedule.start[job]:
+            break
+        yield snapshot
+        if started:
+            return
+    number = schedule.workload.job_id[job]
+    raise EngineError(
+        f"simulated again, job {number} does not start at {schedule.start[job]} s as in the schedule; simulate the whole log again",
+        "other_schedule",
+    )
+
+
+def snapshots_by(wanted: str, schedule: Schedule, job: int) -> Iterator[Snapshot]:
+    """Yield the same from an engine by name, without a check of the job's start."""
+    scheduler = Scheduler.of_schedule(schedule)
+    problem = replace(run_of(schedule.workload, scheduler, dialect=schedule.dialect, overrun=schedule.overrun).problem, logged=True)
+    engine: Any = new_engine(problem, wanted)
+    order, submit = scheduler.policy.order, schedule.submit
+    estimate = effective_times(schedule.workload, schedule.overrun)[1]
+    scores = Scores(schedule.workload, [order], (submit, schedule.start, schedule.end, estimate))
+    engine.run_until(int(submit[job]) - 1)
+    while (seen := engine.observe()) is not None:
+        now, waiting, length = seen.state.now, seen.state.queue.tolist(), engine.order_length
+        if job not in waiting and job not in seen.started:
+            continue
+        in_order = waiting
+        if order != FCFS:  # ties by arrival
+            in_order = sorted(waiting, key=lambda one: -scores.of(one, order, now, int(length[one]), int(submit[one])))
+        yield Snapshot(
+            now=now,
+            free=seen.state.free,
+            waiting=waiting,
+            running=dict(zip(seen.state.running.tolist(), seen.state.expected_end.tolist(), strict=True)),
+            lengths=seen.started,
+            head=in_order[0] if in_order else -1,
+            extra=seen.extra,
+            reserved=seen.reserved,
+            length=seen.started[job] if job in seen.started else int(seen.state.planned[waiting.index(job)]),
+            ahead=in_order.index(job) if job in in_order else None,
+        )
 
 
 def explain(
@@ -49,33 +126,12 @@ def explain(
     if schedule.placement is not None:
         return machine_explanation(schedule, index, sooner, progress)
     tried = alternatives(schedule, index, progress) if sooner and schedule.start[index] > schedule.submit[index] else ()
-    why = _single_pool_explanation(schedule, index, tried)
-    return replace(why, texts=tuple(texts(why)))
-
-
-def index_of(schedule: Schedule, job: int) -> int:
-    """Return the index of a job number in order of arrival; raise WorkloadError for an unknown one."""
-    ids = schedule.workload.job_id
-    places = np.flatnonzero(ids == job) if isinstance(job, int | np.integer) and not isinstance(job, bool) else ids[:0]
-    if len(places):
-        return int(places[0])
-    name = schedule.workload.origin.name
-    if not len(ids):
-        raise WorkloadError(f"there is no job {shown(job)}: {name} has no jobs", "empty_workload")
-    dropped = "; records that were dropped have no schedule" if schedule.workload.origin.dropped else ""
-    raise WorkloadError(
-        f"{name} has no job {shown(job)}; its {len(ids):,} jobs have numbers from {ids.min()} to {ids.max()}{dropped}", "unknown_job"
-    )
-
-
-def _single_pool_explanation(schedule: Schedule, job: int, tried: Iterable[Alternative]) -> SinglePoolExplanation:
-    """Return the explanation of a job's wait, by its index; raise EngineError if the schedule cannot be made again."""
-    observer = _Observer(schedule, job)
-    for snapshot in snapshots(schedule, job):
+    observer = _Observer(schedule, index)
+    for snapshot in snapshots(schedule, index):
         observer.add(snapshot)
     assert observer.submission is not None, "the last snapshot is its start"
-    return SinglePoolExplanation(
-        **common_fields(schedule, job),
+    why = SinglePoolExplanation(
+        **common_fields(schedule, index),
         believed=observer.believed,
         submission=observer.submission,
         head_since=observer.head_since,
@@ -86,6 +142,7 @@ def _single_pool_explanation(schedule: Schedule, job: int, tried: Iterable[Alter
         let_in=observer.let_in,
         alternatives=tuple(tried),
     )
+    return replace(why, texts=tuple(texts(why)))
 
 
 class _Observer:

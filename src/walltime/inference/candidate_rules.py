@@ -6,13 +6,14 @@ and jobs that were not eligible. One-step agreement decides whether a candidate 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from walltime.machine.machine import DAY, DAYS, Window
+from walltime.metrics import busy_processors
 from walltime.workload import Workload
 
 Array = np.ndarray
@@ -75,9 +76,7 @@ def _halves(log: RecordedLog) -> tuple[Array, Array, Array]:
 
 def _windows_of(log: RecordedLog, known: Array, clock: int) -> list[Window]:
     """Return the windows that the counts of these jobs suggest."""
-    w = log.workload
-    begin = log.start[known] + clock
-    request, procs = w.requested[known], w.procs[known]
+    begin, request = log.start[known] + clock, log.workload.requested[known]
     windows: list[Window] = []
     short = request <= DAY  # longer ones cross every instant of the day
     crossed = _spread(begin[short] // SLOT + 1, -(-(begin + request)[short] // SLOT))  # the half hours strictly between
@@ -87,16 +86,7 @@ def _windows_of(log: RecordedLog, known: Array, clock: int) -> list[Window]:
         beside = (np.roll(counts, 1) + np.roll(counts, -1)) / 2
         low = (counts < LOW * beside) & (beside >= FEWEST)
         windows += [Window(_time(slot), days=days) for slot in np.flatnonzero(low).tolist()]
-    submitted = w.submit[known] + clock
-    for kind in _kinds(request, procs):
-        chosen = _of_kind(kind, request, procs)
-        starts, comes = (_by_slot(times[chosen]) for times in (begin, submitted))
-        for days in GROUPS[:3]:
-            rows = [DAYS.index(day) for day in days]
-            for first, last in _low_stretches(starts[rows].sum(axis=0), comes[rows].sum(axis=0)):
-                hours = Window(_time(first), _time((last + 1) % SLOTS), days=days, **kind)
-                windows += [hours, replace(hours, drain=True)]
-    return windows
+    return windows + _windows_of_kinds(log._replace(known=known), clock, log.start, _low_stretches)
 
 
 def windows_of_few(log: RecordedLog, clock: int, held_since: Array) -> list[Window]:
@@ -104,25 +94,32 @@ def windows_of_few(log: RecordedLog, clock: int, held_since: Array) -> list[Wind
 
     `held_since`: when a policy without these windows would have started each job, by default its start; s.
     """
+    return list(dict.fromkeys(_windows_of_kinds(log, clock, held_since, _held_stretches)))
+
+
+def _windows_of_kinds(
+    log: RecordedLog, clock: int, held_since: Array, stretches: Callable[[Array, Array, Array], Iterator[tuple[int, int]]]
+) -> list[Window]:
+    """Return windows for kinds of jobs, with and without draining: the stretches that the counts by half hour of a day suggest."""
     w, known = log.workload, log.known
     begin, since, submitted = (times[known] + clock for times in (log.start, held_since, w.submit))
     request, procs = w.requested[known], w.procs[known]
     windows: list[Window] = []
     for kind in _kinds(request, procs):
-        chosen = _of_kind(kind, request, procs)
-        starts, comes = (_by_slot(times[chosen]) for times in (begin, submitted))
-        there = _spread(since[chosen] // SLOT, begin[chosen] // SLOT + 1)
+        of = _of_kind(kind, request, procs)
+        counts = _by_slot(begin[of]), _by_slot(submitted[of]), _spread(since[of] // SLOT, begin[of] // SLOT + 1)
         for days in GROUPS[:3]:
             rows = [DAYS.index(day) for day in days]
-            if comes[rows].sum() < FEW_STARTS:
-                for first, last in _held_stretches(starts[rows].sum(axis=0), there[rows].sum(axis=0)):
-                    hours = Window(_time(first), _time((last + 1) % SLOTS), days=days, **kind)
-                    windows += [hours, replace(hours, drain=True)]
-    return list(dict.fromkeys(windows))
+            for first, last in stretches(*(count[rows].sum(axis=0) for count in counts)):
+                hours = Window(_time(first), _time((last + 1) % SLOTS), days=days, **kind)
+                windows += [hours, replace(hours, drain=True)]
+    return windows
 
 
-def _held_stretches(starts: Array, there: Array) -> Iterator[tuple[int, int]]:
-    """Yield stretches of at least four half hours in which jobs wait and start far less than usual; they may pass midnight."""
+def _held_stretches(starts: Array, comes: Array, there: Array) -> Iterator[tuple[int, int]]:
+    """Yield stretches of at least four half hours in which a few jobs wait and start far less than usual; they may pass midnight."""
+    if comes.sum() >= FEW_STARTS:
+        return
     low = starts < HELD * there * (starts.sum() / max(there.sum(), 1))
     for first, last in _stretches(low | (there == 0)):
         inside = np.arange(first, last + 1 + SLOTS * (last < first)) % SLOTS
@@ -191,7 +188,7 @@ def _of_kind(kind: dict[str, Any], request: Array, procs: Array) -> Array:
     return of_kind
 
 
-def _low_stretches(starts: Array, comes: Array) -> Iterator[tuple[int, int]]:
+def _low_stretches(starts: Array, comes: Array, _there: Array) -> Iterator[tuple[int, int]]:
     """Yield stretches of half hours with far fewer starts than submissions; in stretches under two hours hardly any."""
     if comes.sum() >= FEW_STARTS:
         yield from _stretches(starts < HELD * comes)
@@ -257,7 +254,7 @@ def _parts_of(log: RecordedLog, machine_procs: int) -> list[InferredPool]:
             chosen = part.takes(w) & log.known
             if not FEWEST <= chosen.sum() <= 0.95 * log.known.sum():
                 continue
-            most = _most_used(log.start[chosen], log.end[chosen], w.procs[chosen])
+            most = int(busy_processors(log.start[chosen], log.end[chosen], w.procs[chosen])[1].max(initial=0))
             if widest <= most <= machine_procs // 4 and (wait[chosen] > 600).sum() >= FEWEST:
                 parts.append(InferredPool(widest, longest, most))
     return parts
@@ -287,7 +284,7 @@ class EachLimit(NamedTuple):
     def groups(self, workload: Workload) -> Array:
         """Return the group of each job, from 0 on; -1 for jobs that do not count."""
         values = workload.columns[self.by] if self.by else np.zeros(len(workload), np.int64)
-        kind = {name: value for name, value in (("wider_than", self.wider_than), ("longer_than", self.longer_than)) if value is not None}
+        kind = {name: value for name, value in self._asdict().items() if name.endswith("_than") and value is not None}
         counted = _of_kind(kind, workload.requested, workload.procs) & (values >= 0)
         return np.where(counted, np.unique(np.where(counted, values, -1), return_inverse=True)[1] - int(not counted.all()), -1)
 
@@ -315,14 +312,6 @@ def candidate_limits(log: RecordedLog) -> list[EachLimit]:
 def _popular(values: Array) -> list[int]:
     asked, counts = np.unique(values, return_counts=True)
     return sorted(asked[np.argsort(-counts)[:SPLITS]].tolist())
-
-
-def _most_used(start: Array, end: Array, procs: Array) -> int:
-    """Return the largest number of processors that these jobs use at once."""
-    times = np.concatenate([end, start])
-    change = np.concatenate([-procs, procs])
-    order = np.lexsort((change, times))
-    return int(np.cumsum(change[order]).max())
 
 
 def not_eligible_before(log: RecordedLog, soon: int = 120) -> Array:

@@ -58,10 +58,6 @@ class MonthAgreement:
     before: Score
     after: Score
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return everything for JSON."""
-        return {"month": self.month, "before": self.before.as_dict(), "after": self.after.as_dict()}
-
 
 @dataclass(frozen=True)
 class FreeRun:
@@ -119,13 +115,16 @@ class Inference:
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything for JSON; the machine as the text of its file."""
-        scores = {name: getattr(self, name).as_dict() for name in ("before", "after", "hindsight")}
-        lists = {name: [plain(asdict(one)) for one in getattr(self, name)] for name in ("rules", "free")}
-        lists["months"] = [one.as_dict() for one in self.months]
         others = ("log", "refused", "stopped", "misfits", "clock", "unix_start_time", "delay", "notes")
-        rest = {name: plain(getattr(self, name)) for name in others}
-        order = None if self.order is None else self.order.as_dict()
-        return rest | scores | lists | {"machine": site_text(self), "groups": [plain(one.as_dict()) for one in self.groups], "order": order}
+        values = {name: getattr(self, name) for name in others}
+        values |= {name: getattr(self, name).as_dict() for name in ("before", "after", "hindsight")}
+        values |= {name: list(map(asdict, getattr(self, name))) for name in ("rules", "free")}
+        values["months"] = [{"month": one.month, "before": one.before.as_dict(), "after": one.after.as_dict()} for one in self.months]
+        order = None if self.order is None else asdict(self.order)
+        record: dict[str, Any] = plain(
+            values | {"machine": site_text(self), "groups": [one.as_dict() for one in self.groups], "order": order}
+        )
+        return record
 
 
 def write_site(inference: Inference, path: str | os.PathLike[str], eligible: bool = False) -> list[Path]:
@@ -148,62 +147,62 @@ def unread_of(machine: Machine | None) -> list[str]:
     """Return a sentence on the parts of a machine file that inference ignores, if there are any."""
     if machine is None:
         return []
-    nodes = sorted({pool.procs for pool in machine.pools})
-    sizes = [f"nodes of different sizes ({', '.join(f'{size:,}' for size in nodes)} processors; parts are counted in processors)"]
-    several = [("pools", machine.pools), ("partitions", machine.partitions)]
-    lists = [f"{len(values)} {name}" for name, values in several if len(values) > 1]
-    rest: list[tuple[str, Any]] = [
-        ("overheads", machine.overhead != NO_OVERHEAD),
-        ("eligible times", machine.eligible is not None),
-        ("outages", machine.outages),
-        ("limits", machine.limits),
-        ("windows", machine.windows),
-        ("shares", machine.shares),
-    ]
-    lists += [name for name, values in [*rest, ("qualities of service", machine.qos), ("settings of Slurm", machine.slurm)] if values]
-    lists += ["the policy"] if machine.policy is not None else []
-    ignored = lists + sizes * (len(nodes) > 1)
-    if not ignored:
-        return []
-    return [
-        f"Only the numbers of processors of {sanitize(machine.name, 100)} are used; its {', '.join(ignored)} are neither adopted nor "
-        "tested, and all processors count as one pool until the log shows parts."
-    ]
+    sizes = sorted({pool.procs for pool in machine.pools})
+    nodes = ", ".join(f"{size:,}" for size in sizes)
+    there: dict[str, Any] = {
+        f"{len(machine.pools)} pools": len(machine.pools) > 1,
+        f"{len(machine.partitions)} partitions": len(machine.partitions) > 1,
+        "overheads": machine.overhead != NO_OVERHEAD,
+        "eligible times": machine.eligible is not None,
+        "outages": machine.outages,
+        "limits": machine.limits,
+        "windows": machine.windows,
+        "shares": machine.shares,
+        "qualities of service": machine.qos,
+        "settings of Slurm": machine.slurm,
+        "the policy": machine.policy is not None,
+        f"nodes of different sizes ({nodes} processors; parts are counted in processors)": len(sizes) > 1,
+    }
+    ignored = ", ".join(name for name, value in there.items() if value)
+    unread = (
+        f"Only the numbers of processors of {sanitize(machine.name, 100)} are used; its {ignored} are neither adopted nor tested, and all "
+        "processors count as one pool until the log shows parts."
+    )
+    return [unread] if ignored else []
 
 
 def site_text(inference: Inference) -> str:
     """Return the text of the machine file."""
-    after, before = inference.after, inference.before
-    head = [
-        f"# {inference.machine.name}",
-        f"# One-step agreement (F1 of prompt starts) {after.prompt_f1:.3f}, without rules {before.prompt_f1:.3f}, in a part of the log",
-        "# that was not used to find them.",
-        f"# In the recorded state the policy proposes {100 * after.at:.0f} % of the recorded starts, {100 * after.prompt_at:.0f} % "
-        "promptly,",
-        f"# and {100 * after.followed:.0f} % of its proposals were followed, {100 * after.followed_promptly:.0f} % promptly "
-        f"(within {after.within} s).",
-        f"# From the instant of a decision to the recorded start: {inference.delay[0]:.0f} s (5 %), {inference.delay[1]:.0f} s (median), "
-        f"{inference.delay[2]:.0f} s (95 %).",
-        *(f"# {line}" for note in inference.notes for line in textwrap.wrap(sanitize(note, 500), 130)),
-        "",
+    after, (low, middle, high) = inference.after, inference.delay
+    sentences = [
+        f"One-step agreement (F1 of prompt starts) {after.prompt_f1:.3f}, without rules {inference.before.prompt_f1:.3f}, in a part of the "
+        "log that was not used to find them.",
+        f"In the recorded state the policy {after.text}.",
+        f"From the instant of a decision to the recorded start: {low:.0f} s (5 %), {middle:.0f} s (median), {high:.0f} s (95 %).",
+        *inference.notes,
     ]
-    above = {
-        "[[partition]]": "part",
-        "[[outage]]": "outage",
-        "[[window]]": "window",
-        "[overhead]": "overhead",
-        "[[limit]]": "limit",
-        "policy =": "policy",
-    }
-    comments = {kind: [rule for rule in inference.rules if rule.kind == kind] for kind in above.values()}
-    lines = []
+    wrapped = [line for one in sentences for line in textwrap.wrap(sanitize(one, 500), 130)]
+    head = [f"# {line}" for line in (inference.machine.name, *wrapped)] + [""]
+    left, lines = list(inference.rules), []
     for line in write_machine(inference.machine).splitlines():
-        kind = next((kind for start, kind in above.items() if line.startswith(start)), None)
-        if kind is not None and comments[kind]:
-            rule = comments[kind].pop(0)
-            lines += [f"# {rule.text}: {rule.evidence}; agreement {rule.agreement}, {rule.weeks}{inference.period_of(rule)}"]
+        kind = ABOVE.get(line.partition("=")[0].strip())
+        rule = next((rule for rule in left if rule.kind == kind), None)
+        if rule is not None:
+            left.remove(rule)
+            lines.append(f"# {rule.text}: {rule.evidence}; agreement {rule.agreement}, {rule.weeks}{inference.period_of(rule)}")
         lines.append(line)
     return "\n".join([*head, *lines]) + "\n"
+
+
+ABOVE = {
+    "[[partition]]": "part",
+    "[[outage]]": "outage",
+    "[[window]]": "window",
+    "[overhead]": "overhead",
+    "[[limit]]": "limit",
+    "policy": "policy",
+}
+"""The first lines of tables and keys of the machine file, and the kind of rule that is described above them."""
 
 
 def period_of(unix_start_time: int | None, since: int | None, until: int | None) -> str:

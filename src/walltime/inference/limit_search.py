@@ -10,7 +10,7 @@ from walltime.inference.candidate_rules import EXCEPTIONS, FEWEST, candidate_lim
 from walltime.inference.inference import period_of
 from walltime.inference.one_step import OneStep
 from walltime.inference.rule_trial import LEAST_GAIN, AtOnce, RuleProposal, RuleTrial
-from walltime.wording import human_time
+from walltime.wording import counted, human_time
 
 Array = np.ndarray
 AT_ONCE = (1, 2, 3, 5, 10)
@@ -19,40 +19,27 @@ SHORTEST_PERIOD = 0.25
 """A limit that comes or goes holds for at least this part of a user's jobs."""
 
 
-def inferred_limits(search: RuleTrial, current: OneStep) -> OneStep:
+def inferred_limits(search: RuleTrial) -> None:
     """Infer limits of running jobs: for each user or group, or for all jobs of a kind; then for single users."""
-    each = _limits_of_each(search, current)
-    if each is not None and search.keep(each[0], current, each[1]):
-        current = each[1]
-    found = None if search.rules.at_once else limits_of_users(search, current)
-    return found[1] if found is not None and search.keep(found[0], current, found[1]) else current
+    _limits_of_each(search)
+    found = None if search.rules.at_once else limits_of_users(search)
+    if found is not None:
+        search.keep(*found)
 
 
-def _limits_of_each(search: RuleTrial, current: OneStep) -> tuple[RuleProposal, OneStep] | None:
-    """Return the best limit for each user, each group, or all jobs together, of all jobs or of wide or long ones; or None.
-
-    None is sought if the machine has parts.
-    """
+def _limits_of_each(search: RuleTrial) -> None:
+    """Infer a limit for each user, each group, or all jobs together, of all jobs or of wide or long ones; none if the machine has parts."""
     limits = [] if search.rules.parts else candidate_limits(search.log)
-    best, gain, chosen = None, LEAST_GAIN, None
-    for rules, answer in search.ask_all([search.rules._replace(each=(limit,)) for limit in limits]):
-        own = search.gain(current, answer, search.choose)
-        if own > gain:
-            best, gain, chosen = answer, own, rules
-    if best is None or chosen is None:
-        return None
-    [limit] = chosen.each
-    kind = "jobs"
-    if limit.wider_than is not None:
-        kind = f"jobs of over {processors(limit.wider_than)}"
-    if limit.longer_than is not None:
-        kind = f"jobs of over {human_time(limit.longer_than)}"
-    text = f"at most {limit.jobs} {kind} run at once{f' for each {limit.by}' if limit.by else ''}"
-    suggestion = RuleProposal("limit", text, "more of them wait while there is room", chosen, lambda rules: rules._replace(each=()))
-    return suggestion, best
+    found = search.best([search.rules._replace(each=(limit,)) for limit in limits], lambda answer: search.gain(answer, search.choose))
+    if found is None:
+        return
+    [limit] = found[0].each
+    jobs = kind_of_jobs(limit.wider_than, limit.longer_than)
+    text = f"at most {limit.jobs} {jobs} run at once{f' for each {limit.by}' if limit.by else ''}"
+    search.keep(RuleProposal("limit", text, "more of them wait while there is room", found[0]), found[1])
 
 
-def limits_of_users(search: RuleTrial, current: OneStep) -> tuple[RuleProposal, OneStep] | None:
+def limits_of_users(search: RuleTrial) -> tuple[RuleProposal, OneStep] | None:
     """Return limits of single users that explain more, for each user the most significant one; or None.
 
     The record must keep to a limit. All users are limited at once to find candidates, then one after the other, because some only gained
@@ -70,40 +57,35 @@ def limits_of_users(search: RuleTrial, current: OneStep) -> tuple[RuleProposal, 
     for rules, answer in search.ask_all([search.rules._replace(at_once=every) for every in kinds if every]):
         for one in rules.at_once:
             mine = search.choose & (search.users == one.user)
-            if search.is_sure(current, answer, mine):
-                sure = search.gain(current, answer, mine) / max(search.error(current, answer, mine), 1e-9)
+            if search.is_sure(answer, mine):
+                sure = search.gain(answer, mine) / max(search.error(answer, mine), 1e-9)
                 if sure > best.get(one.user, (0.0,))[0]:
                     best[one.user] = sure, one
-    chosen, answer = _one_after_the_other(search, current, [one for _, one in sorted(best.values(), reverse=True)])
-    if not chosen or search.gain(current, answer, search.choose) <= LEAST_GAIN:
+    chosen, answer = _one_after_the_other(search, [one for _, one in sorted(best.values(), reverse=True)])
+    if not chosen or search.gain(answer, search.choose) <= LEAST_GAIN:
         return None
     rules = search.rules._replace(at_once=chosen)
     several = list(dict.fromkeys(one.kind for one in sorted(chosen, key=lambda one: one[1:3])))
     text = "; ".join(_limit_text([one for one in chosen if one.kind == kind], search.since) for kind in several)
-    evidence = "more of their jobs wait while there is room"
-    return RuleProposal("limit", text, evidence, rules, lambda rules: rules._replace(at_once=())), answer
+    return RuleProposal("limit", text, "more of their jobs wait while there is room", rules), answer
 
 
-def _one_after_the_other(search: RuleTrial, current: OneStep, limited: Sequence[AtOnce]) -> tuple[tuple[AtOnce, ...], OneStep]:
+def _one_after_the_other(search: RuleTrial, limited: Sequence[AtOnce]) -> tuple[tuple[AtOnce, ...], OneStep]:
     """Return the limits that significantly explain the starts of their users in addition to earlier ones, and the proposals with them."""
     chosen: tuple[AtOnce, ...] = ()
-    left = list(limited)
-    while True:
+    current, left, before = search.answer, list(limited), -1
+    while len(left) != before:
         before = len(left)
         for one in tuple(left):
-            answer = search.ask(search.rules._replace(at_once=(*chosen, one)))
-            if (
-                search.is_sure(current, answer, search.choose & (search.users == one.user))
-                and search.gain(current, answer, search.choose) > 0
-            ):
+            answer, mine = search.ask(search.rules._replace(at_once=(*chosen, one))), search.choose & (search.users == one.user)
+            if search.is_sure(answer, mine, old=current) and search.gain(answer, search.choose, old=current) > 0:
                 chosen, current = (*chosen, one), answer
                 left.remove(one)
-        if len(left) == before:
-            return chosen, current
+    return chosen, current
 
 
 def _limit_of(search: RuleTrial, limit: AtOnce, running: Array) -> AtOnce | None:
-    """A limit while the record keeps to it, one start in a hundred aside: always, or until or from a time on; None where it never does."""
+    """Return a limit for the time in which at most 1 % of the starts exceed it: always, until or from a time on; None if there is none."""
     mine = search.users == limit.user
     submit, over = search.w.submit[mine], running[mine] >= limit.jobs
     before, after = _kept_at_first(over), _kept_at_first(over[::-1])
@@ -115,13 +97,13 @@ def _limit_of(search: RuleTrial, limit: AtOnce, running: Array) -> AtOnce | None
 
 
 def _kept_at_first(over: Array) -> int:
-    """How many of these jobs, from the first one on, exceed a limit in one start of a hundred at most; `over`: whether each does."""
+    """Return how many of these jobs, from the first one on, exceed a limit in at most 1 % of their starts; `over`: whether each does."""
     kept = np.flatnonzero(np.cumsum(over) <= EXCEPTIONS * np.arange(1, len(over) + 1))
     return int(kept[-1]) + 1 if len(kept) else 0
 
 
 def _limit_text(limited: Sequence[AtOnce], unix_start_time: int | None) -> str:
-    """Users with the same limit, in words."""
+    """Describe users with the same limit."""
     one = limited[0]
     whose = "jobs of one size and request" if one.alike else "jobs"
     times = {1: "one at a time", 2: "two at a time"}.get(one.jobs, f"at most {one.jobs} at a time")
@@ -129,6 +111,7 @@ def _limit_text(limited: Sequence[AtOnce], unix_start_time: int | None) -> str:
     return f"{len(limited)} user{'s' if len(limited) > 1 else ''} whose {whose} run {times}{period}"
 
 
-def processors(count: int) -> str:
-    """Return a number of processors in words."""
-    return f"{count:,} processor{'' if count == 1 else 's'}"
+def kind_of_jobs(wider_than: int | None, longer_than: int | None) -> str:
+    """Return "jobs", of over this many processors or seconds if one is given, in words."""
+    over = human_time(longer_than) if longer_than is not None else counted(wider_than, "processor") if wider_than is not None else ""
+    return f"jobs of over {over}" if over else "jobs"

@@ -7,9 +7,9 @@ starts that it proposed, and its proposals that were followed, promptly or late.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,8 +20,9 @@ from walltime.inference.one_step_pass import ASKED, BY_CLOCK, BY_OUTAGE, FREE_TO
 from walltime.machine import NO_OVERHEAD, Overhead
 from walltime.machine.overheads import release_times
 from walltime.machine.windows import Hours
-from walltime.policy import Dialect, Policy
-from walltime.predictors import Prediction
+from walltime.policy import Policy
+from walltime.policy.dialect import PAPERS
+from walltime.provenance import plain
 from walltime.workload import Workload
 
 Array = np.ndarray
@@ -53,14 +54,13 @@ class SiteRules:
     chosen: Array | None = None
 
 
-@dataclass(frozen=True)
-class OneStep:
+class OneStep(NamedTuple):
     """A policy's proposals along a record; one entry per job of the workload, in its order.
 
     `counted`: the job's start is recorded. `matched`: the policy proposed that start. `proposals`: number of times that it began to
-    propose the job. `delay`: from the proposal to the recorded start, s; negative if the job started sooner than the overheads allow, -1
-    without a match. `overcommitted`: the job started although the record leaves fewer processors than it needs. `why`: the reason why a
-    start was not proposed, a place in BLOCKERS; 0 for matches.
+    propose the job. `delay`: from the proposal to the recorded start, s; negative if the job started sooner than the overheads allow,
+    meaningless without a match. `overcommitted`: the job started although the record leaves fewer processors than it needs. `why`: the
+    reason why a start was not proposed, a place in BLOCKERS; 0 for matches.
     """
 
     counted: Array
@@ -73,31 +73,17 @@ class OneStep:
     @classmethod
     def joined(cls, answers: Sequence[OneStep]) -> OneStep:
         """Return the union of the results for disjoint parts of a machine."""
-        whole = answers[0]
-        for other in answers[1:]:
-            whole = cls(
-                whole.counted | other.counted,
-                whole.matched | other.matched,
-                whole.proposals + other.proposals,
-                np.where(other.counted, other.delay, whole.delay),
-                whole.overcommitted | other.overcommitted,
-                whole.why + other.why,
-            )
-        return whole
+        return cls(*(np.sum(columns, axis=0, dtype=columns[0].dtype) for columns in zip(*answers, strict=True)))
 
     def only(self, chosen: Array) -> OneStep:
         """Return the results for these jobs (bool) alone."""
-        delay = np.where(chosen, self.delay, -1)
-        return OneStep(
-            self.counted & chosen, self.matched & chosen, self.proposals * chosen, delay, self.overcommitted & chosen, self.why * chosen
-        )
+        return OneStep(*(column * chosen for column in self))
 
     def score(self, chosen: Array | None = None, within: int = TICK) -> Score:
         """Return the counts over these jobs (bool), by default all; a start is prompt at most `within` s after the proposal."""
         mask = self.counted if chosen is None else self.counted & chosen
-        return Score(
-            int(mask.sum()), int(self.matched[mask].sum()), int(self.prompt(within)[mask].sum()), int(self.proposals[mask].sum()), within
-        )
+        counts = (int(column[mask].sum()) for column in (self.counted, self.matched, self.prompt(within), self.proposals))
+        return Score(*counts, within)
 
     def prompt(self, within: int) -> Array:
         """Return the matched starts at most `within` s after the proposal, bool."""
@@ -155,11 +141,19 @@ class Score:
         """Harmonic mean of both prompt shares, by which rules are chosen and judged."""
         return _share(2 * self.prompt, self.jobs + self.proposals)
 
+    @property
+    def text(self) -> str:
+        """The shares, in words that follow the name of a policy."""
+        return (
+            f"proposes {100 * self.at:.0f} % of the recorded starts, {100 * self.prompt_at:.0f} % promptly (within {self.within} s), and "
+            f"{100 * self.followed:.0f} % of its proposals were followed, {100 * self.followed_promptly:.0f} % promptly"
+        )
+
     def as_dict(self) -> dict[str, Any]:
         """Return the counts and shares for JSON; undefined shares are None."""
         shares = {name: getattr(self, name) for name in ("at", "prompt_at", "followed", "followed_promptly", "f1", "prompt_f1")}
-        counts = {"jobs": self.jobs, "matched": self.matched, "prompt": self.prompt, "proposals": self.proposals, "within": self.within}
-        return counts | {name: None if np.isnan(value) else value for name, value in shares.items()}
+        values: dict[str, Any] = plain(asdict(self) | shares)
+        return values
 
 
 def _share(part: int, whole: int) -> float:
@@ -177,30 +171,20 @@ def prompt_within(answer: OneStep, wait: Array) -> int:
     return usual if TICK < usual <= LATEST else TICK
 
 
-def one_step(
-    workload: Workload,
-    start: Array,
-    policy: Policy,
-    *,
-    end: Array | None = None,
-    rules: SiteRules | None = None,
-    dialect: Dialect | str = "papers",
-    prediction: Prediction | str | None = None,
-    progress: Callable[[int], None] | None = None,
-) -> OneStep:
+def one_step(workload: Workload, start: Array, policy: Policy, *, end: Array | None = None, rules: SiteRules | None = None) -> OneStep:
     """Return the proposals of a policy at every recorded instant.
 
     `start`: recorded starts, int64 s, one per job; jobs with a negative start are excluded. `end`: by default `start` plus the runtime.
     `rules`: of the site, or of a part of its machine. Raises PolicyError for a policy whose passes are unknown here, WorkloadError without
     recorded starts.
     """
-    rules, reading, own = rules or SiteRules(), Dialect.of(dialect), Prediction.of(prediction)
+    rules = rules or SiteRules()
     counted = start >= 0 if rules.chosen is None else (start >= 0) & rules.chosen
     job = np.flatnonzero(counted)
     if not len(job):
         raise WorkloadError(f"{workload.origin.name} records no starts of these jobs; take a log with waits", "missing_starts")
     size, site = workload.machine_procs if rules.procs is None else rules.procs, rules.overhead
-    encoded = encode_policy(reading.apply(policy), reading, own, size, False, histories=True)
+    encoded = encode_policy(policy, PAPERS, None, size, False, histories=True)
     if encoded is None:
         raise PolicyError(f"{policy.label} has its own passes, so its proposals are unknown; use a built-in policy", "opaque_policy")
     ended = release_times(site, start + workload.runtime if end is None else end)
@@ -210,22 +194,16 @@ def one_step(
     start = decided
     estimate = release_times(site, site.start + np.maximum(workload.believed, 1))
     recorded = RecordedJobs(job, submit[job], start[job], ended[job], (ended - start)[job], estimate[job], None, None)
-    along = Decisions(workload, recorded, reading.apply(policy), own, encoded)
+    along = Decisions(workload, recorded, policy, None, encoded)
     place = along.recorded.job
     asked = _asked(workload, rules, place)
     asked.jobs.eligible[workload.procs[place] > size] = LONGEST
-    state = along.memory.state
-    while True:
-        status = ask_along(*along.memory, asked, STEPS // 20)
-        if status == s.DONE:
-            break
+    while (status := ask_along(*along.memory, asked, STEPS // 20)) != s.DONE:
         if status == s.ASKS:
             along.answer()
-        elif progress is not None:
-            progress(int(state.started))
-    matched, proposals, delay, overcommitted, why = (np.zeros(len(workload), np.int64) for _ in range(5))
-    for column, name in ((matched, "hit"), (proposals, "episodes"), (delay, "delay"), (overcommitted, "short"), (why, "forbidden")):
-        column[place] = asked.jobs[name]
+    columns = np.zeros((5, len(workload)), np.int64)
+    columns[:, place] = [asked.jobs[name] for name in ("hit", "episodes", "delay", "short", "forbidden")]
+    matched, proposals, delay, overcommitted, why = columns
     delay = np.where((matched > 0) & (sooner > 0), -sooner, delay)
     free = why == FREE_TO_START
     why = np.where((free & (overcommitted == 1)) | (workload.procs > size), TOO_FEW, np.where(free, RESERVED, why))

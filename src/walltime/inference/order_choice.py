@@ -11,13 +11,14 @@ Source: McFadden 1974, Conditional logit analysis of qualitative choice behavior
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from walltime.inference.candidate_rules import FEWEST, RecordedLog
 from walltime.machine.windows import Hours
+from walltime.metrics import busy_processors, levels_at
 
 Array = np.ndarray
 HOUR = 3600
@@ -66,10 +67,6 @@ class OrderChoice:
     users: float | None
     projects: float | None
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the numbers for JSON."""
-        return asdict(self)
-
 
 def recorded_choices(
     log: RecordedLog, procs: int, chosen: Array, windows: Sequence[tuple[Hours, Array]] = (), eligible: Array | None = None, seed: int = 0
@@ -82,11 +79,8 @@ def recorded_choices(
     w, draw = log.workload, np.random.Generator(np.random.Philox(seed))
     mine = np.flatnonzero(log.known & chosen)
     mine = mine[np.argsort(log.start[mine], kind="stable")]
-    start, end, size, submit = log.start[mine], np.sort(log.end[mine]), w.procs[mine], w.submit[mine]
-    started, ended = np.cumsum(size), np.cumsum(size[np.argsort(log.end[mine], kind="stable")])
-    after = np.searchsorted(start, start, side="right")  # all that start at an instant have started
-    over = np.searchsorted(end, start, side="right")
-    free = procs - started[after - 1] + np.where(over > 0, ended[over - 1], 0)
+    start, size, submit = log.start[mine], w.procs[mine], w.submit[mine]
+    free = procs - levels_at(*busy_processors(start, log.end[mine], size), start)  # all that start at an instant have started
     by_submit = np.argsort(submit, kind="stable")
     come = np.searchsorted(submit[by_submit], start, side="right")
     waiting: list[int] = []

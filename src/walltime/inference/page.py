@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from walltime.inference.inference import Inference, site_text
-from walltime.inference.one_step import Score
 from walltime.inference.order_choice import OrderChoice
 from walltime.inference.step_agreement import GroupAgreement
 from walltime.provenance import provenance
 from walltime.report.page import Code, Drawing, Page, Section, note, workload_facts
 from walltime.tables import Cell, Row, Table, time_cell
-from walltime.wording import human_time
+from walltime.wording import counted, human_time
 from walltime.workload import Workload
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 WHAT_IT_IS = (
     "One-step agreement: at every recorded instant, in the recorded state, the policy proposes jobs to start. A proposal is followed if "
@@ -32,9 +28,7 @@ def verdict(inference: Inference) -> list[str]:
     if inference.refused:
         return [short_verdict(inference)]
     kept, after = len(inference.rules), inference.after
-    said = [
-        f"{short_verdict(inference)} In the recorded state, {inference.machine.policy}{' with them' if kept else ''} {shares_of(after)}."
-    ]
+    said = [f"{short_verdict(inference)} In the recorded state, {inference.machine.policy}{' with them' if kept else ''} {after.text}."]
     said += [f"{rule.text[0].upper()}{rule.text[1:]}{inference.period_of(rule)}." for rule in inference.rules]
     if inference.hindsight.prompt_f1 > after.prompt_f1 + 0.01:
         said.append(
@@ -49,14 +43,6 @@ def verdict(inference: Inference) -> list[str]:
     if inference.order is not None:
         said.append(order_note(inference.order))
     return said
-
-
-def shares_of(score: Score) -> str:
-    """Return the shares of a score, in words that follow the name of a policy."""
-    return (
-        f"proposes {100 * score.at:.0f} % of the recorded starts, {100 * score.prompt_at:.0f} % promptly (within {score.within} s), and "
-        f"{100 * score.followed:.0f} % of its proposals were followed, {100 * score.followed_promptly:.0f} % promptly"
-    )
 
 
 def order_note(order: OrderChoice) -> str:
@@ -75,11 +61,11 @@ def short_verdict(inference: Inference) -> str:
     if inference.refused:
         return f"{inference.refused[0].upper()}{inference.refused[1:]}."
     kept, before, after = len(inference.rules), inference.before.prompt_f1, inference.after.prompt_f1
-    what = f"{kept} rule{'' if kept == 1 else 's'} of the site" if kept else "No rule of the site"
+    what = f"{counted(kept, 'rule')} of the site" if kept else "No rule of the site"
     change = f"rises from {before:.2f} to" if kept else "is"
     return (
-        f"{what} could be inferred from {inference.log}: the agreement of {inference.machine.policy} with the recorded starts {change} "
-        f"{after:.2f} (1 is perfect), in a part of the log that was not used to find rules."
+        f"{what} could be inferred from the log {inference.log}: the agreement of {inference.machine.policy} with the recorded starts "
+        f"{change} {after:.2f} (1 is perfect), in a part of the log that was not used to find rules."
     )
 
 
@@ -111,37 +97,25 @@ def short_tables(inference: Inference) -> list[Table]:
 def tables_of(inference: Inference) -> list[Table]:
     """Return the tables of rules, simulations, months and groups."""
     rules: list[Row] = [[rule.text, Cell(rule.evidence, look="wrap"), rule.agreement, rule.weeks] for rule in inference.rules]
-    free: list[Row] = [
-        [
-            run.machine,
-            f"{run.jobs:,}",
-            time_cell(run.mean_simulated),
-            time_cell(run.mean_recorded),
-            f"{run.rank_correlation:.2f}",
-            f"{100 * run.within:.0f} %",
-            "never" if run.doubt else human_time(run.trusted_from),
-        ]
-        for run in inference.free
-    ]
-    months = [
-        [
-            one.month,
-            f"{one.after.jobs:,}",
-            f"{100 * one.after.followed:.0f} %",
-            f"{100 * one.after.followed_promptly:.0f} %",
-            f"{one.before.prompt_f1:.2f}",
-            f"{one.after.prompt_f1:.2f}",
-        ]
-        for one in inference.months
-    ]
+    free: list[Row] = []
+    for run in inference.free:
+        waits = time_cell(run.mean_simulated), time_cell(run.mean_recorded)
+        trusted = "never" if run.doubt else human_time(run.trusted_from)
+        rank, within = f"{run.rank_correlation:.2f}", f"{100 * run.within:.0f} %"
+        free.append([run.machine, f"{run.jobs:,}", *waits, rank, within, trusted])
+    months: list[Row] = []
+    for one in () if inference.refused else inference.months:
+        followed = f"{100 * one.after.followed:.0f} %", f"{100 * one.after.followed_promptly:.0f} %"
+        agreement = f"{one.before.prompt_f1:.2f}", f"{one.after.prompt_f1:.2f}"
+        months.append([one.month, f"{one.after.jobs:,}", *followed, *agreement])
     month_heads = ("month", "starts", "proposals followed", "followed promptly", "plain", "with rules")
     heads = ("", "jobs", "mean wait", "compared with", "rank correlation", "within 10 min", "trusted from")
     tables = [
         Table(("rule", "evidence", "agreement", "weeks that judge"), rules, "the site's rules", look="words2"),
         Table(heads, free, "simulated freely, in what judges"),
-        Table(month_heads, [] if inference.refused else months, "agreement by month", look="months"),
+        Table(month_heads, months, "agreement by month", look="months"),
+        groups_table(inference.groups),
     ]
-    tables += [groups_table(inference.groups)]
     return [table for table in tables if table.rows]
 
 
@@ -175,18 +149,16 @@ def groups_table(groups: Sequence[GroupAgreement]) -> Table:
 
 
 def inference_page(inference: Inference, workload: Workload, settings: Mapping[str, Any] | None = None) -> Page:
-    """The page of an inference; `settings`: further entries of the provenance, and as `command` the command line."""
+    """Return the page of an inference; `settings`: further entries of the provenance, and as `command` the command line."""
     record = provenance(workload, **(settings or {}))
     first, *rest = verdict(inference)
     sections = [Section(f"{table.title[0].upper()}{table.title[1:]}", [table]) for table in tables_of(inference)]
     if not inference.refused:
-        alternative = "One-step agreement by month, under the plain policy and with the site's rules."
-        caption = "One-step agreement by month, of the starts that were not used to choose rules."
-        sections.insert(0, Section("", [Drawing(months_figure(inference), "months", alternative, caption)]))
+        sections.insert(0, Section("", [months_drawing(inference)]))
         sections.append(Section("The machine file", [Code(site_text(inference))]))
     return Page(
         "a site's rules, inferred from its log",
-        f"Which rules made {inference.log}?",
+        f"Which rules made the log {inference.log}?",
         [first, *rest[: len(inference.rules)]],
         [*sections, Section("What is measured", [note(WHAT_IT_IS)])],
         workload_facts(workload, record["log"]),
@@ -206,24 +178,12 @@ def inference_page(inference: Inference, workload: Workload, settings: Mapping[s
     )
 
 
-def months_figure(inference: Inference) -> Figure:
-    """Draw the one-step agreement by month, without and with the rules."""
-    from matplotlib.figure import Figure
+def months_drawing(inference: Inference) -> Drawing:
+    """Return the figure of the one-step agreement by month, without and with the rules."""
+    from walltime.report.figures import months_figure
 
-    from walltime.report.figures import COLOURS, DASHES, style
-
-    with style():
-        figure = Figure(figsize=(9.2, 2.8), layout="constrained")
-        axes = figure.subplots()
-        places = range(len(inference.months))
-        for k, (field, label) in enumerate((("before", "plain policy"), ("after", "with the site's rules"))):
-            values = [getattr(month, field).prompt_f1 for month in inference.months]
-            axes.plot(places, values, color=COLOURS[k], linestyle=DASHES[k], label=label)
-            axes.scatter(places, values, c=[COLOURS[k]], s=22, zorder=3)
-        step = max(1, len(inference.months) // 12)
-        axes.set_xticks(list(places)[::step], [month.month for month in inference.months][::step])
-        axes.set_ylim(0, 1)
-        axes.set_ylabel("one-step agreement")
-        axes.grid()
-        figure.legend(*axes.get_legend_handles_labels(), loc="outside upper right", ncols=2)
-    return figure
+    months = inference.months
+    lines = {"plain policy": [one.before.prompt_f1 for one in months], "with the site's rules": [one.after.prompt_f1 for one in months]}
+    alternative = "One-step agreement by month, under the plain policy and with the site's rules."
+    caption = "One-step agreement by month, of the starts that were not used to choose rules."
+    return Drawing(months_figure([one.month for one in months], lines, "one-step agreement", 1), "months", alternative, caption)

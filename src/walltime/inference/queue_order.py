@@ -13,7 +13,7 @@ from walltime.inference.one_step import OneStep
 from walltime.inference.order_choice import FORMS, fitted_weights, order_choice, recorded_choices
 from walltime.inference.rule_trial import LEAST_GAIN, RuleProposal, Rules, RuleTrial
 from walltime.policy import Easy, Policy, parse_policy
-from walltime.wording import human_time
+from walltime.wording import human_time, listed
 
 POLICIES = ("easy", "fcfs", "hybrid:depth=0", "conservative", "easy:order=sjf", "easy:order=saf", "easy:order=wfp")
 """Named policies that are tried."""
@@ -27,7 +27,7 @@ HANDICAPS = (3600, 4 * 3600, 16 * 3600)
 """Handicaps that are tried, s of waiting per doubling of a job's processors or request."""
 
 
-def inferred_policy(search: RuleTrial, current: OneStep) -> OneStep:
+def inferred_policy(search: RuleTrial) -> None:
     """Infer the queue order and backfilling: a named policy, or weights if they explain more."""
     known = search.log.known
     waiting = float((search.log.start - search.w.submit)[known].sum() / max(np.ptp(search.log.start[known]), 1))
@@ -45,7 +45,7 @@ def inferred_policy(search: RuleTrial, current: OneStep) -> OneStep:
 
     def note_best(several: Iterable[tuple[Policy, str, OneStep]], least: float) -> float:
         """Note the candidate with the largest gain, if that is more than `least`; return the largest gain so far."""
-        gains = [(search.gain_of_run(current, answer), policy, said, answer) for policy, said, answer in several]
+        gains = [(search.gain_of_run(answer), policy, said, answer) for policy, said, answer in several]
         best = max(gains, key=lambda one: one[0], default=None)
         if best is None or best[0] <= least:
             return least
@@ -54,8 +54,8 @@ def inferred_policy(search: RuleTrial, current: OneStep) -> OneStep:
 
     gained = note_best(((rules.policy, said_of.get(rules.policy, ""), answer) for rules, answer in search.ask_all(named)), LEAST_GAIN)
     gained += LEAST_GAIN / 2  # a name is kept where it explains about as much
-    weights, answer = _best_weights(search, current)
-    note_best([(weighted(weights), order_text(weights), answer)] if any(weights) else [], gained)
+    weights, weighed = _best_weights(search)
+    note_best([(weighted(weights), order_text(weights), weighed)] if any(weights) else [], gained)
     orders = _fitted_orders(search)
     if waiting > DEEPEST_SCORED and orders:
         search.notes.append(
@@ -68,11 +68,9 @@ def inferred_policy(search: RuleTrial, current: OneStep) -> OneStep:
     for _, policy, said, answer in sorted(tries, key=lambda one: -one[0]):
         text = f"the policy is {policy.label}{': ' if said else ''}{said}"
         evidence = "it explains more starts than EASY in order of arrival"
-        since, until, answer = search.shortened(current, answer, partial(_while, search.rules, policy))
-        suggestion = RuleProposal("policy", text, evidence, _while(search.rules, policy, since, until), partial(_while, policy=Easy()))
-        if search.keep(suggestion, current, answer, since=since, until=until):
-            return answer
-    return current
+        since, until, answer = search.shortened(answer, partial(_while, search.rules, policy))
+        if search.keep(RuleProposal("policy", text, evidence, _while(search.rules, policy, since, until), since, until), answer):
+            return
 
 
 def _fair_shares(search: RuleTrial) -> Iterator[tuple[Policy, str]]:
@@ -89,9 +87,9 @@ def _while(rules: Rules, policy: Policy, since: int | None = None, until: int | 
     return rules._replace(policy=policy, policy_since=since, policy_until=until)
 
 
-def _best_weights(search: RuleTrial, current: OneStep) -> tuple[tuple[int, int], OneStep]:
+def _best_weights(search: RuleTrial) -> tuple[tuple[int, int], OneStep]:
     """Return the best handicaps for a doubling of the processors and of the request, s of waiting, with their proposals."""
-    best, answer = (0, 0), current
+    best, answer = (0, 0), search.answer
     for steps in (HANDICAPS, (1,)):
         for place in (0, 1):
             now = best
@@ -100,7 +98,7 @@ def _best_weights(search: RuleTrial, current: OneStep) -> tuple[tuple[int, int],
             pairs = [weights for weights in pairs if weights not in (now, (0, 0))]
             several = search.ask_all([search.rules._replace(policy=weighted(weights)) for weights in pairs])
             for weights, (_, asked) in zip(pairs, several, strict=True):
-                if search.gain(answer, asked, search.choose) > 0:
+                if search.gain(asked, search.choose, old=answer) > 0:
                     best, answer = weights, asked
     return best, answer
 
@@ -140,10 +138,8 @@ def linear(weights: dict[str, float]) -> Policy:
 def linear_text(weights: dict[str, float]) -> str:
     """Describe that order."""
     words = {"log-wait": "its wait", "wait": "its wait", "log-procs": "its processors", "log-believed": "its request"}
-    for_what = [f"the {'larger' if weight > 0 else 'smaller'} {words[name]}" for name, weight in weights.items() if weight]
-    return (
-        f"a job is the sooner {', '.join(for_what[:-1])} and {for_what[-1]}" if len(for_what) > 1 else f"a job is the sooner {for_what[0]}"
-    )
+    each = [f"the {'larger' if weight > 0 else 'smaller'} {words[name]}" for name, weight in weights.items() if weight]
+    return f"a job is the sooner {listed(each)}"
 
 
 def weighted(weights: tuple[int, int]) -> Policy:
@@ -156,10 +152,9 @@ def weighted(weights: tuple[int, int]) -> Policy:
 
 def order_text(weights: tuple[int, int]) -> str:
     """Describe that order."""
-    named = zip(weights, ("processors", "request"), strict=True)
     each = [
         f"{human_time(abs(weight))} {'later' if weight > 0 else 'earlier'} for each doubling of its {name}"
-        for weight, name in named
+        for weight, name in zip(weights, ("processors", "request"), strict=True)
         if weight
     ]
-    return f"in order of arrival, but a job counts as submitted {' and '.join(each)}"
+    return f"in order of arrival, but a job counts as submitted {listed(each)}"

@@ -10,12 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from walltime.inference.candidate_rules import (
-    InferredPool,
     candidate_parts,
     candidate_windows,
     not_eligible_before,
@@ -26,14 +25,15 @@ from walltime.inference.candidate_rules import (
 )
 from walltime.inference.free_runs import free_runs
 from walltime.inference.inference import Inference, MonthAgreement, unread_of
-from walltime.inference.limit_search import inferred_limits, limits_of_users, processors
+from walltime.inference.limit_search import inferred_limits, kind_of_jobs, limits_of_users
 from walltime.inference.one_step import OneStep
 from walltime.inference.overhead_search import LONGEST_DELAY, PROMPT, inferred_overhead
 from walltime.inference.queue_order import inferred_policy
 from walltime.inference.rule_trial import LEAST_GAIN, RuleProposal, Rules, RuleTrial
 from walltime.inference.step_agreement import agreement_by
 from walltime.machine import Machine, Window
-from walltime.wording import human_time
+from walltime.machine.machine import DAY
+from walltime.wording import counted, human_time
 from walltime.workload import Workload, check_workload
 
 Array = np.ndarray
@@ -70,12 +70,13 @@ def infer(
     search.notes += [*workload.warnings, *unread_of(machine)]
     plain = search.answer
     misfits = float(plain.overcommitted[plain.counted].mean())
+    result = partial(_result, search, plain, misfits)
     if misfits > MOST_MISFITS:
         refused = (
             f"{100 * misfits:.0f} % of the recorded starts need more processors than the record leaves of {search.size:,}: the log or the "
             "machine's size is incomplete; nothing is inferred"
         )
-        return _result(search, plain, misfits, refused=refused)
+        return result(refused=refused)
     at = ""
     try:
         for number, (what, (look, share)) in enumerate(STEPS.items(), 1):
@@ -83,12 +84,12 @@ def infer(
             search.until = search.done + share
             if step is not None:
                 step(at)
-            look(search, search.answer)
+            look(search)
             search.done = search.until
-        return _result(search, plain, misfits, refused=_refused_as_noise(search, plain))
+        return result(refused=_refused_as_noise(search, plain))
     except KeyboardInterrupt:
         search.notes.append(f"Stopped at {at}: rules of this and later steps may exist all the same.")
-        return _result(search, plain, misfits, stopped=at)
+        return result(stopped=at)
 
 
 def _refused_as_noise(search: RuleTrial, plain: OneStep) -> str:
@@ -103,97 +104,77 @@ def _refused_as_noise(search: RuleTrial, plain: OneStep) -> str:
     )
 
 
-def _parts(search: RuleTrial, current: OneStep) -> OneStep:
+def _parts(search: RuleTrial) -> None:
     """Infer parts of the machine for small, short jobs."""
     while len(search.rules.parts) < 2:
-        best, best_gain, best_part = None, LEAST_GAIN, None
         parts = [replace(part, procs=-(-part.procs // search.node) * search.node) for part in candidate_parts(search.log, search.size)]
-        for rules, answer in search.ask_all([search.rules._replace(parts=(*search.rules.parts, part)) for part in parts]):
-            gain = search.gain_of_run(current, answer)
-            if gain > best_gain:
-                best, best_gain, best_part = answer, gain, rules.parts[-1]
-        if best is None or best_part is None:
-            return current
+        found = search.best([_with(search.rules, "parts", part) for part in parts], search.gain_of_run)
+        if found is None:
+            return
         # Small jobs may belong to a few limited users.
-        limits = None if search.rules.at_once or search.rules.parts else limits_of_users(search, current)
-        if limits is not None and search.gain(best, limits[1], search.choose) > 0 and search.keep(limits[0], current, limits[1]):
-            current = limits[1]
+        limits = None if search.rules.at_once or search.rules.parts else limits_of_users(search)
+        if limits is not None and search.gain(limits[1], search.choose, old=found[1]) > 0 and search.keep(*limits):
             continue
-        with_part = partial(_with, search.rules, "parts", best_part)
-        since, until, best = search.shortened(current, best, with_part)
-        best_part = replace(best_part, since=since, until=until)
-        jobs = int((best_part.takes(search.w) & search.log.known).sum())
-        sizes = "1 processor" if best_part.widest == 1 else f"up to {best_part.widest:,} processors"
-        text = f"jobs of {sizes} and up to {human_time(best_part.longest)} run on a part of {processors(best_part.procs)}"
-        evidence = f"the {jobs:,} such jobs never use more together"
-        rules = search.rules._replace(parts=(*search.rules.parts, best_part))
-        without = partial(_without, "parts", best_part)
-        if not search.keep(RuleProposal("part", text, evidence, rules, without), current, best, since=since, until=until):
-            return current
-        current = best
-    return current
+        rules, part, best = _with_period(search, "parts", found[0].parts[-1], found[1])
+        sizes = f"{'' if part.widest == 1 else 'up to '}{counted(part.widest, 'processor')}"
+        text = f"jobs of {sizes} and up to {human_time(part.longest)} run on a part of {counted(part.procs, 'processor')}"
+        evidence = f"the {int((part.takes(search.w) & search.log.known).sum()):,} such jobs never use more together"
+        if not search.keep(RuleProposal("part", text, evidence, rules, part.since, part.until), best):
+            return
 
 
-def _outages(search: RuleTrial, current: OneStep) -> OneStep:
+def _outages(search: RuleTrial) -> None:
     """Infer outages of the whole machine, known in advance: stretches without jobs that explain the days around them.
 
     An outage ends, by definition, with a recorded start, so that start neither chooses nor judges outages. The other starts near it must
     gain at least STARTS, because each of many stretches without jobs explains a few starts by chance.
     """
-    rules, answer = search.rules, current
+    rules, answer = search.rules, search.answer
     every_stretch = stopped_stretches(search.log)
     others, by_start = np.ones(len(search.w), bool), np.argsort(search.log.start, kind="stable")
     others[by_start[np.searchsorted(search.log.start[by_start], [end for _, end in every_stretch])]] = False
     for least in OUTAGES:  # a machine that drains before an outage is idle for hours, too
         stretches = [own for own in every_stretch if own[1] - own[0] >= least]
         alone = search.ask_all([rules._replace(outages=(own,)) for own in stretches])
-        stretches = [
-            own.outages[0]
-            for own, answer in alone
-            if search.starts_gained(current, answer, others & search.jobs_near(*own.outages[0])) >= STARTS
-        ]
+        stretches = []
+        for own, answer_alone in alone:
+            (begin, end), start = own.outages[0], search.log.start
+            near = others & search.log.known & (start >= begin - 2 * DAY) & (start < end + 2 * DAY)
+            if search.gain(answer_alone, near) * int(near.sum()) >= STARTS:
+                stretches.append((begin, end))
         if not stretches:
             continue
         these = search.rules._replace(outages=tuple(stretches))
         asked = search.ask(these)
-        if search.gain(answer, asked, others & search.choose) > 0:
+        if search.gain(asked, others & search.choose, old=answer) > 0:
             rules, answer = these, asked
     stretches = list(rules.outages)
     every = periods(stretches)
     text = f"{len(stretches)} outages of the whole machine, known in advance{f', {every}' if every else ''}"
     evidence = f"nothing runs for an hour and longer while jobs wait, {sum(b - a for a, b in stretches) / 3600:,.0f} h in all"
-    suggestion = RuleProposal("outage", text, evidence, rules, lambda rules: rules._replace(outages=()))
-    better, worse = search.weeks_moved(current, answer, others & search.judge)
+    better, worse = search.weeks_moved(answer, others & search.judge)
     few = better > 0 and worse == 0  # an idle machine is visible, and only a few weeks can gain
-    if not stretches or search.gain(current, answer, others & search.choose) <= LEAST_GAIN / 5:
-        return current
-    return answer if search.keep(suggestion, current, answer, sure=few, judge=others & search.judge) else current
+    if stretches and search.gain(answer, others & search.choose) > LEAST_GAIN / 5:
+        search.keep(RuleProposal("outage", text, evidence, rules), answer, sure=few, judge=others & search.judge)
 
 
-def _windows(search: RuleTrial, current: OneStep) -> OneStep:
+def _windows(search: RuleTrial) -> None:
     """Infer windows, one after the other."""
     if search.since is None:
         search.notes.append("The log has no start date, so windows cannot be inferred.")
-        return current
+        return
     tried: dict[int, _Tried] = {}
     for clock in _clocks(search.w):
         search.clock = clock
-        held_since = np.where(current.matched, search.log.start - current.delay, search.log.start)
+        held_since = np.where(search.answer.matched, search.log.start - search.answer.delay, search.log.start)
         several = candidate_windows(search.log, search.since + clock) + windows_of_few(search.log, search.since + clock, held_since)
-        tried[clock] = _tried(search, current, list(dict.fromkeys(several)))
+        tried[clock] = _tried(search, list(dict.fromkeys(several)))
     search.clock = max(tried, key=lambda clock: tried[clock].gain)
     found = tried[search.clock]
     while found.window is not None and found.best is not None and found.gain > LEAST_GAIN:
-        window, best = _fitted(search, current, found.window, found.best)
-        since, until, best = search.shortened(current, best, partial(_with, search.rules, "windows", window))
-        window = replace(window, since=since, until=until)
-        rules = search.rules._replace(windows=(*search.rules.windows, window))
-        text, evidence = _describe(search, window)
-        suggestion = RuleProposal("window", text, evidence, rules, partial(_without, "windows", window))
-        if search.keep(suggestion, current, best, since=since, until=until):
-            current = best
-        found = _tried(search, current, found.others)
-    return current
+        rules, window, best = _with_period(search, "windows", *_fitted(search, found.window, found.best))
+        search.keep(RuleProposal("window", *_describe(window), rules, window.since, window.until), best)
+        found = _tried(search, found.others)
 
 
 class _Tried(NamedTuple):
@@ -205,11 +186,11 @@ class _Tried(NamedTuple):
     others: list[Window]
 
 
-def _tried(search: RuleTrial, current: OneStep, candidates: Sequence[Window]) -> _Tried:
+def _tried(search: RuleTrial, candidates: Sequence[Window]) -> _Tried:
     """Try each of these windows with the rules accepted so far."""
     found, worth = _Tried(-math.inf, None, None, []), []
-    for rules, answer in search.ask_all([search.rules._replace(windows=(*search.rules.windows, one)) for one in candidates]):
-        gain, window = search.gain_of_run(current, answer), rules.windows[-1]
+    for rules, answer in search.ask_all([_with(search.rules, "windows", one) for one in candidates]):
+        gain, window = search.gain_of_run(answer), rules.windows[-1]
         if gain > 0:
             worth.append(window)
         if gain > found.gain:
@@ -217,15 +198,15 @@ def _tried(search: RuleTrial, current: OneStep, candidates: Sequence[Window]) ->
     return found._replace(others=[one for one in worth if one != found.window])
 
 
-def _fitted(search: RuleTrial, current: OneStep, window: Window, best: OneStep) -> tuple[Window, OneStep]:
+def _fitted(search: RuleTrial, window: Window, best: OneStep) -> tuple[Window, OneStep]:
     """Move the hours and days of a window to where they explain most of the choosing folds; instants are unchanged.
 
     Each move must gain enough, because smaller gains are chance.
     """
     while window.end is not None:
-        gain, place = search.gain_of_run(current, best), window
-        for rules, answer in search.ask_all([search.rules._replace(windows=(*search.rules.windows, one)) for one in windows_near(window)]):
-            own = search.gain_of_run(current, answer)
+        gain, place = search.gain_of_run(best), window
+        for rules, answer in search.ask_all([_with(search.rules, "windows", one) for one in windows_near(window)]):
+            own = search.gain_of_run(answer)
             if own > gain + LEAST_GAIN / 5:
                 best, gain, place = answer, own, rules.windows[-1]
         if place == window:
@@ -244,18 +225,14 @@ def _clocks(workload: Workload) -> list[int]:
     return sorted(int(offset.total_seconds()) for offset in offsets)
 
 
-def _describe(search: RuleTrial, window: Window) -> tuple[str, str]:
+def _describe(window: Window) -> tuple[str, str]:
     """Describe a window, and its evidence in the log."""
-    days = "every day" if len(window.days) == 7 else "-".join((window.days[0], window.days[-1])) if len(window.days) > 1 else window.days[0]
-    jobs = "jobs"
-    if window.longer_than is not None:
-        jobs = f"jobs of over {human_time(window.longer_than)}"
-    if window.wider_than is not None:
-        jobs = f"jobs of over {processors(window.wider_than)}"
+    days = "every day" if len(window.days) == 7 else "-".join(dict.fromkeys((window.days[0], window.days[-1])))
+    jobs = kind_of_jobs(window.wider_than, window.longer_than)
     if window.up_to is not None:
         jobs = f"jobs of up to {human_time(window.up_to)}"
     if window.narrower_than is not None:
-        jobs = f"jobs of up to {processors(window.narrower_than - 1)}"
+        jobs = f"jobs of up to {counted(window.narrower_than - 1, 'processor')}"
     if window.end is None:
         text = f"no job is planned to run across {window.begin} ({days})"
         return text, "far fewer requests cross it than the half hours next to it"
@@ -266,33 +243,35 @@ def _describe(search: RuleTrial, window: Window) -> tuple[str, str]:
     )
 
 
-def _with(rules: Rules, name: str, value: InferredPool | Window, since: int | None, until: int | None) -> Rules:
-    """Return the rules and one more, which applies between two times."""
-    return rules._replace(**{name: (*getattr(rules, name), replace(value, since=since, until=until))})  # type: ignore[arg-type]
+def _with(rules: Rules, name: str, value: Any, since: int | None = None, until: int | None = None) -> Rules:
+    """Return the rules and one more, a window or a part of the machine, which applies between two times."""
+    several: Any = (*getattr(rules, name), replace(value, since=since, until=until))
+    return rules._replace(**{name: several})
 
 
-def _without(name: str, value: InferredPool | Window, rules: Rules) -> Rules:
-    """Return the rules without one of them."""
-    return rules._replace(**{name: tuple(one for one in getattr(rules, name) if one != value)})  # type: ignore[arg-type]
+def _with_period(search: RuleTrial, name: str, value: Any, best: OneStep) -> tuple[Rules, Any, OneStep]:
+    """Return the rules with a window or a part in the time in which it explains most; the window or part; and the proposals with it."""
+    since, until, best = search.shortened(best, partial(_with, search.rules, name, value))
+    rules = _with(search.rules, name, value, since, until)
+    return rules, getattr(rules, name)[-1], best
 
 
-def _drop_superseded(search: RuleTrial, current: OneStep) -> OneStep:
+def _drop_superseded(search: RuleTrial) -> None:
     """Drop rules that explain nothing in addition to later ones, judged on the choosing folds."""
     k = 0
     while k < len(search.kept) - 1:
-        rules = search.without[k](search.rules)
+        rules = search.rules.without(*search.changes[k])
         answer = search.ask(rules)
         within = PROMPT if search.kept[k].kind == "overhead" else None
-        if search.gain(answer, current, search.choose, within) > LEAST_GAIN / 5:
+        if search.gain(search.answer, search.choose, within, old=answer) > LEAST_GAIN / 5:
             k += 1
             continue
         search.notes.append(f"Left out: {search.kept[k].text}. The rules below explain as much without it.")
-        search.rules, search.answer, current = rules, answer, answer
-        del search.kept[k], search.without[k]
-    return current
+        search.rules, search.answer = rules, answer
+        del search.kept[k], search.changes[k]
 
 
-STEPS: dict[str, tuple[Callable[[RuleTrial, OneStep], OneStep], float]] = {
+STEPS: dict[str, tuple[Callable[[RuleTrial], None], float]] = {
     "hours": (_windows, 0.4),
     "outages": (_outages, 0.05),
     "parts of the machine": (_parts, 0.1),

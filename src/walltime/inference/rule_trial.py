@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -75,6 +75,14 @@ class Rules(NamedTuple):
     policy_since: int | None = None
     policy_until: int | None = None
 
+    def without(self, before: Rules, after: Rules) -> Rules:
+        """Return these rules without the rule that made the second of two others from the first."""
+        changed: dict[str, Any] = {}
+        for name, old, new, now in zip(self._fields, before, after, self, strict=True):
+            if new != old:
+                changed[name] = tuple(one for one in now if one in old or one not in new) if isinstance(now, tuple) else old
+        return self._replace(**changed)
+
 
 def stretches_of(parts: Sequence[InferredPool]) -> list[tuple[int | None, int | None, list[InferredPool]]]:
     """Return the stretches of time (s of the log, None for no bound) in which the same parts exist, with these parts."""
@@ -92,13 +100,14 @@ def stretches_of(parts: Sequence[InferredPool]) -> list[tuple[int | None, int | 
 
 
 class RuleProposal(NamedTuple):
-    """A rule in words, with its evidence, all rules with it, and a function that removes it."""
+    """A rule in words, with its evidence, all rules with it, and the times of the log between which it applies, s, None for always."""
 
     kind: str
     text: str
     evidence: str
     rules: Rules
-    without: Callable[[Rules], Rules]
+    since: int | None = None
+    until: int | None = None
 
 
 class RuleTrial:
@@ -113,16 +122,16 @@ class RuleTrial:
         self.w, self.size, self.node = workload, machine_procs, procs_of_node
         self.log = RecordedLog.of(workload, np.where(wait >= 0, workload.submit + wait, -1))
         self.progress = progress
-        self.since = workload.origin.unix_start_time
-        self.clock, self.zone = 0, False
+        self.since, self.clock = workload.origin.unix_start_time, 0
         self.rules = Rules()
         self.kept: list[InferredRule] = []
-        self.without: list[Callable[[Rules], Rules]] = []
+        self.changes: list[tuple[Rules, Rules]] = []
         self.notes: list[str] = []
         self.order: OrderChoice | None = None
         self.month = self._months()
-        self.week = (self.log.start - int(self.log.start[self.log.known].min())) // WEEK
-        if int(self.log.start[self.log.known].max() - self.log.start[self.log.known].min()) < SHORTEST:
+        starts = self.log.start[self.log.known]
+        self.week = (self.log.start - starts.min()) // WEEK
+        if np.ptp(starts) < SHORTEST:
             raise WorkloadError(
                 f"{workload.origin.name} lasts less than two months, too short to choose and judge rules; use a longer log",
                 "log_too_short",
@@ -241,48 +250,36 @@ class RuleTrial:
 
     def machine_of(self, rules: Rules) -> Machine:
         """Return the rules as a machine."""
-        node = self.node
-        pools, partitions, rest = [], [], self.size
-        for k, part in enumerate(rules.parts, 1):
-            pools.append(Pool(f"part{k}", part.procs // node, node))
-            kind = {"widest": part.widest, "longest": part.longest, "since": part.since, "until": part.until}
-            partitions.append(Partition(f"part{k}", (f"part{k}",), **kind))  # type: ignore[arg-type]
-            rest -= part.procs // node * node
-        pools.append(Pool("main" if rules.parts else "all", rest // node, node))
-        main = pools[-1]
+        node, parts = self.node, rules.parts
+        own = [Pool(f"part{k}", part.procs // node, node) for k, part in enumerate(parts, 1)]
+        main = Pool("main" if parts else "all", self.size // node - sum(pool.nodes for pool in own), node)
+        pools = (*own, main)
         rests: list[Partition] = []
-        for since, until, there in stretches_of(rules.parts):
-            names = (main.name, *(pool.name for part, pool in zip(rules.parts, pools, strict=False) if part not in there))
+        for since, until, there in stretches_of(parts):
+            names = (main.name, *(pool.name for part, pool in zip(parts, own, strict=True) if part not in there))
             size = self.size - sum(part.procs // node * node for part in there)
             widest = size if there and int(self.w.procs.max()) > size else None
-            rests.append(Partition(main.name + str(len(rests) + 1) * (len(rests) > 0), names, widest=widest, since=since, until=until))
-        of_kind = [limit for limit in rules.each if limit.wider_than is not None or limit.longer_than is not None]
-        others = [Partition("others", rests[0].pools, widest=limit.wider_than, longest=limit.longer_than) for limit in of_kind]
-        partitions += [*others, *rests]
-        if any(one.widest is not None for one in rests):
-            partitions.append(Partition("whole", tuple(pool.name for pool in reversed(pools))))
-        outages = tuple(Outage(pool.name, begin, end, announced=int(self.w.submit[0])) for begin, end in rules.outages for pool in pools)
-        kinds = list(dict.fromkeys(one.kind for one in sorted(rules.at_once, key=lambda one: one[1:3])))
+            rests.append(Partition(f"{main.name}{len(rests) + 1 if rests else ''}", names, widest=widest, since=since, until=until))
+        partitions = [
+            Partition(pool.name, (pool.name,), widest=part.widest, longest=part.longest, since=part.since, until=part.until)
+            for part, pool in zip(parts, own, strict=True)
+        ]
+        limits = []
+        for each in rules.each:
+            of_kind = each.wider_than is not None or each.longer_than is not None
+            limits.append(Limit((each.by,) if each.by else (), partition=rests[0].name if of_kind else None, jobs=each.jobs))
+            partitions += [Partition("others", rests[0].pools, widest=each.wider_than, longest=each.longer_than)] if of_kind else []
+        for jobs, alike, since, until in dict.fromkeys(one.kind for one in sorted(rules.at_once, key=lambda one: one[1:3])):
+            users = tuple(self._name(one.user) for one in rules.at_once if one.kind == (jobs, alike, since, until))
+            by = ("user", "procs", "requested") if alike else ("user",)
+            where = [rest.name for rest in rests] if parts else [None]
+            limits += [Limit(by, partition=name, only=users, jobs=jobs, since=since, until=until) for name in where]
+        whole = [Partition("whole", (main.name, *(pool.name for pool in reversed(own))))] if any(one.widest for one in rests) else []
         return Machine(
-            tuple(pools),
-            tuple(partitions),
-            outages=outages,
-            limits=tuple(
-                Limit((limit.by,) if limit.by else (), partition=rests[0].name if limit in of_kind else None, jobs=limit.jobs)
-                for limit in rules.each
-            )
-            + tuple(
-                Limit(
-                    ("user", "procs", "requested") if alike else ("user",),
-                    partition=own.name if rules.parts else None,
-                    only=tuple(self._name(one.user) for one in rules.at_once if one.kind == (jobs, alike, since, until)),
-                    jobs=jobs,
-                    since=since,
-                    until=until,
-                )
-                for jobs, alike, since, until in kinds
-                for own in rests
-            ),
+            pools,
+            (*partitions, *rests, *whole),
+            outages=tuple(Outage(pool.name, *stop, announced=int(self.w.submit[0])) for stop in rules.outages for pool in pools),
+            limits=tuple(limits),
             name=f"inferred from {self.w.origin.name}",
             policy=(rules.policy if rules.policy_until is None else Easy()).label,
             windows=rules.windows,
@@ -296,95 +293,87 @@ class RuleTrial:
 
     # ------------------------------------------------------------------ choosing
 
-    def gain(self, old: OneStep, new: OneStep, mask: Array, within: int | None = None) -> float:
-        """Return the gain in F1 of prompt starts over these jobs; `within`: the largest delay of a prompt start, by default the log's."""
+    def gain(self, new: OneStep, mask: Array, within: int | None = None, *, old: OneStep | None = None) -> float:
+        """Return the gain in F1 of prompt starts over these jobs, compared with `old`, by default the answer with the rules so far.
+
+        `within`: the largest delay of a prompt start, by default the log's.
+        """
         within = self.within if within is None else within
-        return new.score(mask, within).prompt_f1 - old.score(mask, within).prompt_f1
+        return new.score(mask, within).prompt_f1 - (old or self.answer).score(mask, within).prompt_f1
 
-    def starts_gained(self, old: OneStep, new: OneStep, mask: Array) -> float:
-        """Return that gain as a number of starts."""
-        return self.gain(old, new, mask) * int(mask.sum())
-
-    def runs(self, old: OneStep, new: OneStep) -> tuple[list[int], list[tuple[float, int, int]]]:
+    def runs(self, new: OneStep) -> tuple[list[int], list[tuple[float, int, int]]]:
         """Return the choosing folds, and the gain in starts of each run of them, with its first fold and the one after its last."""
         folds = np.unique(self.fold[self.choose]).tolist()
         masks = [self.choose & (self.fold == fold) for fold in folds]
-        total = np.cumsum([0.0, *(self.starts_gained(old, new, mask) for mask in masks)])
+        total = np.cumsum([0.0, *(self.gain(new, mask) * int(mask.sum()) for mask in masks)])
         return folds, [(float(total[b] - total[a]), a, b) for a in range(len(folds)) for b in range(a + 1, len(folds) + 1)]
 
-    def gain_of_run(self, old: OneStep, new: OneStep) -> float:
+    def gain_of_run(self, new: OneStep) -> float:
         """Return the largest gain in F1 on the choosing folds if the rule applies to all of them, or to a run of at least two."""
-        gains = [gain for gain, a, b in self.runs(old, new)[1] if b - a > 1]
-        return max([self.gain(old, new, self.choose), *(gain / int(self.choose.sum()) for gain in gains)])
+        gains = [gain for gain, a, b in self.runs(new)[1] if b - a > 1]
+        return max([self.gain(new, self.choose), *(gain / int(self.choose.sum()) for gain in gains)])
 
-    def shortened(
-        self, old: OneStep, new: OneStep, during: Callable[[int | None, int | None], Rules]
-    ) -> tuple[int | None, int | None, OneStep]:
+    def best(self, several: Sequence[Rules], gain: Callable[[OneStep], float], least: float = LEAST_GAIN) -> tuple[Rules, OneStep] | None:
+        """Return the rules with the largest gain and their proposals; None if no gain is larger than `least`."""
+        best = None
+        for rules, answer in self.ask_all(several):
+            if (own := gain(answer)) > least:
+                best, least = (rules, answer), own
+        return best
+
+    def shortened(self, new: OneStep, during: Callable[[int | None, int | None], Rules]) -> tuple[int | None, int | None, OneStep]:
         """Return the times between which a rule applies, s of the log, None for always; and the proposals with it.
 
         It begins or ends with a fold if that gains as much as a rule on the choosing folds; `during`: all rules with this rule between two
         times. At the ends of the log it applies even to folds without evidence.
         """
-        folds, runs = self.runs(old, new)
+        folds, runs = self.runs(new)
         most, first, last = max(runs, key=lambda run: (run[0], (run[1] == 0) + (run[2] == len(folds)), run[1] - run[2]))
         if most <= runs[len(folds) - 1][0] * 1.02:  # the first run that lasts as long as the log
             return None, None, new
         since = None if first == 0 else self._edge(folds[first - 1], folds[first])
         until = None if last == len(folds) else self._edge(folds[last - 1], folds[last])
         answer = self.ask(during(since, until))
-        return (since, until, answer) if self.gain(new, answer, self.choose) > LEAST_GAIN else (None, None, new)
+        return (since, until, answer) if self.gain(answer, self.choose, old=new) > LEAST_GAIN else (None, None, new)
 
     def _edge(self, fold: int, following: int) -> int:
         """Return the middle between two choosing folds, s of the log: the begin of the fold between them, if there is one."""
         mine = self.log.known & (self.fold >= (fold + following + 1) // 2)
         return int(self.log.start[mine].min()) if mine.any() else ALWAYS
 
-    def error(self, old: OneStep, new: OneStep, mask: Array, within: int | None = None) -> float:
+    def error(self, new: OneStep, mask: Array, within: int | None = None, *, old: OneStep | None = None) -> float:
         """Return the standard error of the gain in F1 over these jobs, a jackknife over weeks; inf with fewer than two."""
         week = np.where(mask, self.week, -1)
         _, place = np.unique(week, return_inverse=True)
         first = int((week < 0).any())
         scores = []
-        for answer in (old, new):
+        for answer in (old or self.answer, new):
             hit = answer.prompt(self.within if within is None else within)
             made, both = (np.bincount(place, column)[first:] for column in (hit & mask, (answer.counted + answer.proposals) * mask))
             scores.append(2 * (made.sum() - made) / np.maximum(both.sum() - both, 1))
         gains = scores[1] - scores[0]
         return float(np.sqrt((len(gains) - 1) * gains.var())) if len(gains) > 1 else float("inf")
 
-    def jobs_near(self, begin: int, end: int) -> Array:
-        """Return the jobs that start within two days of a stretch of time (s), bool."""
-        return self.log.known & (self.log.start >= begin - 2 * DAY) & (self.log.start < end + 2 * DAY)
-
-    def weeks_moved(self, old: OneStep, new: OneStep, mask: Array, within: int | None = None) -> tuple[int, int]:
+    def weeks_moved(self, new: OneStep, mask: Array, within: int | None = None, *, old: OneStep | None = None) -> tuple[int, int]:
         """Return the numbers of weeks of these jobs in which F1 is higher and lower."""
-        gains = [self.gain(old, new, mask & (self.week == week), within) for week in np.unique(self.week[mask])]
+        gains = [self.gain(new, mask & (self.week == week), within, old=old) for week in np.unique(self.week[mask])]
         return sum(gain > 0 for gain in gains), sum(gain < 0 for gain in gains)
 
-    def is_sure(self, old: OneStep, new: OneStep, mask: Array, within: int | None = None) -> bool:
+    def is_sure(self, new: OneStep, mask: Array, within: int | None = None, *, old: OneStep | None = None) -> bool:
         """Return whether a gain over these jobs exceeds two standard errors, and more weeks gain than by chance."""
-        better, worse = self.weeks_moved(old, new, mask, within)
-        gain = self.gain(old, new, mask, within)
-        return gain > 2 * self.error(old, new, mask, within) and better - worse > np.sqrt(better + worse)
+        better, worse = self.weeks_moved(new, mask, within, old=old)
+        gain = self.gain(new, mask, within, old=old)
+        return gain > 2 * self.error(new, mask, within, old=old) and better - worse > np.sqrt(better + worse)
 
     def keep(
-        self,
-        suggestion: RuleProposal,
-        old: OneStep,
-        new: OneStep,
-        within: int | None = None,
-        *,
-        sure: bool = False,
-        judge: Array | None = None,
-        **times: int | None,
+        self, proposal: RuleProposal, new: OneStep, within: int | None = None, *, sure: bool = False, judge: Array | None = None
     ) -> bool:
         """Accept a rule if the held-out folds agree significantly better with it, or if `sure`, and if free runs do not agree less."""
-        kind, text, evidence, rules, without = suggestion
+        kind, text, evidence, rules, *times = proposal
         judge = self.judge if judge is None else judge
-        better, worse = self.weeks_moved(old, new, judge, within)
-        gain, error = self.gain(old, new, judge, within), self.error(old, new, judge, within)
-        rule = InferredRule(kind, text, evidence, gain, error, better, worse, **times)
-        if not sure and not self.is_sure(old, new, judge, within):
+        measured = self.gain(new, judge, within), self.error(new, judge, within), *self.weeks_moved(new, judge, within)
+        rule = InferredRule(kind, text, evidence, *measured, *times)
+        if not sure and not self.is_sure(new, judge, within):
             self.notes.append(
                 f"Left out: {text}. It explains the {self.unit} used to choose rules, but not clearly the held-out ones "
                 f"({rule.agreement}; {rule.weeks})."
@@ -399,9 +388,9 @@ class RuleTrial:
                 f"mean error of a wait from {human_time(error_of_wait)} to {human_time(new_error)}."
             )
             return False
-        self.rules, self.answer, self._free = rules, new, (rules, waits)
         self.kept.append(rule)
-        self.without.append(without)
+        self.changes.append((self.rules, rules))
+        self.rules, self.answer, self._free = rules, new, (rules, waits)
         return True
 
     def _free_agreement(self, rules: Rules, waits: Array) -> list[tuple[float, float]]:

@@ -1,4 +1,4 @@
-"""One-step agreement by class of jobs and by user, with the reasons for unmatched starts."""
+"""One-step agreement on a machine file, by class of jobs and by user, with the reasons for unmatched starts."""
 
 from __future__ import annotations
 
@@ -9,14 +9,82 @@ from typing import Any
 import numpy as np
 
 from walltime.errors import PolicyError, WorkloadError
-from walltime.inference.machine_steps import one_step_on
-from walltime.inference.one_step import OneStep, Score, prompt_within
-from walltime.machine import Machine
+from walltime.inference.one_step import OneStep, Score, SiteRules, one_step, prompt_within
+from walltime.machine import Machine, Placement, place
+from walltime.machine.placing import NEVER
+from walltime.policy import Policy
 from walltime.schedule.groups import group_jobs
 from walltime.simulation.specification import Scheduler
 from walltime.workload import Workload
 
 Array = np.ndarray
+
+
+def one_step_on(workload: Workload, start: Array, policy: Policy, machine: Machine) -> tuple[Workload, OneStep]:
+    """Return the jobs that can run on this machine, and the proposals of a policy at every recorded instant.
+
+    `start`: recorded starts, int64 s, one per job of the workload, negative if unknown. A dependent job may start when its predecessors
+    have ended. Raises PolicyError for a policy whose passes are unknown, and for unsupported machines: partitions of several pools, or
+    with tiers on one pool; a second resource; outages; limits of processors, several limits of a job, or limits over several pools.
+    """
+    placed, placement = place(workload, machine)
+    by_id = np.argsort(workload.job_id)
+    start = start[by_id[np.searchsorted(workload.job_id[by_id], placed.job_id)]]
+    if placement.second.any() or (placement.since < NEVER).any():
+        raise _not_asked("jobs that need a second resource, or run at the beginning")
+    if placement.outages:
+        raise _not_asked("outages, which are part of a plan")
+    eligible = _after_others(placement, placed.submit, np.where(start >= 0, start + placed.runtime, -1))
+    last = int(max(start.max(), placed.submit[-1]))
+    windows = [(hours.until(last), np.array([k in own for own in placement.windows_of])) for k, hours in enumerate(placement.windows)]
+    group, at_once = _groups(placement)
+    answers = []
+    for pool, mine in _apart(placement):
+        if not (mine & (start >= 0)).any():
+            continue
+        if at_once is not None and group is not None and np.isin(group[~mine & (group >= 0)], group[mine]).any():
+            raise _not_asked("limits over jobs of several pools")
+        procs = machine.pools[pool].nodes * machine.pools[pool].procs
+        own = SiteRules(windows, None, eligible, group, at_once, machine.overhead, procs, mine)
+        answers.append(one_step(placed, start, policy, rules=own))
+    return placed, OneStep.joined(answers)
+
+
+def _not_asked(what: str) -> PolicyError:
+    return PolicyError(f"one-step agreement does not support {what}; remove them from the machine file", "unsupported_machine")
+
+
+def _after_others(placement: Placement, submit: Array, end: Array) -> Array:
+    """Return the earliest start of each job: its submission, or the last recorded end of its predecessors."""
+    eligible = submit.copy()
+    for job, others in enumerate(placement.after):
+        eligible[job] = max([int(submit[job]), *(int(end[other]) for other in others)])
+    return eligible
+
+
+def _groups(placement: Placement) -> tuple[Array | None, Array | None]:
+    """Return the limit of each job, and the number of running jobs that each limit allows."""
+    if not placement.limits:
+        return None, None
+    if (placement.limits_of.counts > 1).any() or any(procs < NEVER or second < NEVER for _, procs, second in placement.limits):
+        raise _not_asked("limits of processors, or several of them for one job")
+    return np.array([own[0] if own else -1 for own in placement.limits_of], np.int64), np.array([jobs for jobs, *_ in placement.limits])
+
+
+def _apart(placement: Placement) -> list[tuple[int, Array]]:
+    """Return each pool with the jobs that run only there, bool."""
+    machine = placement.machine
+    used = np.unique(placement.partition).tolist()
+    pools = [{machine.place_of(name) for name in machine.partitions[k].pools} for k in used]
+    for k, own in enumerate(pools):
+        shared = [j for j, other in enumerate(pools) if own & other]
+        if len(own) > 1 or len({machine.partitions[used[j]].tier for j in [k, *shared]}) > 1:
+            raise _not_asked("partitions of several pools, or with tiers on one pool")
+    return [
+        (pool, np.isin(placement.partition, [k for k, own in zip(used, pools, strict=True) if pool in own])) for pool in set().union(*pools)
+    ]
+
+
 FEWEST = 20
 """Groups with fewer starts are omitted."""
 
@@ -40,9 +108,7 @@ class GroupAgreement:
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything for JSON."""
-        record = asdict(self) | {"score": self.score.as_dict(), "blockers": dict(self.blockers)}
-        del record["blockers"]
-        return record
+        return {name: value for name, value in asdict(self).items() if name != "blockers"} | {"score": self.score.as_dict()}
 
 
 def agreement_by(
@@ -53,15 +119,19 @@ def agreement_by(
     `end`: recorded ends; `eligible`: when each job seems to have become eligible, in hindsight; int64 s. `within`: the largest delay of a
     prompt start, s. `plain`: the proposals to compare with. Groups with fewer than 20 starts are omitted.
     """
-    rows = [_row("all", "all jobs", workload, answer, eligible, chosen & answer.counted, within, plain)]
-    groupings = ["class", *(["users"] if "user" in workload.columns else [])]
-    groupings += ["month"] if workload.origin.unix_start_time is not None else []
-    for by in groupings:
+    counted, unfollowed = chosen & answer.counted, answer.proposals - answer.matched
+
+    def row(by: str, name: str, mine: Array) -> GroupAgreement:
+        before = None if plain is None else plain.score(mine, within).prompt_f1
+        held = int(unfollowed[mine & (eligible > workload.submit)].sum())
+        return GroupAgreement(by, name, answer.score(mine, within), before, answer.blockers(mine), int(unfollowed[mine].sum()), held)
+
+    rows = [row("all", "all jobs", counted)]
+    there = {"class": True, "users": "user" in workload.columns, "month": workload.origin.unix_start_time is not None}
+    for by in filter(there.get, there):
         groups = group_jobs(workload, by, workload.submit, np.maximum(end, workload.submit))
-        for k, name in enumerate(groups.names):
-            mine = chosen & answer.counted & (groups.of == k)
-            if mine.sum() >= FEWEST:
-                rows.append(_row(by, name, workload, answer, eligible, mine, within, plain))
+        masks = [(name, counted & (groups.of == k)) for k, name in enumerate(groups.names)]
+        rows += [row(by, name, mine) for name, mine in masks if mine.sum() >= FEWEST]
     return rows
 
 
@@ -78,19 +148,6 @@ def record_note(workload: Workload, machine: Machine, scheduler: Scheduler) -> s
     recorded = placed.recorded_wait
     assert recorded is not None
     score = answer.score(within=prompt_within(answer, recorded))
-    text = (
-        f"In the recorded state {scheduler.label} proposes {100 * score.at:.0f} % of the starts, {100 * score.prompt_at:.0f} % "
-        f"promptly (at most {score.within} s earlier); {100 * score.followed:.0f} % of its proposals were followed, "
-        f"{100 * score.followed_promptly:.0f} % promptly (F1 of prompt starts {score.prompt_f1:.2f})"
-    )
+    text = f"In the recorded state {scheduler.label} {score.text} (F1 of prompt starts {score.prompt_f1:.2f})"
     counts = answer.blockers()
     return f"{text}; reasons for the others: {', '.join(f'{name} {count:,}' for name, count in counts.items())}." if counts else f"{text}."
-
-
-def _row(
-    by: str, name: str, workload: Workload, answer: OneStep, eligible: Array, mine: Array, within: int, plain: OneStep | None
-) -> GroupAgreement:
-    score, unfollowed = answer.score(mine, within), np.where(answer.matched, answer.proposals - 1, answer.proposals)
-    held = int(unfollowed[mine & (eligible > workload.submit)].sum())
-    before = None if plain is None else plain.score(mine, within).prompt_f1
-    return GroupAgreement(by, name, score, before, answer.blockers(mine), int(unfollowed[mine].sum()), held)

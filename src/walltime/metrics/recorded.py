@@ -12,7 +12,7 @@ from walltime.errors import WorkloadError
 from walltime.metrics.jobs import mean
 from walltime.metrics.summary import Averages
 from walltime.metrics.weekly_interval import FEWEST_WEEKS, LogWeeks, largest_part_mean
-from walltime.wording import human_time
+from walltime.wording import counted, human_time
 
 Array = np.ndarray
 FEW_JOBS = 50
@@ -142,7 +142,7 @@ def agreement(by: str, group: str, recorded: Array, simulated: Array, weeks: Log
 def _doubt(row: Agreement, weeks: bool) -> str:
     """Return why no difference in this group can be trusted; empty if some can."""
     if row.jobs < FEW_JOBS:
-        return f"only {row.jobs:,} job{'' if row.jobs == 1 else 's'}"
+        return f"only {counted(row.jobs, 'job')}"
     if not weeks:
         return "under 4 weeks"
     if row.mean_recorded and row.threshold > row.mean_recorded:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -274,10 +274,24 @@ def rows_figure(names: Sequence[str], xlabel: str, row: float = 0.3, top: float 
         axes.grid(axis="x")
 
 
+def months_figure(months: Sequence[str], lines: Mapping[str, Sequence[float]], ylabel: str, most: float | None = None) -> Figure:
+    """Draw lines over months, by their labels; `most`: the upper end of the axis, by default above the largest value."""
+    with panel(2.8) as (figure, axes):
+        for k, (label, values) in enumerate(lines.items()):
+            axes.plot(values, marker="o", markersize=4, label=label, **look(k))
+        step = max(1, len(months) // 12)
+        axes.set_xticks(range(0, len(months), step), months[::step])
+        axes.set_ylim(0, most)
+        axes.set_ylabel(ylabel)
+        axes.grid()
+        figure.legend(*axes.get_legend_handles_labels(), loc="outside upper right", ncols=2)
+    return figure
+
+
 def means_figure(names: Sequence[str], waits: Sequence[float], halves: Sequence[float] | None = None, what: str = "mean wait") -> Figure:
     """Draw mean waits, s, a bar for each name; `halves`: half the widths of their intervals, s; `what`: the label of the axis."""
     largest = max(waits, default=1.0)
-    divisor, unit = next(((d, u) for d, u in ((86_400, "days"), (3600, "hours"), (60, "minutes")) if largest >= 1.5 * d), (1, "s"))
+    divisor, unit = round_unit(largest)
     with panel(0.9 + 0.36 * len(names), 7.2) as (figure, axes):
         places = np.arange(len(names))
         axes.barh(places, np.array(waits) / divisor, color=[BLUE if k == 0 else "#9DBBD6" for k in range(len(names))], height=0.66)
@@ -363,6 +377,11 @@ def unit_of(length: float) -> tuple[int, str]:
     if length <= 3 * 3600:
         return 60, "minutes"
     return (3600, "hours") if length <= 4 * 86_400 else (86_400, "days")
+
+
+def round_unit(largest: float) -> tuple[int, str]:
+    """Return the largest unit that is at most two thirds of a time, s: its seconds and its name."""
+    return next(((d, u) for d, u in ((86_400, "days"), (3600, "hours"), (60, "minutes")) if largest >= 1.5 * d), (1, "s"))
 
 
 def _round_time(seconds: int) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +20,10 @@ from walltime.report.page import Block, Drawing, Page, Paragraph, Section, note
 from walltime.schedule.groups import TITLES as GROUP_TITLES
 from walltime.tables import Cell, Row, Table, time_cell
 from walltime.weekly_report.period import DAY, USUAL, Period, PeriodNumbers, unusual
-from walltime.wording import UNDEFINED, human_percent, human_time, time_form
+from walltime.wording import UNDEFINED, counted, human_percent, human_time, time_form
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 SHOWN = 52
@@ -39,13 +41,10 @@ def period_answer(numbers: Period) -> str:
     """Return the answer: waits, use, lost hours, the change since the period before, and an unusual number."""
     n = numbers.numbers
     warning = "".join(f"{one} " for one in numbers.workload.warnings)
-    if not n.started:
-        first = f"{warning}No job started on {numbers.workload.origin.name} from {span_of(numbers)}"
-    else:
-        first = (
-            f"{warning}{span_of(numbers, capital=True)}: jobs waited {human_time(n.mean_wait)} on "
-            f"average, half of them {_at_most(n.median_wait)}"
-        )
+    first = f"{warning}No job of the log {numbers.workload.origin.name} started from {span_of(numbers)}"
+    if n.started:
+        half = "not at all" if n.median_wait < 1 else f"at most {human_time(n.median_wait)}"
+        first = f"{warning}{span_of(numbers, capital=True)}: jobs waited {human_time(n.mean_wait)} on average, half of them {half}"
     wrong = " (more than all: its size is wrong)" if n.utilization > 1 else ""
     sentence = f"{first}; {_share(n.utilization)} of the machine was used{wrong}"
     lost = n.lost_hours / max(n.used_hours, 1e-9)
@@ -67,15 +66,13 @@ def period_answer(numbers: Period) -> str:
 def period_page(numbers: Period, settings: Mapping[str, Any] | None = None) -> Page:
     """Return the page; `settings`: further entries of the provenance, and as `command` the command line."""
     n = numbers.numbers
+    users = users_table(numbers) if numbers.users else Paragraph("The log does not record users.")
     sections = [
         Section("What changed", [changes_table(numbers), note(_chance(numbers))]),
-        Section("Waits by group", [*_group_blocks(numbers)]),
+        Section("Waits by group", _group_blocks(numbers)),
         Section("Reasons for waits", [Paragraph(held_sentence(numbers)), longest_table(numbers)]),
         Section("The days", [_days(numbers)]),
-        Section(
-            "Hours of jobs that failed or were cut",
-            [users_table(numbers) if numbers.users else Paragraph("The log does not record users.")],
-        ),
+        Section("Hours of jobs that failed or were cut", [users]),
     ]
     record = provenance(numbers.workload, **(settings or {}))
     three = [
@@ -90,7 +87,7 @@ def period_page(numbers: Period, settings: Mapping[str, Any] | None = None) -> P
         sections,
         caveats=_caveats(numbers),
         numbers=three,
-        picture=_picture(numbers),
+        picture=_trend(numbers),
         record=record,
         data=record | period_record(numbers),
     )
@@ -98,13 +95,11 @@ def period_page(numbers: Period, settings: Mapping[str, Any] | None = None) -> P
 
 def period_record(numbers: Period) -> dict[str, Any]:
     """Return the period ready for JSON, times in s of the log's clock."""
-    lists = {"before": [one.as_dict() for one in numbers.before], "groups": {name: list(rows) for name, rows in numbers.groups.items()}}
-    changes = {}
-    for name, *_ in MEASURES:
-        change, large = _change(numbers, name)
-        changes[name] = {"change": None if math.isnan(change) else change, "unusual": large}
-    rest = {"users": plain(numbers.users), "longest": list(numbers.longest), "changes": changes, "caveats": _caveats(numbers)}
-    return {"numbers": numbers.numbers.as_dict(), **lists, **rest, "answer": period_answer(numbers)}
+    changes = {name: dict(zip(("change", "unusual"), _change(numbers, name), strict=True)) for name, *_ in MEASURES}
+    values = {"numbers": numbers.numbers.as_dict(), "before": [one.as_dict() for one in numbers.before], "changes": changes}
+    values |= {name: getattr(numbers, name) for name in ("groups", "users", "longest")}
+    record: dict[str, Any] = plain(values | {"caveats": _caveats(numbers), "answer": period_answer(numbers)})
+    return record
 
 
 def period_tables(numbers: Period, verbose: bool) -> list[Table | str]:
@@ -225,17 +220,10 @@ def held_sentence(numbers: Period) -> str:
 
 def longest_table(numbers: Period) -> Table:
     """Return a table of the jobs that started after the longest waits."""
-    rows: list[Row] = [
-        [
-            f"{row['job']}",
-            row["user"],
-            f"{row['procs']:,}",
-            time_cell(row["requested"]),
-            time_cell(row["wait"]),
-            _share(row["full"] / max(row["wait"], 1)),
-        ]
-        for row in numbers.longest
-    ]
+    rows: list[Row] = []
+    for row in numbers.longest:
+        times = time_cell(row["requested"]), time_cell(row["wait"])
+        rows.append([f"{row['job']}", row["user"], f"{row['procs']:,}", *times, _share(row["full"] / max(row["wait"], 1))])
     head = ["job", "user", "processors", "asked for", "waited", "too few free"]
     remark = "Too few free: share of the wait in which fewer processors were free than the job requested."
     return Table(head, rows, "the longest waits", remark)
@@ -261,10 +249,6 @@ def _length(n: PeriodNumbers) -> str:
     return "week" if 6.9 < days < 7.1 else "day" if 0.9 < days < 1.1 else "period"
 
 
-def _at_most(median: float) -> str:
-    return "not at all" if median < 1 else f"at most {human_time(median)}"
-
-
 def _chance(numbers: Period) -> str:
     unit, earlier = _length(numbers.numbers), len(numbers.before)
     if earlier < 9:
@@ -278,19 +262,18 @@ def _chance(numbers: Period) -> str:
 def _caveats(numbers: Period) -> list[str]:
     sentences = [*numbers.workload.warnings, *omission_sentences([numbers.workload])]
     if numbers.unknown:
-        sentences.append(f"{numbers.unknown:,} jobs are left out, because the log does not record their starts.")
+        sentences.append(f"Left out, because the log does not record their starts: {counted(numbers.unknown, 'job')}.")
     if numbers.missing:
         sentences.append(f"The log begins {human_time(numbers.missing)} after the period does; the report begins at its first submission.")
     if numbers.numbers.end > (last := int((numbers.workload.submit + numbers.workload.runtime).max())) + DAY:
         sentences.append(f"The log ends {human_time(numbers.numbers.end - last)} before the period does; use is over the whole period.")
-    unknown = [title for name, title in (("status", "statuses"),) if not has_column(numbers.workload, name)]
-    if math.isnan(numbers.numbers.limit_hours):
-        unknown.append("limits")
+    unknown = [] if has_column(numbers.workload, "status") else ["statuses"]
+    unknown += ["limits"] if math.isnan(numbers.numbers.limit_hours) else []
     if unknown:
         sentences.append(f"The log records no {' and no '.join(unknown)}, so the hours of such jobs are unknown ({UNDEFINED}).")
     if waiting := numbers.numbers.waiting_at_end:
         sentences.append(
-            f"{waiting:,} jobs still waited at the end; their waits count when they start. Most logs lack jobs that never started."
+            f"{counted(waiting, 'job')} still waited at the end; waits count when jobs start. Most logs lack jobs that never started."
         )
     if numbers.numbers.utilization > 1 or int(numbers.workload.procs.max()) > numbers.workload.machine_procs:
         sentences.append("Jobs used more processors than the machine has; give its true size with --procs.")
@@ -300,34 +283,29 @@ def _caveats(numbers: Period) -> list[str]:
 # ---------------------------------------------------------------------- figures
 
 
-def _picture(numbers: Period) -> Drawing:
-    """Return the figure of the trend."""
-    periods = [*numbers.before, numbers.numbers][-SHOWN:]
-    unit = _length(numbers.numbers)
-    return Drawing(
-        trend_figure(periods, unit),
-        "trend",
-        f"Bars of the mean wait and a line of the share of the machine used, {len(periods)} {unit}s; the last: "
-        f"{human_time(numbers.numbers.mean_wait)}, {_share(numbers.numbers.utilization)}.",
-        f"Mean wait of each {unit}, this one last; below it the share of the machine that was used.",
-        wide=False,
-    )
-
-
-def trend_figure(periods: Sequence[PeriodNumbers], unit: str) -> Figure:
-    """Draw mean waits and use, a bar for each period."""
+@contextmanager
+def _two_panels(above: int) -> Iterator[tuple[Figure, Axes, Axes]]:
+    """Yield a figure with two pairs of axes, the upper one this many times as high as the lower one."""
     from matplotlib.figure import Figure
-    from matplotlib.ticker import MaxNLocator
 
-    from walltime.report.figures import BLUE, percent_ticks, style
+    from walltime.report.figures import style
 
-    waits = np.array([one.mean_wait for one in periods])
-    largest = float(np.nanmax(waits, initial=1.0))
-    divisor, name = next(((d, u) for d, u in ((86_400, "days"), (3600, "hours"), (60, "minutes")) if largest >= 1.5 * d), (1, "s"))
-    x = np.arange(len(periods)) - len(periods) + 1
     with style():
         figure = Figure(figsize=(7.2, 3.0), layout="constrained")
-        above, below = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
+        yield figure, *figure.subplots(2, 1, sharex=True, height_ratios=[above, 1])
+
+
+def _trend(numbers: Period) -> Drawing:
+    """Draw mean waits and use, a bar for each period."""
+    from matplotlib.ticker import MaxNLocator
+
+    from walltime.report.figures import BLUE, percent_ticks, round_unit
+
+    n, unit, periods = numbers.numbers, _length(numbers.numbers), [*numbers.before, numbers.numbers][-SHOWN:]
+    waits = np.array([one.mean_wait for one in periods])
+    divisor, name = round_unit(float(np.nanmax(waits, initial=1.0)))
+    x = np.arange(len(periods)) - len(periods) + 1
+    with _two_panels(2) as (figure, above, below):
         above.bar(x, np.nan_to_num(waits) / divisor, color=[*["#9DBBD6"] * (len(periods) - 1), BLUE], width=0.8)
         above.set_title(f"mean wait, {name}", loc="left", fontsize=9)
         below.plot(x, [100 * one.utilization for one in periods], color=BLUE, marker="." if len(periods) < 30 else "")
@@ -336,25 +314,17 @@ def trend_figure(periods: Sequence[PeriodNumbers], unit: str) -> Figure:
         below.set_title("of the machine used", loc="left", fontsize=9)
         below.xaxis.set_major_locator(MaxNLocator(4, integer=True))
         below.xaxis.set_major_formatter(lambda k, _: f"{-k:.0f} before" if k < 0 else f"this {unit}" if k == 0 else "")
-    return figure
+    alternative = (
+        f"Bars of the mean wait and a line of the share of the machine used, {len(periods)} {unit}s; the last: "
+        f"{human_time(n.mean_wait)}, {_share(n.utilization)}."
+    )
+    caption = f"Mean wait of each {unit}, this one last; below it the share of the machine that was used."
+    return Drawing(figure, "trend", alternative, caption, wide=False)
 
 
 def _days(numbers: Period) -> Drawing:
-    """Return the figure of the days."""
-    return Drawing(
-        days_figure(numbers),
-        "days",
-        f"Over the {_length(numbers.numbers)}: the share of the processors that were busy, and the number of waiting jobs.",
-        "Busy processors and waiting jobs.",
-        wide=False,
-    )
-
-
-def days_figure(numbers: Period) -> Figure:
     """Draw busy processors and waiting jobs over the period."""
-    from matplotlib.figure import Figure
-
-    from walltime.report.figures import BLUE, COLOURS, percent_ticks, style
+    from walltime.report.figures import BLUE, COLOURS, percent_ticks
 
     n, w = numbers.numbers, numbers.workload
     start = w.submit + w.columns["wait"]
@@ -362,9 +332,7 @@ def days_figure(numbers: Period) -> Figure:
     busy = levels_at(*busy_processors(start, start + w.runtime, w.procs), moments)
     queue = levels_at(*queue_length(w.submit, start), moments)
     x = (moments - n.begin) / 86_400
-    with style():
-        figure = Figure(figsize=(7.2, 3.0), layout="constrained")
-        above, below = figure.subplots(2, 1, sharex=True)
+    with _two_panels(1) as (figure, above, below):
         above.fill_between(x, 100 * busy / w.machine_procs, color=BLUE, alpha=0.6, linewidth=0)
         above.set_ylim(0, 105)
         percent_ticks(above.yaxis)
@@ -373,4 +341,5 @@ def days_figure(numbers: Period) -> Figure:
         below.set_ylim(0, max(1, queue.max() * 1.05))
         below.set_title("jobs waiting", loc="left", fontsize=9)
         below.set_xlabel("days")
-    return figure
+    alternative = f"Over the {_length(n)}: the share of the processors that were busy, and the number of waiting jobs."
+    return Drawing(figure, "days", alternative, "Busy processors and waiting jobs.", wide=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from walltime.errors import LogError, OutputError, WorkloadError
 from walltime.files import whole_file
 from walltime.metrics.estimates import FAILED, YEAR
 from walltime.metrics.machine import busy_processors, utilization
+from walltime.metrics.summary import Averages
 from walltime.schedule.groups import UNKNOWN, group_jobs, largest_groups
 from walltime.wording import printable
 from walltime.workload import Workload
@@ -38,7 +39,7 @@ GROUPED_BY = (*GROUPED_COLUMNS, "size", "length", "user")
 
 
 @dataclass(frozen=True)
-class PeriodNumbers:
+class PeriodNumbers(Averages):
     """A period in numbers; times in s of the log's clock, waits in s over the jobs that started, hours are processor-hours."""
 
     begin: int
@@ -69,11 +70,8 @@ class PeriodNumbers:
     @property
     def lost_hours(self) -> float:
         """Hours of jobs that failed or ended at their limit, as far as known; nan if neither is."""
-        return sum_known((self.failed_hours, self.limit_hours))
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the numbers ready for JSON; None for unknown ones."""
-        return {name: None if isinstance(value, float) and np.isnan(value) else value for name, value in asdict(self).items()}
+        known = [hours for hours in (self.failed_hours, self.limit_hours) if not np.isnan(hours)]
+        return sum(known) if known else float("nan")
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,9 +231,7 @@ class _Record:
             hours = {name: float(values[mine].sum()) for name, values in columns.items()}
             name = w.origin.name_of("user", user) if user >= 0 else UNKNOWN
             rows.append({"user": name, "jobs": int(mine.sum()), **hours})
-        rows.sort(
-            key=lambda row: (-np.nan_to_num(sum_known((row["failed_hours"], row["limit_hours"]))), -np.nan_to_num(row["unused_hours"]))
-        )
+        rows.sort(key=lambda row: (-np.nansum((row["failed_hours"], row["limit_hours"])), -np.nansum(row["unused_hours"])))
         return rows[:MOST_ROWS]
 
     def longest(self, begin: int, end: int) -> list[dict[str, Any]]:
@@ -272,12 +268,6 @@ class _Record:
         return float((last - first).sum()), full
 
 
-def sum_known(values: Sequence[float]) -> float:
-    """Return the sum of the known values; nan if all are."""
-    known = [value for value in values if not np.isnan(value)]
-    return sum(known) if known else float("nan")
-
-
 def _guessed(jobs: Workload) -> Array:
     """Return which jobs have no limit in the log, so that their runtime stands for it: bool."""
     guessed = jobs.origin.changed.get("runtime_as_estimate", 0)
@@ -304,9 +294,8 @@ def write_trend(folder: str | Path, periods: Sequence[PeriodNumbers], clock: int
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError(
-            f"{printable(target)}: cannot create the folder ({(error.strerror or str(error)).lower()}); use another one"
-        ) from error
+        reason = (error.strerror or str(error)).lower()
+        raise OutputError(f"{printable(target)}: cannot create the folder ({reason}); use another one") from error
     for one in periods:
         record = one.as_dict() | {"begin": one.begin + clock, "end": one.end + clock}
         with whole_file(target / f"period-{record['begin']}-{record['end']}.json") as sink:
@@ -324,7 +313,6 @@ def read_trend(folder: str | Path, clock: int) -> list[PeriodNumbers]:
             values |= {"begin": int(values["begin"]) - clock, "end": int(values["end"]) - clock}
             periods.append(PeriodNumbers(**values))
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-            raise LogError(
-                f"{printable(path)}: not a record of a period ({type(error).__name__}); remove the file", "not_a_period"
-            ) from error
+            fault = f"{printable(path)}: not a record of a period ({type(error).__name__}); remove the file"
+            raise LogError(fault, "not_a_period") from error
     return sorted(periods, key=lambda one: one.begin)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from walltime.whatif.calibration import read_calibration as read_calibration
     from walltime.whatif.changes import Change as Change
     from walltime.whatif.changes import parse_change as parse_change
-    from walltime.whatif.cost import Cost as Cost
+    from walltime.whatif.effects import Cost as Cost
     from walltime.whatif.effects import Difference as Difference
     from walltime.whatif.effects import Effect as Effect
     from walltime.whatif.effects import GroupEffect as GroupEffect

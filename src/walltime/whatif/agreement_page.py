@@ -13,28 +13,15 @@ from walltime.provenance import provenance
 from walltime.report.page import Block, Drawing, Fold, Heading, Page, Section, note, workload_facts
 from walltime.schedule.groups import TITLES
 from walltime.tables import Cell, Row, Table, time_cell
-from walltime.whatif.calibration import ALL, GROUPED_BY, Calibration
+from walltime.whatif.calibration import ALL, GROUPED_BY, Calibration, group_name
 from walltime.wording import UNDEFINED, human_percent, human_time, time_form
 from walltime.workload import Workload
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-COLUMNS = (
-    "",
-    "jobs",
-    "trusted from",
-    "mean: log",
-    "here",
-    "median: log",
-    "here",
-    "90 %: log",
-    "here",
-    "start within 1 min",
-    "10 min",
-    "1 h",
-    "rank correlation",
-)
+WAITS = ("mean: log", "here", "median: log", "here", "90 %: log", "here")
+COLUMNS = ("", "jobs", "trusted from", *WAITS, "start within 1 min", "10 min", "1 h", "rank correlation")
 SHORT = (ALL, "class", "user", "partition")
 """The groupings of the figure and of the terminal."""
 MOST_GROUPS = 24
@@ -43,7 +30,7 @@ MOST_LINES = 20
 
 
 def calibration_page(calibration: Calibration, workload: Workload, settings: Mapping[str, Any] | None = None) -> Page:
-    """The page of a calibration; `settings`: further entries of the provenance, and as `command` the command line."""
+    """Return the page of a calibration; `settings`: further entries of the provenance, and as `command` the command line."""
     record = provenance(
         workload, policy=calibration.policy, trim=calibration.trim, machine_digest=calibration.machine_digest, **(settings or {})
     )
@@ -56,12 +43,10 @@ def calibration_page(calibration: Calibration, workload: Workload, settings: Map
     )
     waits: list[Block] = []
     for table in agreement_tables(calibration):
-        if table.title.startswith("by month"):
-            months = "Mean recorded and simulated wait by month of submission."
-            waits.append(Drawing(months_figure(calibration), "months", months))
-        folded = len(table.rows) > MOST_LINES or table.title.startswith("by month")
-        waits += [Fold(table.title, [table])] if folded else [*([Heading(table.title)] if table.title else []), table]
-    utilization, evidence = utilization_table(calibration), evidence_table(calibration)
+        by_month = table.title.startswith("by month")
+        waits += [months_drawing(calibration)] if by_month else []
+        waits += [Fold(table.title, [table])] if by_month or len(table.rows) > MOST_LINES else titled(table)
+    others = {"Utilization": utilization_table(calibration), "Waits for other reasons": evidence_table(calibration)}
     return Page(
         "recorded and simulated waits",
         f"Does a simulation of {calibration.machine} resemble it?",
@@ -69,8 +54,7 @@ def calibration_page(calibration: Calibration, workload: Workload, settings: Map
         [
             Section("Trust in differences", [note(RULE), drawing]),
             Section("Recorded and simulated waits", waits),
-            *([Section("Utilization", [Heading(utilization.title), utilization])] if utilization.rows else []),
-            *([Section("Waits for other reasons", [Heading(evidence.title), evidence])] if evidence.rows else []),
+            *(Section(title, titled(table)) for title, table in others.items() if table.rows),
         ],
         workload_facts(workload, record["log"]),
         [*rest, *calibration.evidence.hints, RECORDED],
@@ -106,7 +90,7 @@ def agreement_tables(calibration: Calibration) -> list[Table]:
     return tables
 
 
-def tables_of(calibration: Calibration) -> list[Table]:
+def all_tables(calibration: Calibration) -> list[Table]:
     """Return all tables of the page."""
     return [table for table in (*agreement_tables(calibration), utilization_table(calibration), evidence_table(calibration)) if table.rows]
 
@@ -114,12 +98,12 @@ def tables_of(calibration: Calibration) -> list[Table]:
 def short_table(calibration: Calibration) -> Table:
     """Return recorded and simulated mean waits and the calibration error, for the terminal."""
     chosen = [row for row in calibration.rows if row.by in SHORT]
-    rows: list[Row] = [[_group(row), f"{row.jobs:,}"] for row in chosen]
-    for name in ("mean_recorded", "mean_simulated", "threshold"):
-        values = [getattr(row, name) for row in chosen]
-        show = time_form(values, short=True)
-        rows = [[*row, Cell(show(value), value=value)] for row, value in zip(rows, values, strict=True)]
-    rows = [[*cells, agreement(row)[-1], "no" if row.doubt else "yes"] for cells, row in zip(rows, chosen, strict=True)]
+    names = ("mean_recorded", "mean_simulated", "threshold")
+    shows = {name: time_form([getattr(row, name) for row in chosen], short=True) for name in names}
+    rows: list[Row] = []
+    for row in chosen:
+        times = [Cell(shows[name](getattr(row, name)), value=getattr(row, name)) for name in names]
+        rows.append([group_name(row), f"{row.jobs:,}", *times, agreement(row)[-1], "no" if row.doubt else "yes"])
     head = ("", "jobs", "recorded", "simulated", "error bound", "rank corr.", "usable?")
     return Table(head, rows, f"mean wait, recorded and simulated under {calibration.policy}")
 
@@ -127,13 +111,18 @@ def short_table(calibration: Calibration) -> Table:
 def full_tables(calibration: Calibration) -> list[Table]:
     """Return the other numbers in narrow tables, for the terminal."""
     rows = [row for row in calibration.rows if row.by in SHORT]
-    waits: list[Row] = [[_group(row), *agreement(row)[5:9], *agreement(row)[9:12]] for row in rows]
+    waits: list[Row] = [[group_name(row), *agreement(row)[5:9], *agreement(row)[9:12]] for row in rows]
     used = utilization_table(calibration)
     return [
         Table(("", *COLUMNS[5:12]), waits, "waits in the log and here"),
         replace(used, rows=used.rows[:1]),
         evidence_table(calibration),
     ]
+
+
+def titled(table: Table) -> list[Block]:
+    """Return a table with its title as a heading, if it has one."""
+    return [Heading(table.title), table] if table.title else [table]
 
 
 def utilization_table(calibration: Calibration) -> Table:
@@ -150,8 +139,8 @@ def evidence_table(calibration: Calibration) -> Table:
         for one in evidence.rows
     ]
     if evidence.backfilled_recorded is not None and evidence.backfilled_simulated is not None:
-        said = f"{human_percent(evidence.backfilled_recorded)} in the log, {human_percent(evidence.backfilled_simulated)} here"
-        rows.append([f"started by backfilling: {said}", "", "", "", ""])
+        shares = f"{human_percent(evidence.backfilled_recorded)} in the log, {human_percent(evidence.backfilled_simulated)} here"
+        rows.append([f"started by backfilling: {shares}", "", "", "", ""])
     head = ("", "jobs", "of all", "hours waited: log", "here")
     return Table(head, rows, "waited for other reasons than processors", look="months")
 
@@ -169,10 +158,6 @@ def agreement(row: Agreement) -> list[str | Cell]:
     ]
 
 
-def _group(row: Agreement) -> str:
-    return f"{row.group} users" if row.by == "user" else row.group
-
-
 def percent(share: float) -> str:
     """Return a share in percent."""
     return human_percent(100 * share)
@@ -185,7 +170,7 @@ def bias_figure(calibration: Calibration) -> Figure:
     rows = [row for row in calibration.rows if row.by in SHORT][:MOST_GROUPS]
     ends = [abs(value) for row in rows for value in (row.bias, row.low, row.high) if math.isfinite(value)]
     divisor, unit = unit_of(max(ends, default=1.0))
-    with rows_figure([_group(row) for row in rows], f"simulated minus recorded mean wait, {unit}", 0.27) as (figure, axes):
+    with rows_figure([group_name(row) for row in rows], f"simulated minus recorded mean wait, {unit}", 0.27) as (figure, axes):
         for k, row in enumerate(rows):
             colour = "#808890" if row.doubt else BLUE
             if math.isfinite(row.low):
@@ -195,23 +180,11 @@ def bias_figure(calibration: Calibration) -> Figure:
     return figure
 
 
-def months_figure(calibration: Calibration) -> Figure:
-    """Draw mean recorded and simulated waits by month."""
-    from matplotlib.figure import Figure
+def months_drawing(calibration: Calibration) -> Drawing:
+    """Return the figure of mean recorded and simulated waits by month."""
+    from walltime.report.figures import months_figure
 
-    from walltime.report.figures import look, style
-
-    with style():
-        figure = Figure(figsize=(9.2, 2.8), layout="constrained")
-        axes = figure.subplots()
-        places = range(len(calibration.months))
-        for k, (field, label) in enumerate((("mean_recorded", "recorded"), ("mean_simulated", "simulated"))):
-            values = [getattr(row, field) / 3600 for row in calibration.months]
-            axes.plot(places, values, marker="o", markersize=3.5, label=label, **look(k))
-        step = max(1, len(calibration.months) // 12)
-        axes.set_xticks(list(places)[::step], [row.group for row in calibration.months][::step])
-        axes.set_ylim(0)
-        axes.set_ylabel("mean wait, hours")
-        axes.grid()
-        figure.legend(*axes.get_legend_handles_labels(), loc="outside upper right", ncols=2)
-    return figure
+    months = calibration.months
+    lines = {label: [getattr(one, f"mean_{label}") / 3600 for one in months] for label in ("recorded", "simulated")}
+    figure = months_figure([one.group for one in months], lines, "mean wait, hours")
+    return Drawing(figure, "months", "Mean recorded and simulated wait by month of submission.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from walltime.whatif.effects import Effect
-from walltime.wording import human_percent, human_time, listed
+from walltime.wording import counted, human_percent, human_time, listed
 
 WORTH_TELLING = 0.05
 """Smallest share of jobs with longer waits that is mentioned with shorter mean waits."""
@@ -90,9 +90,8 @@ def _percent(effect: Effect) -> float:
 def _harm(effect: Effect) -> list[str]:
     """Count the jobs that are killed or no longer fit, in words."""
     cost = effect.cost
-    killed = f"{cost.cut_jobs:,} job{'' if cost.cut_jobs == 1 else 's'} killed at their limit"
-    left_out = f"{cost.lost_jobs:,} job{'' if cost.lost_jobs == 1 else 's'} left out"
-    return [said for said, count in ((killed, cost.cut_jobs), (left_out, cost.lost_jobs)) if count]
+    outcomes = ((cost.cut_jobs, "killed at their limit"), (cost.lost_jobs, "left out"))
+    return [f"{counted(jobs, 'job')} {outcome}" for jobs, outcome in outcomes if jobs]
 
 
 def _whose_price(alone: Sequence[Effect], whole: Effect) -> str:

@@ -101,7 +101,7 @@ def _blocks(calibration: Calibration, said: str, verbose: bool) -> Iterator[Bloc
     yield f"Not usable for what-if: {every.doubt}." if every.doubt else f"Usable for what-if: {usable}."
     yield short_table(calibration)
     if verbose:
-        yield from paragraphs(calibration.verdict)
+        yield from paragraphs([calibration.verdict[0], *calibration.doubted])  # the table above has the rest of the verdict
         yield from (table for table in full_tables(calibration) if table.rows)
     if every.doubt:
         yield "Next: find the rules of the site with walltime infer LOG --out site.toml, and calibrate again with --machine site.toml."

@@ -27,9 +27,8 @@ from walltime.provenance import jobs_sha256, plain, version
 from walltime.schedule.groups import UNKNOWN, Groups, group_jobs, recorded_groups
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.specification import Scheduler
-from walltime.whatif.pool_groups import PoolGroup, pool_groups
 from walltime.whatif.setting import Setting, machine_of
-from walltime.whatif.wait_causes import Evidence, WaitCause, find_evidence
+from walltime.whatif.wait_causes import Evidence, PoolGroup, WaitCause, find_evidence, pool_groups
 from walltime.wording import human_time, printable, sanitize
 from walltime.workload import Workload, check_workload
 from walltime.workload.columns import GROUPED_COLUMNS
@@ -101,50 +100,41 @@ class Calibration:
         every = self.overall
         percent = 100 * every.bias / every.mean_recorded if every.mean_recorded else math.nan
         relative = f" ({percent:+.0f} %)" if math.isfinite(percent) else ""
-        before = [
-            *warning_of(self.drops),
-            *(["Waits count from eligible times known only in hindsight."] if self.by_hindsight else []),
+        before = [*warning_of(self.drops), *(["Waits count from eligible times known only in hindsight."] if self.by_hindsight else [])]
+        sentences = [
+            f"{' '.join([*before, 'Over'])} {every.jobs:,} jobs of the log {self.log}, the mean wait is {human_time(every.mean_simulated)} "
+            f"in the simulation under {self.policy} and {human_time(every.mean_recorded)} in the log{relative}. "
+            f"{100 * every.within[1]:.0f} % of the jobs start within 10 min of their recorded start, and the rank correlation is "
+            f"{every.rank_correlation:.2f}.",
+            f"Trust no difference in mean wait over all jobs: {every.doubt}."
+            if every.doubt
+            else f"Trust differences above {human_time(every.threshold)} in mean wait over all jobs.",
         ]
-        said = [
-            f"{' '.join([*before, 'Over'])} {every.jobs:,} jobs of {self.log}, the mean wait is {human_time(every.mean_simulated)} in the "
-            f"simulation under {self.policy} and {human_time(every.mean_recorded)} in the log{relative}; {_share(every.within[1])} of the "
-            f"jobs start within 10 min of their recorded start, and the rank correlation is {every.rank_correlation:.2f}."
-        ]
-        if every.doubt:
-            said.append(f"Trust no difference in mean wait over all jobs: {every.doubt}.")
-        else:
-            said.append(f"Trust differences above {human_time(every.threshold)} in mean wait over all jobs.")
         for by in ("class", "partition"):
-            mine = [row for row in self.rows if row.by == by and not row.doubt]
-            if mine:
-                said.append(
-                    f"By {by}, trust differences above {', '.join(f'{human_time(row.threshold)} for {row.group}' for row in mine)}."
-                )
-        doubted = [row for row in self.rows[1:] if row.doubt and row.by in ("class", "partition", "user")]
-        if doubted:
-            names = "; ".join(f"{row.group if row.by != 'user' else f'{row.group} users'} ({row.doubt})" for row in doubted)
-            said.append(f"Trust none for: {names}.")
-        return said
+            trusted = [f"{human_time(row.threshold)} for {row.group}" for row in self.rows if row.by == by and not row.doubt]
+            sentences += [f"By {by}, trust differences above {', '.join(trusted)}."] if trusted else []
+        return sentences + self.doubted
+
+    @property
+    def doubted(self) -> list[str]:
+        """A sentence on the groups whose differences cannot be trusted, with the reasons; empty if all can."""
+        rows = [row for row in self.rows[1:] if row.doubt and row.by in ("class", "partition", "user")]
+        reasons = "; ".join(f"{group_name(row)} ({row.doubt})" for row in rows)
+        return [f"Trust none for: {reasons}."] if rows else []
 
     def table(self) -> Any:
-        """The rows as a polars table."""
+        """Return the rows as a polars table."""
         import polars as pl
 
         rows = [row.as_dict() for row in (*self.rows, *self.months)]
-        within = [row.pop("within") for row in rows]
-        named = [
-            row | {f"within_{near}_s": one for near, one in zip(NEAR, shares, strict=True)}
-            for row, shares in zip(rows, within, strict=True)
-        ]
-        return pl.DataFrame(named, infer_schema_length=None)
+        for row in rows:
+            row.update({f"within_{near}_s": share for near, share in zip(NEAR, row.pop("within"), strict=True)})
+        return pl.DataFrame(rows, infer_schema_length=None)
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything for JSON; `read_calibration` reads it."""
-        words = ("log", "sha256", "jobs_sha256", "machine", "machine_digest", "policy", "trim", "version", "by_hindsight")
-        lists = {name: [row.as_dict() for row in getattr(self, name)] for name in ("rows", "months", "utilization")}
-        lists["drops"] = plain([asdict(drop) for drop in self.drops])
-        head = {name: getattr(self, name) for name in words} | {"verdict": self.verdict}
-        return head | lists | {"evidence": plain(asdict(self.evidence))}
+        record: dict[str, Any] = plain(asdict(self) | {"verdict": self.verdict})
+        return record
 
     def write(self, path: str | os.PathLike[str]) -> Path:
         """Write as JSON, completely or not at all; return the path. Raises OutputError."""
@@ -194,10 +184,7 @@ def calibrate(
     check_workload(workload)
     workload, machine = with_hindsight(workload, machine, hindsight, "a calibration")
     if workload.recorded_wait is None:
-        raise WorkloadError(
-            f"{workload.origin.name} records no waits to compare with; use a log with start times",
-            "missing_waits",
-        )
+        raise WorkloadError(f"{workload.origin.name} records no waits to compare with; use a log with start times", "missing_waits")
     machine = machine_of(workload, machine)
     setting = Setting.of(machine, policy)
     if schedule is None:
@@ -263,32 +250,25 @@ def machine_digest(machine: Machine) -> str:
 
 def _killed(schedule: Schedule) -> list[str]:
     """Return a remark on jobs that ran longer in the log than requested, and are killed here."""
-    jobs = schedule.workload
-    count = int((schedule.runtime < jobs.runtime).sum())
-    if count < MANY_KILLED * len(jobs):
-        return []
-    return [
-        f"{count:,} of {len(jobs):,} jobs ran longer in the log than requested, and are killed at their limit here; --overrun changes that."
-    ]
+    count, jobs = int((schedule.runtime < schedule.workload.runtime).sum()), len(schedule)
+    killed = f"{count:,} of {jobs:,} jobs ran longer in the log than requested, and are killed at their limit here; --overrun changes that."
+    return [killed] if count >= MANY_KILLED * jobs else []
 
 
 def _rows(schedule: Schedule, recorded: Array, mask: Array) -> tuple[list[Agreement], list[Agreement]]:
+    """Return the agreement over all jobs and by group, and by month."""
     jobs = schedule.workload
     weeks = LogWeeks.of(jobs.submit, (schedule.submit, schedule.start))
-    every = Groups([ALL], np.zeros(len(jobs), np.int64))
-    rows = _agreements(ALL, every, schedule, recorded, mask, weeks)
+
+    def rows(by: str, groups: Groups) -> list[Agreement]:
+        if list(groups.names) == [UNKNOWN] or (len(groups.names) > MOST_GROUPS and by != "month"):
+            return []
+        return [agreement(by, name, recorded[inside], schedule.wait[inside], weeks, inside) for name, inside in groups.members(mask)]
+
+    found = rows(ALL, Groups([ALL], np.zeros(len(jobs), np.int64)))
     for by in GROUPED_BY:
-        groups = group_jobs(jobs, by, jobs.submit, schedule.end, runtime=schedule.runtime)
-        if list(groups.names) != [UNKNOWN] and len(groups.names) <= MOST_GROUPS:
-            rows += _agreements(by, groups, schedule, recorded, mask, weeks)
-    months = recorded_groups(jobs, "month", schedule.runtime)
-    if list(months.names) == [UNKNOWN]:
-        return rows, []
-    return rows, _agreements("month", months, schedule, recorded, mask, weeks)
-
-
-def _agreements(by: str, groups: Groups, schedule: Schedule, recorded: Array, mask: Array, weeks: LogWeeks) -> list[Agreement]:
-    return [agreement(by, name, recorded[inside], schedule.wait[inside], weeks, inside) for name, inside in groups.members(mask)]
+        found += rows(by, group_jobs(jobs, by, jobs.submit, schedule.end, runtime=schedule.runtime))
+    return found, rows("month", recorded_groups(jobs, "month", schedule.runtime))
 
 
 def _utilization(schedule: Schedule, start: Array, groups: Sequence[PoolGroup]) -> list[Utilization]:
@@ -318,20 +298,21 @@ def _utilization(schedule: Schedule, start: Array, groups: Sequence[PoolGroup]) 
 
 
 def _of(content: Mapping[str, Any]) -> Calibration:
+    """Return the calibration of a JSON object."""
+
     def numbers(row: Mapping[str, Any]) -> dict[str, Any]:
         return {name: math.nan if value is None else tuple(value) if isinstance(value, list) else value for name, value in row.items()}
 
     known = {f.name: content[f.name] for f in fields(Calibration)}
-    said = dict(known["evidence"])
-    known["rows"] = [Agreement(**numbers(row)) for row in known["rows"]]
-    known["drops"] = [Drop(**numbers(row)) for row in known["drops"]]
-    known["months"] = [Agreement(**numbers(row)) for row in known["months"]]
-    known["utilization"] = [Utilization(**numbers(row)) for row in known["utilization"]]
-    known["evidence"] = Evidence(**(said | {"rows": [WaitCause(**row) for row in said["rows"]]}))
+    kinds: dict[str, Any] = {"rows": Agreement, "months": Agreement, "utilization": Utilization, "drops": Drop}
+    known |= {name: [kind(**numbers(row)) for row in known[name]] for name, kind in kinds.items()}
+    evidence = known["evidence"]
+    known["evidence"] = Evidence(**(evidence | {"rows": [WaitCause(**row) for row in evidence["rows"]]}))
     if not known["rows"]:
         raise KeyError("rows")
     return Calibration(**known)
 
 
-def _share(share: float) -> str:
-    return f"{100 * share:.0f} %"
+def group_name(row: Agreement) -> str:
+    """Return the name of a group in sentences and tables."""
+    return f"{row.group} users" if row.by == "user" else row.group

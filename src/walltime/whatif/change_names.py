@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from walltime.schedule.groups import round_time
-from walltime.whatif.changes import NO_LIMIT, Change, max_time_of
+from walltime.whatif.changes import NO_LIMIT, Change, is_exclusive, max_time_of
 
 
 def change_name(change: Change) -> str:
@@ -18,11 +18,22 @@ def change_name(change: Change) -> str:
     10 % less load
     8 jobs at once by limit 1
     """
-    first, dot, rest = change.target.partition(".")
-    if dot:
-        name, _, key = rest.rpartition(".")
-        return _of_row(change, first.lower(), name, key.lower())
+    first, _, rest = change.target.partition(".")
+    name, _, key = rest.rpartition(".")
+    where = "" if name == "all" else f" in {first.lower()} {name}"  # `all` is the pool or partition of a machine without names
     match first.lower():
+        case "pool":
+            return f"{_counted(change, key.lower())}{where}"
+        case "partition":
+            return f"{_of_partition(change, key.lower())}{where}"
+        case "limit" if change.value.lower() in NO_LIMIT:
+            return f"no limit {name}"
+        case "limit":
+            return f"{_counted(change, key.lower())} at once by limit {name}"
+        case "qos":
+            return f"priority {_value(change)} for quality of service {name}"
+        case "share":
+            return f"{_counted(change, 'shares')} for {name}"
         case "nodes":
             return _counted(change, "nodes")
         case "load":
@@ -33,56 +44,33 @@ def change_name(change: Change) -> str:
             return f"the side-car with {change.value}"
         case "soft":
             return f"soft walltimes by {change.value}"
-        case "policy" | "estimates":
-            return f"{first.lower()} {change.value}"
+        case "policy" | "estimates" as what:
+            return f"{what} {change.value}"
     if change.sign == "=":
         return f"{change.target} = {change.value}"
     return change.value.replace("=", " = ") if change.sign == "+=" else f"no {change.value}"
 
 
-def _of_row(change: Change, table: str, name: str, key: str) -> str:
-    """A change of a pool, a partition, a limit, a quality of service or a share; `all` is the one of a machine without names."""
-    match table:
-        case "pool":
-            return f"{_counted(change, key)}{_in('pool', name)}"
-        case "partition":
-            return f"{_of_partition(change, key)}{_in('partition', name)}"
-        case "limit" if change.value.lower() in NO_LIMIT:
-            return f"no limit {name}"
-        case "limit":
-            return f"{_counted(change, key)} at once by limit {name}"
-        case "qos":
-            return f"priority {_value(change)} for quality of service {name}"
-    return f"{_counted(change, 'shares')} for {name}"
-
-
 def _of_partition(change: Change, key: str) -> str:
     match key:
         case "maxtime" | "max_time":
-            seconds = max_time_of(change, slurm=key == "maxtime")
+            seconds = max_time_of(change)
             return "no time limit" if seconds is None else f"limit of {round_time(seconds)}"
         case "oversubscribe" | "exclusive":
-            whole = change.value.lower() == "exclusive" or (key == "exclusive" and change.value.lower() in ("yes", "true"))
-            return "whole nodes" if whole else "shared nodes"
+            return "whole nodes" if is_exclusive(change) else "shared nodes"
         case "pools":
             sign = {"+=": "also ", "-=": "without "}.get(change.sign, "")
             return f"{sign}pool{'s' if ',' in change.value else ''} {change.value}"
     return f"{'priority tier' if key.endswith('tier') else 'priority factor'} {_value(change)}"
 
 
-def _in(what: str, name: str) -> str:
-    return "" if name == "all" else f" in {what} {name}"
-
-
 def _counted(change: Change, what: str) -> str:
     value, what = change.value.replace("%", " %"), what.removesuffix("s") if change.value == "1" else what
-    return {"+=": f"{value} more {what}", "-=": f"{value} fewer {what}", "*=": f"{value} times the {what}"}.get(
-        change.sign, f"{value} {what}"
-    )
+    return value + {"+=": " more ", "-=": " fewer ", "*=": " times the ", "=": " "}[change.sign] + what
 
 
 def _value(change: Change) -> str:
-    return {"+=": f"+{change.value}", "-=": f"-{change.value}", "*=": f"times {change.value}"}.get(change.sign, change.value)
+    return {"+=": "+", "-=": "-", "*=": "times ", "=": ""}[change.sign] + change.value
 
 
 def _percent(change: Change) -> str:

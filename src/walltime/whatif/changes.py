@@ -17,6 +17,7 @@ from walltime.policy import POLICIES, Policy
 from walltime.policy.slurm import NO_EFFECT, PARAMETERS
 from walltime.predictors import Prediction
 from walltime.predictors.registry import PREDICTORS
+from walltime.schedule.groups import round_time
 from walltime.simulation.specification import parse_scheduler
 from walltime.specification import Family, Specification, complete, describe_value, read_value
 from walltime.whatif.adjustment import parse_adjustment
@@ -99,16 +100,16 @@ def complete_change(text: str) -> list[str]:
     >>> complete_change("po"), complete_change("soft=tsa"), complete_change("SchedulerParameters+=bf_max_job_t")
     (['policy=', 'pool.'], ['soft=tsafrir07'], ['SchedulerParameters+=bf_max_job_test='])
     """
-    match = re.fullmatch(r"(?P<target>[^=+*-]+)(?P<sign>\+=|-=|\*=|=)(?P<value>.*)", text)
+    match = re.fullmatch(r"(?P<begin>(?P<target>[^=+*-]+)(?:\+=|-=|\*=|=))(?P<value>.*)", text)
     if match is None:
         words = [f"{name}{sign}" for name, one in OF_SETTING.items() for sign in one.signs]
         words += [f"{table}." for table in TABLES] + [f"{name}{sign}" for name in SETTINGS for sign in signs_of(name)]
         return [word for word in words if word.lower().startswith(text.lower())]
-    begin, value = match["target"] + match["sign"], match["value"]
+    begin, target, value = match.groups()
     families: Mapping[str, Family[Any]] = {"policy": POLICIES, "estimates": ESTIMATES, "adjust": PREDICTORS, "soft": PREDICTORS}
-    if match["target"] in families:
-        return [begin + one for one in complete(families[match["target"]], value)]
-    if match["target"].lower() != "schedulerparameters":
+    if target in families:
+        return [begin + one for one in complete(families[target], value)]
+    if target.lower() != "schedulerparameters":
         return []
     before, comma, last = value.rpartition(",")
     items = [f"{name}=" for name, one in PARAMETERS.items() if one.setting == "SchedulerParameters" and name.startswith(last)]
@@ -161,18 +162,17 @@ def _policy(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
     return replace(setting, policy=change.value), []
 
 
-def _load(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
-    factor = read_value(FACTOR, change.target, change.value, change.where)
-    return replace(setting, load=setting.load * factor), [
-        f"the same jobs arrive {factor:g} times as fast: the times between submissions are scaled"
-    ]
+SCALED = {
+    "load": "the same jobs arrive {:g} times as fast: the times between submissions are scaled",
+    "requested": "every requested time is {:g} times as long, and jobs are killed there",
+}
+"""Factors of a setting, and sentences on their change."""
 
 
-def _requested(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
-    factor = read_value(FACTOR, change.target, change.value, change.where)
-    return replace(setting, requested=setting.requested * factor), [
-        f"every requested time is {factor:g} times as long, and jobs are killed there"
-    ]
+def _scale(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
+    factor, name = read_value(FACTOR, change.target, change.value, change.where), change.target.lower()
+    scaled: dict[str, Any] = {name: getattr(setting, name) * factor}
+    return replace(setting, **scaled), [SCALED[name].format(factor)]
 
 
 def _estimates(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
@@ -237,9 +237,7 @@ def _slurm(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
             "change_without_effect",
         )
     _only(change, *signs_of(name))
-    told = []
-    if name.lower() == "schedulerparameters":
-        told = _parameters(change, policy)
+    told = _parameters(change, policy) if name.lower() == "schedulerparameters" else []
     settings[name] = change.value if change.sign == "=" else _listed(change, settings.get(name, ""))
     changed = replace(setting, machine=replace(setting.machine, slurm=settings))
     changed.scheduler()  # or it is an impossible value
@@ -250,7 +248,7 @@ def _parameters(change: Change, policy: Policy) -> list[str]:
     """Return remarks on items of SchedulerParameters; raise PolicyError for items that are not modelled, or that the policy sets itself."""
     names = [name for name, one in PARAMETERS.items() if one.setting == "SchedulerParameters"]
     told = []
-    for item in filter(None, (part.strip().partition("=")[0].lower() for part in change.value.split(","))):
+    for item in (one.partition("=")[0].lower() for one in _items(change.value)):
         if item in NO_EFFECT:
             told.append(f"{item} spares a busy slurmctld; a simulated pass takes no time, so it changes nothing")
         elif item not in names and change.sign == "+=":
@@ -262,8 +260,8 @@ def _parameters(change: Change, policy: Policy) -> list[str]:
 
 def _listed(change: Change, now: str) -> str:
     """Return a list of items `name` or `name=value` after adding (replacing items of the same name) or removing some."""
-    items = {item.partition("=")[0].lower(): item for item in (part.strip() for part in now.split(",")) if item and item != "(null)"}
-    for item in filter(None, (part.strip() for part in change.value.split(","))):
+    items = {item.partition("=")[0].lower(): item for item in _items(now) if item != "(null)"}
+    for item in _items(change.value):
         name = item.partition("=")[0].lower()
         if change.sign == "+=":
             items[name] = item
@@ -277,8 +275,8 @@ def _listed(change: Change, now: str) -> str:
 OF_SETTING: Mapping[str, Target] = {
     "policy": Target(_policy, ("=",), "a scheduler, as in `--policy`", "how the site schedules"),
     "nodes": Target(_nodes, ALL_SIGNS, "a number, a percentage, with `*=` a factor", "nodes of the pool, or by a percentage of every pool"),
-    "load": Target(_load, ("*=",), describe_value(FACTOR), "how fast the jobs arrive"),
-    "requested": Target(_requested, ("*=",), describe_value(FACTOR), "the requested times, at which jobs are killed"),
+    "load": Target(_scale, ("*=",), describe_value(FACTOR), "how fast the jobs arrive"),
+    "requested": Target(_scale, ("*=",), describe_value(FACTOR), "the requested times, at which jobs are killed"),
     "estimates": Target(_estimates, ("=",), "estimates, as in `--estimates`", "what the scheduler plans with"),
     "adjust": Target(_adjust, ("=",), "a predictor with its options, and floor and gain", "a side-car sets the TimeMin of waiting jobs"),
     "soft": Target(_soft, ("=",), "a predictor", "jobs are planned by soft walltimes, as PBS Professional does"),
@@ -356,20 +354,17 @@ def _change_row(change: Change, machine: Machine, table: ChangedTable, name: str
 
 
 def _name_of(row: Any, number: int) -> str:
-    match row:
-        case Limit():
-            return str(number)
-        case Share():
-            return row.account if row.user is None else f"{row.account}.{row.user}"
-    return str(row.name)
+    if isinstance(row, Share):
+        return row.account if row.user is None else f"{row.account}.{row.user}"
+    return str(number if isinstance(row, Limit) else row.name)
 
 
 def _value(change: Change, table: ChangedTable, field: str, now: Any, key: str) -> Any:
-    """The new value of a field."""
+    """Return the new value of a field."""
     if field == "pools":
         return _pools(change, now)
     if field in ("max_time", "exclusive"):
-        return max_time_of(change, slurm=key.lower() == "maxtime") if field == "max_time" else _exclusive(change)
+        return max_time_of(change) if field == "max_time" else is_exclusive(change)
     if table.rows == "limits" and change.sign == "=" and change.value.lower() in NO_LIMIT:
         return None
     if now is None and change.sign != "=":
@@ -387,35 +382,27 @@ def _count(change: Change, now: int, least: int = 1) -> int:
         value = float(number)
     except ValueError:
         value = math.nan
-    whole = value == math.floor(value) if math.isfinite(value) else False
-    if not math.isfinite(value) or value < 0 or value > 2**40 or not (whole or percent or change.sign == "*="):
+    if not (0 <= value <= 2**40 and (value.is_integer() or percent or change.sign == "*=")):
         raise PolicyError(
             f"{change.where}: {shown(change.value)} is not a valid number; write a whole number, or a percentage such as 10%", "wrong_value"
         )
-    match change.sign:
-        case "*=":
-            if percent:
-                raise PolicyError(f"{change.where}: write += or -= with a percentage, or *= with a factor such as 1.1", "wrong_operator")
-            new = math.ceil(round(now * value, 6))
-        case "=":
-            if percent:
-                raise PolicyError(f"{change.where}: write += or -= with a percentage", "wrong_operator")
-            new = int(value)
-        case sign:
-            by = now * value / 100 if percent else value
-            new = math.ceil(round(now + by if sign == "+=" else now - by, 6))
+    if percent and change.sign in ("=", "*="):
+        factor = ", or *= with a factor such as 1.1" if change.sign == "*=" else ""
+        raise PolicyError(f"{change.where}: write += or -= with a percentage{factor}", "wrong_operator")
+    by = now * value / 100 if percent else value
+    new = math.ceil(round({"=": value, "*=": now * value, "+=": now + by, "-=": now - by}[change.sign], 6))
     if new < least:
         raise PolicyError(f"{change.where} leaves {new}, but at least {least} must be left", "number_out_of_range")
     return new
 
 
-def max_time_of(change: Change, slurm: bool) -> int | None:
+def max_time_of(change: Change) -> int | None:
     """Return a longest time, s, from 24h, 1-00:00:00 or unlimited; a bare number is in minutes for Slurm's key, in seconds for ours."""
     text = change.value.lower()
     if text in NO_LIMIT:
         return None
     try:
-        seconds = int(text) if text.isdecimal() and not slurm else seconds_of(text)
+        seconds = int(text) if text.isdecimal() and not change.target.lower().endswith(".maxtime") else seconds_of(text)
     except ValueError:
         seconds = parse_seconds(text)
     if seconds < 1:
@@ -423,26 +410,28 @@ def max_time_of(change: Change, slurm: bool) -> int | None:
     return seconds
 
 
-def _exclusive(change: Change) -> bool:
-    text = change.value.lower()
-    known = {"exclusive": True, "yes": False, "no": False, "true": True, "false": False, "force": False}
-    if change.target.lower().endswith(".exclusive"):
-        known |= {"yes": True}
-    if text not in known:
+def is_exclusive(change: Change) -> bool:
+    """Return whether jobs get whole nodes; `yes` is only for our key, because Slurm's YES lets jobs share processors."""
+    known = {"exclusive": True, "true": True, "yes": change.target.lower().endswith(".exclusive")}
+    known |= {"no": False, "false": False, "force": False}
+    if change.value.lower() not in known:
         raise PolicyError(f"{change.where}: write EXCLUSIVE for whole nodes, or NO", "wrong_value")
-    return known[text]
+    return known[change.value.lower()]
 
 
 def _pools(change: Change, now: tuple[str, ...]) -> tuple[str, ...]:
-    names = tuple(filter(None, (part.strip() for part in change.value.split(","))))
-    if change.sign == "=":
-        return names
-    if change.sign == "+=":
-        return (*now, *(name for name in names if name not in now))
+    names = _items(change.value)
     absent = [name for name in names if name not in now]
+    if change.sign != "-=":
+        return (*now, *absent) if change.sign == "+=" else tuple(names)
     if absent:
         raise PolicyError(f"{change.where}: the partition has no pool {absent[0]}. Valid pools: {', '.join(now)}", "unknown_name")
     return tuple(name for name in now if name not in names)
+
+
+def _items(text: str) -> list[str]:
+    """Return the items of a list, without empty ones."""
+    return [item for part in text.split(",") if (item := part.strip())]
 
 
 def _became(what: str, key: str, old: Any, new: Any) -> str:
@@ -450,12 +439,11 @@ def _became(what: str, key: str, old: Any, new: Any) -> str:
 
 
 def _value_text(key: str, value: Any) -> str:
-    from walltime.schedule.groups import round_time
-
-    if value is None:
-        return "unlimited"
-    if key == "max_time":
-        return round_time(int(value))
-    if isinstance(value, tuple):
-        return ", ".join(value)
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else f"{value:,}"
+    match value:
+        case None:
+            return "unlimited"
+        case tuple():
+            return ", ".join(value)
+        case bool():
+            return "yes" if value else "no"
+    return round_time(value) if key == "max_time" else f"{value:,}"

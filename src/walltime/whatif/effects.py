@@ -1,10 +1,12 @@
-"""The effects of a change compared with today's schedule: differences of means with intervals, groups, winners and losers."""
+"""The effects of a change compared with today's schedule: differences of means with intervals, groups, winners and losers, and its cost."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -12,14 +14,109 @@ from walltime import metrics
 from walltime.metrics.intervals import SHOWN_LEVEL
 from walltime.metrics.summary import Averages
 from walltime.metrics.weekly_interval import LogWeeks, agreeing_share
-from walltime.schedule.groups import UNKNOWN, group_jobs
+from walltime.schedule.groups import UNKNOWN, Groups, group_jobs
 from walltime.schedule.schedule import Schedule
 from walltime.whatif.calibration import ALL, GROUPED_BY, MOST_GROUPS, Calibration
-from walltime.whatif.cost import Cost
 from walltime.whatif.setting import Setting
-from walltime.wording import human_time
+from walltime.wording import counted, human_time
 
 Array = np.ndarray
+
+MOST_NAMED = 5
+"""Largest number of users or jobs that are named."""
+
+
+@dataclass(frozen=True)
+class Cost(Averages):
+    """Node-hours from the first to the last submission, and jobs that lose compared with today's setting."""
+
+    nodes: int
+    capacity: float
+    """node-hours available"""
+    used: float
+    """node-hours used"""
+    idle: float
+    """node-hours not used"""
+    cut_jobs: int
+    """killed earlier than today, at a shorter limit"""
+    cut_hours: float
+    """node-hours that they use until then, lost unless they keep checkpoints"""
+    missing_hours: float
+    """node-hours that they had still used today"""
+    cut: Sequence[str]
+    """their users, the most lost node-hours first"""
+    lost_jobs: int
+    """that no longer fit, and are left out"""
+    lost_hours: float
+    """node-hours that they used today"""
+    lost: Sequence[str]
+    """their users"""
+    rules: Mapping[str, int]
+    """number of jobs left out, by rule"""
+    work_lost: float
+    """share of today's node-hours in jobs killed earlier or left out"""
+
+    @property
+    def rules_text(self) -> str:
+        """The numbers of jobs left out by rule, in words."""
+        return ", ".join(f"{count:,} {rule}" for rule, count in self.rules.items())
+
+
+def cost(today: Schedule, changed: Schedule, both: tuple[Array, Array]) -> Cost:
+    """Return the cost of a change compared with today's schedule; `both`: the places of the same jobs in both, int64."""
+    mine, theirs = both
+    before, after = node_hours(today), node_hours(changed)
+    begin, end = int(changed.submit.min()), changed.last_submit
+    length = changed.end - changed.start
+    inside = np.maximum(np.minimum(changed.end, end) - np.maximum(changed.start, begin), 0)
+    used = float((after * inside / np.maximum(length, 1)).sum())
+    assert changed.placement is not None, "it ran on a machine of pools"
+    nodes = sum(pool.nodes for pool in changed.placement.machine.pools)
+    capacity = nodes * (end - begin) / 3600
+    cut = changed.runtime[theirs] < today.runtime[mine]
+    gone = np.ones(len(today), bool)
+    gone[mine] = False
+    old, new = today.workload.origin.dropped, changed.workload.origin.dropped
+    return Cost(
+        nodes=nodes,
+        capacity=capacity,
+        used=used,
+        idle=capacity - used,
+        cut_jobs=int(cut.sum()),
+        cut_hours=float(after[theirs[cut]].sum()),
+        missing_hours=float((before[mine[cut]] - after[theirs[cut]]).sum()),
+        cut=_named(today, mine[cut], after[theirs[cut]]),
+        lost_jobs=int(gone.sum()),
+        lost_hours=float(before[gone].sum()),
+        lost=_named(today, np.flatnonzero(gone), before[gone]),
+        rules={rule: count - old.get(rule, 0) for rule, count in new.items() if count > old.get(rule, 0)},
+        work_lost=float((before[mine[cut]].sum() + before[gone].sum()) / max(before.sum(), 1e-9)),
+    )
+
+
+def node_hours(schedule: Schedule) -> Array:
+    """Return the node-hours of each job, float64; parts of nodes count as fractions."""
+    assert schedule.placement is not None, "it ran on a machine of pools"
+    assert schedule.given is not None, "it ran on a machine of pools"
+    procs = np.array([pool.procs for pool in schedule.placement.machine.pools], np.float64)
+    return (schedule.given[:, :, 0] / procs).sum(axis=1) * schedule.runtime / 3600
+
+
+def _named(schedule: Schedule, jobs: Array, hours: Array) -> list[str]:
+    """List the users of these jobs with their jobs and node-hours, the most first; single jobs if the log has no users."""
+    workload, users = schedule.workload, schedule.workload.columns.get("user")
+    single = users is None or (users[jobs] < 0).all()
+    known, place = np.unique((workload.job_id if users is None or single else users)[jobs], return_inverse=True)
+    total, count = np.bincount(place, weights=hours), np.bincount(place)
+    named = []
+    for k in np.argsort(-total, kind="stable")[:MOST_NAMED].tolist():
+        number = int(known[k])
+        name = workload.origin.name_of("user", number) if number >= 0 else "unknown"
+        who = f"job {number} (" if single else f"user {name} ({counted(int(count[k]), 'job')}, "
+        named.append(f"{who}{total[k]:,.0f} node-hours)")
+    return named
+
+
 Pairs = tuple[Array, Array]
 """The places of the same jobs in two schedules, int64."""
 
@@ -49,16 +146,6 @@ class Difference(Averages):
     others: int = 0
     agree: float = float("nan")
     withheld: str = ""
-
-    @property
-    def clear(self) -> bool:
-        """Whether the difference exceeds its scatter; False if that is unknown."""
-        return abs(self.difference) > self.scatter
-
-    @property
-    def not_0_over_weeks(self) -> bool:
-        """Whether the interval under sampling of weeks excludes 0; False if it is unknown."""
-        return self.low > 0 or self.high < 0
 
 
 @dataclass(frozen=True)
@@ -125,8 +212,15 @@ class Effect:
     @property
     def nothing(self) -> bool:
         """Whether every wait is unchanged and no job is lost or cut."""
-        sides = self.gains.shorter.jobs + self.gains.longer.jobs
-        return not sides and not self.cost.cut_jobs and not self.cost.lost_jobs
+        return not any((self.gains.shorter.jobs, self.gains.longer.jobs, self.cost.cut_jobs, self.cost.lost_jobs))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything for JSON but the setting and the schedule."""
+        values = {"change": self.label, "policy": self.schedule.label}
+        values |= {name: getattr(self, name) for name in ("name", "became", "jobs", "utilization", "doubts")}
+        values |= {name: getattr(self, name) and getattr(self, name).as_dict() for name in ("gains", "cost", "other_users")}
+        values["measures"] = {name: one.as_dict() for name, one in self.differences.items()}
+        return values | {"groups": [row.as_dict() for row in self.groups]}
 
 
 def pairs(today: Schedule, changed: Schedule, measured: Array) -> Pairs:
@@ -159,20 +253,20 @@ def differences(
     by_measure = {}
     for name in MEASURES:
         values = [after[name] - before[name], *(copy[name] for copy in shaken)]
-        scatter = float("nan")
+        known: dict[str, Any] = {"copies": len(shaken), "others": len(resampled)}
         if len(values) > 2:
-            scatter = metrics.prediction_interval(np.array(values)).half_width
-        low = high = agree = float("nan")
-        if name.startswith("mean") and len(both[0]):
-            single = [_single(name, schedule, jobs) for schedule, jobs in zip((today, changed), both, strict=True)]
-            low, high = weeks.ends(single[1] - single[0], both[0])
-            agree = agreeing_share(single[1] - single[0], weeks.weeks[both[0]])
-        others = [copy[name] for copy in resampled]
-        span = metrics.range_of_runs(np.array(others)) if others else None
-        ends = (float("nan"),) * 2 if span is None else (span.low, span.high)
-        known = (name, before[name], after[name], values[0], scatter, len(shaken), low, high, *ends, len(others), agree)
-        withheld = "" if np.isfinite(low) or not name.startswith("mean") else weeks.withheld or "a part of the log has no such jobs"
-        by_measure[name] = Difference(*known, withheld=withheld)
+            known["scatter"] = metrics.prediction_interval(np.array(values)).half_width
+        if resampled:
+            span = metrics.range_of_runs(np.array([copy[name] for copy in resampled]))
+            known |= {"other_low": span.low, "other_high": span.high}
+        if name.startswith("mean"):
+            if len(both[0]):
+                single = np.subtract(*(_single(name, one, jobs) for one, jobs in ((changed, both[1]), (today, both[0]))))
+                known["low"], known["high"] = weeks.ends(single, both[0])
+                known["agree"] = agreeing_share(single, weeks.weeks[both[0]])
+            if not math.isfinite(known.get("low", math.nan)):
+                known["withheld"] = weeks.withheld or "a part of the log has no such jobs"
+        by_measure[name] = Difference(name, before[name], after[name], values[0], **known)
     return by_measure
 
 
@@ -185,19 +279,15 @@ def group_effects(today: Schedule, changed: Schedule, both: Pairs, calibration: 
         groups = group_jobs(today.workload, by, today.submit, today.end, runtime=today.runtime)
         if list(groups.names) == [UNKNOWN] or len(groups.names) > MOST_GROUPS:
             continue
-        of = groups.of[mine]
-        for k, name in enumerate(groups.names):
-            inside = of == k
-            if not inside.any():
-                continue
+        for name, inside in Groups(groups.names, groups.of[mine]).members(np.ones(len(mine), bool)):
             a, b = float(before[inside].mean()), float(after[inside].mean())
             low, high = weeks.ends((after - before)[inside], mine[inside])
             trusted = calibration is not None and calibration.trusts(by, name, b - a)
-            rows.append(GroupEffect(by, name, int(inside.sum()), a, b, b - a, low, high, trusted))
+            rows.append(GroupEffect(by, name, len(inside), a, b, b - a, low, high, trusted))
     return rows
 
 
-def gains_of(today: Schedule, changed: Schedule, both: Pairs, most: int = 5) -> metrics.Gains:
+def gains_of(today: Schedule, changed: Schedule, both: Pairs) -> metrics.Gains:
     """Return the jobs and users with the largest gains and losses, among the jobs in both schedules."""
     mine, theirs = both
     jobs = today.workload
@@ -209,7 +299,6 @@ def gains_of(today: Schedule, changed: Schedule, both: Pairs, most: int = 5) -> 
         runtime=changed.runtime[theirs],
         job_id=jobs.job_id[mine],
         user=None if user is None else user[mine],
-        most=most,
     )
     return gains.with_names(partial(jobs.origin.name_of, "user")) if "user" in jobs.origin.names else gains
 
@@ -219,12 +308,12 @@ def doubts(difference: Difference, calibration: Calibration | None, other_users:
     why = []
     if other_users is not None and difference.difference * other_users.difference < 0:
         why.append(f"its sign changes with the other assumption on users: {signed(other_users.difference)}")
-    if difference.copies and not difference.clear:
+    if difference.copies and not abs(difference.difference) > difference.scatter:  # which may be nan
         why.append(f"it may be chance: in shaken copies of the log it scatters by ±{human_time(difference.scatter)} ({SHOWN_LEVEL})")
     if difference.others and not (difference.other_low > 0 or difference.other_high < 0):
         ends = f"from {signed(difference.other_low)} to {signed(difference.other_high)}"
         why.append(f"not every resampled log shows it: {ends} in {difference.others}")
-    if np.isfinite(difference.low) and not difference.not_0_over_weeks:
+    if difference.low <= 0 <= difference.high:
         share = f"; {100 * difference.agree:.0f} % of the weeks have its sign" if np.isfinite(difference.agree) else ""
         ends = f"from {signed(difference.low)} to {signed(difference.high)}"
         why.append(f"with sampling of weeks the mean may be 0: {ends} ({SHOWN_LEVEL}){share}")
@@ -249,6 +338,6 @@ def signed(seconds: float) -> str:
 
 
 def _single(measure: str, schedule: Schedule, jobs: Array) -> Array:
+    """Return the wait, s, or the bounded slowdown of each job, float64."""
     wait = schedule.wait[jobs]
-    value: Array = wait if measure == "mean_wait" else metrics.bounded_slowdown(wait, schedule.runtime[jobs])
-    return value.astype(np.float64)
+    return wait.astype(np.float64) if measure == "mean_wait" else metrics.bounded_slowdown(wait, schedule.runtime[jobs])

@@ -19,11 +19,10 @@ from walltime.tables import Cell, Row, Table
 from walltime.whatif import agreement_page as calibrated
 from walltime.whatif.answer import one_by_one
 from walltime.whatif.calibration import GROUPED_BY
-from walltime.whatif.cost import Cost
-from walltime.whatif.effects import Difference, Effect, GroupEffect, signed
+from walltime.whatif.effects import Effect, GroupEffect, signed
 from walltime.whatif.simulations import TODAY
-from walltime.whatif.whatif import REACT, WhatIf
-from walltime.wording import UNDEFINED, human_number, human_percent, human_time, listed, sanitize, time_form
+from walltime.whatif.whatif import NO_WAITS, REACT, WhatIf
+from walltime.wording import UNDEFINED, counted, human_number, human_percent, human_time, listed, sanitize, time_form
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -50,14 +49,10 @@ MOST_NAMED = 2
 
 def what_if_page(answer: WhatIf, settings: Mapping[str, Any] | None = None) -> Page:
     """Return the page of a what-if; `settings`: further entries of the provenance, and as `command` the command line."""
-    jobs = answer.today.workload
-    shared = {
-        "policy": answer.today.label,
-        "changes": [effect.label for effect in answer.effects[: len(answer.changes)]],
-        "trim": answer.trim,
-    }
-    record = provenance(jobs, **shared, replications=answer.replications, **(settings or {}))
-    names = [effect.name for effect in answer.effects[: len(answer.changes)]]
+    jobs, changes = answer.today.workload, [effect.label for effect in answer.alone]
+    shared = {"policy": answer.today.label, "changes": changes, "trim": answer.trim, "replications": answer.replications}
+    record = provenance(jobs, **shared, **(settings or {}))
+    names = [effect.name for effect in answer.alone]
     several = listed(names) if len(names) <= MOST_NAMED else f"{len(names)} changes"
     effects, *others = effect_sections(answer)
     picture, curves = drawings(answer)
@@ -87,7 +82,7 @@ def three_numbers(answer: WhatIf) -> list[tuple[str, str]]:
     wait, cost = effect.differences["mean_wait"], effect.cost
     of = f", {effect.name}" if len(answer.effects) > 1 else ""
     gone = cost.cut_jobs + cost.lost_jobs
-    price = f"{gone:,} jobs, {human_percent(100 * cost.work_lost)} of the work" if gone else "no job"
+    price = f"{counted(gone, 'job')}, {human_percent(100 * cost.work_lost)} of the work" if gone else "no job"
     return [
         (f"mean wait{of}", f"{human_time(wait.changed)} instead of {human_time(wait.today)}"),
         (f"killed or left out{of}", price),
@@ -104,7 +99,7 @@ def threshold(answer: WhatIf) -> str:
 
 def effect_sections(answer: WhatIf) -> list[Section]:
     """Return the sections on effects, uncertainty, groups, gains, and agreement with the record."""
-    became = [f"{effect.name}: {'; '.join(effect.became)}" for effect in answer.effects[: len(answer.changes)] if effect.became]
+    became = [f"{effect.name}: {'; '.join(effect.became)}" for effect in answer.alone if effect.became]
     groups: list[Block] = []
     for by in GROUPED_BY:
         table = groups_table(answer, by, [effect.name for effect in answer.effects])
@@ -114,12 +109,18 @@ def effect_sections(answer: WhatIf) -> list[Section]:
     for effect in answer.effects:
         gains.append(Heading(effect.name, change=True))
         gains += [Paragraph("No job starts earlier or later.")] if effect.nothing else gains_blocks(effect.gains, effect.name)
+    if answer.calibration is None:
+        agreement: list[Block] = [Paragraph(NO_WAITS)]
+    else:
+        sentences = [Paragraph(sentence) for sentence in (*answer.calibration.verdict, *answer.calibration.evidence.hints)]
+        tables = [block for table in calibrated.all_tables(answer.calibration) for block in calibrated.titled(table)]
+        agreement = [*sentences, Fold("Recorded and simulated waits", [note(calibrated.RULE), *tables])]
     return [
         Section("Effect of each change", [effects_table(answer), Items(became, "note change") if became else None]),
         Section("Uncertainty", [sure_table(answer)]),
         Section("Waits by group", [*groups, note(small)]),
         Section("Winners and losers", gains),
-        Section("Agreement with the record", _calibration(answer)),
+        Section("Agreement with the record", agreement),
     ]
 
 
@@ -140,9 +141,8 @@ def short_table(answer: WhatIf) -> Table:
     measured, log = int(answer.measured.sum()), answer.today.workload.origin.name
     title = f"{log}: {measured:,} jobs measured, {answer.today.label}, mean wait today {human_time(answer.measures['mean_wait'])}"
     other_users = "submit as recorded" if answer.submissions == REACT else "react"
-    remark = f"{UNTRUSTED}: smaller than the calibration error." if any(_mark(answer, effect) for effect in answer.effects) else ""
     head = ["change", "mean wait", "difference", f"weeks, {SHOWN_LEVEL}", f"if users {other_users}", "wait longer"]
-    return Table(head, rows, title, remark)
+    return Table(head, rows, title, _meaning(answer))
 
 
 def tables_of(answer: WhatIf) -> list[Table]:
@@ -152,24 +152,20 @@ def tables_of(answer: WhatIf) -> list[Table]:
     measured = int(answer.measured.sum())
     title = f"{answer.today.workload.origin.name}: {measured:,} jobs measured, {answer.today.label} on {sanitize(answer.machine.name)}"
     sure = [[name, *cells] for name, cells in zip(names, sure_rows(answer), strict=True)]
-    tables = [
+    changed = [(name, effect) for name, effect in zip(names, answer.effects, strict=True) if not effect.nothing]
+    return [
         effects_table(answer, names, title).without("jobs"),
         Table(("change", *SURE), sure, "uncertainty of the difference in mean wait"),
+        *(table for by in GROUPED_BY if (table := groups_table(answer, by, numbers))),
+        Table(("change", *COSTS), cost_rows(answer, names), "cost in node-hours while jobs arrive"),
+        *(sides_table(effect.gains, f"winners and losers: {name}") for name, effect in changed),
     ]
-    tables += [table for by in GROUPED_BY if (table := groups_table(answer, by, numbers))]
-    tables.append(Table(("change", *COSTS), cost_rows(answer, names), "cost in node-hours while jobs arrive"))
-    changed = [(name, effect) for name, effect in zip(names, answer.effects, strict=True) if not effect.nothing]
-    return tables + [sides_table(effect.gains, f"winners and losers: {name}") for name, effect in changed]
 
 
 def remarks(answer: WhatIf) -> list[str]:
     """Return whose jobs are cut or left out, and the meaning of marks."""
-    sentences = _whose(answer)
-    if any(_mark(answer, effect) for effect in answer.effects) or any(
-        not row.trusted for effect in answer.effects for row in effect.groups
-    ):
-        sentences.append(f"{UNTRUSTED}: smaller than the calibration error, or not calibrated")
-    return sentences
+    doubtful = any(_mark(answer, effect) or not all(row.trusted for row in effect.groups) for effect in answer.effects)
+    return [*_whose(answer), *([f"{UNTRUSTED}: smaller than the calibration error, or not calibrated"] if doubtful else [])]
 
 
 def _whose(answer: WhatIf) -> list[str]:
@@ -222,10 +218,10 @@ def effects_table(answer: WhatIf, names: Sequence[str] = (), title: str = "Effec
             row.append(Cell(_shown(name, one.changed), [_signed(name, one.difference) + mark], value=one.changed))
         points = 100 * (effect.utilization - answer.utilization)
         rows.append([*row, Cell(human_percent(100 * effect.utilization), [f"{points:+.1f} points"], value=effect.utilization)])
-    remark = "Small print: difference from today, over the measured jobs that run in both. Utilization: while jobs arrive."
-    if any(_mark(answer, effect) for effect in answer.effects):
-        remark += f" {UNTRUSTED}: smaller than the calibration error."
-    return Table(["change", "jobs", *SHOWN.values(), "utilization"], rows, title, remark)
+    remark = (
+        f"Small print: difference from today, over the measured jobs that run in both. Utilization: while jobs arrive. {_meaning(answer)}"
+    )
+    return Table(["change", "jobs", *SHOWN.values(), "utilization"], rows, title, remark.rstrip())
 
 
 def sure_rows(answer: WhatIf) -> list[list[str]]:
@@ -265,12 +261,11 @@ def sure_table(answer: WhatIf) -> Table:
 
 def groups_table(answer: WhatIf, by: str, columns: Sequence[str]) -> Table | None:
     """Return the mean wait of each group, today and under each change; None with fewer than two groups. `columns`: names of changes."""
-    first = [row for row in answer.effects[0].groups if row.by == by]
     changed: list[dict[str, GroupEffect]] = [{row.group: row for row in effect.groups if row.by == by} for effect in answer.effects]
-    if len(first) < 2:
+    if len(changed[0]) < 2:
         return None
     rows: list[Row] = []
-    for row in first:
+    for row in changed[0].values():
         cells: list[str | Cell] = [row.group, f"{row.jobs:,}", Cell(human_time(row.today), value=row.today)]
         for of_change in changed:
             one = of_change.get(row.group)
@@ -283,24 +278,16 @@ def groups_table(answer: WhatIf, by: str, columns: Sequence[str]) -> Table | Non
     return Table(["group", "jobs", TODAY, *columns], rows, f"mean wait by {TITLES[by]}", look="months")
 
 
-COSTS = ("nodes", "available", "used", "idle", "jobs cut", "lost with them", "jobs left out", "used by them")
+COSTS = {"nodes": "nodes", "available": "capacity", "used": "used", "idle": "idle", "jobs cut": "cut_jobs"}
+COSTS |= {"lost with them": "cut_hours", "jobs left out": "lost_jobs", "used by them": "lost_hours"}
+"""The columns of the table of costs, and the fields of `Cost`."""
 
 
 def cost_rows(answer: WhatIf, names: Sequence[str]) -> list[list[str]]:
     """Return a row for today and each effect; the columns are the change and `COSTS`."""
-    costs: list[Cost] = [answer.cost, *(effect.cost for effect in answer.effects)]
-    return [
-        [
-            name,
-            f"{one.nodes:,}",
-            *(f"{hours:,.0f}" for hours in (one.capacity, one.used, one.idle)),
-            f"{one.cut_jobs:,}",
-            f"{one.cut_hours:,.0f}",
-            f"{one.lost_jobs:,}",
-            f"{one.lost_hours:,.0f}",
-        ]
-        for name, one in zip([TODAY, *names], costs, strict=True)
-    ]
+    costs = [answer.cost, *(effect.cost for effect in answer.effects)]
+    fields = COSTS.values()
+    return [[name, *(f"{getattr(one, field):,.0f}" for field in fields)] for name, one in zip([TODAY, *names], costs, strict=True)]
 
 
 def _cost_section(answer: WhatIf) -> Section:
@@ -316,21 +303,15 @@ def _cost_section(answer: WhatIf) -> Section:
     return Section("Cost", [table, Items(whose, "change") if whose else None])
 
 
-def _calibration(answer: WhatIf) -> list[Block]:
-    """Return the agreement of the simulation with the record."""
-    if answer.calibration is None:
-        return [Paragraph("The log records no waits, so the simulation cannot be compared with the machine.")]
-    sentences = [Paragraph(sentence) for sentence in (*answer.calibration.verdict, *answer.calibration.evidence.hints)]
-    inside: list[Block] = [note(calibrated.RULE)]
-    for table in calibrated.tables_of(answer.calibration):
-        inside += [*([Heading(table.title)] if table.title else []), table]
-    return [*sentences, Fold("Recorded and simulated waits", inside)]
-
-
 def _mark(answer: WhatIf, effect: Effect) -> str:
     calibration = answer.calibration
     mean = effect.differences["mean_wait"].difference
     return UNTRUSTED if calibration is not None and mean and not calibration.trusts("all jobs", "all jobs", mean) else ""
+
+
+def _meaning(answer: WhatIf) -> str:
+    """Return the meaning of the mark if a difference has it."""
+    return f"{UNTRUSTED}: smaller than the calibration error." if any(_mark(answer, effect) for effect in answer.effects) else ""
 
 
 def _shown(measure: str, value: float) -> str:
@@ -345,18 +326,15 @@ def _signed(measure: str, value: float) -> str:
 
 def drawings(answer: WhatIf) -> list[Drawing]:
     """Draw the differences in mean wait with their intervals, for the first screen, and the waits under each change."""
-    labels = [effect.name for effect in answer.effects]
     values = "; ".join(f"{effect.name}: {signed(effect.differences['mean_wait'].difference)}" for effect in answer.effects)
     caption = f"Difference in mean wait from today. Thick: sampling of weeks; thin: shaken copies; both {SHOWN_LEVEL}."
-    if answer.calibration is not None:
-        caption += " Grey: the calibration error."
-    first = f", of today and the first {MOST_CURVES - 1} changes" if len(labels) >= MOST_CURVES else ""
-    curves = f"Share of jobs that wait less than a time{first}."
+    caption += "" if answer.calibration is None else " Grey: the calibration error."
+    first = f", of today and the first {MOST_CURVES - 1} changes" if len(answer.effects) >= MOST_CURVES else ""
+    meaning = f"Differences in mean wait from today: {values}."
+    curves = f"Curves of the share of jobs that wait less than a time: {values}."
     return [
-        Drawing(
-            differences_figure(answer), "differences", f"Differences in mean wait from today: {values}.", caption, wide=False, pixels=720
-        ),
-        Drawing(waits_figure(answer), "waits", f"Curves of the share of jobs that wait less than a time: {values}.", curves),
+        Drawing(differences_figure(answer), "differences", meaning, caption, wide=False, pixels=720),
+        Drawing(waits_figure(answer), "waits", curves, f"Share of jobs that wait less than a time{first}."),
     ]
 
 
@@ -364,7 +342,7 @@ def differences_figure(answer: WhatIf) -> Figure:
     """Draw the difference in mean wait of each change with its intervals, and the calibration error as a band."""
     from walltime.report.figures import BLUE, INK, rows_figure, unit_of
 
-    ones: list[Difference] = [effect.differences["mean_wait"] for effect in answer.effects]
+    ones = [effect.differences["mean_wait"] for effect in answer.effects]
     widest = max((abs(value) for one in ones for value in (one.difference, one.low, one.high) if math.isfinite(value)), default=1.0)
     divisor, unit = unit_of(widest)
     names = [effect.name for effect in answer.effects]
@@ -394,9 +372,8 @@ def waits_figure(answer: WhatIf) -> Figure:
     from walltime.report.figures import look, share_axes, shortened, style, time_ticks
 
     ids = answer.today.workload.job_id[answer.measured]
-    waits = [(TODAY, answer.today.wait[answer.measured])]
-    waits += [(effect.name, effect.schedule.wait[np.isin(effect.schedule.workload.job_id, ids)]) for effect in answer.effects]
-    waits = waits[:MOST_CURVES]
+    settings = [(TODAY, answer.today), *((effect.name, effect.schedule) for effect in answer.effects)][:MOST_CURVES]
+    waits = [(label, schedule.wait[np.isin(schedule.workload.job_id, ids)]) for label, schedule in settings]
     longest = max(int(wait.max(initial=1)) for _, wait in waits)
     grid = np.geomspace(1, max(longest + 1, 60), 300)
     with style():

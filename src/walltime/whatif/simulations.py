@@ -81,9 +81,11 @@ def simulate_all(
     worlds = [sessions, as_recorded] if react else [as_recorded] if feedback else [as_recorded, sessions]
     workload, count = worlds[0], len(settings)
 
+    def run(one: NamedSetting, jobs: Workload, check: Check, **shaken: int) -> Schedule:
+        return _explained(one.label, partial(one.setting.run, jobs, overrun=overrun, progress=check, **({"seed": seed} | shaken)))
+
     def single(k: int, check: Check) -> Schedule:
-        label, _, setting, _ = settings[k % count]
-        return _run(label, setting, worlds[k // count], overrun, {"seed": seed}, check)
+        return run(settings[k % count], worlds[k // count], check)
 
     every = in_threads(single, count * len(worlds), None, progress)
     schedules, otherwise = every[:count], every[count:]
@@ -94,16 +96,13 @@ def simulate_all(
     ids = today.workload.job_id[measured]
 
     def copy(number: int, check: Check) -> list[dict[str, float]]:
-        shaken = {"seed": seed + number, "shaken": SHAKE}
-        first, *others = (_run(one.label, one.setting, workload, overrun, shaken, check) for one in settings)
-        chosen = np.isin(first.workload.job_id, ids)
-        return [_minus(first, other, chosen) for other in others]
+        first, *others = (run(one, workload, check, seed=seed + number, shaken=SHAKE) for one in settings)
+        return [_minus(first, other, np.isin(first.workload.job_id, ids)) for other in others]
 
     def other_weeks(number: int, check: Check) -> list[dict[str, float]]:
         drawn = resample_weeks(sessions, seed + number)
-        first, *others = (_run(one.label, one.setting, drawn, overrun, {"seed": seed}, check) for one in settings)
-        chosen = metrics.measured(first.end, first.last_submit, trim)
-        return [_minus(first, other, chosen) for other in others]
+        first, *others = (run(one, drawn, check) for one in settings)
+        return [_minus(first, other, metrics.measured(first.end, first.last_submit, trim)) for other in others]
 
     def report(before: int, done: int) -> None:
         if progress is not None:
@@ -145,23 +144,17 @@ def settings_of(machine: Machine, changes: Sequence[Change], policy: str | Polic
     settings = [NamedSetting(TODAY, TODAY, today, [])]
     for change in changes:
         setting, became = change.apply(today)
-        words = sanitize(change.label, LONGEST), sanitize(change_name(change), LONGEST)
-        settings.append(NamedSetting(*words, setting, [sanitize(line, LONGEST) for line in became]))
+        label, name, *lines = (sanitize(text, LONGEST) for text in (change.label, change_name(change), *became))
+        settings.append(NamedSetting(label, name, setting, lines))
     if len(changes) > 1:
-        setting, became = today, []
+        setting, lines = today, []
         for change in changes:
-            setting, more = _explained(ALL_CHANGES, partial(change.apply, setting))
-            became += [sanitize(line, LONGEST) for line in more]
-        settings.append(NamedSetting(ALL_CHANGES, ALL_CHANGES, setting, became))
+            setting, became = _explained(ALL_CHANGES, partial(change.apply, setting))
+            lines += [sanitize(line, LONGEST) for line in became]
+        settings.append(NamedSetting(ALL_CHANGES, ALL_CHANGES, setting, lines))
     for one in settings:
         _explained(one.label, one.setting.scheduler)
     return settings
-
-
-def _run(
-    label: str, setting: Setting, workload: Workload, overrun: str, shaken: Mapping[str, int], check: Callable[[int], None]
-) -> Schedule:
-    return _explained(label, lambda: setting.run(workload, overrun=overrun, progress=check, **shaken))
 
 
 def _explained(label: str, make: Callable[[], Any]) -> Any:
@@ -171,9 +164,8 @@ def _explained(label: str, make: Callable[[], Any]) -> Any:
     except WalltimeError as error:
         if label == TODAY:
             raise
-        raise type(error)(
-            f"under the change {shown(label)}: {error}" if label != ALL_CHANGES else f"with all changes together: {error}"
-        ) from error
+        where = "with all changes together" if label == ALL_CHANGES else f"under the change {shown(label)}"
+        raise type(error)(f"{where}: {error}") from error
 
 
 def _other_users(react: bool, otherwise: tuple[Schedule, Schedule], reacting: tuple[Schedule, Schedule], ids: Array) -> OtherUsers:
@@ -185,6 +177,7 @@ def _other_users(react: bool, otherwise: tuple[Schedule, Schedule], reacting: tu
 
 
 def _minus(today: Schedule, changed: Schedule, measured: Array) -> dict[str, float]:
+    """Return the differences of the measures over the measured jobs (bool) that are in both schedules."""
     both = pairs(today, changed, measured)
     before, after = measures_of(today, both[0]), measures_of(changed, both[1])
     return {name: after[name] - before[name] for name in MEASURES}

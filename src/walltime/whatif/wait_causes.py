@@ -1,4 +1,4 @@
-"""Jobs that waited for other reasons than processors, from the columns of a log."""
+"""Evidence in a log: jobs that waited for other reasons than processors, and the recorded schedule on the pools of the machine file."""
 
 from __future__ import annotations
 
@@ -8,30 +8,108 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from walltime.machine import Placement
+from walltime import metrics
+from walltime.machine import Machine, Placement
 from walltime.metrics.summary import Averages
 from walltime.policy import Kind
 from walltime.schedule.schedule import Schedule
-from walltime.whatif.pool_groups import PoolGroup
+from walltime.wording import counted
 
 Array = np.ndarray
 
+
+@dataclass(frozen=True, eq=False)
+class PoolGroup:
+    """Pools that partitions share, directly or through others, and their recorded use together.
+
+    `times, busy`: int64, a step function of busy processors; `jobs`: int64, the places of its jobs with a recorded start.
+    """
+
+    pools: tuple[str, ...]
+    procs: int
+    jobs: Array
+    times: Array
+    busy: Array
+
+    @property
+    def most(self) -> int:
+        """Largest number of busy processors."""
+        return int(self.busy.max(initial=0))
+
+    def overfull_share(self) -> float:
+        """Return the share of the time from the first start to the last end with more busy than existing processors; nan without jobs."""
+        if len(self.times) < 2:
+            return float("nan")
+        length = np.diff(self.times)
+        return float(length[self.busy[:-1] > self.procs].sum() / length.sum())
+
+    def started_overfull(self, start: Array) -> Array:
+        """Return its jobs that started although too few processors were free; `start`: of all jobs, s."""
+        levels = np.concatenate(([0], self.busy))  # idle before the first time
+        return self.jobs[levels[np.searchsorted(self.times, start[self.jobs], "right")] > self.procs]
+
+    def least_free(self, begin: Array, end: Array) -> Array:
+        """Return the smallest number of free processors between these times, int64; all processors in empty times."""
+        first = np.searchsorted(self.times, begin, "right") - 1
+        last = np.searchsorted(self.times, end, "left") - 1
+        levels = np.concatenate(([0], self.busy))  # idle before the first time
+        return self.procs - _highest(levels, first + 1, np.maximum(last, first) + 1)
+
+
+def pool_groups(machine: Machine, partition: Array, procs: Array, start: Array, end: Array) -> list[PoolGroup]:
+    """Return groups of the machine's pools that no partition crosses, with the recorded schedule of each.
+
+    `partition`, `procs`: of each job; `start, end`: recorded, s, -1 if unknown; int64, shape (jobs,). Logs do not record which of several
+    pools a job used, so these are counted together.
+    """
+    group = {pool.name: {pool.name} for pool in machine.pools}
+    for one in machine.partitions:
+        together = set().union(*(group[name] for name in one.pools))
+        for name in together:
+            group[name] = together
+    groups: list[PoolGroup] = []
+    for names in dict.fromkeys(tuple(pool.name for pool in machine.pools if pool.name in members) for members in group.values()):
+        mine = np.array([one.pools[0] in names for one in machine.partitions])[partition]
+        jobs = np.flatnonzero(mine & (start >= 0))
+        times, busy = metrics.busy_processors(start[jobs], end[jobs], procs[jobs])
+        size = sum(pool.nodes * pool.procs for pool in machine.pools if pool.name in names)
+        groups.append(PoolGroup(names, size, jobs, times, busy))
+    return groups
+
+
+def _highest(levels: Array, first: Array, last: Array) -> Array:
+    """Return the maximum of the levels from `first` to `last` inclusive, for each pair of places (sparse table)."""
+    table = [levels]
+    while 2 ** len(table) <= len(levels):
+        half = 2 ** (len(table) - 1)
+        table.append(np.maximum(table[-1][:-half], table[-1][half:]))
+    power = np.log2(last - first + 1).astype(np.int64)
+    highest = np.zeros(len(first), np.int64)
+    for k, own in enumerate(table):
+        mine = power == k
+        highest[mine] = np.maximum(own[first[mine]], own[last[mine] + 1 - 2**k])
+    return highest
+
+
 AT_ONCE = 60
 """Largest wait, s, that the period of a scheduler explains."""
-REASONS: tuple[tuple[str, str], ...] = (
-    (
-        r"Assoc|QOS|MaxJobs|MaxCpu|MaxNode|Grp|JobArrayTaskLimit|PartitionNodeLimit|PartitionTimeLimit",
-        "a limit of the user, account or QOS",
-    ),
-    (r"Dependency", "another job"),
-    (r"BeginTime", "its requested begin time"),
-    (r"JobHeld|Held", "being released (held)"),
-    (r"Reserv|ReqNodeNotAvail|NodeDown|PartitionDown|PartitionInactive|Maint", "nodes that were down, drained or reserved"),
-    (r"Licenses|BurstBuffer", "licences or other resources that are not modelled"),
-    (r"Resources|Priority|None", "processors, or its turn"),
-)
-"""Slurm's reasons (manual of squeue), and what the job waited for."""
 CAPACITY = "processors, or its turn"
+REASONS = {
+    r"Assoc|QOS|MaxJobs|MaxCpu|MaxNode|Grp|JobArrayTaskLimit|PartitionNodeLimit|PartitionTimeLimit": "a limit of the user, account or QOS",
+    r"Dependency": "another job",
+    r"BeginTime": "its requested begin time",
+    r"JobHeld|Held": "being released (held)",
+    r"Reserv|ReqNodeNotAvail|NodeDown|PartitionDown|PartitionInactive|Maint": "nodes that were down, drained or reserved",
+    r"Licenses|BurstBuffer": "licences or other resources that are not modelled",
+    r"Resources|Priority|None": CAPACITY,
+}
+"""Slurm's reasons (manual of squeue), and what the job waited for."""
+OF_COLUMNS = {
+    "depends_on": "name a job that they depend on",
+    "reservation": "ran in a reservation",
+    "held": "could not start at first (held, dependency, begin time); that time is not in either wait",
+}
+"""Columns of the log with positive values for jobs that waited for another reason, and this reason."""
 RARE = 0.005
 """Largest share of overcommitted time that inexact times in a log explain."""
 SHORT = "so rarely that the times in the log may be inexact."
@@ -78,20 +156,15 @@ def find_evidence(schedule: Schedule, placement: Placement, recorded: Array, gro
         free[long] = group.least_free(workload.submit[long], start[long]) >= workload.procs[long]
     rows.append(row(f"waited over {AT_ONCE} s while enough processors were free all that time, perhaps reserved for others", free))
     rows.append(row("… and start at once in the simulation, so something else held them", free & (schedule.wait <= AT_ONCE)))
-    for column, what in (("depends_on", "name a job that they depend on"), ("reservation", "ran in a reservation")):
-        values = workload.columns.get(column)
-        if values is not None:
-            rows.append(row(what, values > 0))
-    held = workload.columns.get("held")
-    if held is not None:
-        rows.append(row("could not start at first (held, dependency, begin time); that time is not in either wait", held > 0))
-    hints = _hints(schedule, placement, start, groups)
-    labels = workload.columns.get("sched_backfill")
-    known = mask & (labels >= 0) if labels is not None else np.zeros(len(workload), bool)
-    if labels is None or not known.any():
-        return Evidence([one for one in rows if one.jobs], hints)
-    simulated = 100 * float(np.mean(schedule.kind[known] == Kind.BACKFILLED))
-    return Evidence([one for one in rows if one.jobs], hints, 100 * float(np.mean(labels[known] == 1)), simulated)
+    unknown = np.full(len(workload), -1)
+    rows += [row(what, workload.columns.get(column, unknown) > 0) for column, what in OF_COLUMNS.items()]
+    known_rows, hints = [one for one in rows if one.jobs], _hints(schedule, placement, start, groups)
+    labels = workload.columns.get("sched_backfill", unknown)
+    known = mask & (labels >= 0)
+    if not known.any():
+        return Evidence(known_rows, hints)
+    shares = (100 * float(np.mean(backfilled[known])) for backfilled in (labels == 1, schedule.kind == Kind.BACKFILLED))
+    return Evidence(known_rows, hints, *shares)
 
 
 def _by_reason(schedule: Schedule) -> list[tuple[str, Array]]:
@@ -101,7 +174,7 @@ def _by_reason(schedule: Schedule) -> list[tuple[str, Array]]:
         return []
     said: dict[str, list[int]] = {}
     for number, name in enumerate(origin.names["reason"], 1):
-        what = next((what for pattern, what in REASONS if re.match(pattern, name)), f"{origin.name_of('reason', number)}")
+        what = next((what for pattern, what in REASONS.items() if re.match(pattern, name)), origin.name_of("reason", number))
         said.setdefault(what, []).append(number)
     return [(what, np.isin(numbers, members)) for what, members in said.items() if what != CAPACITY]
 
@@ -116,7 +189,7 @@ def _hints(schedule: Schedule, placement: Placement, start: Array, groups: Seque
         over = group.started_overfull(start)
         if len(over):
             hints.append(
-                f"{len(over):,} jobs started on {where} although that made more than its {group.procs:,} processors busy "
+                f"{counted(len(over), 'job')} started on {where} although that made more than its {group.procs:,} processors busy "
                 f"(up to {group.most:,}, {100 * group.overfull_share():.1f} % of the time): "
                 + (SHORT if group.overfull_share() < RARE else TOO_LITTLE)
             )

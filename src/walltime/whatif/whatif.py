@@ -19,8 +19,7 @@ from walltime.simulation.specification import Scheduler
 from walltime.whatif.answer import answer_of
 from walltime.whatif.calibration import Calibration, calibrate
 from walltime.whatif.changes import Change, parse_change
-from walltime.whatif.cost import Cost, cost
-from walltime.whatif.effects import MEASURES, Effect, OtherUsers, differences, doubts, gains_of, group_effects, measures_of, pairs, signed
+from walltime.whatif.effects import MEASURES, Cost, Effect, cost, differences, doubts, gains_of, group_effects, measures_of, pairs, signed
 from walltime.whatif.setting import SHAKE, machine_of
 from walltime.whatif.simulations import TODAY, NamedSetting, settings_of, simulate_all
 from walltime.wording import sanitize, seed_fault, shown
@@ -33,6 +32,7 @@ SUBMISSIONS = (AS_RECORDED, REACT)
 """How users submit: at the recorded times, or at the recorded distance from the end of an earlier job."""
 REPLICATIONS = 5
 """Default number of shaken copies."""
+NO_WAITS = "The log records no waits, so the simulation cannot be compared with the machine."
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,10 +61,14 @@ class WhatIf:
     linked: float = 0.0
     """share of the jobs that follow the end of an earlier job of their user"""
 
+    @property
+    def alone(self) -> Sequence[Effect]:
+        """The effects of single changes, without the one of all together."""
+        return self.effects[: len(self.changes)]
+
     def rows(self) -> list[dict[str, Any]]:
         """Return a row for today and each effect: measures, differences with intervals, losses, doubts."""
-        first: dict[str, Any] = {"change": TODAY, "jobs": int(self.measured.sum()), **self.measures, "utilization": self.utilization}
-        rows = [first | _costs(self.cost)]
+        rows = [{"change": TODAY, "jobs": int(self.measured.sum()), **self.measures, "utilization": self.utilization} | _costs(self.cost)]
         for effect in self.effects:
             row: dict[str, Any] = {"change": effect.label, "name": effect.name, "jobs": effect.jobs}
             row |= {name: effect.differences[name].changed for name in MEASURES} | {"utilization": effect.utilization} | _costs(effect.cost)
@@ -74,14 +78,13 @@ class WhatIf:
             if effect.other_users is not None:
                 row["mean_wait_difference_other_users"] = effect.other_users.difference
             rows.append(row | {"doubts": "; ".join(effect.doubts)})
-        return [{name: plain(value) for name, value in row.items()} for row in rows]
+        return [plain(row) for row in rows]
 
     def table(self) -> Any:
         """Return the rows as a polars table."""
         import polars as pl
 
-        names = list(dict.fromkeys(name for row in self.rows() for name in row))
-        return pl.DataFrame([{name: row.get(name) for name in names} for row in self.rows()], infer_schema_length=None)
+        return pl.DataFrame(self.rows(), infer_schema_length=None)
 
     def groups(self) -> Any:
         """Return the mean waits of groups of jobs under each change as a polars table."""
@@ -95,23 +98,15 @@ class WhatIf:
         """Caveats in addition to the general ones of simulations, as sentences."""
         jobs = self.today.workload
         said = [*jobs.warnings, *placing_notes(jobs, self.machine), *filter(None, [hindsight_note(jobs)])]
-        if self.calibration is None:
-            said.append("The log records no waits, so the simulation cannot be compared with the machine.")
-        else:
-            said += self.calibration.verdict[1:]
+        said += [NO_WAITS] if self.calibration is None else self.calibration.verdict[1:]
         said += self.not_modelled
-        nothing = [effect.name for effect in self.effects if effect.nothing]
-        if nothing:
-            said.append(
-                f"No job starts earlier or later with {', '.join(nothing)}: it does not affect these jobs, or not under this policy."
-            )
+        if nothing := ", ".join(effect.name for effect in self.effects if effect.nothing):
+            said.append(f"No job starts earlier or later with {nothing}: it does not affect these jobs, or not under this policy.")
         lost = [effect for effect in self.effects if effect.cost.lost_jobs]
         if lost:
-            told = "; ".join(f"{effect.cost.lost_jobs:,} with {effect.name} ({_rules(effect.cost)})" for effect in lost)
-            said.append(
-                f"Jobs no longer fit and are left out: {told}. The waits are compared over the other jobs, which share the machine without "
-                "them."
-            )
+            told = "; ".join(f"{one.cost.lost_jobs:,} with {one.name} ({one.cost.rules_text})" for one in lost)
+            rest = "The waits are compared over the other jobs, which share the machine without them."
+            said.append(f"Jobs no longer fit and are left out: {told}. {rest}")
         if any(effect.cost.cut_jobs for effect in self.effects):
             said.append(
                 "Users of jobs that are killed earlier than today would split or shorten them; here the rest of their work is lost, which "
@@ -134,11 +129,8 @@ class WhatIf:
         first, second = "Users submit as recorded", f"If they react, so that {reacting}"
         if self.submissions == REACT:
             first, second = f"Users react: {reacting}", "If they submit as recorded"
-        told = ", ".join(
-            f"{signed(one.other_users.difference)} with {one.name}"
-            for one in self.effects
-            if one.other_users is not None and not one.nothing
-        )
+        others = [(one.name, one.other_users) for one in self.effects if one.other_users is not None and not one.nothing]
+        told = ", ".join(f"{signed(other.difference)} with {name}" for name, other in others)
         return f"{first}. {second}, the mean wait changes by {told or '±0 s'}."
 
     def answer(self, alone: bool = True) -> str:
@@ -149,23 +141,6 @@ class WhatIf:
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything for JSON."""
-        effects = [
-            {
-                "change": effect.label,
-                "name": effect.name,
-                "became": list(effect.became),
-                "policy": effect.schedule.label,
-                "jobs": effect.jobs,
-                "measures": {name: content.as_dict() for name, content in effect.differences.items()},
-                "utilization": effect.utilization,
-                "groups": [row.as_dict() for row in effect.groups],
-                "gains": effect.gains.as_dict(),
-                "cost": plain(effect.cost.as_dict()),
-                "other_users": None if effect.other_users is None else effect.other_users.as_dict(),
-                "doubts": list(effect.doubts),
-            }
-            for effect in self.effects
-        ]
         origin = self.today.workload.origin
         content = {
             "log": origin.name,
@@ -180,13 +155,8 @@ class WhatIf:
             "shake": SHAKE if self.replications else 0,
             "level": LEVEL,
             "of": {"scatter": KINDS["shaken.copy"].of, "low, high": KINDS["weeks"].of, "other_low, other_high": KINDS["weeks.logs"].of},
-            "today": {
-                "jobs": int(self.measured.sum()),
-                **self.measures,
-                "utilization": self.utilization,
-                "cost": plain(self.cost.as_dict()),
-            },
-            "effects": effects,
+            "today": {"jobs": int(self.measured.sum()), **self.measures, "utilization": self.utilization, "cost": self.cost.as_dict()},
+            "effects": [effect.as_dict() for effect in self.effects],
             "calibration": None if self.calibration is None else self.calibration.as_dict(),
             "caveats": self.caveats,
             "version": version(),
@@ -245,11 +215,27 @@ def what_if(
     today, measured = simulated.schedules[0], simulated.measured
     if calibration is None and workload.recorded_wait is not None:
         calibration = calibrate(workload, machine, policy, trim=trim, overrun=overrun, schedule=simulated.recorded)
-    effects = []
-    for k, named in enumerate(settings[1:]):
-        copies = [[copy[k] for copy in some] for some in (simulated.copies, simulated.resampled)]
-        other_users = simulated.others[k] if simulated.others else None
-        effects.append(_effect(named, (today, simulated.schedules[k + 1]), measured, copies, calibration, other_users))
+
+    def effect(k: int, named: NamedSetting) -> Effect:
+        changed, other_users = simulated.schedules[k + 1], simulated.others[k] if simulated.others else None
+        both = pairs(today, changed, measured)
+        if not len(both[0]):
+            raise PolicyError(f"under the change {shown(named.label)} no measured job is left; make a smaller change")
+        copies = ([copy[k] for copy in some] for some in (simulated.copies, simulated.resampled))
+        by_measure = differences(today, changed, both, *copies)
+        return Effect(
+            *named,
+            schedule=changed,
+            jobs=len(both[0]),
+            differences=by_measure,
+            utilization=_utilization(changed),
+            groups=group_effects(today, changed, both, calibration),
+            gains=gains_of(today, changed, both),
+            cost=cost(today, changed, pairs(today, changed, np.ones(len(today), bool))),
+            doubts=doubts(by_measure["mean_wait"], calibration, other_users),
+            other_users=other_users,
+        )
+
     everyone = np.arange(len(today))
     return WhatIf(
         machine=machine,
@@ -260,7 +246,7 @@ def what_if(
         measures=measures_of(today, np.flatnonzero(measured)),
         utilization=_utilization(today),
         cost=cost(today, today, (everyone, everyone)),
-        effects=effects,
+        effects=[effect(k, named) for k, named in enumerate(settings[1:])],
         calibration=calibration,
         replications=replications,
         trim=trim,
@@ -287,34 +273,6 @@ def _listed(changes: object) -> list[Any]:
     return list(changes)
 
 
-def _effect(
-    named: NamedSetting,
-    schedules: tuple[Schedule, Schedule],
-    measured: Array,
-    copies: Sequence[Sequence[Mapping[str, float]]],
-    calibration: Calibration | None,
-    other_users: OtherUsers | None,
-) -> Effect:
-    """Return the effect of a setting; `schedules`: today's and its own; `copies`: differences in shaken copies and resampled logs."""
-    today, changed = schedules
-    both = pairs(today, changed, measured)
-    if not len(both[0]):
-        raise PolicyError(f"under the change {shown(named.label)} no measured job is left; make a smaller change")
-    by_measure = differences(today, changed, both, *copies)
-    return Effect(
-        *named,
-        schedule=changed,
-        jobs=len(both[0]),
-        differences=by_measure,
-        utilization=_utilization(changed),
-        groups=group_effects(today, changed, both, calibration),
-        gains=gains_of(today, changed, both),
-        cost=cost(today, changed, pairs(today, changed, np.ones(len(today), bool))),
-        doubts=doubts(by_measure["mean_wait"], calibration, other_users),
-        other_users=other_users,
-    )
-
-
 def _utilization(schedule: Schedule) -> float:
     """Return the utilization while jobs arrive."""
     jobs = schedule.workload
@@ -324,10 +282,6 @@ def _utilization(schedule: Schedule) -> float:
 
 
 def _costs(cost: Cost) -> dict[str, Any]:
-    return {f"node_hours_{name}": getattr(cost, name) for name in ("capacity", "used", "idle")} | {
-        name: getattr(cost, name) for name in ("nodes", "cut_jobs", "cut_hours", "lost_jobs", "lost_hours")
-    }
-
-
-def _rules(cost: Cost) -> str:
-    return ", ".join(f"{count:,} {rule}" for rule, count in cost.rules.items())
+    names = {f"node_hours_{name}": name for name in ("capacity", "used", "idle")}
+    names |= {name: name for name in ("nodes", "cut_jobs", "cut_hours", "lost_jobs", "lost_hours")}
+    return {column: getattr(cost, name) for column, name in names.items()}

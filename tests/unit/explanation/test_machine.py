@@ -9,6 +9,7 @@ import walltime as wt
 from tests.cli import call
 from walltime.explanation import Obstacles
 from walltime.machine import Limit, Machine, Outage, Partition, Pool, write_machine
+from walltime.workload import Origin
 
 POOLS = (Pool("a", 4, 1), Pool("b", 2, 1, 1))
 PARTITIONS = (Partition("1", ("a",)), Partition("2", ("b", "a")))
@@ -78,7 +79,7 @@ def test_spans__add_up_to_the_wait(policy):
     for job in schedule.workload.job_id.tolist():
         told = wt.explain(schedule, job, sooner=False)
         held = told.held_back
-        assert held.limit + held.outage + held.too_few + held.others == told.wait
+        assert sum(vars(held).values()) == told.wait
         assert told.sentences
 
 
@@ -95,3 +96,49 @@ def test_command__says_it_and_draws(capsys, tmp_path):
     told = json.loads(out)
     assert told["partition"] in ("1", "2")
     assert sum(told["held_back"].values()) == told["wait"]
+
+
+def on_nodes(pools, rows, job, policy="slurm:bf_interval=1,bf_resolution=1", **columns):
+    """The obstacles of a job, and its reason in words, on single nodes; rows of submit, length, procs."""
+    submit, length, procs = map(list, zip(*rows, strict=True))
+    machine = Machine(tuple(pools), (Partition("main", tuple(pool.name for pool in pools)),))
+    names = {"constraints": ("intel", "amd"), "requested_gpu_type": ("a100", "v100")}
+    jobs = wt.Workload.from_arrays(
+        submit=submit, runtime=length, requested=length, procs=procs, machine_procs=machine.procs,
+        columns={name: np.array(values) for name, values in columns.items()}, origin=Origin("log", names=names),
+    )  # fmt: skip
+    told = wt.explain(wt.simulate(jobs, policy, machine=machine), job, sooner=False)
+    assert sum(vars(told.held_back).values()) == told.wait
+    return told.held_back, dict(told.texts)["reason"]
+
+
+def test_nodes__name_the_features_and_the_type_of_gpus_that_were_in_use():
+    pools = (Pool("i", 1, 4, features=("intel",)), Pool("a", 2, 4, features=("amd",)))
+    held, reason = on_nodes(pools, [(0, 50, 4), (1, 10, 2)], 2, constraints=[1, 1])
+    assert held == Obstacles(features=49)
+    assert "the features intel" in reason
+    pools = (Pool("a", 1, 8, 4, gpu_type="a100"), Pool("v", 1, 8, 4, gpu_type="v100"))
+    both = {"gpus": [4, 4], "gpus_per_node": [4, 4]}
+    held, reason = on_nodes(pools, [(0, 50, 1), (1, 10, 1)], 2, requested_gpu_type=[1, 1], **both)
+    assert held == Obstacles(features=49)
+    assert "GPUs of the type a100" in reason
+
+
+def test_nodes__name_memory_the_second_resource_and_whole_nodes():
+    memory = {"mem_mb": [60, 60, 50], "mem_mb_per_node": [60, 60, 50]}
+    held, reason = on_nodes((Pool("a", 2, 8, memory=100),), [(0, 50, 1), (0, 50, 1), (1, 5, 1)], 3, **memory)
+    assert held == Obstacles(memory=49)
+    assert "its memory" in reason
+    gpus = {"gpus": [2, 4], "nodes": [2, 1], "gpus_per_node": [1, 4]}
+    held, reason = on_nodes((Pool("a", 2, 8, 4),), [(0, 50, 2), (1, 9, 2)], 2, **gpus)
+    assert held == Obstacles(resource=49)
+    assert "its GPUs" in reason
+    held, reason = on_nodes((Pool("a", 2, 8),), [(0, 50, 2), (1, 9, 8)], 2, nodes=[2, 1], exclusive=[-1, 1])
+    assert held == Obstacles(nodes=49)
+    assert "in another way" in reason
+
+
+def test_nodes__with_room_were_reserved_for_others():
+    held, reason = on_nodes((Pool("a", 2, 8),), [(0, 50, 8), (1, 50, 16), (2, 100, 1)], 3)
+    assert held == Obstacles(others=48, too_few=50)
+    assert "reserved for other jobs" in reason

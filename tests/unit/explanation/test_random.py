@@ -24,7 +24,7 @@ from tests.strategies import (
     workloads,
 )
 from walltime.explanation.records import HELD_BACK, HOW
-from walltime.explanation.snapshots import snapshots_by
+from walltime.explanation.waits import snapshots_by
 
 ANY_WORKLOAD = st.one_of(workloads(max_size=20), crowded(max_size=30))
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import walltime as wt
-from walltime.explanation.snapshots import Snapshot, snapshots
+from walltime.explanation.waits import Snapshot, snapshots
 from walltime.policy import MultiQueue, Selective, Slack
 from walltime.policy.registry import POLICIES, policy_variants
 

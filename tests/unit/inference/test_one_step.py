@@ -14,8 +14,8 @@ from walltime.errors import PolicyError, WorkloadError
 from walltime.inference import infer
 from walltime.inference.candidate_rules import RecordedLog, not_eligible_before, periods, stopped_stretches
 from walltime.inference.inference import site_text
-from walltime.inference.machine_steps import one_step_on
 from walltime.inference.one_step import TICK, OneStep, SiteRules, one_step, prompt_within
+from walltime.inference.step_agreement import one_step_on
 from walltime.machine import Limit, Machine, Outage, Overhead, Partition, Pool, Window
 from walltime.machine.machine import parse_machine
 from walltime.machine.windows import Hours

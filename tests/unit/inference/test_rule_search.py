@@ -52,12 +52,10 @@ def test_free_runs__leave_out_a_rule_with_which_they_agree_less(monkeypatch):
     log = replace(log, columns={**log.columns, "wait": wt.simulate(log, "fcfs").wait})
     search = RuleTrial(log, 64, 1, None)
     fcfs = search.rules._replace(policy=parse_policy("fcfs"))
-    assert search.keep(RuleProposal("policy", "in order", "", fcfs, lambda rules: rules), search.answer, search.ask(fcfs))
-    monkeypatch.setattr(RuleTrial, "is_sure", lambda *_: True)
+    assert search.keep(RuleProposal("policy", "in order", "", fcfs), search.ask(fcfs))
+    monkeypatch.setattr(RuleTrial, "is_sure", lambda *_, **__: True)
     largest = search.rules._replace(policy=parse_policy("easy:order=ljf"))
-    assert not search.keep(
-        RuleProposal("policy", "the longest first", "", largest, lambda rules: rules), search.answer, search.ask(largest)
-    )
+    assert not search.keep(RuleProposal("policy", "the longest first", "", largest), search.ask(largest))
     assert search.rules == fcfs
     assert "changes from 1.00 to" in search.notes[-1]
 
@@ -69,9 +67,9 @@ def test_free_runs__leave_out_a_rule_with_which_waits_are_much_longer(monkeypatc
     log = replace(drawn, **times)
     log = replace(log, columns={**log.columns, "wait": wt.simulate(log, "easy").wait})
     search = RuleTrial(log, 64, 1, None)
-    monkeypatch.setattr(RuleTrial, "is_sure", lambda *_: True)
+    monkeypatch.setattr(RuleTrial, "is_sure", lambda *_, **__: True)
     monkeypatch.setattr("walltime.inference.rule_trial.RANKS", 2.0)
     small = search.rules._replace(parts=(InferredPool(4, int(log.requested.max()), 4),))
-    assert not search.keep(RuleProposal("part", "a small part", "", small, lambda rules: rules), search.answer, search.ask(small))
+    assert not search.keep(RuleProposal("part", "a small part", "", small), search.ask(small))
     assert search.kept == []
     assert "the mean error of a wait" in search.notes[-1]

@@ -8,7 +8,7 @@ import walltime as wt
 from walltime.inference.candidate_rules import EachLimit, InferredPool
 from walltime.inference.limit_search import _kept_at_first
 from walltime.inference.rule_trial import AtOnce, Rules, RuleTrial, stretches_of
-from walltime.machine import Limit, place
+from walltime.machine import Limit, Overhead, Window, place
 from walltime.policy import parse_policy
 
 DAY = 86_400
@@ -86,10 +86,19 @@ def test_shortened__begins_with_the_month_in_which_a_rule_does():
     def during(since, until):
         return Rules(at_once=(limit._replace(since=since, until=until),))
 
-    since, until, answer = search.shortened(search.answer, whole, during)
+    since, until, answer = search.shortened(whole, during)
     assert abs(since - 60 * DAY) < 15 * DAY
     assert until is None
-    assert search.gain(whole, answer, search.judge) > 0
+    assert search.gain(answer, search.judge, old=whole) > 0
+
+
+def test_without__removes_what_one_rule_added():
+    window, other = Window("08:00"), Window("17:00")
+    before, after = Rules(windows=(window,)), Rules(windows=(window, other))
+    later = after._replace(policy=parse_policy("fcfs"), policy_since=5, overhead=Overhead(3))
+    assert later.without(before, after) == later._replace(windows=(window,))
+    assert later.without(Rules(), before) == later._replace(windows=(other,))
+    assert later.without(after, later) == after
 
 
 def test_kept_at_first__allows_one_start_in_a_hundred():

@@ -14,7 +14,7 @@ from tests.sites import MACHINE, ONE_POOL, jobs_of, recorded_as
 from walltime.errors import LogError, PolicyError, WorkloadError
 from walltime.machine import Machine, Partition, Pool
 from walltime.whatif import calibrate, machine_digest, read_calibration, stretch
-from walltime.whatif.pool_groups import pool_groups
+from walltime.whatif.wait_causes import pool_groups
 
 
 @pytest.fixture(scope="module")

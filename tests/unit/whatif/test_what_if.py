@@ -18,8 +18,7 @@ from walltime.machine import Machine, Partition, Pool
 from walltime.report.html import render
 from walltime.whatif import Difference, calibrate, runs, what_if
 from walltime.whatif.answer import answer_of, one_by_one
-from walltime.whatif.cost import node_hours
-from walltime.whatif.effects import OtherUsers, doubts
+from walltime.whatif.effects import OtherUsers, doubts, node_hours
 from walltime.whatif.page import all_caveats, tables_of, what_if_page
 
 CHANGES = ["nodes+=50%", "policy=fcfs", "partition.main.MaxTime=1h"]

@@ -18,7 +18,7 @@ from walltime.slurm.starts.initial_state import InitialState, make_initial_state
 from walltime.slurm.starts.predicted import PredictedRuntimes, predict_snapshot_runtimes
 from walltime.slurm.starts.projection import Projection, misfit
 from walltime.slurm.starts.sampling import DAY, LEVELS, WEEK, Arrivals, JobsToDraw, RuntimePredictions, Runtimes
-from walltime.wording import seed_fault
+from walltime.wording import counted, seed_fault
 from walltime.workload import Workload
 
 Array = np.ndarray
@@ -123,7 +123,7 @@ class Forecast:
             f"{len(lost):,} jobs do not fit the machine and are left out, such as {lost[0].label if lost else ''}.": lost,
             f"{no_room} {misfits[0] if misfits else ''}.": misfits,
             f"{len(never):,} waiting jobs never start as they are, such as job {never[0].label if never else ''}.": never,
-            f"{apart:,} jobs of the snapshot are not simulated: held, dependent on others, or of a kind that is not modelled.": apart,
+            f"Not simulated: {counted(apart, 'job')} of the snapshot (held, dependent on others, or not modelled).": apart,
         }
         remarks = () if self.predicted is None else self.predicted.remarks
         return [*omission_sentences([self.state.workload]), *remarks, *(sentence for sentence, holds in sentences.items() if holds)]

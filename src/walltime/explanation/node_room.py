@@ -1,0 +1,80 @@
+"""Times at which a job had no room on single nodes although enough was free on all nodes together, by the request that was in the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from walltime.engine.problem import NodeDemands, Nodes
+from walltime.schedule.schedule import Schedule
+from walltime.simulation.run import run_of
+from walltime.simulation.specification import Scheduler
+
+Array = np.ndarray
+WITHOUT: Mapping[str, Mapping[str, int]] = {
+    "features": {},
+    "memory": {"memory": 0, "task_memory": 0},
+    "resource": {"total": 0, "each": 0, "per_task": 0},
+}
+"""Requests that are left out in turn; `features` are those of the set of nodes that the job may use."""
+
+
+def shortages(schedule: Schedule, job: int, moments: Array, chosen: Array) -> dict[str, Array]:
+    """Return at which of some times (s, ascending) a job had no room on the nodes, by cause; bool, shape (moments,).
+
+    `features`, `memory`, `resource` (the second one): it would have had room without this request. `nodes`: the free processors were spread
+    over the nodes in another way than it requests. `chosen`: the times at which to look, bool. None is found without a simulation of single
+    nodes.
+    """
+    found = {name: np.zeros(len(moments), bool) for name in (*WITHOUT, "nodes")}
+    if schedule.simulated_on != "nodes" or schedule.slots is None or schedule.placement is None or not chosen.any():
+        return found
+    scheduler, machine = Scheduler.of_schedule(schedule), schedule.placement.machine
+    problem = run_of(schedule.workload, scheduler, dialect=schedule.dialect, overrun=schedule.overrun, machine=machine).problem
+    nodes, demands = problem.machine, problem.demands
+    assert isinstance(nodes, Nodes), "it was simulated on nodes"
+    assert isinstance(demands, NodeDemands), "it was simulated on nodes"
+    own = {name: int(column[job]) for name, column in demands._asdict().items() if isinstance(column, np.ndarray)}
+    without = {**WITHOUT, "features": {"members": int(demands.partition[job])}}
+    for k, free in _free_amounts(schedule, nodes, demands, job, moments):
+        if not chosen[k] or _has_room(nodes, own, free):
+            continue
+        cause = next((name for name, changed in without.items() if _has_room(nodes, own | changed, free)), "nodes")
+        found[cause][k] = True
+    return found
+
+
+def _free_amounts(schedule: Schedule, nodes: Nodes, demands: NodeDemands, job: int, moments: Array) -> Iterator[tuple[int, Array]]:
+    """Yield the place of each time, and the free processors, second resource and memory of each node then, int64, in rows."""
+    assert schedule.slots is not None
+    of, node, procs, second = (np.asarray(column) for column in schedule.slots)
+    memory = np.where(demands.memory[of] > 0, demands.memory[of], demands.task_memory[of] * (procs // demands.task[of]))
+    amounts = np.stack([procs, second, np.where(demands.whole[of] > 0, 0, memory)]) * (of != job)
+    free = np.stack([nodes.procs, nodes.second, nodes.memory]).astype(np.int64)
+    times = np.concatenate([schedule.start[of], schedule.end[of]])
+    where, changes = np.concatenate([node, node]), np.concatenate([-amounts, amounts], axis=1)
+    order = np.argsort(times, kind="stable")
+    parts = np.split(order, np.searchsorted(times[order], moments, side="right"))  # the changes up to each time
+    for k, (moment, rows) in enumerate(zip(moments.tolist(), parts, strict=False)):
+        np.add.at(free, (slice(None), where[rows]), changes[:, rows])
+        now = free.copy()
+        for gone, begin, end, _ in nodes.outages:
+            if begin <= moment < end:
+                now[:, gone] = -1
+        yield k, now
+
+
+def _has_room(nodes: Nodes, own: Mapping[str, int], free: Array) -> bool:
+    """Return whether a job with these requests fits on nodes with these free amounts."""
+    members = nodes.members[own["members"]]
+    procs, second, memory = free[:, members]
+    size = np.where(procs == nodes.procs[members], procs, 0)
+    if not own["whole"]:
+        tasks = procs // own["task"]
+        for amount, each in ((second, own["per_task"]), (memory, own["task_memory"])):
+            tasks = np.minimum(tasks, amount // each) if each else tasks
+        size = np.minimum(tasks * own["task"], own["most"])
+    enough = (size >= max(1, own["least"])) & (second >= own["each"]) & (memory >= own["memory"])
+    sizes = np.sort(size[enough])[::-1][: own["most_nodes"] or None]
+    return bool(enough.sum() >= own["nodes"] and sizes.sum() >= own["asked"] and second[enough].sum() >= own["total"])
