@@ -166,15 +166,8 @@ NAMES = frozenset(feature.name for feature in FEATURES)
 _NOUNS = {"qos": "QOS", "associations": "associations", "partitions": "", "nodes": ""}
 
 
-class Found(NamedTuple):
-    """A feature that a cluster has, and the text that shows it."""
-
-    feature: Feature
-    text: str
-
-
-def find_features(records: ClusterRecords, limits: bool) -> Iterator[Found]:
-    """Return the features in a cluster's settings, partitions and limits that are noted or were applied before the log.
+def find_features(records: ClusterRecords, limits: bool) -> Iterator[tuple[Feature, str]]:
+    """Return the features in a cluster's settings, partitions and limits that are noted or were applied before the log, and their texts.
 
     `limits`: whether limits are enforced. Keys of partitions that no feature has are noted by themselves.
     """
@@ -199,7 +192,7 @@ def find_features(records: ClusterRecords, limits: bool) -> Iterator[Found]:
                     shown = f"{key}={value}" if feature.kind == "settings" else value if feature.word else key
                     found.setdefault(sanitize(shown), []).append(name)
         if found:
-            yield Found(feature, "; ".join(shown + _of(feature.kind, names) for shown, names in found.items()))
+            yield feature, "; ".join(shown + _of(feature.kind, names) for shown, names in found.items())
 
 
 def _of(kind: str, names: list[str]) -> str:

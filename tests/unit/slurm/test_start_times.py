@@ -26,6 +26,7 @@ from walltime.slurm import (
     try_jobs,
 )
 from walltime.slurm.starts.page import prometheus, start_times_page
+from walltime.slurm.starts.replay import Record
 from walltime.slurm.starts.sampling import DAY, LEVELS, WEEK, Arrivals, JobsToDraw, Runtimes
 
 NOW = 1_795_000_000
@@ -108,6 +109,53 @@ def test_starts__under_slurm_with_its_priorities():
     found = ahead(start_times(taken(*jobs, machine=machine), past([1800] * 200), draws=Draws(4)))
     assert found["3"][1] < found["2"][1]
     assert 1700 <= found["3"][1] <= 1760  # within two backfill cycles of the first end
+
+
+MIXED = Machine(
+    (
+        Pool("old", 2, 4, 0, memory=16_000, features=("intel",)),
+        Pool("a100", 1, 4, 2, memory=64_000, features=("amd", "fast"), gpu_type="a100", weight=5),
+        Pool("v100", 1, 4, 2, memory=64_000, features=("intel", "fast"), gpu_type="v100", weight=5),
+    ),
+    (Partition("all", ("old", "a100", "v100")),),
+    name="mixed",
+    policy="slurm",
+)
+
+
+@pytest.mark.parametrize(
+    ("alone", "several", "count"),
+    [
+        ({"cpus": 4, "constraints": "amd"}, {"cpus": 4, "constraints": "amd|intel"}, 1),
+        ({"cpus": 4, "constraints": "fast"}, {"cpus": 4, "constraints": "intel"}, 2),
+        ({"gpus": 2, "node_gpus": 2, "gpu_type": "v100"}, {"gpus": 1, "node_gpus": 1, "gpu_type": "v100"}, 1),
+        ({"gpus": 2, "node_gpus": 2}, {"gpus": 1, "node_gpus": 1}, 2),
+        ({"memory_mb": 60_000, "node_memory_mb": 60_000}, {"memory_mb": 30_000, "node_memory_mb": 30_000}, 2),
+        ({"cpus": 2, "memory_mb": 60_000, "cpu_memory_mb": 30_000}, {"cpus": 2, "memory_mb": 30_000, "cpu_memory_mb": 15_000}, 2),
+    ],
+)
+def test_starts__on_nodes_with_memory_gpus_and_features(alone, several, count):
+    """A third of these jobs has to wait if `count` nodes have what they request, and each node has it for one of them."""
+    for request, starts in ((alone, count), (several, count + 1)):
+        jobs = [job(number, limit=3600, priority=10 - number, **{"cpus": 1, **request}) for number in range(1, count + 2)]
+        found = ahead(start_times(taken(*jobs, machine=MIXED), past([]), draws=Draws(2, arrivals=False)))
+        assert sum(median < 600 for _, median, _, _ in found.values()) == starts, request
+
+
+def test_starts__a_replayed_moment_has_the_requests_of_the_log():
+    columns = {"gpus": [2, 2], "mem_mb": [8_000, 8_000], "mem_mb_per_node": [8_000, 8_000], "wait": [10, 100]}
+    named = {"requested_gpu_type": [1, 1], "constraints": [-1, 1], "nodes": [1, 1]}
+    log = wt.Workload.from_arrays(
+        submit=[0, 50],
+        runtime=[500, 500],
+        procs=[1, 1],
+        machine_procs=16,
+        columns={name: np.array(values) for name, values in (columns | named).items()},
+        origin=wt.workload.Origin(unix_start_time=NOW, names={"requested_gpu_type": ("a100",), "constraints": ("fast",)}),
+    )
+    running, waiting = snapshot_at(Record.of(log, MIXED), 60).jobs
+    assert (running.gpus, running.node_gpus, running.gpu_type, running.constraints) == (2, 2, "a100", "")
+    assert (waiting.memory_mb, waiting.node_memory_mb, waiting.cpu_memory_mb, waiting.constraints) == (8_000, 8_000, 0, "fast")
 
 
 def test_starts__more_runs_than_there_is_room_for():

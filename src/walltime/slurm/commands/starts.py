@@ -26,6 +26,11 @@ MOST_ROWS = 40
 """Jobs that are printed, those with the earliest start."""
 
 
+def history_option(text: str) -> Any:
+    """Return the declaration of an option for a job log of the cluster."""
+    return o.option(text, "--history", group=o.INPUT, metavar="LOG")
+
+
 @manual(
     "guides/start-times",
     ("Take a snapshot of the cluster.", "slurm snapshot --out now.json"),
@@ -60,6 +65,7 @@ def snapshot(
     file names users, so only its owner can read it; --anonymise replaces them by numbers, as in a log converted with the same key.
     """
     from walltime.provenance import version
+    from walltime.report.page import Items
     from walltime.slurm import snapshot_from_files, take_snapshot
     from walltime.slurm.snapshot import shown_commands
 
@@ -79,13 +85,6 @@ def snapshot(
         queue = queue.anonymised(read_key(anonymise))
     if out is not None:
         queue.write(out)
-    _show(queue, out, output)
-
-
-def _show(queue: Snapshot, out: Path | None, output: Output) -> None:
-    from walltime.provenance import version
-    from walltime.report.page import Items
-
     about = {"time": queue.time, "slurm": queue.slurm, "machine": queue.machine.name, "policy": queue.machine.policy}
     record = {**about, "totals": queue.totals(), "notes": list(queue.notes), "out": out, "version": version()}
     totals = ", ".join(f"{name} {count:,}" for name, count in queue.totals().items())
@@ -172,15 +171,7 @@ class JobOptions:
 def start_times(
     snapshot: Annotated[Path, o.argument("The file that walltime slurm snapshot --out wrote.", "SNAPSHOT")],
     *,
-    history: Annotated[
-        Path,
-        o.option(
-            "Learn from this job log of the cluster in sacct's format, preferably of several weeks.",
-            "--history",
-            group=o.INPUT,
-            metavar="LOG",
-        ),
-    ],
+    history: Annotated[Path, history_option("Learn from this job log of the cluster in sacct's format, preferably of several weeks.")],
     policy: o.SitePolicyOption = None,
     own: o.OwnOption = None,
     drawn: SimulationOptions,
@@ -197,6 +188,7 @@ def start_times(
     With --predictor, runtimes are drawn around its predictions, but the scheduler still plans with the limits. A file of predictions needs
     the numbers of the running and waiting jobs; your own class learns from the history first.
     """
+    from walltime.files import whole_file
     from walltime.provenance import version
     from walltime.slurm import Draws, PredictionLedger, explain_wait, learn_from_history, read_snapshot
     from walltime.slurm import start_times as run
@@ -232,7 +224,8 @@ def start_times(
     if output.report is not None:
         output.write(pages.start_times_page(result, log, {"command": command_line()}))
     if metrics is not None:
-        pages.write_prometheus(metrics, result)
+        with whole_file(metrics) as file:
+            file.write(pages.prometheus(result).encode())
     chosen = result.jobs if asked.job is None else [result.of(asked.job)]
     record = result.as_dict() | {"jobs": [one.as_dict() for one in chosen], "report": output.report, "metrics": metrics}
     record |= {} if reasons is None else {"reasons": reasons.as_dict()}
@@ -272,13 +265,7 @@ def score(
     ledger: Annotated[Path, o.argument("The folder of walltime slurm start-times --predictions.", "LEDGER")],
     *,
     history: Annotated[
-        Path | None,
-        o.option(
-            "First add the outcomes in this job log of the cluster, in sacct's format, to the ledger.",
-            "--history",
-            group=o.INPUT,
-            metavar="LOG",
-        ),
+        Path | None, history_option("First add the outcomes in this job log of the cluster, in sacct's format, to the ledger.")
     ] = None,
     reading: LogOptions,
     output: Output,

@@ -7,8 +7,8 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 
 from walltime.slurm.configuration import Configuration, Limits
+from walltime.slurm.sidecar.bounds import Overruns
 from walltime.slurm.sidecar.ledger import Entry
-from walltime.slurm.sidecar.overruns import Overruns
 from walltime.slurm.sidecar.report import Report
 from walltime.slurm.sidecar.settings import SidecarSettings
 from walltime.slurm.squeue_fields import QueueJob, array_of

@@ -14,11 +14,12 @@ from walltime.machine.omissions import with_settings
 from walltime.simulation.specification import Scheduler
 from walltime.slurm.snapshot import Snapshot
 from walltime.slurm.snapshot_jobs import SnapshotJob
-from walltime.workload import MISSING, Origin, Workload
+from walltime.workload import MISSING, Array, Origin, Workload
 
-Array = np.ndarray
-
-NAMED = {"user": "user", "group": "account", "queue": "qos", "partition": "partition", "executable": "name"}
+NAMED = {
+    "user": "user", "group": "account", "queue": "qos", "partition": "partition", "executable": "name", "requested_gpu_type": "gpu_type",
+    "constraints": "constraints",
+}  # fmt: skip
 """Columns of names, and the corresponding attributes of a snapshot's job."""
 UNLIMITED = 365 * 86400
 """The limit, s, with which Slurm plans a job without a limit."""
@@ -125,10 +126,15 @@ def _job_columns(jobs: Sequence[SnapshotJob], names: Mapping[str, list[int]], ma
     return {
         **names,
         "procs": [max(job.cpus, job.nodes * whole[job.partition] if job.exclusive else 1) for job in jobs],
-        "requested": [max(1, UNLIMITED if job.limit is None else job.limit) for job in jobs],
+        "requested": [requested(job) for job in jobs],
         "nodes": [job.nodes for job in jobs],
         "exclusive": [int(job.exclusive) for job in jobs],
         "time_min": [job.time_min for job in jobs],
+        "gpus": [job.gpus for job in jobs],
+        "gpus_per_node": [job.node_gpus for job in jobs],
+        "mem_mb": [job.memory_mb for job in jobs],
+        "mem_mb_per_node": [job.node_memory_mb or MISSING for job in jobs],
+        "mem_mb_per_cpu": [job.cpu_memory_mb or MISSING for job in jobs],
         machine.second: [job.gpus if machine.second == "gpus" else job.memory_mb for job in jobs],
         "array_job": [MISSING if job.array is None else job.array for job in jobs],
         "array_limit": [job.array_limit for job in jobs],
@@ -165,6 +171,45 @@ def _submit(job: SnapshotJob, now: int, zero: int, slurm: bool) -> int:
     return now if job.eligible is None else max(now, job.eligible - zero)
 
 
+def append_jobs(log: Workload, jobs: Sequence[SnapshotJob], numbers: Sequence[int] | Array, time: int) -> tuple[Workload, Array]:
+    """Return a log with waits and then a snapshot's jobs, which do not end, as one log; and the jobs in its order, by their places before.
+
+    `numbers`: of the snapshot's jobs; `time`: the snapshot's. A waiting job gets a wait without end.
+    """
+    zero = log.origin.unix_start_time or 0
+    names, job_numbers, log_numbers = common_names(jobs, log)
+    submit = np.array([job.submit or job.start or time for job in jobs], np.int64) - zero
+    start = np.array([OPEN + time if job.start is None else job.start for job in jobs], np.int64) - zero
+    first, unknown = min(int(submit.min(initial=0)), 0), np.full(len(jobs), MISSING)
+    pairs = {name: (column, unknown) for name, column in log.columns.items()}
+    pairs |= {name: (log_numbers[name], np.array(job_numbers[name], np.int64)) for name in names if name in log.columns}
+    pairs |= {
+        "wait": (log.columns["wait"], np.maximum(start - submit, 0)),
+        "job_id": (log.job_id, np.asarray(numbers)),
+        "submit": (log.submit - first, submit - first),
+        "runtime": (log.runtime, np.full(len(jobs), OPEN)),
+        "requested": (log.requested, np.array([requested(job) for job in jobs])),
+        "procs": (log.procs, np.array([max(job.cpus, 1) for job in jobs])),
+    }
+    columns = {name: np.concatenate(pair).astype(np.int64) for name, pair in pairs.items()}
+    order = np.lexsort((columns["job_id"], columns["submit"]))
+    columns = {name: column[order] for name, column in columns.items()}
+    arrays: dict[str, Any] = {name: columns.pop(name) for name in ("job_id", "submit", "runtime", "requested", "procs")}
+    origin = replace(log.origin, unix_start_time=zero + first, names={**log.origin.names, **names})
+    joined = Workload.from_arrays(**arrays, machine_procs=int(arrays["procs"].max()), columns=columns, origin=origin)
+    return joined, order
+
+
+def requested(job: SnapshotJob) -> int:
+    """Return the requested runtime of a job of a snapshot, s."""
+    return max(1, UNLIMITED if job.limit is None else job.limit)
+
+
+def ends(log: Workload) -> Array:
+    """Return the Unix times at which a log's jobs ended; jobs with an unknown wait count as if they had not waited."""
+    return _submitted(log) + np.maximum(log.columns.get("wait", np.zeros(len(log), np.int64)), 0) + log.runtime
+
+
 def _submitted(history: Workload) -> Array:
     """Return the Unix times of the submissions."""
     return history.submit + (history.origin.unix_start_time or 0)
@@ -172,8 +217,7 @@ def _submitted(history: Workload) -> Array:
 
 def _ended(history: Workload, time: int) -> tuple[Workload, Array]:
     """Return the jobs of the history that had ended at this time, the last LATEST_JOBS of them, and their ends (Unix times)."""
-    wait = history.columns.get("wait", np.zeros(len(history), np.int64))
-    ended = _submitted(history) + np.maximum(wait, 0) + history.runtime
+    ended = ends(history)
     known = ended <= time
     if known.sum() > LATEST_JOBS:
         known &= ended >= np.partition(ended[known], -LATEST_JOBS)[-LATEST_JOBS]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
 
@@ -19,8 +20,7 @@ from walltime.slurm.starts.queue_features import QueueFeatures
 from walltime.slurm.starts.replay import Record, snapshot_at
 from walltime.slurm.starts.scores import CLASSES
 from walltime.slurm.starts.start_times import StartTimes, start_quantiles, start_times
-
-Array = np.ndarray
+from walltime.workload import Array
 
 SAMPLES = 10
 """The number of simulations of a moment whose quantiles are features."""
@@ -78,14 +78,9 @@ class Replay:
         return Replay(**joined, policy=self.policy)
 
 
-def draw_past(record: Record, until: int, count: int, seed: int) -> list[int]:
-    """Draw `count` random moments until this one (s from the start of the log) at which jobs wait, ascending."""
-    return draw_between(record, int(record.submit[0]), until, count, np.random.default_rng([seed, 1]))
-
-
-def draw_between(record: Record, first: int, last: int, count: int, random: np.random.Generator) -> list[int]:
+def draw_moments(record: Record, first: int, last: int, count: int, seed: int | Sequence[int]) -> list[int]:
     """Draw `count` random moments between these (s from the start of the log) at which jobs wait, ascending."""
-    drawn = random.integers(first, max(last, first + 1), 50 * count)
+    drawn = np.random.default_rng(seed).integers(first, max(last, first + 1), 50 * count)
     waited = np.searchsorted(np.sort(record.submit), drawn, side="right") > np.searchsorted(np.sort(record.start), drawn, side="right")
     return sorted(set(drawn[waited][:count].tolist()))
 
@@ -219,15 +214,13 @@ def pick_point_estimate(past: Replay, logs: Array) -> Array:
     likely = logs[1].copy()
     known = past.made + past.real
     order, place = np.argsort(known, kind="stable").tolist(), 0
-    begins = np.flatnonzero(np.diff(past.made, prepend=-1))
-    for first, last in zip(begins, [*begins[1:], len(past)], strict=True):
-        while place < len(order) and known[order[place]] < past.made[first]:
+    for mine in _by_moment(past):
+        while place < len(order) and known[order[place]] < past.made[mine.start]:
             one, place = order[place], place + 1
             if fits[one]:
                 wins[groups[one]] = DECAY * wins[groups[one]] + nearer[one]
                 counts[groups[one]] = DECAY * counts[groups[one]] + 1
         better = (counts >= FEWEST) & (wins > counts / 2)
-        mine = slice(first, last)
         likely[mine] = np.where(better[groups[mine]] & fits[mine], simulated[mine], likely[mine])
     return np.stack([logs[0], likely, logs[2]])
 
@@ -247,20 +240,23 @@ def _adapted(past: Replay, logs: Array) -> Array:
     shifts = np.zeros(len(CLASSES))
     ends = np.full(logs.shape, np.nan)
     waiting: list[tuple[float, int, bool]] = []
-    begins = np.flatnonzero(np.diff(past.made, prepend=-1))
-    for first, last in zip(begins, [*begins[1:], len(past)], strict=True):
-        now = past.made[first]
+    for mine in _by_moment(past):
+        now = past.made[mine.start]
         while waiting and waiting[0][0] < now:
             _, group, missed = heapq.heappop(waiting)
             shifts[group] = np.clip(shifts[group] + STEP * (missed - OUTSIDE), -MOST_SHIFT, MOST_SHIFT)
-        early, median, late = logs[:, first:last]
+        early, median, late = logs[:, mine]
         groups = _class_places(median)
         begin = np.where(early > NOW, np.minimum(early - shifts[groups], median), early)  # now stays now
         moved = np.stack([begin, median, np.maximum(late + shifts[groups], median)])
-        ends[:, first:last] = np.maximum(np.exp(moved) - SHORT, 0)
-        for k in range(first, last):
-            if not np.isnan(ends[1, k]):
-                real = past.real[k]
-                outside = not ends[0, k] <= real <= ends[2, k]
-                heapq.heappush(waiting, (float(now + min(real, ends[2, k])), int(groups[k - first]), outside))
+        ends[:, mine] = np.maximum(np.exp(moved) - SHORT, 0)
+        for group, real, (start, _, end) in zip(groups.tolist(), past.real[mine], ends[:, mine].T, strict=True):
+            if not np.isnan(end):
+                heapq.heappush(waiting, (float(now + min(real, end)), group, not start <= real <= end))
     return ends
+
+
+def _by_moment(past: Replay) -> Iterator[slice]:
+    """Return the predictions of each moment, in order of time."""
+    begins = np.flatnonzero(np.diff(past.made, prepend=-1)).tolist()
+    return itertools.starmap(slice, pairwise([*begins, len(past)]))

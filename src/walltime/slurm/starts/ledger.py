@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from walltime.errors import LogError, OutputError
+from walltime.slurm.snapshot_jobs import labels_of
 from walltime.slurm.starts.scores import Outcome, Score, score_outcomes
 from walltime.slurm.starts.start_times import StartTimes
 from walltime.wording import printable
@@ -93,13 +94,10 @@ class PredictionLedger:
         if wait is None:
             raise LogError(f"{history.origin.name}: the log has no starts of jobs; use a log of the batch system", "missing_starts")
         begin = history.submit + (history.origin.unix_start_time or 0) + wait
-        task_of = history.columns.get("array_task", np.full(len(history), -1))
-        array_of = history.columns.get("array_job", np.full(len(history), -1))
         starts: dict[str, list[int]] = {}
-        for k in np.flatnonzero(wait >= 0).tolist():
-            whole = array_of[k] >= 0 and task_of[k] >= 0
-            label = f"{array_of[k]}_{task_of[k]}" if whole else str(history.job_id[k])
-            starts.setdefault(label, []).append(int(begin[k]))
+        for label, start, waited in zip(labels_of(history), begin.tolist(), wait.tolist(), strict=True):
+            if waited >= 0:
+                starts.setdefault(label, []).append(start)
         with self._open() as database, database:
             known = []
             for label, made in database.execute("SELECT label, made FROM prediction WHERE real IS NULL").fetchall():

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from walltime.files import whole_file
 from walltime.provenance import provenance
 from walltime.report.page import Drawing, Page, Section
 from walltime.slurm.snapshot_jobs import SnapshotJob
@@ -194,12 +192,6 @@ def prometheus(times: StartTimes) -> str:
     ):
         lines += [f"# HELP walltime_{name} {meaning}", f"# TYPE walltime_{name} gauge", *(f"walltime_{name}{value}" for value in values)]
     return "\n".join(lines) + "\n"
-
-
-def write_prometheus(path: str | Path, times: StartTimes) -> None:
-    """Write the metrics, as a whole file or not at all. Raises OutputError."""
-    with whole_file(path) as file:
-        file.write(prometheus(times).encode())
 
 
 def _label(value: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-Array = np.ndarray
+from walltime.workload import Array
 
 CLASSES = {"under 1 h": 3600, "1 to 6 h": 6 * 3600, "over 6 h": 2**62}
 """Classes of the distance of a predicted start (its median), by their upper bounds, s."""

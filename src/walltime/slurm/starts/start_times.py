@@ -17,14 +17,12 @@ from walltime.predictors import Predictor
 from walltime.simulation.specification import Scheduler
 from walltime.slurm.snapshot import Snapshot
 from walltime.slurm.snapshot_jobs import SNAPSHOT_RULES, SnapshotJob
-from walltime.slurm.starts.forecast import USUAL, Draws, Forecast
+from walltime.slurm.starts.forecast import FIRST_NUMBER, USUAL, Draws, Forecast
 from walltime.slurm.starts.predicted import PredictedRuntimes
-from walltime.slurm.starts.projection import FIRST_NUMBER
 from walltime.slurm.starts.sampling import LEVELS
 from walltime.wording import sanitize
-from walltime.workload import Workload
+from walltime.workload import Array, Workload
 
-Array = np.ndarray
 OVERHEAD_NOTE = "The overheads of the machine's file are left out: starts may be later by the scheduler's delays."
 
 QUANTILES = (0.05, 0.5, 0.95)

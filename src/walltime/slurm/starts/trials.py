@@ -15,18 +15,15 @@ from walltime.errors import PolicyError
 from walltime.policy import Policy
 from walltime.predictors import Predictor
 from walltime.simulation.specification import Scheduler
-from walltime.slurm.never import never_rule
 from walltime.slurm.snapshot import Snapshot
-from walltime.slurm.snapshot_jobs import LARGEST_COUNT, NEVER_RULES, WAITING, SnapshotJob
+from walltime.slurm.snapshot_jobs import LARGEST_COUNT, NEVER_RULES, WAITING, SnapshotJob, never_rule
 from walltime.slurm.starts.forecast import USUAL, Draws, Forecast
 from walltime.slurm.starts.predicted import predict_snapshot_runtimes
 from walltime.slurm.starts.start_times import start_quantiles, to_unix
 from walltime.slurm_values import resource_of
 from walltime.specification import Specification, Variant, read_options
 from walltime.wording import sanitize, shown
-from walltime.workload import Workload
-
-Array = np.ndarray
+from walltime.workload import Array, Workload
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -99,6 +96,10 @@ class TrialJob(Specification):
     """the fewest; without it, the fewest that have enough processors"""
     gpus: Annotated[int, Field(least=0, most=LARGEST_COUNT - 1)] = 0
     """GPUs"""
+    gpu_type: str = ""
+    """their type"""
+    constraints: str = ""
+    """features of its nodes, as in Slurm's `--constraint`"""
     memory: Annotated[int, Field(read=_memory, label="an amount such as 64G")] = 0
     """of the whole job; stored in MB"""
     partition: str = ""
@@ -131,11 +132,8 @@ def parse_trial(text: str, snapshot: Snapshot) -> SnapshotJob:
     return SnapshotJob(
         job=max((job.job for job in snapshot.jobs), default=0) + 1,
         state=WAITING,
-        user=trial.user,
-        account=trial.account,
         partition=name,
-        qos=trial.qos,
-        name=trial.name,
+        **{column: getattr(trial, column) for column in ("user", "account", "qos", "name", "gpu_type", "constraints")},
         submit=snapshot.time,
         limit=trial.limit,
         nodes=-(-trial.procs // node_procs) if trial.nodes is None else trial.nodes,
@@ -166,32 +164,26 @@ def try_jobs(
     """
     own = [parse_trial(text, snapshot) for text in texts]
     own = [replace(job, job=job.job + k) for k, job in enumerate(own)]
-    rules = [never_rule(job, snapshot.machine) for job in own]
-    never = {
-        text: StartTrial(text, job, None, None, None, None, NEVER_RULES[rule])
-        for text, job, rule in zip(texts, own, rules, strict=True)
-        if rule
-    }
-    if all(rules):
-        return Trials("no policy, as no simulation is needed", [never[text] for text in texts], [])
-    snapshot, given = snapshot.checked(), texts
-    own, texts = [job for job, rule in zip(own, rules, strict=True) if not rule], [text for text in texts if text not in never]
+    rules = {text: never_rule(job, snapshot.machine) for text, job in zip(texts, own, strict=True)}
+    trials = {text: StartTrial(text, job, *[None] * 4, NEVER_RULES.get(rules[text], "")) for text, job in zip(texts, own, strict=True)}
+    if all(rules.values()):
+        return Trials("no policy, as no simulation is needed", [trials[text] for text in texts], [])
+    snapshot, own = snapshot.checked(), [trial.job for trial in trials.values() if not trial.never]
     runtimes = None if predictor is None else predict_snapshot_runtimes(predictor, snapshot, history)
     forecast = Forecast(replace(snapshot, jobs=(*snapshot.jobs, *own)), history, policy, runtimes)
     projection = forecast.projection
     numbers = {job.job: k for k, job in enumerate(forecast.state.jobs) if job.start is None}
-    for text, job in zip(texts, own, strict=True):
-        if job.job not in numbers:
-            raise PolicyError(f"{sanitize(text)} does not fit the machine; compare its size with the partition's", "no_job_fits")
+    for trial in trials.values():
+        if not trial.never and trial.job.job not in numbers:
+            raise PolicyError(f"{sanitize(trial.text)} does not fit the machine; compare its size with the partition's", "no_job_fits")
     places = [numbers[job.job] for job in own]
 
     def run(*drawn: Any) -> Array:
         return np.array([projection.run(*drawn, only=place, without=[one for one in places if one != place])[place] for place in places])
 
     to_limits, starts = forecast.simulate(run, draws, workers, progress)
-    times = np.vstack([start_quantiles(starts), to_limits]).T.tolist()
-    trials = {}
-    for text, job, row in zip(texts, own, times, strict=True):
-        early, median, late, by_limits = (to_unix(time, snapshot.time) for time in row)
-        trials[text] = StartTrial(text, job, early, median, late, by_limits)
-    return Trials(forecast.scheduler.label, [(trials | never)[text] for text in given], forecast.caveats())
+    times = iter(np.vstack([start_quantiles(starts), to_limits]).T.tolist())
+    for text, trial in trials.items():
+        if not trial.never:
+            trials[text] = StartTrial(text, trial.job, *(to_unix(time, snapshot.time) for time in next(times)))
+    return Trials(forecast.scheduler.label, [trials[text] for text in texts], forecast.caveats())
