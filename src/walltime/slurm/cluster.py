@@ -35,13 +35,14 @@ MOST_KINDS = 32
 
 @dataclass(frozen=True)
 class Cluster:
-    """A cluster as a machine, without the features that machines lack."""
+    """A cluster as a machine, without the features that machines lack.
+
+    `node_memory`: of the largest node of each partition, MB; `nodes`: the names of each pool's nodes, in order.
+    """
 
     machine: Machine
     node_memory: Mapping[str, int] = field(default_factory=dict)
-    """the memory of the largest node of each partition, MB"""
     nodes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """the names of each pool's nodes, in order"""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -81,8 +82,8 @@ class _ClusterBuilder:
         """The pool of each node."""
         self.gpus = _gpus_by_type(records.nodes.values())
         self.has_memory = "MEMORY" in records.settings.get("SelectTypeParameters", "").upper()
-        types = {name: tuple(_gpus_by_type([node])) for name, node in records.nodes.items()}
-        self.types = {name: own[0] for name, own in types.items() if len(own) == 1 and own != ("gpu",)}
+        self.all_types = {name: tuple(_gpus_by_type([node])) for name, node in records.nodes.items()}
+        self.types = {name: own[0] for name, own in self.all_types.items() if len(own) == 1 and own != ("gpu",)}
         """The type of the GPUs of each node that has one."""
         self.features = {name: tuple(_features(node)) for name, node in records.nodes.items()}
         """The features of each node; none of any, if almost all nodes differ in them."""
@@ -144,13 +145,12 @@ class _ClusterBuilder:
         scheduler = self.records.settings.get("SchedulerType", "sched/backfill")
         if scheduler not in ("sched/backfill", "sched/builtin"):
             self.note(f"SchedulerType={sanitize(scheduler)}; sched/backfill is assumed", "other schedulers")
-        types = {name: frozenset(_gpus_by_type([one])) for name, one in nodes.items()}
         gpus = [f"{sanitize(name)} ({count:,})" for name, count in self.gpus.items()]
         words = {name: frozenset(_features(one)) for name, one in nodes.items()} if self.too_many else {}
         resources = dict.fromkeys(name for one in nodes.values() for name in gres_of(one.get("Gres", "")))
         bound = any("(S:" in one.get("Gres", "") for one in nodes.values())
         for feature, shown, mixed in (
-            ("GPU types", gpus, self._mixed({name: own for name, own in types.items() if len(own) > 1}, most=1)),
+            ("GPU types", gpus, self._mixed({name: frozenset(own) for name, own in self.all_types.items() if len(own) > 1}, most=1)),
             ("MIG", [name for name in resources if _SLICE.fullmatch(name)], None),
             ("other generic resources", [name for name in resources if name.split(":")[0] != "gpu"], None),
             ("cores bound to GPUs", ["Gres=…(S:…)"] * bound, None),
@@ -352,7 +352,6 @@ def _gpus_by_type(nodes: Iterable[Record]) -> Counter[str]:
 
 
 def _features(node: Record) -> list[str]:
-    """Return the features of a node, in order of their names."""
     return sorted(_names(node.get("ActiveFeatures") or node.get("AvailableFeatures", "")))
 
 

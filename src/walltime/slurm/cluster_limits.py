@@ -109,10 +109,8 @@ class LimitReader:
             for key, resource in self.resources:
                 if (most := resource_of(row.get(resources, ""), resource)) is not None:
                     values[Kind(by, key)] = most
-            others = [
-                one for one in row.get(resources, "").split(",") if one and one.partition("=")[0] not in dict(self.resources).values()
-            ]
-            if others:
+            known = dict(self.resources).values()
+            if others := [one for one in row.get(resources, "").split(",") if one and one.partition("=")[0] not in known]:
                 self.note(f"{resources} {sanitize(','.join(others))} of {whose}", "limits on other resources")
         return values
 

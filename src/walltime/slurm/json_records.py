@@ -64,11 +64,10 @@ def json_records(text: str, where: str) -> dict[str, list[Record]]:
 
 def _kind_of(entries: Sequence[Any]) -> str:
     """The kind of the records in an array without a name."""
-    marks = {"sinfo": "partition", "nodes": "real_memory", "partitions": "maximums", "reservations": "node_list", "qos": "limits"}
+    marks = {"associations": {"account", "max"}, "sinfo": {"partition"}, "nodes": {"real_memory"}, "partitions": {"maximums"}}
+    marks |= {"reservations": {"node_list"}, "qos": {"limits"}}
     first = entries[0] if entries and isinstance(entries[0], dict) else {}
-    if "account" in first and "max" in first:
-        return "associations"
-    return next((kind for kind, key in marks.items() if key in first), "")
+    return next((kind for kind, keys in marks.items() if keys <= first.keys()), "")
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
@@ -76,8 +75,8 @@ def _natural(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdecimal() and len(part) < 20 else (-1, part) for part in re.split(r"([0-9]+)", name)]
 
 
-def _at(one: Any, path: str) -> Any:
-    """The value at a path; None if there is none."""
+def value_at(one: Any, path: str) -> Any:
+    """Return the value at a path such as `meta/slurm`; None if there is none."""
     for name in path.split("/"):
         one = one.get(name) if isinstance(one, Mapping) else None
     return one
@@ -122,7 +121,7 @@ def _resources(value: Any) -> str:
 def _limits(one: Json, root: str, places: Mapping[str, str]) -> Record:
     limits = {}
     for name, place in places.items():
-        value = _at(one, f"{root}/{place}")
+        value = value_at(one, f"{root}/{place}")
         limits[name] = _resources(value) if "TRES" in name else _minutes(value) if "Wall" in name else _number(value)
     return {name: "" if limit == "UNLIMITED" else limit for name, limit in limits.items()}
 
@@ -152,7 +151,7 @@ def _nodes_of_group(one: Json, where: str) -> list[Record]:
         "CPUTot": str(most_cpus),
         "Gres": str(one["gres"]["total"] or ""),
         "RealMemory": str(_whole(one["memory"]["minimum"])),
-        "AvailableFeatures": _words(_at(one, "features/total")),
+        "AvailableFeatures": _words(value_at(one, "features/total")),
         "State": "+".join(map(str, one["node"]["state"])).upper(),
         "Partitions": str(one["partition"]["name"]),
         "Weight": str(_whole(one["weight"]["maximum"])),
@@ -213,13 +212,13 @@ def _reservation(one: Json) -> Record:
 
 
 def _qos(one: Json) -> Record:
-    factor = _at(one, "usage_factor/number") if isinstance(one.get("usage_factor"), Mapping) else one.get("usage_factor")
+    factor = value_at(one, "usage_factor/number") if isinstance(one.get("usage_factor"), Mapping) else one.get("usage_factor")
     return {
         "Name": str(one["name"]),
         "Priority": _number(one.get("priority")),
         "Flags": _words(one.get("flags")),
         "UsageFactor": "" if factor is None else f"{float(factor):f}",
-        "Preempt": _words(_at(one, "preempt/list")),
+        "Preempt": _words(value_at(one, "preempt/list")),
         **_limits(one, "limits/max", _QOS_LIMITS),
     }
 

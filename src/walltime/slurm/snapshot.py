@@ -23,6 +23,7 @@ from walltime.machine.machine import parse_machine
 from walltime.permission import NotRunError
 from walltime.slurm.client import CLUSTER, Client
 from walltime.slurm.cluster import Cluster, parse_cluster
+from walltime.slurm.json_records import value_at
 from walltime.slurm.records import SlurmError, file_text, read_records
 from walltime.slurm.snapshot_jobs import LARGEST_COUNT, RUNNING, SNAPSHOT_RULES, WAITING, SnapshotJob, never_rule
 from walltime.slurm.squeue import BETWEEN, SQUEUE_JSON, SQUEUE_TEXT, read_squeue_json, read_squeue_text
@@ -170,7 +171,10 @@ def snapshot_from_files(paths: Sequence[str | os.PathLike[str]], time: int | Non
     texts = []
     for path, from_folder in _files(paths):
         text = file_text(path)
-        if not from_folder or _queue(text) is not None or _describes_cluster(text):
+        is_known = not from_folder or _queue(text) is not None
+        with suppress(LogError):
+            is_known = is_known or bool(read_records([("", text)]).known)
+        if is_known:
             texts.append((printable(path), text))
     return _snapshot(texts, time, zone)
 
@@ -194,7 +198,8 @@ def _snapshot(texts: Sequence[tuple[str, str]], time: int | None, zone: tzinfo) 
         listed = read_squeue_text(queue, counts, notes, zone)
     else:
         listed = read_squeue_json(queue["jobs"], counts, notes)
-        version, time = _version(queue), _moment(queue) if time is None else time
+        version = sanitize(str(value_at(queue, "meta/slurm/release") or value_at(queue, "meta/Slurm/release") or ""))
+        time = _moment(queue) if time is None else time
     distinct: dict[str, SnapshotJob] = {}
     for job in listed:
         distinct.setdefault(job.label, job)
@@ -212,12 +217,10 @@ def _snapshot(texts: Sequence[tuple[str, str]], time: int | None, zone: tzinfo) 
 
 def read_snapshot(path: str | os.PathLike[str]) -> Snapshot:
     """Read a snapshot's file; raises LogError."""
-    where = printable(path)
+    where, text = printable(path), file_text(path)
     try:
-        document = json.loads(file_text(path))
+        document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        if isinstance(error, LogError):
-            raise
         raise LogError(f"{where}: not a snapshot ({type(error).__name__}); make one with walltime slurm snapshot") from error
     if not isinstance(document, dict) or document.get("kind") != KIND:
         raise LogError(f"{where}: not a snapshot; make one with walltime slurm snapshot", "not_a_snapshot")
@@ -274,21 +277,9 @@ def _queue(text: str) -> Mapping[str, Any] | list[str] | None:
         document = {"jobs": document} if document and isinstance(document[0], dict) and "job_state" in document[0] else {}
     jobs = document.get("jobs")
     ended = isinstance(jobs, list) and any(isinstance(one, dict) and "time" in one for one in jobs[:1])  # those of sacct
-    command = document.get("meta", {}).get("command") if isinstance(document.get("meta"), dict) else None
+    command = value_at(document, "meta/command")
     others = isinstance(command, list) and command and not str(command[0]).endswith("squeue")  # scontrol show job has the same form
     return document if isinstance(jobs, list) and not ended and not others else None
-
-
-def _describes_cluster(text: str) -> bool:
-    with suppress(LogError):
-        return bool(read_records([("", text)]).known)
-    return False
-
-
-def _version(document: Mapping[str, Any]) -> str:
-    meta = document.get("meta")
-    slurm = (meta.get("slurm") or meta.get("Slurm")) if isinstance(meta, dict) else None
-    return sanitize(str(slurm.get("release", ""))) if isinstance(slurm, dict) else ""
 
 
 def _moment(document: Mapping[str, Any]) -> int | None:

@@ -10,21 +10,7 @@ from datetime import UTC, tzinfo
 from typing import Any
 
 from walltime.slurm.snapshot_jobs import LARGEST_COUNT, RUNNING, WAITING, SnapshotJob
-from walltime.slurm_values import (
-    BLANK,
-    NO_LIMITS,
-    UNLIMITED,
-    OddError,
-    gpu_types_of,
-    gpus_of,
-    known,
-    minutes_of,
-    number_of,
-    resource_of,
-    tasks_of,
-    text_of,
-    time_of,
-)  # fmt: skip
+from walltime.slurm_values import BLANK, NO_LIMITS, gpu_types_of, gpus_of, minutes_of, number_of, resource_of, tasks_of, text_of, time_of
 from walltime.wording import sanitize
 
 BETWEEN = "\x1f"
@@ -34,7 +20,7 @@ FIELDS = {
     "%Q": "priority", "%E": "dependency", "%r": "state_reason", "%j": "name",
 }  # fmt: skip
 """The fields of the text, and their names in JSON; the job's name, which may contain any characters, comes last."""
-NAMES = ("user_name", "account", "partition", "qos", "state_reason")
+NAMES = ("user_name", "account", "partition", "qos", "state_reason", "name")
 NUMBERS = ("job_id", "array_job_id", "node_count", "cpus", "priority")
 SQUEUE_JSON = ("squeue", "--all", "--json")
 SQUEUE_TEXT = ("squeue", "--all", "--noheader", f"--format={BETWEEN.join(FIELDS)}")
@@ -74,27 +60,14 @@ def _gather(
     return jobs
 
 
-def exclusion_rule(reason: str, dependency: str, priority: int | None, het: bool) -> str:
-    """Return the rule by which a waiting job is not simulated; empty if it is.
-
-    >>> exclusion_rule("Priority", "", 5, False), exclusion_rule("Dependency", "afterok:3", 5, False)
-    ('', 'dependent')
-    """
-    if het:
-        return "het"
-    if reason.startswith("Dependency") or known(dependency):
-        return "dependent"
-    return "held" if priority == 0 or _HELD.fullmatch(reason) else ""
-
-
 def _jobs(record: Any, counts: Counter[str]) -> list[SnapshotJob]:
     """Return the jobs of a record of JSON: one, or one for each of an array's remaining tasks; none if it has ended."""
     if not isinstance(record, Mapping):
-        raise OddError("not a job")
+        raise ValueError("not a job")
 
     def whole(name: str) -> int | None:
         value = number_of(record.get(name), name, 0, LARGEST_COUNT - 1)
-        return None if value == UNLIMITED else value
+        return None if value is None or value < 0 else value  # negative: infinite
 
     def text(name: str) -> str:
         return text_of(record.get(name), name)[:_LONGEST]
@@ -103,32 +76,35 @@ def _jobs(record: Any, counts: Counter[str]) -> list[SnapshotJob]:
     words = {states} if isinstance(states, str) else {str(one) for one in states} if isinstance(states, list) else set()
     number = whole("job_id")
     if not number or not words:
-        raise OddError("job_id or job_state is missing")
+        raise ValueError("job_id or job_state is missing")
     suspended = bool(words & {"SUSPENDED", "STOPPED"})
     if suspended or "COMPLETING" in words or not words & {"RUNNING", "PENDING", "CONFIGURING"}:
         counts["suspended" if suspended else "ended"] += 1
         return []
     waits, start = "PENDING" in words, whole("start_time")
     if not waits and not start:
-        raise OddError(f"the running job {number} has no start")
+        raise ValueError(f"the running job {number} has no start")
     array, task, remaining = whole("array_job_id") or None, whole("array_task_id"), text("array_task_string")
     resources = text("tres_req_str") if waits or not text("tres_alloc_str") else text("tres_alloc_str")
     per_node, per_cpu, nodes = text("tres_per_node"), whole("memory_per_cpu") or 0, max(1, whole("node_count") or 1)
     gpus, memory = gpus_of(resources), min(resource_of(resources, "mem") or 0, LARGEST_COUNT - 1)
     spread = any(gpus_of(text(name)) for name in ("tres_per_job", "tres_per_task", "tres_per_socket"))
     limit, least, user, shared = whole("time_limit"), whole("time_minimum") or 0, whole("user_id"), record.get("shared")
-    rule = exclusion_rule(text("state_reason"), text("dependency"), whole("priority"), bool(whole("het_job_id")))
+    reason, dependency, priority = text("state_reason"), text("dependency"), whole("priority")
+    rules = {
+        "het": whole("het_job_id"),
+        "dependent": dependency or reason.startswith("Dependency"),
+        "held": priority == 0 or _HELD.fullmatch(reason),
+    }
+    names: dict[str, Any] = {name: text(name) for name in ("account", "partition", "qos", "name")}
     job = SnapshotJob(
         job=number,
         state=WAITING if waits else RUNNING,
         start=None if waits else start,
         expected=(start or None) if waits else None,
-        left_out=rule if waits else "",
+        left_out=next((rule for rule, holds in rules.items() if holds and waits), ""),
         user=text("user_name") or ("" if user is None else str(user)),
-        account=text("account"),
-        partition=text("partition"),
-        qos=text("qos"),
-        name=text("name"),
+        **names,
         submit=whole("submit_time") or None,
         eligible=whole("eligible_time") or None,
         limit=None if limit is None or limit >= LARGEST_COUNT // 60 else 60 * limit,
@@ -145,9 +121,9 @@ def _jobs(record: Any, counts: Counter[str]) -> list[SnapshotJob]:
         # from 26.05 on, only the command line shows a request for whole nodes
         exclusive="none" in (shared if isinstance(shared, list) else [shared])
         or not {"--exclusive", "--exclusive=exclusive"}.isdisjoint(text("submit_line").partition(" --wrap")[0].split()),
-        priority=whole("priority"),
-        dependency=text("dependency"),
-        reason=text("state_reason"),
+        priority=priority,
+        dependency=dependency,
+        reason=reason,
         array=array,
         task=task if array is not None else None,
     )
@@ -164,9 +140,9 @@ def _record_of_line(line: str, zone: tzinfo) -> dict[str, Any]:
     """Return a line of text as a record of JSON."""
     values = line.split(BETWEEN, len(FIELDS) - 1)
     if len(values) < len(FIELDS):
-        raise OddError(f"{len(values)} fields, not {len(FIELDS)}")
+        raise ValueError(f"{len(values)} fields, not {len(FIELDS)}")
     field = dict(zip(FIELDS.values(), values, strict=True))
-    field |= {name: known(value) if name in NAMES else "" if value in BLANK else value for name, value in field.items() if name != "name"}
+    field |= {name: "" for name, value in field.items() if value in BLANK and name not in NAMES}
     base, _, task = field["id"].partition("_")
     numbers = {name: int(text) if re.fullmatch("[0-9]{1,12}", text := field[name]) else text for name in NUMBERS}
     submit, start = (time_of(field[name], zone) for name in ("submit_time", "start_time"))

@@ -85,7 +85,7 @@ def test_learned__the_likely_time_is_the_simulations_where_that_is_lately_nearer
     past = planted()
     early, median, late = learn_intervals(past)
     slow = past.features[:, 0] == 1  # of these the simulation mostly knows the start, of the others nothing
-    right = slow & (np.random.default_rng(6).random(len(past)) < 0.8)
+    right = slow & (np.random.default_rng(6).random(len(past.made)) < 0.8)
     past.simulated[1] = np.where(right, past.real, np.where(slow, 21_000, 5_000_000))
     with_simulation = learn_intervals(past)
     judged = past.made > past.made.max() / 2

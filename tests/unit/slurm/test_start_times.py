@@ -142,6 +142,31 @@ def test_starts__on_nodes_with_memory_gpus_and_features(alone, several, count):
         assert sum(median < 600 for _, median, _, _ in found.values()) == starts, request
 
 
+@pytest.mark.parametrize(
+    ("runs", "waits", "later"),
+    [
+        ({"gpus": 2, "gpu_type": "a100"}, {"gpus": 2, "node_gpus": 2, "gpu_type": "a100"}, True),
+        ({"gpus": 2, "gpu_type": "a100"}, {"gpus": 2, "node_gpus": 2, "gpu_type": "v100"}, False),
+        ({"cpus": 4, "constraints": "amd"}, {"cpus": 4, "constraints": "amd"}, True),
+        ({"cpus": 4, "constraints": "amd"}, {"cpus": 4, "constraints": "fast"}, False),
+        ({"memory_mb": 120_000, "nodes": 2, "cpus": 2}, {"memory_mb": 30_000, "node_memory_mb": 30_000}, True),
+        ({"memory_mb": 60_000}, {"memory_mb": 30_000, "node_memory_mb": 30_000}, False),
+    ],
+)
+def test_starts__running_jobs_hold_what_they_requested(runs, waits, later):
+    jobs = [job(1, start=NOW - 100, **{"cpus": 1, **runs}), job(2, **{"cpus": 1, **waits})]
+    found = start_times(taken(*jobs, machine=MIXED), past([]), draws=Draws(2, arrivals=False))
+    assert (ahead(found)["2"][1] >= 3500) == later
+    assert not any("any nodes" in line for line in found.caveats)
+
+
+def test_starts__running_jobs_that_do_not_fit_with_their_memory_count_without_it():
+    jobs = [job(number, start=NOW - 100, memory_mb=60_000) for number in (1, 2, 3)]
+    found = start_times(taken(*jobs, job(4, 14, constraints="intel|amd"), machine=MIXED), past([]), draws=Draws(2, arrivals=False))
+    assert ahead(found)["4"][1] >= 3500  # of 16 processors three are in use
+    assert sum("any nodes" in line for line in found.caveats) == 1
+
+
 def test_starts__a_replayed_moment_has_the_requests_of_the_log():
     columns = {"gpus": [2, 2], "mem_mb": [8_000, 8_000], "mem_mb_per_node": [8_000, 8_000], "wait": [10, 100]}
     named = {"requested_gpu_type": [1, 1], "constraints": [-1, 1], "nodes": [1, 1]}
@@ -524,14 +549,14 @@ GPU_NODES = Machine(
 )
 def test_never__jobs_that_cannot_start_as_they_are(more, rule):
     found = start_times(taken(job(1), job(2, **more), machine=GPU_NODES), past([]), draws=Draws(2, arrivals=False))
-    assert [(one.label, one.left_out) for one in found.never] == ([("2", rule)] if rule else [])
+    assert [(one.label, one.left_out) for one in found.snapshot.never] == ([("2", rule)] if rule else [])
     assert [one.job.label for one in found.jobs] == (["1"] if rule else ["1", "2"])
     assert found.as_dict()["totals"].get(rule, 0) == (1 if rule else 0)
 
 
 def test_never__a_resource_that_the_machine_does_not_describe_is_not_limited():
     found = start_times(taken(job(1, gpus=9, node_gpus=9, memory_mb=10**6, node_memory_mb=10**6)), past([]), draws=Draws(2))
-    assert (found.never, ahead(found)["1"][1]) == ([], 0)
+    assert (found.snapshot.never, ahead(found)["1"][1]) == ([], 0)
 
 
 def test_never__trial_jobs():

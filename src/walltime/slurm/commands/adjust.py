@@ -17,7 +17,7 @@ from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions
 from walltime.cli.output import PageOutput, caveats, command_line, program
 from walltime.errors import PolicyError
-from walltime.slurm.commands.starts import unix_time
+from walltime.slurm.commands.starts import history_option, unix_time
 from walltime.slurm.sidecar.settings import SETTINGS_FILE, SidecarSettings
 
 if TYPE_CHECKING:
@@ -52,13 +52,10 @@ Options: Any = _options()
 class Places:
     """The inputs and outputs of the side-car."""
 
-    history: Path | None = o.field(
-        None,
-        "Learn from this job log of the cluster, as sacct prints it; the file is read again whenever it changes.",
-        "--history",
-        group=o.INPUT,
-        metavar="LOG",
-    )
+    history: Annotated[
+        Path | None,
+        history_option("Learn from this job log of the cluster, as sacct prints it; the file is read again whenever it changes."),
+    ] = None
     ledger: Path | None = o.field(
         None,
         "Record each change before it is made in this folder, the ledger, on a local disk.",
@@ -124,7 +121,13 @@ class Gain:
     )
     machine: o.MachineOption = None
     procs: o.ProcsOption = None
-    policy: o.PolicyOption = None
+    policy: str | None = o.field(
+        None,
+        f"Simulate this policy for --report: {o.POLICIES}. Default: the machine file's policy, else easy.",
+        "--policy",
+        group=o.SCHEDULER,
+        advanced=True,
+    )
     replications: int = o.field(
         5,
         "Simulate N copies of the log for --report with submissions moved by up to 30 s, for the intervals; 0 for none.",
@@ -207,7 +210,6 @@ def _check(places: Places, acting: ActionOptions, settings: SidecarSettings, gai
 
 
 def _settings(path: Path | None, options: Any) -> SidecarSettings:
-    """Return the settings of the file, overridden by the given options."""
     given = {field.name: getattr(options, field.name) for field in fields(options)}
     given = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items() if value is not None}
     if path is None:
@@ -347,7 +349,6 @@ def _show(report: Report, as_json: bool, say: Callable[[str], None]) -> None:
 
 
 def _command_line() -> list[str]:
-    """The command line, without --print-unit, with whole paths."""
     words = [program(), *(word for word in sys.argv[1:] if word != "--print-unit")]
     paths = ("--settings", *(f"--{field.name.replace('_', '-')}" for field in fields(Places)))
     for place, word in enumerate(words):

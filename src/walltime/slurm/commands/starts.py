@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from walltime.slurm import Draws, Snapshot
     from walltime.workload import Workload
 
-MOMENTS = 150
-"""Moments of the history at which predictions are replayed."""
 MOST_ROWS = 40
 """Jobs that are printed, those with the earliest start."""
 
@@ -99,8 +97,6 @@ def clock(time: float) -> str:
 
 def unix_time(text: str, zone: tzinfo) -> int:
     """The Unix time of an option's value; raises PolicyError."""
-    from datetime import datetime
-
     if text.isascii() and text.isdecimal() and len(text) < 13:
         return int(text)
     try:
@@ -130,7 +126,7 @@ class SimulationOptions:
     )
     seed: o.SeedOption = 0
     replayed: int = o.field(
-        MOMENTS,
+        150,
         "Correct the predictions by the outcomes of predictions made at N moments of the history; 0 for no correction.",
         group=o.RUNS,
         advanced=True,

@@ -11,6 +11,7 @@ import math
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from walltime.slurm.configuration import Configuration
 from walltime.slurm.sidecar.host import Clock
@@ -85,8 +86,7 @@ def _first_jobs(waiting: Sequence[QueueJob], now: float) -> list[QueueJob]:
     return list({job.key: job for job in heads.values()}.values())
 
 
-@dataclass(frozen=True)
-class Overrun:
+class Overrun(NamedTuple):
     """An adjusted job: the node-seconds that it ran beyond its TimeMin, 0 for none, at a Unix time."""
 
     time: float

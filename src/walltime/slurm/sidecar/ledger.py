@@ -280,11 +280,10 @@ class Ledger:
 
     def noted(self, name: str) -> str:
         """Return a remembered value; empty if there is none."""
-        try:
-            row = self._base.execute("SELECT value FROM notes WHERE name = ?", (name,)).fetchone()
-        except sqlite3.Error:
-            return ""
-        return "" if row is None else str(row[0])
+        with suppress(sqlite3.Error):
+            for row in self._base.execute("SELECT value FROM notes WHERE name = ?", (name,)):
+                return str(row[0])
+        return ""
 
     def events_since(self, time: float, *what: str) -> list[Event]:
         """Return the events of these kinds since a Unix time, in order; none if they cannot be read."""

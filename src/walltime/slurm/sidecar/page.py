@@ -102,17 +102,13 @@ def _jobs(count: int) -> str:
 
 def review_tables(review: Review, most: int = 20) -> list[Table]:
     """Return tables of failures, broken promises and delays, the worst first."""
-    tables = []
-    for title, runs in (
-        ("ended before the user's limit", review.killed),
-        (
-            "broken promises: backfilled, and outlived TimeMin (recorded)",
-            sorted(review.broken, key=lambda run: run.time_min - (run.runtime or 0)),
-        ),
-        ("limits that the side-car raised, with the least time left first (recorded)", review.given_back),
-    ):
-        if runs:
-            tables.append(Table(RUN_COLUMNS, [run_row(run) for run in runs[:most]], title, texts=2))
+    broken = sorted(review.broken, key=lambda run: run.time_min - (run.runtime or 0))
+    listed = {
+        "ended before the user's limit": review.killed,
+        "broken promises: backfilled, and outlived TimeMin (recorded)": broken,
+        "limits that the side-car raised, with the least time left first (recorded)": review.given_back,
+    }
+    tables = [Table(RUN_COLUMNS, list(map(run_row, runs[:most])), title, texts=2) for title, runs in listed.items() if runs]
     if review.delays:
         rows = [
             [one.key, sanitize(one.user, 20), clock(one.expected), clock(one.start), human_time(one.seconds)]

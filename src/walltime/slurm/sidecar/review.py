@@ -193,12 +193,8 @@ def what_happened(events: Sequence[Event], jobs: Workload, since: float | None =
     first, last = min(times) if since is None else since, max(times) if until is None else until
     inside = [event for event in events if first <= event.time <= last]
     log = _Log(jobs)
-    runs, missing = [], 0
-    for run in _runs(events):
-        if first <= run.start <= last:
-            place = log.place(run)
-            missing += place is None
-            runs.append(run if place is None else log.completed(run, place))
+    placed = [(run, log.place(run)) for run in _runs(events) if first <= run.start <= last]
+    runs = [run if place is None else log.completed(run, place) for run, place in placed]
     notes = [] if log.has_states else ["The log has no states of jobs, so jobs that Slurm ended at their time limit are unknown."]
     if not log.has_backfill:
         notes.append("The log has no flags of backfill: jobs that started ahead of earlier ones count as backfilled.")
@@ -208,7 +204,7 @@ def what_happened(events: Sequence[Event], jobs: Workload, since: float | None =
         len({event.key for event in inside if event.what == "set"}),
         sum(event.what == "taken back" for event in inside),
         runs,
-        missing,
+        sum(place is None for _, place in placed),
         [(event.time, event.detail) for event in inside if event.what == "alarm"],
         [(event.time, event.detail) for event in inside if event.what in ("failed", "prolog missed")],
         notes=notes,

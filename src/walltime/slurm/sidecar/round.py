@@ -440,7 +440,6 @@ class Sidecar:
         return True
 
     def _note(self, name: str, value: str) -> None:
-        """Note a value in the ledger."""
         if self.ledger is not None:
             with self.adjustments.reporting():
                 self.ledger.note(name, value)

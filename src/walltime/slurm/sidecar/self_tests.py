@@ -73,8 +73,6 @@ class SelfTest(TestJob):
 
     def step(self, queue: Sequence[QueueJob], monotonic: float, user: str) -> None:
         """Continue the test; raises SlurmError if Slurm does not answer, and may then be called again."""
-        if self.fault is not None:
-            return
         if self._stage == "submit":
             self._submit(NAMES[0], LIMIT, user)
             self._go_on("guard", monotonic)
@@ -146,8 +144,6 @@ class PrologTest(TestJob):
 
     def step(self, queue: Sequence[QueueJob], cluster: Configuration, monotonic: float, user: str) -> None:
         """Continue the test; raises SlurmError if Slurm does not answer, and OutputError, and may then be called again."""
-        if self.fault is not None:
-            return
         if not self._key:
             self._submit(NAMES[1], SHORT, user)
             self._since, self._looks = monotonic, 0
@@ -248,8 +244,9 @@ class SelfTests:
             if self.spool is not None and not cluster.soft_limit:
                 self._prolog_test = PrologTest(self.slurm, options, self.say, spool=self.spool)
         try:
-            self._test.step(queue, monotonic, user)
-            if self._prolog_test is not None and self._test.fault == "":
+            if self._test.fault is None:
+                self._test.step(queue, monotonic, user)
+            if self._prolog_test is not None and self._test.fault == "" and self._prolog_test.fault is None:
                 self._prolog_test.step(queue, cluster, monotonic, user)
         except (SlurmError, OutputError) as error:
             report.failures += 1

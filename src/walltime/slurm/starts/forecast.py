@@ -32,6 +32,8 @@ FIRST_NUMBER = 10**12
 LONGEST = 14 * 86400
 """The longest time for which arrivals are drawn, s."""
 MOST_MISFITS = 100
+MOST_LOOSE = 10
+"""If more running jobs do not fit on nodes with what they requested, all running jobs get any nodes."""
 
 
 @dataclass(frozen=True)
@@ -120,32 +122,28 @@ class Projection:
         engine = new_engine(problem, "kernel")
         engine.run()
         jobs = replace(self._jobs(chosen, submit, runtime), job_id=FIRST_NUMBER + chosen)
-        placement = replace(
-            placement,
-            partition=placement.partition[chosen],
-            second=placement.second[chosen],
-            since=placement.since[chosen],
-            after=Ragged.empty(len(chosen)),
-            limits_of=placement.limits_of.take(chosen),
-            windows_of=placement.windows_of.take(chosen),
-        )
+        second, partition, since, after, limits, windows = self._pool_demands(chosen)
+        placement = replace(placement, second=second, partition=partition, since=since, after=after, limits_of=limits, windows_of=windows)
         return Run(jobs, self.scheduler, PAPERS, "kill", placement, problem).schedule(engine.outcome())
 
     def problem(self, chosen: Array, submit: Array, runtime: Array, starts_only: bool = False) -> Problem:
         """Return these jobs, by their places, with these submit times and runtimes (int64 s), on the snapshot's machine."""
-        placed, placement = self.state.workload, self.state.placement
-        lists: dict[str, Any] = {"after": Ragged.empty(len(chosen))}
-        lists["limits"] = placement.limits_of.take(chosen) if placement.limits else lists["after"]
+        placed, own = self.state.workload, self._pool_demands(chosen)
         common: dict[str, Any] = {"submit": submit, "runtime": runtime, "policy": self.scheduler.policy, "starts_only": starts_only}
         common |= {"believed": placed.requested[chosen], "procs": placed.procs[chosen]}
         if self._slurm:
-            columns = [name for name in self._demands._fields if name not in lists]
-            demands = self._demands._replace(**{name: getattr(self._demands, name)[chosen] for name in columns}, **lists)
-            return Problem(machine=self._nodes, demands=demands, shares=self._shares, settings=self._settings, **common)
+            columns = [name for name in self._demands._fields if name not in ("after", "limits")]
+            demands = self._demands._replace(**{name: getattr(self._demands, name)[chosen] for name in columns})
+            demands = demands._replace(after=own.after, limits=own.limits)
+            return Problem(machine=self.state.nodes, demands=demands, shares=self._shares, settings=self._settings, **common)
         known = LogView.of(self.scheduler.policy.reads, self._jobs(chosen, submit, runtime), placed.requested[chosen])
-        lists["windows"] = placement.windows_of.take(chosen)
-        own = Demands(placement.second[chosen], placement.partition[chosen], placement.since[chosen], **lists)
         return Problem(machine=self._pools, demands=own, known=known, **common)
+
+    def _pool_demands(self, chosen: Array) -> Demands:
+        placement, none = self.state.placement, Ragged.empty(len(chosen))
+        limits = placement.limits_of.take(chosen) if placement.limits else none
+        second, partition, since = placement.second[chosen], placement.partition[chosen], placement.since[chosen]
+        return Demands(second, partition, since, none, limits, placement.windows_of.take(chosen))
 
     def _jobs(self, chosen: Array, submit: Array, runtime: Array) -> Workload:
         placed = self.state.workload
@@ -163,17 +161,16 @@ class Projection:
 
     def _prepare_slurm(self) -> None:
         """Prepare nodes, settings and priorities: waiting jobs have Slurm's own priorities, and shares stay as in the snapshot."""
-        from walltime.node_demands import nodes_of, with_priorities
+        from walltime.node_demands import with_priorities
         from walltime.policy.slurm import SlurmSettings
 
         state, machine = self.state, self.state.placement.machine
         settings = self.scheduler.policy.settings(machine.slurm)
-        self._nodes = nodes_of(machine, state.placement, state.workload)
         demands = state.demands
         self._shares = Shares(np.zeros(1, np.int64), np.ones(1, np.int64), np.zeros(1, np.int64))
         self._settings = settings
         if settings.multifactor:
-            demands = with_priorities(state.workload, machine, settings, demands, self._nodes)[0]
+            demands = with_priorities(state.workload, machine, settings, demands, state.nodes)[0]
             demands = demands._replace(merit=self._merits(demands.merit, settings), association=np.zeros_like(demands.association))
             self._settings = SlurmSettings({**settings.values, "priority_weight_fairshare": 0}, settings.notes)
             if not self._settings.multifactor:  # else all priorities would be equal
@@ -225,8 +222,9 @@ def misfit(projection: Projection) -> int | None:
 class Forecast:
     """The jobs of a snapshot under a policy, by default the site's, ready for simulations; raises PolicyError and WorkloadError.
 
-    `predictor`: predicts runtimes, which are drawn around its predictions; the scheduler still plans with the limits. `misfits`: the labels
-    of running jobs that are left out, because the machine has no room for them. `arrivals`: the jobs to come, None without.
+    `predictor`: predicts runtimes, which are drawn around its predictions; the scheduler still plans with the limits. `arrivals`: the jobs
+    to come, None without. `loose`: the labels of running jobs that get any nodes, without memory, because not all of them fit on nodes with
+    what they requested; `misfits`: of those that are left out, because the machine has no room for them.
     """
 
     def __init__(
@@ -241,14 +239,21 @@ class Forecast:
             raise PolicyError("the snapshot has no scheduling policy; give one", "missing_policy")
         self.snapshot, self.scheduler = snapshot, Scheduler.of(chosen, None)
         self.misfits: list[str] = []
+        self.loose: set[str] = set()
         self.arrivals: Arrivals | None = None
         while True:
-            self.state = make_initial_state(snapshot, history, self.scheduler, self.misfits)
+            self.state = make_initial_state(snapshot, history, self.scheduler, self.misfits, self.loose)
             self.projection = Projection(self.state, self.scheduler)
             place = misfit(self.projection)
             if place is None:
                 break
-            self.misfits.append(self.state.jobs[place].label)
+            label = self.state.jobs[place].label
+            if label not in self.loose and self.state.demands is not None:
+                self.loose.add(label)
+                if len(self.loose) > MOST_LOOSE:
+                    self.loose |= {job.label for job in snapshot.running}
+                continue
+            self.misfits.append(label)
             if len(self.misfits) > MOST_MISFITS:
                 raise PolicyError(f"over {MOST_MISFITS} running jobs have no room on {snapshot.machine.name}; compare it with the cluster")
         if predictor is not None and not isinstance(predictor, PredictedRuntimes):
@@ -301,6 +306,7 @@ class Forecast:
             short_history: arrivals and arrivals.period and arrivals.reach < 2 * WEEK,
             f"{len(lost):,} jobs do not fit the machine and are left out, such as {lost[0].label if lost else ''}.": lost,
             f"{no_room} {misfits[0] if misfits else ''}.": misfits,
+            f"{len(self.loose):,} running jobs get any nodes, without memory: not all fit on nodes with what they requested.": self.loose,
             f"{len(never):,} waiting jobs never start as they are, such as job {never[0].label if never else ''}.": never,
             f"{apart:,} jobs of the snapshot are not simulated: held, dependent on others, or of a kind that is not modelled.": apart,
         }

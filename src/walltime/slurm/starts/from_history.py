@@ -13,6 +13,7 @@ from walltime.simulation.specification import Scheduler
 from walltime.slurm.snapshot import Snapshot
 from walltime.slurm.snapshot_jobs import SnapshotJob
 from walltime.slurm.starts import learned
+from walltime.slurm.starts.forecast import FIRST_NUMBER
 from walltime.slurm.starts.initial_state import OPEN, append_jobs, ends
 from walltime.slurm.starts.queue_features import QueueFeatures
 from walltime.slurm.starts.replay import Record
@@ -52,14 +53,14 @@ def learn_from_history(
         record, waiting = record_until(snapshot, before, [one.job for one in predicted.jobs])
         now = snapshot.time - (record.workload.origin.unix_start_time or 0)
         counts = dict.fromkeys(learned.draw_moments(record, int(record.submit[0]), now, moments, [predicted.seed, 1]), learned.SAMPLES)
-        runtimes = None if predicted.predicted is None else predicted.predicted.select(before.job_id)
-        past = learned.replay(record, counts, policy=policy, predicted=runtimes, seed=predicted.seed, workers=workers, progress=progress)
+        runtimes, seed = predicted.predicted, predicted.seed
+        past = learned.replay(record, counts, policy=policy, predicted=runtimes, seed=seed, workers=workers, progress=progress)
         features = QueueFeatures(record).at(now, waiting, simulated, by_limits)
         when, never = np.full(len(waiting), now), np.full(len(waiting), float(OPEN))
         own = learned.Replay(when, waiting, never, features, predicted.simulated, by_limits, predicted.policy)
         known = int((past.made + past.real <= now).sum())
         if known >= learned.FEWEST:
-            intervals = learned.learn_intervals(past.followed_by(own))[:, len(past) :]
+            intervals = learned.learn_intervals(learned.Replay.join([past, own]))[:, len(past.made) :]
     caveats = list(predicted.caveats)
     if np.isnan(intervals).any():
         caveats.append(
@@ -95,7 +96,7 @@ def record_until(snapshot: Snapshot, history: Workload, waiting: Sequence[Snapsh
     """
     old = Record.of(history, snapshot.machine, snapshot.machine.policy)
     jobs, past = [*snapshot.running, *waiting], old.workload
-    both, order = append_jobs(past, jobs, int(past.job_id.max(initial=0)) + 1 + np.arange(len(jobs)), snapshot.time)
+    both, order = append_jobs(past, jobs, FIRST_NUMBER + np.arange(len(jobs)), snapshot.time)
     names = {one.name: place for place, one in enumerate(old.machine.partitions)}
     partition = np.concatenate([old.partition, [names.get(job.partition, 0) for job in jobs]])[order]
     record = Record(both, old.machine, both.submit + both.columns["wait"], partition)

@@ -11,6 +11,7 @@ import numpy as np
 from walltime.errors import PolicyError
 from walltime.machine import NO_OVERHEAD, Machine, Placement, place
 from walltime.machine.omissions import with_settings
+from walltime.machine.placing import NEVER
 from walltime.simulation.specification import Scheduler
 from walltime.slurm.snapshot import Snapshot
 from walltime.slurm.snapshot_jobs import SnapshotJob
@@ -37,8 +38,8 @@ class InitialState:
 
     Times are s from `zero`, a Unix time. `jobs`: the snapshot's jobs, first the running ones, then the waiting ones by priority.
     `workload`: these and then the jobs of the recent past, placed on the machine, all submitted at `now`; `placement`, `demands`: what they
-    need; `submit`: of the snapshot's jobs, s; `recent`: of the others, s, ascending. `history`: all jobs that had ended, and `ended`: when,
-    s. `lost`: the snapshot's jobs that do not fit the machine.
+    need; `nodes`: the machine's, None except under Slurm's scheduling, as `demands`. `submit`: of the snapshot's jobs, s; `recent`: of the
+    others, s, ascending. `history`: all jobs that had ended, and `ended`: when, s. `lost`: the snapshot's jobs that do not fit the machine.
     """
 
     zero: int
@@ -47,22 +48,20 @@ class InitialState:
     workload: Workload
     placement: Placement
     demands: Any
+    nodes: Any
     submit: Array
     recent: Array
     history: Workload
     ended: Array
     lost: Sequence[SnapshotJob]
 
-    @property
-    def running(self) -> Array:
-        """Which of the snapshot's jobs are running: bool."""
-        return np.array([job.start is not None for job in self.jobs], bool)
 
-
-def make_initial_state(snapshot: Snapshot, history: Workload, scheduler: Scheduler, without: Collection[str] = ()) -> InitialState:
+def make_initial_state(
+    snapshot: Snapshot, history: Workload, scheduler: Scheduler, without: Collection[str] = (), loose: Collection[str] = ()
+) -> InitialState:
     """Return the snapshot's jobs on its machine, with the jobs of the history that had ended at that moment.
 
-    `without`: labels of jobs that are left out.
+    `without`: labels of jobs that are left out; `loose`: of running jobs that may be on any nodes, without memory.
     """
     if scheduler.prediction is not None:
         raise PolicyError(
@@ -81,11 +80,18 @@ def make_initial_state(snapshot: Snapshot, history: Workload, scheduler: Schedul
     columns = _job_columns(jobs, job_numbers, machine, zero)
     most = max(machine.procs, *columns["procs"], int(history.procs.max(initial=1)))
     joined = _join(columns, history.take(recent, ""), most, origin, now)
-    demands = None
+    demands = nodes = None
     if settings is not None:
+        from walltime.node_demands import demands_on, nodes_of
         from walltime.simulation.nodes import place_on_nodes
 
         placed, placement, demands = place_on_nodes(joined, machine, settings["select_type"] == "linear")
+        requests = replace(placement, since=np.full_like(placement.since, NEVER))  # also of running jobs
+        nodes = nodes_of(placement.machine, requests, placed)
+        strict = demands_on(nodes, placed, requests)._replace(since=demands.since)
+        free = np.isin(placed.job_id, [number for number, job in enumerate(jobs, 1) if job.label in loose])
+        arrays = [name for name in demands._fields if name not in ("after", "limits")]
+        demands = strict._replace(**{name: np.where(free, getattr(demands, name), getattr(strict, name)) for name in arrays})
         found = with_settings(placed.origin.omissions, machine, settings.notes)
         placed = replace(placed, origin=replace(placed.origin, omissions=found))
     else:
@@ -102,6 +108,7 @@ def make_initial_state(snapshot: Snapshot, history: Workload, scheduler: Schedul
         workload=placed,
         placement=placement,
         demands=demands,
+        nodes=nodes,
         submit=np.array([_submit(job, now, zero, settings is not None) for job in mine], np.int64),
         recent=_submitted(history)[recent[placed.job_id[~known] - 1 - len(jobs)]] - zero,
         history=history,
@@ -125,19 +132,16 @@ def _job_columns(jobs: Sequence[SnapshotJob], names: Mapping[str, list[int]], ma
     whole = {one.name: machine.pools[machine.place_of(one.pools[0])].procs for one in machine.partitions}
     return {
         **names,
+        **{name: [getattr(job, name) for job in jobs] for name in ("nodes", "gpus", "time_min", "array_limit")},
         "procs": [max(job.cpus, job.nodes * whole[job.partition] if job.exclusive else 1) for job in jobs],
         "requested": [requested(job) for job in jobs],
-        "nodes": [job.nodes for job in jobs],
         "exclusive": [int(job.exclusive) for job in jobs],
-        "time_min": [job.time_min for job in jobs],
-        "gpus": [job.gpus for job in jobs],
         "gpus_per_node": [job.node_gpus for job in jobs],
         "mem_mb": [job.memory_mb for job in jobs],
         "mem_mb_per_node": [job.node_memory_mb or MISSING for job in jobs],
         "mem_mb_per_cpu": [job.cpu_memory_mb or MISSING for job in jobs],
         machine.second: [job.gpus if machine.second == "gpus" else job.memory_mb for job in jobs],
         "array_job": [MISSING if job.array is None else job.array for job in jobs],
-        "array_limit": [job.array_limit for job in jobs],
         "running_since": [MISSING if job.start is None else job.start - zero for job in jobs],
     }
 
@@ -211,7 +215,6 @@ def ends(log: Workload) -> Array:
 
 
 def _submitted(history: Workload) -> Array:
-    """Return the Unix times of the submissions."""
     return history.submit + (history.origin.unix_start_time or 0)
 
 

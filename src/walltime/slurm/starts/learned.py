@@ -63,19 +63,12 @@ class Replay:
     by_limits: Array
     policy: str
 
-    def __len__(self) -> int:
-        return len(self.made)
-
-    def followed_by(self, other: Replay) -> Replay:
-        """Return these predictions, and then others that were made later."""
-        if not len(self):
-            return other
-        joined = {
-            one.name: np.concatenate([getattr(self, one.name), getattr(other, one.name)], axis=1 if one.name == "simulated" else 0)
-            for one in fields(self)
-            if one.name != "policy"
-        }
-        return Replay(**joined, policy=self.policy)
+    @classmethod
+    def join(cls, parts: Sequence[Replay]) -> Replay:
+        """Return predictions that were made one after the other as one replay."""
+        arrays = {one.name: [getattr(part, one.name) for part in parts] for one in fields(cls) if one.name != "policy"}
+        joined = {name: np.concatenate(values, axis=int(name == "simulated")) for name, values in arrays.items()}
+        return cls(**joined, policy=parts[-1].policy)
 
 
 def draw_moments(record: Record, first: int, last: int, count: int, seed: int | Sequence[int]) -> list[int]:
@@ -101,8 +94,7 @@ def replay(
     """
     place_of = {number: k for k, number in enumerate(record.workload.job_id.tolist())}
     known = QueueFeatures(record)
-    made, jobs, features, simulated, limits = [], [], [], [], []
-    label = ""
+    parts = []
     for done, (moment, count) in enumerate(sorted(samples.items())):
         snapshot = snapshot_at(record, moment)
         try:
@@ -113,19 +105,14 @@ def replay(
         finally:
             if progress is not None:
                 progress(done + 1)
-        label = result.policy
         places = np.array([place_of[one.job.job] for one in result.jobs], np.int64)
         own_quantiles, by_limits = simulated_starts(result)
-        made.append(np.full(len(places), moment, np.int64))
-        jobs.append(places)
-        features.append(known.at(moment, places, own_quantiles, by_limits))
-        simulated.append(result.simulated)
-        limits.append(by_limits)
-    if not made:
+        made, features = np.full(len(places), moment, np.int64), known.at(moment, places, own_quantiles, by_limits)
+        real = (record.start[places] - moment).astype(float)
+        parts.append(Replay(made, places, real, features, result.simulated, by_limits, result.policy))
+    if not parts:
         return Replay(*(np.zeros(0, np.int64),) * 2, np.zeros(0), np.zeros((0, 0)), np.zeros((3, 0)), np.zeros(0), "")
-    when, which = np.concatenate(made), np.concatenate(jobs)
-    real = (record.start[which] - when).astype(float)
-    return Replay(when, which, real, np.concatenate(features), np.concatenate(simulated, axis=1), np.concatenate(limits), label)
+    return Replay.join(parts)
 
 
 def simulated_starts(result: StartTimes) -> tuple[Array, Array]:
@@ -143,7 +130,7 @@ def learn_intervals(past: Replay, progress: Callable[[int], None] | None = None)
     by class of the median's distance. NaN where too few starts were known. `progress` is called after each forest with the number of
     moments that have predictions.
     """
-    logs = np.full((3, len(past)), np.nan)
+    logs = np.full((3, len(past.made)), np.nan)
     moments = np.unique(past.made)
     for first, last in _turns(len(moments)):
         now = moments[first]
@@ -259,4 +246,4 @@ def _adapted(past: Replay, logs: Array) -> Array:
 def _by_moment(past: Replay) -> Iterator[slice]:
     """Return the predictions of each moment, in order of time."""
     begins = np.flatnonzero(np.diff(past.made, prepend=-1)).tolist()
-    return itertools.starmap(slice, pairwise([*begins, len(past)]))
+    return itertools.starmap(slice, pairwise([*begins, len(past.made)]))

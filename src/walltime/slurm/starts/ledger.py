@@ -114,8 +114,8 @@ class PredictionLedger:
             rows = database.execute(f"SELECT {columns} FROM prediction WHERE real IS NOT NULL ORDER BY made, label").fetchall()
         outcomes = []
         for label, made, *times, slurm, real in rows:
-            early, median, late, limits = (_value(time, np.inf) for time in times)
-            outcomes.append(Outcome(str(label), int(made), early, median, late, limits, _value(slurm, np.nan), float(real)))
+            early, median, late, limits = (np.inf if time is None else time for time in times)
+            outcomes.append(Outcome(label, made, early, median, late, limits, np.nan if slurm is None else slurm, real))
         return outcomes
 
     def score(self, history: Workload | None = None) -> Scorecard:
@@ -133,7 +133,3 @@ class PredictionLedger:
                 yield database
         except sqlite3.Error as error:
             raise LogError(f"{printable(self.path)}: cannot be used as a ledger ({error}); name another folder", "not_a_ledger") from error
-
-
-def _value(time: float | None, unknown: float) -> float:
-    return unknown if time is None else float(time)

@@ -34,11 +34,6 @@ class PredictedRuntimes:
         place = np.searchsorted(self.job_id, numbers).clip(max=len(self.job_id) - 1)
         return np.where(self.job_id[place] == numbers, self.seconds[place], -1)
 
-    def select(self, numbers: Array) -> PredictedRuntimes:
-        """Return the predictions of these jobs alone."""
-        mine = np.isin(self.job_id, numbers)
-        return PredictedRuntimes(self.predictor, self.job_id[mine], self.seconds[mine], self.remarks)
-
 
 def predict_log_runtimes(predictor: str | Predictor, log: Workload) -> PredictedRuntimes:
     """Predict the runtimes of a log's jobs, each at its submission from the jobs that had ended by then.

@@ -66,8 +66,8 @@ class RecordedStarts:
     method, for `all` and each class with predictions. Classes are by distance of the predicted start, or by the part of the machine that
     the job needs. `predictor`: the label of the runtime predictor.
 
-    The single predictions, one for each waiting job and moment, in order of time: `made`: when, s from the start of the log; `job`: its
-    place in the record; `real`: the start, s after `made`; `ends`: the early end, the median and the late end by method, s after `made`
+    Each waiting job and moment has one entry, in order of time. `made`: time of the prediction, s from the start of the log. `job`: its
+    place in the record. `real`: the start, s after `made`. `ends`: the early end, the median and the late end by method, s after `made`
     (inf for never), shape (3, predictions).
     """
 

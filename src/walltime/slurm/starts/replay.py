@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -68,6 +69,7 @@ def snapshot_at(schedule: Schedule | Record, time: int, policy: str = "easy") ->
     jobs = []
     for k in np.flatnonzero(here).tolist():
         runs = bool(schedule.start[k] <= time)
+        own: dict[str, Any] = {attribute: int(values[k]) for attribute, values in amounts.items()}
         jobs.append(
             SnapshotJob(
                 job=int(w.job_id[k]),
@@ -77,7 +79,7 @@ def snapshot_at(schedule: Schedule | Record, time: int, policy: str = "easy") ->
                 start=zero + int(schedule.start[k]) if runs else None,
                 limit=int(w.requested[k]),
                 cpus=int(w.procs[k]),
-                **{attribute: int(values[k]) for attribute, values in amounts.items()},
+                **own,
                 gpu_type=w.name_at(k, "requested_gpu_type"),
                 constraints=w.name_at(k, "constraints"),
                 user=w.name_at(k, "user"),

@@ -73,11 +73,6 @@ class StartTimes:
     learned_from: int | None = None
     predicted: PredictedRuntimes | None = field(default=None, repr=False)
 
-    @property
-    def never(self) -> list[SnapshotJob]:
-        """The waiting jobs that never start as they are."""
-        return self.snapshot.never
-
     def of(self, label: str) -> StartTime:
         """Return the start time of a job, by its number in Slurm's form such as `27_3`; raises PolicyError."""
         for one in self.jobs:
@@ -95,7 +90,7 @@ class StartTimes:
             "predictor": None if self.predicted is None else self.predicted.predictor,
             "totals": self.snapshot.totals(),
             "jobs": [one.as_dict() for one in self.jobs],
-            "never": [one.as_dict() | {"job": one.label, "rule": one.left_out, "reason": one.never} for one in self.never],
+            "never": [one.as_dict() | {"job": one.label, "rule": one.left_out, "reason": one.never} for one in self.snapshot.never],
             "caveats": list(self.caveats),
         }
 
@@ -133,7 +128,7 @@ def start_times(
     snapshot = snapshot.checked()
     forecast = Forecast(snapshot, history, policy, predictor)
     state, runtimes = forecast.state, forecast.runtimes
-    waits = np.flatnonzero(~state.running)
+    waits = np.array([k for k, job in enumerate(state.jobs) if job.start is None], np.int64)
 
     def run(*drawn: Any) -> Array:
         return forecast.projection.run(*drawn)[waits]

@@ -33,7 +33,7 @@ class StartTrial:
     """The predicted start of a job that is submitted at the time of the snapshot. Unix times; None for never.
 
     `text`: the job's description. `early, median, late`: quantiles over the simulations, 5, 50 and 95 %. `by_limits`: the start if every
-    job runs to its limit and none arrives.
+    job runs to its limit and none arrives. `never`: why the job never starts, a sentence; empty if it can.
     """
 
     text: str
@@ -43,7 +43,6 @@ class StartTrial:
     late: int | None
     by_limits: int | None
     never: str = ""
-    """why the job never starts, a sentence; empty if it can"""
 
     def as_dict(self) -> dict[str, Any]:
         """Return all values for JSON."""
@@ -162,11 +161,12 @@ def try_jobs(
     of the queue; with Slurm's priorities it gets the one that Slurm would give it, as far as that is known. The other arguments are those
     of `start_times`. Raises PolicyError and WorkloadError.
     """
-    own = [parse_trial(text, snapshot) for text in texts]
-    own = [replace(job, job=job.job + k) for k, job in enumerate(own)]
-    rules = {text: never_rule(job, snapshot.machine) for text, job in zip(texts, own, strict=True)}
-    trials = {text: StartTrial(text, job, *[None] * 4, NEVER_RULES.get(rules[text], "")) for text, job in zip(texts, own, strict=True)}
-    if all(rules.values()):
+    trials: dict[str, StartTrial] = {}
+    for k, text in enumerate(texts):
+        job = parse_trial(text, snapshot)
+        never = NEVER_RULES.get(never_rule(job, snapshot.machine), "")
+        trials[text] = StartTrial(text, replace(job, job=job.job + k), None, None, None, None, never)
+    if all(trial.never for trial in trials.values()):
         return Trials("no policy, as no simulation is needed", [trials[text] for text in texts], [])
     snapshot, own = snapshot.checked(), [trial.job for trial in trials.values() if not trial.never]
     runtimes = None if predictor is None else predict_snapshot_runtimes(predictor, snapshot, history)
@@ -185,5 +185,6 @@ def try_jobs(
     times = iter(np.vstack([start_quantiles(starts), to_limits]).T.tolist())
     for text, trial in trials.items():
         if not trial.never:
-            trials[text] = StartTrial(text, trial.job, *(to_unix(time, snapshot.time) for time in next(times)))
+            early, median, late, by_limits = (to_unix(time, snapshot.time) for time in next(times))
+            trials[text] = StartTrial(text, trial.job, early, median, late, by_limits)
     return Trials(forecast.scheduler.label, [trials[text] for text in texts], forecast.caveats())
