@@ -236,11 +236,11 @@ def read_snapshot(path: str | os.PathLike[str]) -> Snapshot:
 
     try:
         jobs = [SnapshotJob.of(one) for one in value("jobs", list)]
+        machine = parse_machine(value("machine", str), where)
         plain = {name: value(name, kind) for name, kind in _PLAIN.items()}
         plain |= {"counts": {str(name): int(count) for name, count in plain["counts"].items()}, "notes": tuple(map(str, plain["notes"]))}
         if not 0 < plain["time"] < 2**40:
             raise LogError(f"time cannot be {plain['time']}; take the snapshot again")
-        machine = parse_machine(value("machine", str), where)
         known = {one.name for one in machine.partitions}
         placed = tuple(one if one.left_out or one.partition in known else replace(one, left_out="other_partition") for one in jobs)
         return Snapshot(machine=machine, jobs=placed, **plain).checked()

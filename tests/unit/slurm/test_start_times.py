@@ -160,6 +160,16 @@ def test_starts__running_jobs_hold_what_they_requested(runs, waits, later):
     assert not any("any nodes" in line for line in found.caveats)
 
 
+def test_tried__on_nodes_with_a_type_of_gpus_and_features():
+    waits = job(1, gpus=2, node_gpus=2, gpu_type="v100")
+    texts = ["nodes=1,gpus=2,gpu_type=v100,limit=1h", "nodes=1,gpus=2,gpu_type=a100,limit=1h", "procs=4,constraints=amd,limit=1h"]
+    found = try_jobs(taken(waits, machine=MIXED), past([]), texts, draws=Draws(2, arrivals=False)).trials
+    assert [one.median - NOW >= 3600 for one in found] == [True, False, False]
+    for wrong in ("gpu_type=h100,limit=1h", "constraints=intel&amd,limit=1h"):
+        with raises(PolicyError, "unknown_features", "all"):
+            try_jobs(taken(waits, machine=MIXED), past([]), [wrong])
+
+
 def test_starts__running_jobs_that_do_not_fit_with_their_memory_count_without_it():
     jobs = [job(number, start=NOW - 100, memory_mb=60_000) for number in (1, 2, 3)]
     found = start_times(taken(*jobs, job(4, 14, constraints="intel|amd"), machine=MIXED), past([]), draws=Draws(2, arrivals=False))

@@ -149,10 +149,7 @@ class JobOptions:
         None, "Predict the start of a job that would be submitted now, as in procs=64,limit=4h.", "--try", group=o.JOBS, metavar="JOB"
     )
     predictions: Path | None = o.field(
-        None,
-        "Keep the predictions in this folder for walltime slurm score.",
-        metavar="FOLDER",
-        callback=o.written,
+        None, "Keep the predictions in this folder for walltime slurm score.", metavar="FOLDER", callback=o.written
     )
 
 

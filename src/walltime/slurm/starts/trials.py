@@ -12,6 +12,7 @@ import numpy as np
 from walltime.declared import Field, nearest
 from walltime.durations import seconds_of
 from walltime.errors import PolicyError
+from walltime.machine.constraints import satisfies
 from walltime.policy import Policy
 from walltime.predictors import Predictor
 from walltime.simulation.specification import Scheduler
@@ -24,8 +25,6 @@ from walltime.slurm_values import resource_of
 from walltime.specification import Specification, Variant, read_options
 from walltime.wording import sanitize, shown
 from walltime.workload import Array, Workload
-
-UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ def _limit(text: str) -> int:
     """
     match = re.fullmatch(r"([0-9]{1,9})([smhd])", text)
     try:
-        seconds = int(match[1]) * UNITS[match[2]] if match else seconds_of(text)
+        seconds = int(match[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[match[2]] if match else seconds_of(text)
     except ValueError as error:
         raise PolicyError(f"cannot be {shown(text)}: {error}") from error
     if not 0 < seconds < LARGEST_COUNT:
@@ -127,7 +126,12 @@ def parse_trial(text: str, snapshot: Snapshot) -> SnapshotJob:
             f"Valid options: {sanitize(', '.join(partitions), 200)}",
             "unknown_partition",
         )
-    node_procs = snapshot.machine.pools[snapshot.machine.place_of(partitions[name].pools[0])].procs
+    pools = [snapshot.machine.pools[snapshot.machine.place_of(one)] for one in partitions[name].pools]
+    if not any(trial.gpu_type in ("", pool.gpu_type) and satisfies(pool.features, trial.constraints) for pool in pools):
+        raise PolicyError(
+            f"no node of partition {sanitize(name)} has the features and the GPU type of the job {shown(text)}; see its machine",
+            "unknown_features",
+        )
     return SnapshotJob(
         job=max((job.job for job in snapshot.jobs), default=0) + 1,
         state=WAITING,
@@ -135,7 +139,7 @@ def parse_trial(text: str, snapshot: Snapshot) -> SnapshotJob:
         **{column: getattr(trial, column) for column in ("user", "account", "qos", "name", "gpu_type", "constraints")},
         submit=snapshot.time,
         limit=trial.limit,
-        nodes=-(-trial.procs // node_procs) if trial.nodes is None else trial.nodes,
+        nodes=-(-trial.procs // pools[0].procs) if trial.nodes is None else trial.nodes,
         cpus=trial.procs,
         gpus=trial.gpus,
         memory_mb=trial.memory,
