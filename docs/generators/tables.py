@@ -150,7 +150,7 @@ def slurm_features() -> str:
     sources = {kind: f"`scontrol {words}`" for kind, words in kinds.items()} | {"jobs": "`sacct`"}
     rows = []
     for feature in sorted(FEATURES, key=lambda one: list(Treatment).index(one.treatment)):
-        keys = ", ".join(f"`{key}`" for key in feature.keys) + (f" with `{feature.word}`" if feature.word.isidentifier() else "")
+        keys = ", ".join(f"`{key}`" for key in feature.keys.split()) + (f" with `{feature.word}`" if feature.word.isidentifier() else "")
         source = sources.get(feature.kind, f"`sacctmgr show {feature.kind}`")
         rows.append((feature.name, f"{source}: {keys}", feature.treatment, feature.meaning))
     return table(("feature", "shown by", "treatment", "in the simulation"), rows)

@@ -101,6 +101,19 @@ def gpus_of(text: str) -> int:
     return total or typed
 
 
+def gpu_types_of(text: str) -> str:
+    """The types of the GPUs in a list of resources, with their numbers if there are several; empty without types.
+
+    >>> gpu_types_of("cpu=8,gres/gpu=4,gres/gpu:a100=4"), gpu_types_of("gpu:v100:2,gpu:a100:1"), gpu_types_of("gres/gpu=2")
+    ('a100', 'a100:1+v100:2', '')
+    """
+    counts: dict[str, int] = {}
+    for match in re.finditer(r"gpu:([^:=,()]+)[:=]([0-9]+)|gpu:([^:=,()]*[^0-9:=,()][^:=,()]*)", text):
+        name = match[1] or match[3]
+        counts[name] = counts.get(name, 0) + int(match[2] or 1)
+    return next(iter(counts), "") if len(counts) < 2 else "+".join(f"{name}:{count}" for name, count in sorted(counts.items()))
+
+
 def number_of(value: Any, name: str, least: int = -(2**53) + 1, most: int = 2**53 - 1) -> int | None:
     """Return a number, given as itself or as an object with `set`, `infinite` and `number`; None if unknown, UNLIMITED if infinite."""
     if isinstance(value, Mapping):

@@ -53,15 +53,13 @@ FAULTS = (
     Fault("giveback.py", "self.quarantine.add(job.user)", "self.distrust(job.user)", FAIR, "lowers_a_limit"),
     Fault("giveback.py", "if self.clock.monotonic() - self.looked_at < every:", "if every:", UNLUCKY, "slow_changes"),
     Fault(
-        "adjustments.py",
+        "ledger.py",
         "limit = {State.ENDED: FORGET_AFTER}",
         "limit = dict.fromkeys(State, FORGET_AFTER)",
         UNLUCKY,
         "answer_without_jobs",
     ),
-    Fault(
-        "adjustments.py", "return entry.user == job.user and entry.restarts <= job.restarts", "return False", FAILURES, "without_failures"
-    ),
+    Fault("ledger.py", "return entry.user == job.user and entry.restarts <= job.restarts", "return False", FAILURES, "without_failures"),
     Fault("round.py", "self.back.run(report, self.settings.tasks)", "pass", UNLUCKY, "needs_nothing_but"),
     Fault("round.py", "if soft and not cluster.soft_limit:", "if False:", RULES, "dropped_option"),
     Fault("round.py", "return None if self._is_foreign(cluster) else cluster", "return cluster", UNLUCKY, "another_cluster"),
@@ -86,9 +84,9 @@ FAULTS = (
     Fault("round.py", "            if not self.unknown():\n                break", "            break", LOST, "single_round"),
     Fault("self_tests.py", "                self.slurm.cancel(key)", "                pass", LOST, "self_test"),
     Fault("selection.py", "for choice in in_turn(wanted):", "for choice in wanted:", FAIR, "take_turns"),
-    Fault("overruns.py", "return 1 + max(", "return 1 + 0 * max(", FAIR, "count_against"),
-    Fault("overruns.py", "if beyond and beyond >", "if beyond and 0 >", FAIR, "holds_beyond"),
-    Fault("queue_heads.py", "head.start = min(head.start, max(job.start, head.begin))", "head.start = job.start", FAIR, "reserved_start"),
+    Fault("bounds.py", "return 1 + max(", "return 1 + 0 * max(", FAIR, "count_against"),
+    Fault("bounds.py", "if beyond and beyond >", "if beyond and 0 >", FAIR, "holds_beyond"),
+    Fault("bounds.py", "head.start = min(head.start, max(job.start, head.begin))", "head.start = job.start", FAIR, "reserved_start"),
     Fault("../configuration.py", "(cluster.enforces_safely and", "(False and", RULES, "limits_on_minutes"),
     Fault(
         "prolog.py",

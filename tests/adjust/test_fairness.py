@@ -11,11 +11,9 @@ from walltime.logs import read_log
 from walltime.predictors import parse_predictor
 from walltime.slurm.client import Client, CommandResult
 from walltime.slurm.commands.adjust import PREDICTOR
-from walltime.slurm.sidecar.adjustments import Adjustments
 from walltime.slurm.sidecar.advice import Advice, LogAdvice, check_texts
-from walltime.slurm.sidecar.ledger import Entry, Ledger, State
-from walltime.slurm.sidecar.overruns import Overruns
-from walltime.slurm.sidecar.queue_heads import LATE_HEAD, QueueHead, QueueHeads
+from walltime.slurm.sidecar.bounds import LATE_HEAD, Overruns, QueueHead, QueueHeads
+from walltime.slurm.sidecar.ledger import Adjustments, Entry, Ledger, State
 from walltime.slurm.sidecar.selection import in_turn
 from walltime.slurm.sidecar.settings import SidecarSettings
 from walltime.slurm.squeue_fields import read_queue

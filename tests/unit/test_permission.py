@@ -34,7 +34,7 @@ READERS = {
     "papers/study.py": "a study's rows: numbers and names",
     "weekly_report/period.py": "numbers",
     "slurm/json_records.py": "the JSON of Slurm: numbers and names",
-    "slurm/sidecar/queue_heads.py": "the ledger: numbers and names",
+    "slurm/sidecar/bounds.py": "the ledger: numbers and names",
     "slurm/snapshot.py": "snapshots, whose machine is checked: see `SPECIFYING`",
     "toml_file.py": "every TOML file: see `test_toml_files`",
     "whatif/calibration.py": "calibrations, whose policy is printed and not parsed",

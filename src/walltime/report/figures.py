@@ -276,7 +276,7 @@ def rows_figure(names: Sequence[str], xlabel: str, row: float = 0.3, top: float 
 
 def months_figure(months: Sequence[str], lines: Mapping[str, Sequence[float]], ylabel: str, most: float | None = None) -> Figure:
     """Draw lines over months, by their labels; `most`: the upper end of the axis, by default above the largest value."""
-    with panel(2.8) as (figure, axes):
+    with panel(2.8, 9.2) as (figure, axes):
         for k, (label, values) in enumerate(lines.items()):
             axes.plot(values, marker="o", markersize=4, label=label, **look(k))
         step = max(1, len(months) // 12)

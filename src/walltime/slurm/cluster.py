@@ -6,10 +6,9 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
-from typing import NamedTuple
 
 from walltime.durations import seconds_of
 from walltime.errors import LogError, WorkloadError
@@ -34,27 +33,16 @@ MOST_KINDS = 32
 """Nodes may differ in their features in this many ways, or in a quarter as many as there are nodes; else features are left out."""
 
 
-class _Kind(NamedTuple):
-    """Nodes that are equal."""
-
-    weight: int
-    procs: int
-    units: int
-    partitions: tuple[str, ...]
-    memory: int
-    features: tuple[str, ...]
-    gpu_type: str
-
-
 @dataclass(frozen=True)
 class Cluster:
-    """A cluster as a machine, without the features that machines lack."""
+    """A cluster as a machine, without the features that machines lack.
+
+    `node_memory`: of the largest node of each partition, MB; `nodes`: the names of each pool's nodes, in order.
+    """
 
     machine: Machine
     node_memory: Mapping[str, int] = field(default_factory=dict)
-    """the memory of the largest node of each partition, MB"""
     nodes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """the names of each pool's nodes, in order"""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -94,8 +82,8 @@ class _ClusterBuilder:
         """The pool of each node."""
         self.gpus = _gpus_by_type(records.nodes.values())
         self.has_memory = "MEMORY" in records.settings.get("SelectTypeParameters", "").upper()
-        types = {name: tuple(_gpus_by_type([node])) for name, node in records.nodes.items()}
-        self.types = {name: own[0] for name, own in types.items() if len(own) == 1 and own != ("gpu",)}
+        self.all_types = {name: tuple(_gpus_by_type([node])) for name, node in records.nodes.items()}
+        self.types = {name: own[0] for name, own in self.all_types.items() if len(own) == 1 and own != ("gpu",)}
         """The type of the GPUs of each node that has one."""
         self.features = {name: tuple(_features(node)) for name, node in records.nodes.items()}
         """The features of each node; none of any, if almost all nodes differ in them."""
@@ -157,13 +145,12 @@ class _ClusterBuilder:
         scheduler = self.records.settings.get("SchedulerType", "sched/backfill")
         if scheduler not in ("sched/backfill", "sched/builtin"):
             self.note(f"SchedulerType={sanitize(scheduler)}; sched/backfill is assumed", "other schedulers")
-        types = {name: frozenset(_gpus_by_type([one])) for name, one in nodes.items()}
         gpus = [f"{sanitize(name)} ({count:,})" for name, count in self.gpus.items()]
         words = {name: frozenset(_features(one)) for name, one in nodes.items()} if self.too_many else {}
         resources = dict.fromkeys(name for one in nodes.values() for name in gres_of(one.get("Gres", "")))
         bound = any("(S:" in one.get("Gres", "") for one in nodes.values())
         for feature, shown, mixed in (
-            ("GPU types", gpus, self._mixed({name: own for name, own in types.items() if len(own) > 1}, most=1)),
+            ("GPU types", gpus, self._mixed({name: frozenset(own) for name, own in self.all_types.items() if len(own) > 1}, most=1)),
             ("MIG", [name for name in resources if _SLICE.fullmatch(name)], None),
             ("other generic resources", [name for name in resources if name.split(":")[0] != "gpu"], None),
             ("cores bound to GPUs", ["Gres=…(S:…)"] * bound, None),
@@ -171,13 +158,11 @@ class _ClusterBuilder:
         ):
             if shown and mixed != {}:
                 self.note(_listed(shown), feature, mixed or {})
-        for found in find_features(self.records, limited):
-            if found.feature.name in ("reservations", "maintenance"):
-                continue
-            if found.feature.treatment is Treatment.NOTED:
-                self.note(found.text, found.feature.name)
+        for found, text in find_features(self.records, limited):
+            if found.treatment is Treatment.NOTED:
+                self.note(text, found.name)
             else:
-                before.append(found.text)
+                before.append(text)
         if before:
             self.note(f"Applied before jobs entered the log: {'; '.join(before)}.")
 
@@ -191,7 +176,7 @@ class _ClusterBuilder:
 
     def _pools(self, second: str) -> tuple[list[Pool], dict[str, list[str]]]:
         """Return pools of equal nodes with the same partitions, and the names of each partition's pools, the least weight first."""
-        groups: dict[_Kind, list[str]] = {}
+        groups: dict[tuple[Pool, tuple[str, ...]], list[str]] = {}  # by kind of node and partitions
         partitions_of = _partitions_of_nodes(self.records)
         left_out = Counter[str]()
         for name, node in self.records.nodes.items():
@@ -201,28 +186,19 @@ class _ClusterBuilder:
             if "FUTURE" in states or not partitions or procs < 1:
                 left_out["FUTURE" if states[0] == "FUTURE" else "in no partition" if not partitions else "without processors"] += 1
                 continue
-            units = gpus_of(node.get("Gres", "")) if second == "gpus" else _whole(node, "RealMemory") - _whole(node, "MemSpecLimit")
-            memory = _whole(node, "RealMemory") - _whole(node, "MemSpecLimit") if self.has_memory and second == "gpus" else 0
-            kind = _Kind(
-                _whole(node, "Weight", 1),
-                procs,
-                max(units, 0),
-                partitions,
-                max(memory, 0),
-                self.features.get(name, ()),
-                self.types.get(name, ""),
-            )
-            groups.setdefault(kind, []).append(name)
+            memory = max(_whole(node, "RealMemory") - _whole(node, "MemSpecLimit"), 0)
+            amounts = (gpus_of(node.get("Gres", "")), memory if self.has_memory else 0) if second == "gpus" else (memory, 0)
+            kind = Pool("one", 1, procs, *amounts, _whole(node, "Weight", 1), self.features.get(name, ()), self.types.get(name, ""))
+            groups.setdefault((kind, partitions), []).append(name)
         for reason, count in left_out.items():
             self.note(f"{_count(count, 'node', 'is', 'are')} {reason}, and left out.")
         pools: list[Pool] = []
         members: dict[str, list[str]] = {}
-        for kind, names in sorted(groups.items(), key=lambda item: item[0].weight):
-            name = _pool_name(names[0], [one.name for one in pools])
-            pool = Pool(name, len(names), kind.procs, kind.units, kind.memory, kind.weight, kind.features, kind.gpu_type)
+        for (kind, partitions), names in sorted(groups.items(), key=lambda item: item[0][0].weight):
+            pool = replace(kind, name=_pool_name(names[0], [one.name for one in pools]), nodes=len(names))
             pools.append(pool)
             self.pool_of |= dict.fromkeys(names, pool.name)
-            for partition in kind.partitions:
+            for partition in partitions:
                 members.setdefault(partition, []).append(pool.name)
         if not pools:
             raise LogError("no node is in a partition; add the output of scontrol -o show partition")
@@ -234,7 +210,7 @@ class _ClusterBuilder:
             records.setdefault(name, {"PartitionName": name})
         size = {pool.name: pool.procs for pool in pools}
         linear = "linear" in self.records.settings.get("SelectType", "")
-        partitions: list[tuple[bool, Partition]] = []
+        partitions: list[Partition] = []
         mixed: list[str] = []
         for name, record in records.items():
             if name not in members:
@@ -261,12 +237,13 @@ class _ClusterBuilder:
                 least_loaded=record.get("LLN", "NO").upper() == "YES"
                 or "LLN" in self.records.settings.get("SelectTypeParameters", "").upper(),
             )
-            partitions.append((record.get("Default", "NO") != "YES", partition))
+            partitions.append(partition)
         if mixed:
             self.note(_listed(mixed), "whole nodes of several sizes")
-        if partitions and all(other for other, _ in partitions) and len(partitions) > 1:
+        partitions.sort(key=lambda one: records[one.name].get("Default", "NO") != "YES")
+        if len(partitions) > 1 and records[partitions[0].name].get("Default", "NO") != "YES":
             self.note("No partition is the default: jobs without a partition go to the first.")
-        return [partition for _, partition in sorted(partitions, key=lambda item: item[0])]
+        return partitions
 
     def _outages(self) -> Iterator[Outage]:
         """Return outages of nodes that are down or drained, from the beginning of the log on, and of maintenance, known from then on."""
@@ -331,10 +308,10 @@ class _ClusterBuilder:
             self.note(f"{_count(count, 'association', '', '')} {reason}.")
 
     def _qos(self) -> Iterator[Qos]:
-        for name in dict.fromkeys(row.get("Name", "") for row in self.records.qos):
-            row = next(row for row in self.records.qos if row.get("Name", "") == name)
-            if name:
-                yield Qos(name, _whole(row, "Priority"))
+        rows: dict[str, Record] = {}
+        for row in self.records.qos:
+            rows.setdefault(row.get("Name", ""), row)
+        yield from (Qos(name, _whole(row, "Priority")) for name, row in rows.items() if name)
 
 
 def _partitions_of_nodes(records: ClusterRecords) -> dict[str, set[str]]:
@@ -375,7 +352,6 @@ def _gpus_by_type(nodes: Iterable[Record]) -> Counter[str]:
 
 
 def _features(node: Record) -> list[str]:
-    """Return the features of a node, in order of their names."""
     return sorted(_names(node.get("ActiveFeatures") or node.get("AvailableFeatures", "")))
 
 

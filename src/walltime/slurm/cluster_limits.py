@@ -13,7 +13,7 @@ from typing import NamedTuple
 from walltime.machine.machine import Limit
 from walltime.slurm.features import NOTHING
 from walltime.slurm.json_records import Record
-from walltime.slurm.records import ClusterRecords
+from walltime.slurm.records import ClusterRecords, with_parents
 from walltime.slurm_values import resource_of
 from walltime.wording import sanitize
 
@@ -109,10 +109,8 @@ class LimitReader:
             for key, resource in self.resources:
                 if (most := resource_of(row.get(resources, ""), resource)) is not None:
                     values[Kind(by, key)] = most
-            others = [
-                one for one in row.get(resources, "").split(",") if one and one.partition("=")[0] not in dict(self.resources).values()
-            ]
-            if others:
+            known = dict(self.resources).values()
+            if others := [one for one in row.get(resources, "").split(",") if one and one.partition("=")[0] not in known]:
                 self.note(f"{resources} {sanitize(','.join(others))} of {whose}", "limits on other resources")
         return values
 
@@ -122,12 +120,14 @@ class LimitReader:
         rows = [row for row in self.records.associations if row.get("Account") and (not cluster or row.get("Cluster", cluster) == cluster)]
         accounts = {row["Account"]: row for row in rows if not row.get("User")}
         users = {(row.get("Partition", ""), row["Account"], row["User"]): row for row in reversed(rows) if row.get("User")}
+        parents = {account: row.get("ParentName", "") for account, row in accounts.items()}
+        above = {account: [one for one in with_parents(account, parents) if one in accounts] for account in accounts}
         for partition in dict.fromkeys(partition for partition, _, _ in users):
             values: dict[str, dict[tuple[str, str], int]] = {}
             for (where, account, user), row in reversed(users.items()):
                 if where == partition:
                     own = self.values(row, {ASSOCIATION: ("GrpJobs", "GrpTRES")}, f"{sanitize(user)} in {sanitize(account)}")
-                    jobs = next((one["MaxJobs"] for one in (row, *_above(account, accounts)) if one.get("MaxJobs")), "")
+                    jobs = next((one["MaxJobs"] for one in (row, *(accounts[a] for a in above.get(account, ()))) if one.get("MaxJobs")), "")
                     each = {"MaxJobs": int(jobs)} if jobs.isdecimal() and len(jobs) < 16 else {}
                     for key, value in ({kind.key: value for kind, value in own.items()} | each).items():
                         values.setdefault(key, {})[account, user] = value
@@ -137,7 +137,7 @@ class LimitReader:
                     selection = Selection(ASSOCIATION, partition=(partition,) if partition else None, group=groups, user=names)
                     self.add_below(key, value, selection)
         for account, row in accounts.items():
-            below = tuple(one for one in accounts if account in [above.get("Account") for above in _above(one, accounts)])
+            below = tuple(one for one in accounts if account in above[one])
             everything = len(below) == len(accounts)
             for kind, value in self.values(row, {(): ("GrpJobs", "GrpTRES")}, f"the account {sanitize(account)}").items():
                 self.add_below(kind.key, value, Selection((), group=None if everything else below))
@@ -150,15 +150,6 @@ class LimitReader:
         rest = self.others(selection.partition or self.partitions, excluded)
         selection = selection._replace(queue=queues, partition=selection.partition if rest is None else rest)
         self.add("jobs" if key == "MaxJobs" else key, value, selection)
-
-
-def _above(account: str, accounts: Mapping[str, Record]) -> Iterator[Record]:
-    """Return an account's record and those of its parents, the nearest first."""
-    seen = set[str]()
-    while account in accounts and account not in seen:
-        seen.add(account)
-        yield accounts[account]
-        account = accounts[account].get("ParentName", "")
 
 
 Names = tuple[str, ...] | None

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from walltime.slurm.json_records import Record
-from walltime.slurm.records import ClusterRecords, SlurmError, expand
+from walltime.slurm.records import ClusterRecords, SlurmError, expand, parsing, with_parents
 from walltime.slurm.squeue_fields import QueueJob
 from walltime.slurm_values import Minutes, known, minutes_of, time_of
 
@@ -106,25 +105,19 @@ def _largest(limits: Sequence[Minutes]) -> Minutes:
     return None if None in limits else max((limit for limit in limits if limit is not None), default=None)
 
 
-def _unreadable(command: str, error: Exception) -> SlurmError:
-    return SlurmError(f"{command}: unexpected output ({type(error).__name__}: {str(error)[:80]})", "unknown_output")
-
-
+@parsing("scontrol show")
 def read_configuration(records: ClusterRecords) -> Configuration:
     """Return the configuration in the outputs of `scontrol show config`, `partition` and `reservation`; raises SlurmError."""
     if "SchedulerType" not in records.settings or not records.partitions or "reservations" not in records.known:
         raise SlurmError("scontrol show: the settings, partitions or reservations are missing in its output", "unknown_output")
-    try:
-        partitions = {
-            name: Partition(frozenset(expand(record.get("Nodes", ""))), minutes_of(record["MaxTime"]), known(record.get("QoS", "")))
-            for name, record in records.partitions.items()
-        }
-        reservations = tuple(
-            Reservation(name, time_of(record["StartTime"]), time_of(record["EndTime"]), frozenset(expand(record.get("Nodes", ""))))
-            for name, record in records.reservations.items()
-        )
-    except (KeyError, ValueError) as error:
-        raise _unreadable("scontrol show", error) from error
+    partitions = {
+        name: Partition(frozenset(expand(record.get("Nodes", ""))), minutes_of(record["MaxTime"]), known(record.get("QoS", "")))
+        for name, record in records.partitions.items()
+    }
+    reservations = tuple(
+        Reservation(name, time_of(record["StartTime"]), time_of(record["EndTime"]), frozenset(expand(record.get("Nodes", ""))))
+        for name, record in records.reservations.items()
+    )
     return Configuration(records.settings, partitions, reservations)
 
 
@@ -167,20 +160,15 @@ USED = ("GrpTRESMins", "GrpWall")
 """Limits on minutes used so far, which count where limits are safe."""
 
 
+@parsing("sacctmgr show")
 def read_limits(records: ClusterRecords) -> Limits:
     """Return the limits in the tables of sacctmgr; raises SlurmError if they are incomplete or unreadable."""
     if not {"associations", "qos"} <= records.known:
         raise SlurmError("sacctmgr show: the associations or the qualities of service are missing in its output")
-    try:
-        return _limits(records.associations, records.qos)
-    except (KeyError, ValueError) as error:
-        raise _unreadable("sacctmgr show", error) from error
-
-
-def _limits(associations: Sequence[Record], qos: Sequence[Record]) -> Limits:
+    associations, qos = records.associations, records.qos
     accounts, users = [row for row in associations if not row["User"]], [row for row in associations if row["User"]]
     parents = {row["Account"]: row["ParentName"] for row in accounts}
-    above = {account: _with_parents(account, parents) for account in parents}
+    above = {account: with_parents(account, parents) for account in parents}
 
     def limited(limits: Sequence[str], qos_limits: Sequence[str]) -> frozenset[tuple[str, str]]:
         own = {row["Account"] for row in accounts if any(row[limit] for limit in limits)}
@@ -202,11 +190,3 @@ def _limits(associations: Sequence[Record], qos: Sequence[Record]) -> Limits:
         qos_wall={row["Name"]: minutes_of(row["MaxWall"]) for row in qos if row["MaxWall"]},
         no_partition_limit=frozenset(row["Name"] for row in qos if NO_PARTITION_LIMIT in row["Flags"].lower()),
     )
-
-
-def _with_parents(account: str, parents: Mapping[str, str]) -> list[str]:
-    """Return the account and its parents, the nearest first."""
-    chain = [account]
-    while parents.get(chain[-1]) and parents[chain[-1]] not in chain:
-        chain.append(parents[chain[-1]])
-    return chain

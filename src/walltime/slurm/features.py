@@ -24,7 +24,7 @@ class Treatment(StrEnum):
 
 
 class Feature(NamedTuple):
-    """A feature: the keys that show it in Slurm's output of a kind, and its treatment.
+    """A feature: the keys that show it in Slurm's output of a kind, separated by spaces, and its treatment.
 
     `kind`: as in `client.CLUSTER`, or jobs for the log. `usual`: values without effect besides NOTHING, separated by |; `word`: a pattern
     of the values that show it, if others do not.
@@ -32,16 +32,11 @@ class Feature(NamedTuple):
 
     name: str
     kind: str
-    shown: str
+    keys: str
     treatment: Treatment
     meaning: str = ""
     usual: str = ""
     word: str = ""
-
-    @property
-    def keys(self) -> list[str]:
-        """The keys."""
-        return self.shown.split()
 
     def shown_by(self, value: str) -> str:
         """Return the part of a value that shows the feature; empty if it does not."""
@@ -166,20 +161,13 @@ NAMES = frozenset(feature.name for feature in FEATURES)
 _NOUNS = {"qos": "QOS", "associations": "associations", "partitions": "", "nodes": ""}
 
 
-class Found(NamedTuple):
-    """A feature that a cluster has, and the text that shows it."""
-
-    feature: Feature
-    text: str
-
-
-def find_features(records: ClusterRecords, limits: bool) -> Iterator[Found]:
-    """Return the features in a cluster's settings, partitions and limits that are noted or were applied before the log.
+def find_features(records: ClusterRecords, limits: bool) -> Iterator[tuple[Feature, str]]:
+    """Return the features in a cluster's settings, partitions and limits that are noted or were applied before the log, and their texts.
 
     `limits`: whether limits are enforced. Keys of partitions that no feature has are noted by themselves.
     """
     partitions: list[tuple[str, Mapping[str, str]]] = list(records.partitions.items())
-    known = {key for feature in FEATURES if feature.kind == "partitions" for key in feature.keys}
+    known = {key for feature in FEATURES if feature.kind == "partitions" for key in feature.keys.split()}
     unknown = dict.fromkeys(key for _, record in partitions for key in record if key not in known)
     rows = (*FEATURES, *(Feature(sanitize(key), "partitions", key, NOTED) for key in unknown))
     named: dict[str, list[tuple[str, Mapping[str, str]]]] = {
@@ -193,13 +181,13 @@ def find_features(records: ClusterRecords, limits: bool) -> Iterator[Found]:
             continue
         found: dict[str, list[str]] = {}
         for name, record in named.get(feature.kind, ()):
-            for key in feature.keys:
+            for key in feature.keys.split():
                 value = feature.shown_by(record.get(key, ""))
                 if value and (limits or key in ("Flags", "UsageFactor") or feature.kind != "qos"):
                     shown = f"{key}={value}" if feature.kind == "settings" else value if feature.word else key
                     found.setdefault(sanitize(shown), []).append(name)
         if found:
-            yield Found(feature, "; ".join(shown + _of(feature.kind, names) for shown, names in found.items()))
+            yield feature, "; ".join(shown + _of(feature.kind, names) for shown, names in found.items())
 
 
 def _of(kind: str, names: list[str]) -> str:

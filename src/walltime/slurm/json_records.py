@@ -16,23 +16,19 @@ Json = Mapping[str, Any]
 SEE_COMMANDS = "walltime slurm cluster-command prints the commands to run"
 _PARENT = 0x7FFFFFFF
 """Slurm's number of shares for those of the account."""
-_QOS_NUMBERS = {
+_QOS_LIMITS = {
     "GrpJobs": "active_jobs/count", "MaxJobsPU": "jobs/active_jobs/per/user", "MaxJobsPA": "jobs/active_jobs/per/account",
+    "GrpTRES": "tres/total", "GrpTRESMins": "tres/minutes/total", "GrpTRESRunMins": "tres/minutes/per/qos",
+    "MaxTRESMins": "tres/minutes/per/job", "MaxTRESRunMinsPA": "tres/minutes/per/account", "MaxTRESRunMinsPU": "tres/minutes/per/user",
+    "MaxTRES": "tres/per/job", "MaxTRESPA": "tres/per/account", "MaxTRESPU": "tres/per/user", "GrpWall": "wall_clock/per/qos",
+    "MaxWall": "wall_clock/per/job",
 }  # fmt: skip
-_QOS_RESOURCES = {
-    "GrpTRES": "total", "GrpTRESMins": "minutes/total", "GrpTRESRunMins": "minutes/per/qos", "MaxTRESMins": "minutes/per/job",
-    "MaxTRESRunMinsPA": "minutes/per/account", "MaxTRESRunMinsPU": "minutes/per/user", "MaxTRES": "per/job", "MaxTRESPA": "per/account",
-    "MaxTRESPU": "per/user",
+_ASSOCIATION_LIMITS = {
+    "GrpJobs": "jobs/per/count", "MaxJobs": "jobs/active", "GrpTRES": "tres/total", "GrpTRESMins": "tres/group/minutes",
+    "GrpTRESRunMins": "tres/group/active", "MaxTRESMins": "tres/minutes/per/job", "MaxTRES": "tres/per/job",
+    "GrpWall": "per/account/wall_clock", "MaxWall": "jobs/per/wall_clock",
 }  # fmt: skip
-_QOS_TIMES = {"GrpWall": "wall_clock/per/qos", "MaxWall": "wall_clock/per/job"}
-_ASSOCIATION_NUMBERS = {"GrpJobs": "jobs/per/count", "MaxJobs": "jobs/active"}
-_ASSOCIATION_RESOURCES = {
-    "GrpTRES": "total", "GrpTRESMins": "group/minutes", "GrpTRESRunMins": "group/active", "MaxTRESMins": "minutes/per/job",
-    "MaxTRES": "per/job",
-}  # fmt: skip
-_ASSOCIATION_TIMES = {"GrpWall": "per/account/wall_clock", "MaxWall": "jobs/per/wall_clock"}
-"""The limits of sacctmgr's tables by their places in `limits/max` and `limits/max/tres` of a quality of service, and in `max` and
-`max/tres` of an association."""
+"""The limits of sacctmgr's tables by their places in `limits/max` of a quality of service, and in `max` of an association."""
 
 
 def json_records(text: str, where: str) -> dict[str, list[Record]]:
@@ -68,11 +64,10 @@ def json_records(text: str, where: str) -> dict[str, list[Record]]:
 
 def _kind_of(entries: Sequence[Any]) -> str:
     """The kind of the records in an array without a name."""
-    marks = {"sinfo": "partition", "nodes": "real_memory", "partitions": "maximums", "reservations": "node_list", "qos": "limits"}
+    marks = {"associations": {"account", "max"}, "sinfo": {"partition"}, "nodes": {"real_memory"}, "partitions": {"maximums"}}
+    marks |= {"reservations": {"node_list"}, "qos": {"limits"}}
     first = entries[0] if entries and isinstance(entries[0], dict) else {}
-    if "account" in first and "max" in first:
-        return "associations"
-    return next((kind for kind, key in marks.items() if key in first), "")
+    return next((kind for kind, keys in marks.items() if keys <= first.keys()), "")
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
@@ -80,8 +75,8 @@ def _natural(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdecimal() and len(part) < 20 else (-1, part) for part in re.split(r"([0-9]+)", name)]
 
 
-def _at(one: Any, path: str) -> Any:
-    """The value at a path; None if there is none."""
+def value_at(one: Any, path: str) -> Any:
+    """Return the value at a path such as `meta/slurm`; None if there is none."""
     for name in path.split("/"):
         one = one.get(name) if isinstance(one, Mapping) else None
     return one
@@ -102,6 +97,10 @@ def _words(value: Any, between: str = ",") -> str:
     return value if isinstance(value, str) else between.join(map(str, value or ()))
 
 
+def _texts(one: Json, **places: str) -> Record:
+    return {name: str(one.get(place) or "") for name, place in places.items()}
+
+
 def _minutes(value: Any) -> str:
     """A time limit, which is in minutes, in scontrol's form."""
     number = number_of(value, "time")
@@ -119,11 +118,12 @@ def _resources(value: Any) -> str:
     return ",".join(parts)
 
 
-def _limits(one: Json, root: str, numbers: Mapping[str, str], resources: Mapping[str, str], times: Mapping[str, str]) -> Record:
-    limits = {name: _number(_at(one, f"{root}/{path}")) for name, path in numbers.items()}
-    limits |= {name: _resources(_at(one, f"{root}/tres/{path}")) for name, path in resources.items()}
-    walls = {name: _minutes(_at(one, f"{root}/{path}")) for name, path in times.items()}
-    return limits | {name: "" if wall == "UNLIMITED" else wall for name, wall in walls.items()}
+def _limits(one: Json, root: str, places: Mapping[str, str]) -> Record:
+    limits = {}
+    for name, place in places.items():
+        value = value_at(one, f"{root}/{place}")
+        limits[name] = _resources(value) if "TRES" in name else _minutes(value) if "Wall" in name else _number(value)
+    return {name: "" if limit == "UNLIMITED" else limit for name, limit in limits.items()}
 
 
 def _node(one: Json) -> Record:
@@ -151,7 +151,7 @@ def _nodes_of_group(one: Json, where: str) -> list[Record]:
         "CPUTot": str(most_cpus),
         "Gres": str(one["gres"]["total"] or ""),
         "RealMemory": str(_whole(one["memory"]["minimum"])),
-        "AvailableFeatures": _words(_at(one, "features/total")),
+        "AvailableFeatures": _words(value_at(one, "features/total")),
         "State": "+".join(map(str, one["node"]["state"])).upper(),
         "Partitions": str(one["partition"]["name"]),
         "Weight": str(_whole(one["weight"]["maximum"])),
@@ -204,39 +204,32 @@ def _reservation(one: Json) -> Record:
         "ReservationName": str(one["name"]),
         "StartTime": start,
         "EndTime": end,
-        "Nodes": str(one.get("node_list") or ""),
         "NodeCnt": _number(one.get("node_count")),
         "CoreCnt": _number(one.get("core_count")),
-        "Features": str(one.get("features") or ""),
-        "PartitionName": str(one.get("partition") or ""),
         "Flags": _words(one.get("flags")),
-        "Users": str(one.get("users") or ""),
-        "Accounts": str(one.get("accounts") or ""),
+        **_texts(one, Nodes="node_list", Features="features", PartitionName="partition", Users="users", Accounts="accounts"),
     }
 
 
 def _qos(one: Json) -> Record:
-    factor = _at(one, "usage_factor/number") if isinstance(one.get("usage_factor"), Mapping) else one.get("usage_factor")
+    factor = value_at(one, "usage_factor/number") if isinstance(one.get("usage_factor"), Mapping) else one.get("usage_factor")
     return {
         "Name": str(one["name"]),
         "Priority": _number(one.get("priority")),
         "Flags": _words(one.get("flags")),
         "UsageFactor": "" if factor is None else f"{float(factor):f}",
-        "Preempt": _words(_at(one, "preempt/list")),
-        **_limits(one, "limits/max", _QOS_NUMBERS, _QOS_RESOURCES, _QOS_TIMES),
+        "Preempt": _words(value_at(one, "preempt/list")),
+        **_limits(one, "limits/max", _QOS_LIMITS),
     }
 
 
 def _association(one: Json) -> Record:
     shares = _whole(one.get("shares_raw"), 1)
     return {
-        "Cluster": str(one.get("cluster") or ""),
         "Account": str(one["account"]),
-        "User": str(one.get("user") or ""),
-        "Partition": str(one.get("partition") or ""),
-        "ParentName": str(one.get("parent_account") or ""),
+        **_texts(one, Cluster="cluster", User="user", Partition="partition", ParentName="parent_account"),
         "Share": "parent" if shares == _PARENT else str(shares),
-        **_limits(one, "max", _ASSOCIATION_NUMBERS, _ASSOCIATION_RESOURCES, _ASSOCIATION_TIMES),
+        **_limits(one, "max", _ASSOCIATION_LIMITS),
     }
 
 

@@ -6,7 +6,8 @@ import itertools
 import math
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -30,6 +31,23 @@ _RANGE = re.compile(r"\[([0-9,-]*)\]")
 
 class SlurmError(WalltimeError):
     """A command of Slurm failed, or its output is not as expected."""
+
+
+@contextmanager
+def parsing(command: str) -> Iterator[None]:
+    """Turn errors of parsing a command's output into SlurmError."""
+    try:
+        yield
+    except (KeyError, ValueError) as error:
+        raise SlurmError(f"{command}: unexpected output ({type(error).__name__}: {str(error)[:80]})", "unknown_output") from error
+
+
+def with_parents(account: str, parents: Mapping[str, str]) -> list[str]:
+    """Return the account and its parents, the nearest first."""
+    chain = [account]
+    while parents.get(chain[-1]) and parents[chain[-1]] not in chain:
+        chain.append(parents[chain[-1]])
+    return chain
 
 
 @dataclass

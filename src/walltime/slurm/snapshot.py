@@ -9,6 +9,7 @@ import shlex
 import time as clock
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, tzinfo
 from pathlib import Path
@@ -22,9 +23,9 @@ from walltime.machine.machine import parse_machine
 from walltime.permission import NotRunError
 from walltime.slurm.client import CLUSTER, Client
 from walltime.slurm.cluster import Cluster, parse_cluster
-from walltime.slurm.never import never_rule
+from walltime.slurm.json_records import value_at
 from walltime.slurm.records import SlurmError, file_text, read_records
-from walltime.slurm.snapshot_jobs import LARGEST_COUNT, RUNNING, SNAPSHOT_RULES, WAITING, SnapshotJob
+from walltime.slurm.snapshot_jobs import LARGEST_COUNT, RUNNING, SNAPSHOT_RULES, WAITING, SnapshotJob, never_rule
 from walltime.slurm.squeue import BETWEEN, SQUEUE_JSON, SQUEUE_TEXT, read_squeue_json, read_squeue_text
 from walltime.wording import printable, sanitize
 
@@ -36,6 +37,8 @@ SINFO = ("sinfo", "--json")
 """The command for clusters whose scontrol does not show the nodes."""
 OPTIONAL = ("reservations", "associations", "qos")
 """Kinds of records that a snapshot can do without: sacctmgr may reject some users."""
+_PLAIN = {"time": int, "time_zone": str, "slurm": str, "anonymous": bool, "counts": dict, "notes": list}
+"""The fields of a snapshot that its file has as they are, and their types in JSON."""
 _QUOTES = re.compile(r"(Record|Line) |Left out: |The (reservation|maintenance) |.* in the maintenance ")
 """Notes that may name people: they quote unreadable records, messages of commands, or names of reservations."""
 
@@ -90,18 +93,8 @@ class Snapshot:
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the snapshot as JSON that only its owner may read, because it names people. Raises OutputError."""
-        document = {
-            "kind": KIND,
-            "version": VERSION,
-            "time": self.time,
-            "time_zone": self.time_zone,
-            "slurm": self.slurm,
-            "anonymous": self.anonymous,
-            "counts": dict(self.counts),
-            "notes": list(self.notes),
-            "machine": write_machine(self.machine),
-            "jobs": [job.as_dict() for job in self.jobs],
-        }
+        document = {"kind": KIND, "version": VERSION, **{name: getattr(self, name) for name in _PLAIN}}
+        document |= {"machine": write_machine(self.machine), "jobs": [job.as_dict() for job in self.jobs]}
         with whole_file(path, private=True) as file:
             file.write((json.dumps(document, indent=1) + "\n").encode())
 
@@ -178,14 +171,18 @@ def snapshot_from_files(paths: Sequence[str | os.PathLike[str]], time: int | Non
     texts = []
     for path, from_folder in _files(paths):
         text = file_text(path)
-        if not from_folder or _queue_format(text) or _describes_cluster(text):
+        is_known = not from_folder or _queue(text) is not None
+        with suppress(LogError):
+            is_known = is_known or bool(read_records([("", text)]).known)
+        if is_known:
             texts.append((printable(path), text))
     return _snapshot(texts, time, zone)
 
 
 def _snapshot(texts: Sequence[tuple[str, str]], time: int | None, zone: tzinfo) -> Snapshot:
-    queues = [(where, text) for where, text in texts if _queue_format(text)]
-    others = [(where, text) for where, text in texts if not _queue_format(text)]
+    found = [(where, text, _queue(text)) for where, text in texts]
+    queues = [(where, queue) for where, _, queue in found if queue is not None]
+    others = [(where, text) for where, text, queue in found if queue is None]
     if len(queues) > 1:
         raise LogError(f"{queues[1][0]}: a second output of squeue; give one")
     if not queues:
@@ -193,21 +190,22 @@ def _snapshot(texts: Sequence[tuple[str, str]], time: int | None, zone: tzinfo) 
     if not others:
         raise LogError("no file describes the cluster; see docs/guides/start-times.md")
     cluster = parse_cluster(others)
-    [(_, text)] = queues
+    [(_, queue)] = queues
     counts: Counter[str] = Counter()
     notes = [*cluster.notes]
     version = ""
-    if (document := _queue_document(text)) is not None:
-        found = read_squeue_json(document["jobs"], counts, notes)
-        version, time = _version(document), _moment(document) if time is None else time
+    if isinstance(queue, list):
+        listed = read_squeue_text(queue, counts, notes, zone)
     else:
-        found = read_squeue_text(text.split("\n"), counts, notes, zone)
+        listed = read_squeue_json(queue["jobs"], counts, notes)
+        version = sanitize(str(value_at(queue, "meta/slurm/release") or value_at(queue, "meta/Slurm/release") or ""))
+        time = _moment(queue) if time is None else time
     distinct: dict[str, SnapshotJob] = {}
-    for job in found:
+    for job in listed:
         distinct.setdefault(job.label, job)
     jobs = list(distinct.values())
-    if len(found) > len(jobs):
-        counts["repeated"] = len(found) - len(jobs)
+    if len(listed) > len(jobs):
+        counts["repeated"] = len(listed) - len(jobs)
     if time is None:  # a waiting job may become eligible in the future
         time = max((max(job.submit or 0, job.start or 0, 0 if job.state == WAITING else job.eligible or 0) for job in jobs), default=0)
         notes.append("The files do not record when they were printed: the latest time of a job is used.")
@@ -219,12 +217,10 @@ def _snapshot(texts: Sequence[tuple[str, str]], time: int | None, zone: tzinfo) 
 
 def read_snapshot(path: str | os.PathLike[str]) -> Snapshot:
     """Read a snapshot's file; raises LogError."""
-    where = printable(path)
+    where, text = printable(path), file_text(path)
     try:
-        document = json.loads(file_text(path))
+        document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        if isinstance(error, LogError):
-            raise
         raise LogError(f"{where}: not a snapshot ({type(error).__name__}); make one with walltime slurm snapshot") from error
     if not isinstance(document, dict) or document.get("kind") != KIND:
         raise LogError(f"{where}: not a snapshot; make one with walltime slurm snapshot", "not_a_snapshot")
@@ -239,23 +235,15 @@ def read_snapshot(path: str | os.PathLike[str]) -> Snapshot:
         return found
 
     try:
-        jobs = tuple(SnapshotJob.of(one) for one in value("jobs", list))
-        counts = {str(name): int(count) for name, count in value("counts", dict).items()}
-        time = value("time", int)
-        if not 0 < time < 2**40:
-            raise LogError(f"time cannot be {time}; take the snapshot again")
+        jobs = [SnapshotJob.of(one) for one in value("jobs", list)]
         machine = parse_machine(value("machine", str), where)
+        plain = {name: value(name, kind) for name, kind in _PLAIN.items()}
+        plain |= {"counts": {str(name): int(count) for name, count in plain["counts"].items()}, "notes": tuple(map(str, plain["notes"]))}
+        if not 0 < plain["time"] < 2**40:
+            raise LogError(f"time cannot be {plain['time']}; take the snapshot again")
         known = {one.name for one in machine.partitions}
-        return Snapshot(
-            time,
-            machine,
-            tuple(one if one.left_out or one.partition in known else replace(one, left_out="other_partition") for one in jobs),
-            counts,
-            tuple(map(str, value("notes", list))),
-            value("time_zone", str),
-            value("slurm", str),
-            value("anonymous", bool),
-        ).checked()
+        placed = tuple(one if one.left_out or one.partition in known else replace(one, left_out="other_partition") for one in jobs)
+        return Snapshot(machine=machine, jobs=placed, **plain).checked()
     except NotRunError:
         raise
     except (TypeError, ValueError, AttributeError) as error:
@@ -273,10 +261,14 @@ def _files(paths: Sequence[str | os.PathLike[str]]) -> list[tuple[Path, bool]]:
     return files
 
 
-def _queue_document(text: str) -> Mapping[str, Any] | None:
-    """Return squeue's document, or that of slurmrestd, or an array of its jobs as `jq` prints it; None for other texts."""
+def _queue(text: str) -> Mapping[str, Any] | list[str] | None:
+    """Return squeue's or slurmrestd's document, or the lines of squeue's text; None for other texts.
+
+    A document may also be an array of its jobs, as `jq` prints it.
+    """
     if not text.lstrip().startswith(("{", "[")):
-        return None
+        lines = text.split("\n")
+        return lines if lines[0].count(BETWEEN) > 10 and not lines[0].startswith("JobIDRaw") else None
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
@@ -285,30 +277,9 @@ def _queue_document(text: str) -> Mapping[str, Any] | None:
         document = {"jobs": document} if document and isinstance(document[0], dict) and "job_state" in document[0] else {}
     jobs = document.get("jobs")
     ended = isinstance(jobs, list) and any(isinstance(one, dict) and "time" in one for one in jobs[:1])  # those of sacct
-    command = document.get("meta", {}).get("command") if isinstance(document.get("meta"), dict) else None
+    command = value_at(document, "meta/command")
     others = isinstance(command, list) and command and not str(command[0]).endswith("squeue")  # scontrol show job has the same form
     return document if isinstance(jobs, list) and not ended and not others else None
-
-
-def _queue_format(text: str) -> str:
-    """Return the format of an output of squeue, `json` or `text`; empty for other texts."""
-    if _queue_document(text) is not None:
-        return "json"
-    first = text.partition("\n")[0]
-    return "text" if first.count(BETWEEN) > 10 and not first.startswith("JobIDRaw") else ""
-
-
-def _describes_cluster(text: str) -> bool:
-    try:
-        return bool(read_records([("", text)]).known)
-    except LogError:
-        return False
-
-
-def _version(document: Mapping[str, Any]) -> str:
-    meta = document.get("meta")
-    slurm = (meta.get("slurm") or meta.get("Slurm")) if isinstance(meta, dict) else None
-    return sanitize(str(slurm.get("release", ""))) if isinstance(slurm, dict) else ""
 
 
 def _moment(document: Mapping[str, Any]) -> int | None:

@@ -1,13 +1,16 @@
-"""The jobs of a snapshot of a cluster."""
+"""The jobs of a snapshot of a cluster, and the waiting ones that can never start as they are."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
 from walltime.errors import LogError
+from walltime.machine import Machine
 from walltime.wording import sanitize
+from walltime.workload import MISSING, Workload
 
 RUNNING, WAITING = "running", "waiting"
 
@@ -42,8 +45,9 @@ class SnapshotJob:
 
     `job`: its number; the array's number for a task that has not been split off. `array`, `task`: the array and the task's number.
     `limit`: None for no limit. `nodes`: the fewest. `start`: when a running job started. `expected`: when Slurm expects a waiting job to
-    start. `node_gpus`, `node_memory_mb`: needed on each node, 0 if the nodes are open. `array_limit`: the most tasks of the array that run
-    at a time, 0 for any number. `left_out`: why the job is not simulated, a name of SNAPSHOT_RULES; empty if it is.
+    start. `node_gpus`, `node_memory_mb`: needed on each node, 0 if the nodes are open; `cpu_memory_mb`: for each processor, 0 for a request
+    in total. `gpu_type`: of its GPUs; `constraints`: on the features of nodes, as in Slurm. `array_limit`: the most tasks of the array that
+    run at a time, 0 for any number. `left_out`: why the job is not simulated, a name of SNAPSHOT_RULES; empty if it is.
     """
 
     job: int
@@ -65,6 +69,9 @@ class SnapshotJob:
     memory_mb: int = 0
     node_gpus: int = 0
     node_memory_mb: int = 0
+    cpu_memory_mb: int = 0
+    gpu_type: str = ""
+    constraints: str = ""
     exclusive: bool = False
     priority: int | None = None
     dependency: str = ""
@@ -97,11 +104,8 @@ class SnapshotJob:
         for name, value in values.items():
             if name not in types:
                 raise LogError(f"a job has an unknown field {sanitize(str(name))!r}; take the snapshot again")
-            expected = {"str": str, "bool": bool}.get(types[name], int)
-            if value is None and "None" in types[name]:
-                continue
-            counted = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < LARGEST_COUNT
-            if not isinstance(value, expected) or (expected is int and not counted):
+            fits = type(value) is {"str": str, "bool": bool}.get(types[name], int) or (value is None and "None" in types[name])
+            if not fits or (type(value) is int and not 0 <= value < LARGEST_COUNT):
                 raise LogError(f"{name} of a job cannot be {sanitize(str(value))!r}; take the snapshot again")
         if "job" not in values or values.get("state") not in (RUNNING, WAITING):
             raise LogError("a job has no number, or its state is neither running nor waiting; take the snapshot again")
@@ -109,3 +113,37 @@ class SnapshotJob:
         if job.state == RUNNING and job.start is None:
             raise LogError(f"the running job {job.job} has no start; take the snapshot again", "missing_start")
         return job
+
+
+_REASONS = {
+    "over_time_limit": re.compile(r"PartitionTimeLimit|(QOS|Association)TimeLimit|(QOS|Assoc)MaxWall\w*", re.ASCII),
+    "against_limits": re.compile(
+        r"PartitionNodeLimit|BadConstraints|Invalid(Account|QOS)|MaxMemPerLimit|(QOS|Assoc)(Max\w+Per(Job|Node)\w*|Min\w+)", re.ASCII
+    ),
+}
+"""Slurm's reasons for waits that do not end by themselves."""
+
+
+def labels_of(log: Workload) -> list[str]:
+    """Return the numbers of a log's jobs in Slurm's form, `27_3` for a task of an array."""
+    unknown = [MISSING] * len(log)
+    array, task = (log.columns[name].tolist() if name in log.columns else unknown for name in ("array_job", "array_task"))
+    return [f"{a}_{t}" if a >= 0 and t >= 0 else str(job) for job, a, t in zip(log.job_id.tolist(), array, task, strict=True)]
+
+
+def never_rule(job: SnapshotJob, machine: Machine) -> str:
+    """Return the rule by which a waiting job can never start on a machine, a name of NEVER_RULES; empty if it can."""
+    partition = next((one for one in machine.partitions if one.name == job.partition), None)
+    if job.state != WAITING or partition is None:
+        return ""
+    pools = [machine.pools[machine.place_of(name)] for name in partition.pools]
+    needs = {"gpus": ("over_node_gpus", job.gpus, job.node_gpus), "mem_mb": ("over_node_memory", job.memory_mb, job.node_memory_mb)}
+    over_node, wanted, each = needs.get(machine.second if machine.second_total else "", ("over_node_gpus", 0, 0))
+    sizes = [(job.cpus, [pool.procs for pool in pools]), (job.nodes, [1] * len(pools)), (wanted, [pool.second for pool in pools])]
+    holds = {
+        "over_time_limit": partition.max_time is not None and job.limit is not None and job.limit > partition.max_time,
+        over_node: each > max(pool.second for pool in pools),
+        "over_partition": any(size > sum(pool.nodes * unit for pool, unit in zip(pools, units, strict=True)) for size, units in sizes),
+    }
+    by_slurm = (rule for rule, pattern in _REASONS.items() if pattern.fullmatch(job.reason))
+    return next((rule for rule, is_so in holds.items() if is_so), next(by_slurm, ""))

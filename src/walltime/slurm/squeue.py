@@ -9,47 +9,19 @@ from dataclasses import replace
 from datetime import UTC, tzinfo
 from typing import Any
 
-from walltime.durations import seconds_of
 from walltime.slurm.snapshot_jobs import LARGEST_COUNT, RUNNING, WAITING, SnapshotJob
-from walltime.slurm_values import (
-    BLANK,
-    NO_LIMITS,
-    UNLIMITED,
-    OddError,
-    gpus_of,
-    known,
-    number_of,
-    resource_of,
-    tasks_of,
-    text_of,
-    time_of,
-)
+from walltime.slurm_values import BLANK, NO_LIMITS, gpu_types_of, gpus_of, minutes_of, number_of, resource_of, tasks_of, text_of, time_of
 from walltime.wording import sanitize
 
 BETWEEN = "\x1f"
 FIELDS = {
-    "%i": "id",
-    "%A": "job",
-    "%F": "array",
-    "%T": "state",
-    "%u": "user",
-    "%a": "account",
-    "%P": "partition",
-    "%q": "qos",
-    "%V": "submit",
-    "%S": "start",
-    "%l": "limit",
-    "%D": "nodes",
-    "%C": "cpus",
-    "%b": "gres",
-    "%h": "shared",
-    "%Q": "priority",
-    "%E": "dependency",
-    "%r": "reason",
-    "%j": "name",
-}
-"""The fields of the text; the job's name, which may contain any characters, comes last."""
-NAMES = ("user", "account", "partition", "qos", "reason")
+    "%i": "id", "%A": "job_id", "%F": "array_job_id", "%T": "job_state", "%u": "user_name", "%a": "account", "%P": "partition", "%q": "qos",
+    "%V": "submit_time", "%S": "start_time", "%l": "time_limit", "%D": "node_count", "%C": "cpus", "%b": "tres_per_node", "%h": "shared",
+    "%Q": "priority", "%E": "dependency", "%r": "state_reason", "%j": "name",
+}  # fmt: skip
+"""The fields of the text, and their names in JSON; the job's name, which may contain any characters, comes last."""
+NAMES = ("user_name", "account", "partition", "qos", "state_reason", "name")
+NUMBERS = ("job_id", "array_job_id", "node_count", "cpus", "priority")
 SQUEUE_JSON = ("squeue", "--all", "--json")
 SQUEUE_TEXT = ("squeue", "--all", "--noheader", f"--format={BETWEEN.join(FIELDS)}")
 MOST_JOBS = 200_000
@@ -61,12 +33,12 @@ _HELD = re.compile(r"JobHeld\w*|\w*requeued_held", re.ASCII)
 
 def read_squeue_json(records: Sequence[Any], counts: Counter[str], notes: list[str]) -> list[SnapshotJob]:
     """Return the jobs of these records; count records that are left out by SNAPSHOT_RULES, and note the first bad ones."""
-    return _gather("Record", records, lambda record: _json_jobs(record, counts), counts, notes)
+    return _gather("Record", records, lambda record: _jobs(record, counts), counts, notes)
 
 
 def read_squeue_text(lines: Sequence[str], counts: Counter[str], notes: list[str], zone: tzinfo = UTC) -> list[SnapshotJob]:
     """Return the jobs of lines printed by SQUEUE_TEXT, as `read_squeue_json` does; `zone`: for local times."""
-    return _gather("Line", lines, lambda line: _text_jobs(line, counts, zone) if line.strip() else [], counts, notes)
+    return _gather("Line", lines, lambda line: _jobs(_record_of_line(line, zone), counts) if line.strip() else [], counts, notes)
 
 
 def _gather(
@@ -88,62 +60,14 @@ def _gather(
     return jobs
 
 
-def _is_over(states: set[str], counts: Counter[str]) -> bool:
-    """Whether a job neither runs nor waits; counts it."""
-    if states & {"SUSPENDED", "STOPPED"}:
-        counts["suspended"] += 1
-    elif "COMPLETING" in states or not states & {"RUNNING", "PENDING", "CONFIGURING"}:
-        counts["ended"] += 1
-    else:
-        return False
-    return True
-
-
-def _jobs(
-    number: int | None, waits: bool, start: int | None, het: bool, tasks: tuple[list[int], int] | None, **values: Any
-) -> list[SnapshotJob]:
-    """Return the jobs of a record: one, or one for each of an array's remaining tasks.
-
-    `tasks`: their numbers, and how many may run at a time (0 for any number). Slurm's expected start holds for the first task only.
-    """
-    if not number or (not waits and not start):
-        raise OddError(f"the running job {number} has no start" if number else "the job has no number")
-    job = SnapshotJob(
-        job=number,
-        state=WAITING if waits else RUNNING,
-        start=None if waits else start,
-        expected=(start or None) if waits else None,
-        left_out=exclusion_rule(values["reason"], values["dependency"], values["priority"], het) if waits else "",
-        **values,
-    )
-    if tasks is None:
-        return [job]
-    if len(tasks[0]) > MOST_JOBS:
-        return [job] * len(tasks[0])  # they are only counted
-    return [replace(job, task=task, array_limit=tasks[1], expected=job.expected if k == 0 else None) for k, task in enumerate(tasks[0])]
-
-
-def exclusion_rule(reason: str, dependency: str, priority: int | None, het: bool) -> str:
-    """Return the rule by which a waiting job is not simulated; empty if it is.
-
-    >>> exclusion_rule("Priority", "", 5, False), exclusion_rule("Dependency", "afterok:3", 5, False)
-    ('', 'dependent')
-    """
-    if het:
-        return "het"
-    if reason.startswith("Dependency") or known(dependency):
-        return "dependent"
-    return "held" if priority == 0 or _HELD.fullmatch(reason) else ""
-
-
-def _json_jobs(record: Any, counts: Counter[str]) -> list[SnapshotJob]:
-    """Return the jobs of a record of JSON; none if it has ended."""
+def _jobs(record: Any, counts: Counter[str]) -> list[SnapshotJob]:
+    """Return the jobs of a record of JSON: one, or one for each of an array's remaining tasks; none if it has ended."""
     if not isinstance(record, Mapping):
-        raise OddError("not a job")
+        raise ValueError("not a job")
 
     def whole(name: str) -> int | None:
         value = number_of(record.get(name), name, 0, LARGEST_COUNT - 1)
-        return None if value == UNLIMITED else value
+        return None if value is None or value < 0 else value  # negative: infinite
 
     def text(name: str) -> str:
         return text_of(record.get(name), name)[:_LONGEST]
@@ -152,92 +76,89 @@ def _json_jobs(record: Any, counts: Counter[str]) -> list[SnapshotJob]:
     words = {states} if isinstance(states, str) else {str(one) for one in states} if isinstance(states, list) else set()
     number = whole("job_id")
     if not number or not words:
-        raise OddError("job_id or job_state is missing")
-    if _is_over(words, counts):
+        raise ValueError("job_id or job_state is missing")
+    suspended = bool(words & {"SUSPENDED", "STOPPED"})
+    if suspended or "COMPLETING" in words or not words & {"RUNNING", "PENDING", "CONFIGURING"}:
+        counts["suspended" if suspended else "ended"] += 1
         return []
-    waits = "PENDING" in words
+    waits, start = "PENDING" in words, whole("start_time")
+    if not waits and not start:
+        raise ValueError(f"the running job {number} has no start")
     array, task, remaining = whole("array_job_id") or None, whole("array_task_id"), text("array_task_string")
-    tasks = None
-    if waits and array is not None and task is None and remaining:
-        numbers, most = tasks_of(remaining, MOST_JOBS + 1)
-        tasks = numbers, most or whole("array_max_tasks") or 0
     resources = text("tres_req_str") if waits or not text("tres_alloc_str") else text("tres_alloc_str")
-    nodes, memory = max(1, whole("node_count") or 1), min(resource_of(resources, "mem") or 0, LARGEST_COUNT - 1)
+    per_node, per_cpu, nodes = text("tres_per_node"), whole("memory_per_cpu") or 0, max(1, whole("node_count") or 1)
+    gpus, memory = gpus_of(resources), min(resource_of(resources, "mem") or 0, LARGEST_COUNT - 1)
     spread = any(gpus_of(text(name)) for name in ("tres_per_job", "tres_per_task", "tres_per_socket"))
-    limit, least, user = whole("time_limit"), whole("time_minimum") or 0, whole("user_id")
-    shared = record.get("shared")
-    return _jobs(
-        number,
-        waits,
-        whole("start_time"),
-        bool(whole("het_job_id")),
-        tasks,
+    limit, least, user, shared = whole("time_limit"), whole("time_minimum") or 0, whole("user_id"), record.get("shared")
+    reason, dependency, priority = text("state_reason"), text("dependency"), whole("priority")
+    rules = {
+        "het": whole("het_job_id"),
+        "dependent": dependency or reason.startswith("Dependency"),
+        "held": priority == 0 or _HELD.fullmatch(reason),
+    }
+    names: dict[str, Any] = {name: text(name) for name in ("account", "partition", "qos", "name")}
+    job = SnapshotJob(
+        job=number,
+        state=WAITING if waits else RUNNING,
+        start=None if waits else start,
+        expected=(start or None) if waits else None,
+        left_out=next((rule for rule, holds in rules.items() if holds and waits), ""),
         user=text("user_name") or ("" if user is None else str(user)),
-        account=text("account"),
-        partition=text("partition"),
-        qos=text("qos"),
-        name=text("name"),
+        **names,
         submit=whole("submit_time") or None,
         eligible=whole("eligible_time") or None,
         limit=None if limit is None or limit >= LARGEST_COUNT // 60 else 60 * limit,
         time_min=60 * least if least < LARGEST_COUNT // 60 else 0,
         nodes=nodes,
         cpus=max(1, whole("cpus") or 1),
-        gpus=gpus_of(resources),
+        gpus=gpus,
         memory_mb=memory,
-        node_gpus=0 if not waits else gpus_of(text("tres_per_node")) or (0 if spread else -(-gpus_of(resources) // nodes)),
-        node_memory_mb=0 if not waits else whole("memory_per_node") or (0 if whole("memory_per_cpu") else -(-memory // nodes)),
+        node_gpus=0 if not waits else gpus_of(per_node) or (0 if spread else -(-gpus // nodes)),
+        node_memory_mb=0 if not waits else whole("memory_per_node") or (0 if per_cpu else -(-memory // nodes)),
+        cpu_memory_mb=per_cpu if waits else 0,
+        gpu_type=gpu_types_of(resources) or gpu_types_of(per_node),
+        constraints=text("features"),
         # from 26.05 on, only the command line shows a request for whole nodes
         exclusive="none" in (shared if isinstance(shared, list) else [shared])
         or not {"--exclusive", "--exclusive=exclusive"}.isdisjoint(text("submit_line").partition(" --wrap")[0].split()),
-        priority=whole("priority"),
-        dependency=text("dependency"),
-        reason=text("state_reason"),
+        priority=priority,
+        dependency=dependency,
+        reason=reason,
         array=array,
         task=task if array is not None else None,
     )
+    if not waits or array is None or task is not None or not remaining:
+        return [job]
+    tasks, most = tasks_of(remaining, MOST_JOBS + 1)
+    if len(tasks) > MOST_JOBS:
+        return [job] * len(tasks)  # they are only counted
+    job = replace(job, array_limit=most or whole("array_max_tasks") or 0)
+    return [replace(job, task=task, expected=None if k else job.expected) for k, task in enumerate(tasks)]  # Slurm expects the first task
 
 
-def _text_jobs(line: str, counts: Counter[str], zone: tzinfo) -> list[SnapshotJob]:
-    """Return the jobs of a line of text; none if it has ended."""
+def _record_of_line(line: str, zone: tzinfo) -> dict[str, Any]:
+    """Return a line of text as a record of JSON."""
     values = line.split(BETWEEN, len(FIELDS) - 1)
     if len(values) < len(FIELDS):
-        raise OddError(f"{len(values)} fields, not {len(FIELDS)}")
+        raise ValueError(f"{len(values)} fields, not {len(FIELDS)}")
     field = dict(zip(FIELDS.values(), values, strict=True))
-    field |= {name: known(value) if name in NAMES else "" if value in BLANK else value for name, value in field.items() if name != "name"}
-    if _is_over({field["state"]}, counts):
-        return []
-
-    def whole(name: str) -> int | None:
-        if field[name] and not (field[name].isascii() and field[name].isdecimal() and len(field[name]) <= 12):
-            raise OddError(f"{name} must be a whole number, not {sanitize(field[name])!r}")
-        return int(field[name]) if field[name] else None
-
-    waits = field["state"] == "PENDING"
+    field |= {name: "" for name, value in field.items() if value in BLANK and name not in NAMES}
     base, _, task = field["id"].partition("_")
-    start, submit, nodes = time_of(field["start"], zone) or None, time_of(field["submit"], zone) or None, max(1, whole("nodes") or 1)
-    return _jobs(
-        whole("job") or (int(base) if base.isdecimal() else None),
-        waits,
-        start,
-        "+" in field["id"],
-        tasks_of(task, MOST_JOBS + 1) if waits and task.startswith("[") else None,
-        user=field["user"],
-        account=field["account"],
-        partition=field["partition"],
-        qos=field["qos"],
-        name=field["name"],
-        submit=submit,
-        eligible=start if waits and field["reason"] == "BeginTime" else submit,
-        limit=None if field["limit"] in ("", *NO_LIMITS, "NOT_SET") else seconds_of(field["limit"]),
-        nodes=nodes,
-        cpus=max(1, whole("cpus") or 1),
-        gpus=gpus_of(field["gres"]) * nodes,
-        node_gpus=gpus_of(field["gres"]) if waits else 0,
-        exclusive=field["shared"].upper() in ("NO", "EXCLUSIVE"),
-        priority=whole("priority"),
-        dependency=field["dependency"],
-        reason=field["reason"],
-        array=whole("array") if task else None,
-        task=int(task) if task.isdecimal() and len(task) < 10 else None,
-    )
+    numbers = {name: int(text) if re.fullmatch("[0-9]{1,12}", text := field[name]) else text for name in NUMBERS}
+    submit, start = (time_of(field[name], zone) for name in ("submit_time", "start_time"))
+    waits, gpus = field["job_state"] == "PENDING", gpus_of(field["tres_per_node"])
+    return {
+        **field,
+        **numbers,
+        "job_id": numbers["job_id"] or (int(base) if base.isdecimal() else None),
+        "het_job_id": int("+" in field["id"]),
+        "array_job_id": numbers["array_job_id"] if task else None,
+        "array_task_id": int(task) if task.isdecimal() and len(task) < 10 else None,
+        "array_task_string": task if task.startswith("[") else "",
+        "submit_time": submit,
+        "start_time": start,
+        "eligible_time": start if waits and field["state_reason"] == "BeginTime" else submit,
+        "time_limit": None if field["time_limit"] in NO_LIMITS else minutes_of(field["time_limit"]),
+        "tres_req_str": f"gres/gpu={gpus * max(1, number_of(numbers['node_count'], 'node_count') or 1)}",
+        "shared": "none" if field["shared"].upper() in ("NO", "EXCLUSIVE") else "",
+    }

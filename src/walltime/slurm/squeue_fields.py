@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from walltime.slurm.records import SlurmError
+from walltime.slurm.records import SlurmError, parsing
 from walltime.slurm_values import Minutes, known, minutes_of, tasks_of, time_of
 
 RUNNING = frozenset({"RUNNING", "CONFIGURING", "SUSPENDED", "SIGNALING", "STAGE_OUT", "STOPPED", "RESIZING"})
@@ -93,10 +93,8 @@ def array_of(key: str) -> str:
 
 def read_queue(text: str, tasks: int) -> list[QueueJob]:
     """Return the jobs in the output of squeue with FORMAT, the first `tasks` tasks of an array; raises SlurmError."""
-    try:
+    with parsing("squeue"):
         return [job for line in text.splitlines() if line for job in _jobs(line, tasks)]
-    except (ValueError, KeyError) as error:
-        raise SlurmError(f"squeue: unexpected output ({type(error).__name__}: {str(error)[:80]})", "unknown_output") from error
 
 
 def _jobs(line: str, tasks: int) -> Iterator[QueueJob]:

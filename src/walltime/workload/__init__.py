@@ -1,7 +1,7 @@
 """Workloads: the jobs of a simulation as columns, models that generate them, and ways to vary them."""
 
 from walltime.workload.columns import BATCH_COLUMNS, BELIEVED, LIMIT, MISSING, PROCS, SCHEDULE_COLUMNS, SWF_BY_NAME, SWF_COLUMNS, Column
-from walltime.workload.workload import MAX_TIME, Origin, Workload, check_workload
+from walltime.workload.workload import MAX_TIME, Array, Origin, Workload, check_workload
 
 __all__ = [
     "BATCH_COLUMNS",
@@ -13,6 +13,7 @@ __all__ = [
     "SCHEDULE_COLUMNS",
     "SWF_BY_NAME",
     "SWF_COLUMNS",
+    "Array",
     "Column",
     "Origin",
     "Workload",

@@ -239,6 +239,11 @@ class Workload:
 
         return pl.DataFrame({name: getattr(self, name) for name in _ARRAYS} | dict(self.columns))
 
+    def name_at(self, job: int, column: str) -> str:
+        """Return the name in a column for a job, by its place; empty if it is unknown."""
+        number = int(self.columns[column][job]) if column in self.columns else -1
+        return self.origin.name_of(column, number) if number >= 0 else ""
+
     def to_pandas(self) -> Any:
         """Return the jobs as a pandas table; needs pandas (`pip install walltime[pandas]`)."""
         import pandas as pd

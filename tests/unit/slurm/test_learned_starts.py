@@ -13,7 +13,7 @@ from validation.start_times import to_history
 from walltime.errors import PolicyError
 from walltime.logs.convert import write_workload
 from walltime.slurm import Draws, learn_from_history, snapshot_at, start_times
-from walltime.slurm.starts.forest import LEVELS, Forest, Trees, _quantiles
+from walltime.slurm.starts.forest import LEVELS, Forest, _quantiles
 from walltime.slurm.starts.learned import Replay, _shortest, learn_intervals
 from walltime.slurm.starts.page import answer
 from walltime.slurm.starts.replay import Record
@@ -50,7 +50,7 @@ def test_forest__quantiles_by_the_product_limit_estimator():
 def test_forest__tells_rows_apart_by_their_features():
     features = np.stack([np.arange(400) % 2, np.arange(400) // 2 % 7], axis=1).astype(float)
     outcome = np.where(features[:, 0] == 1, 8.0, 5.0) + np.linspace(0, 0.1, 400)
-    forest = Forest(features, outcome, np.ones(400, bool), np.ones(400), Trees(20, 5, 2))
+    forest = Forest(features, outcome, np.ones(400, bool), np.ones(400), trees=20, leaf=5, tried=2)
     low, high = forest.quantiles(np.array([[0.0, 3.0], [1.0, 3.0]])).T
     assert 5 <= low[0] <= low[99] <= low[-1] <= 5.1
     assert 8 <= high[0] <= high[99] <= high[-1] <= 8.1
@@ -85,7 +85,7 @@ def test_learned__the_likely_time_is_the_simulations_where_that_is_lately_nearer
     past = planted()
     early, median, late = learn_intervals(past)
     slow = past.features[:, 0] == 1  # of these the simulation mostly knows the start, of the others nothing
-    right = slow & (np.random.default_rng(6).random(len(past)) < 0.8)
+    right = slow & (np.random.default_rng(6).random(len(past.made)) < 0.8)
     past.simulated[1] = np.where(right, past.real, np.where(slow, 21_000, 5_000_000))
     with_simulation = learn_intervals(past)
     judged = past.made > past.made.max() / 2

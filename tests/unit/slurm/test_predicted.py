@@ -11,7 +11,7 @@ from tests.unit.slurm.test_start_times import NOW, ahead, job, past, taken
 from walltime.errors import PolicyError
 from walltime.slurm import calibrate_starts, explain_wait, start_times, try_jobs
 from walltime.slurm.starts.forecast import Draws
-from walltime.slurm.starts.sampling import JobsToDraw, RuntimePredictions, Runtimes
+from walltime.slurm.starts.sampling import JobsToDraw, Runtimes
 
 MEMORY = """
 class Last:
@@ -103,7 +103,7 @@ def test_runtimes__lie_between_what_a_job_has_run_and_its_limit():
         *np.array([[900, 900], [0, 400]]),
     )
     history = past(np.arange(300, 700, 20))
-    told = RuntimePredictions(np.array([500, 500]), np.full(20, 500))
+    told = (np.array([500, 500]), np.full(20, 500))
     drawn = Runtimes(history, np.arange(20), jobs, told)
     many = np.stack([drawn.draw(np.random.default_rng(seed)) for seed in range(200)])
     assert many[:, 0].min() >= 0

@@ -14,7 +14,8 @@ from walltime.logs.convert import write_workload
 from walltime.machine import Machine, Overhead
 from walltime.slurm import Draws, calibrate_starts
 from walltime.slurm.starts.baselines import no_model, qbets
-from walltime.slurm.starts.recorded import METHODS, draw_moments
+from walltime.slurm.starts.learned import draw_moments
+from walltime.slurm.starts.recorded import METHODS
 from walltime.slurm.starts.recorded_tables import tables_of, verdict
 from walltime.slurm.starts.replay import Record
 from walltime.slurm.starts.start_times import OVERHEAD_NOTE
@@ -44,15 +45,15 @@ def of_waits(waits, procs=1, every=100_000):
 @pytest.mark.slow
 def test_recorded__nothing_of_the_future_is_used(log):
     record = Record.of(log)
-    moments = draw_moments(record, 12, 1)
+    moments = draw_moments(record, int(record.submit[-1]) // 4, int(record.submit[-1]), 12, 1)
     turn = moments[6]
     later = np.asarray(record.start) > turn
     unknown = np.asarray(record.submit) > turn
     wait = log.columns["wait"] + np.where(later, 7_777, 0)
     runtime = np.where(record.end > turn, log.runtime + 501, log.runtime)
     changed = replace(log, runtime=runtime, procs=np.where(unknown, 1, log.procs), columns={**log.columns, "wait": wait})
-    first, second = (calibrate_starts(one, moments=moments[:7], draws=Draws(4, seed=2)).predictions for one in (log, changed))
-    assert len(first) > 20
+    first, second = (calibrate_starts(one, moments=moments[:7], draws=Draws(4, seed=2)) for one in (log, changed))
+    assert len(first.real) > 20
     assert np.array_equal(first.job, second.job)
     assert not np.array_equal(first.real, second.real)
     for name in METHODS:
@@ -63,7 +64,7 @@ def test_recorded__nothing_of_the_future_is_used(log):
 def test_recorded__where_the_simulation_is_the_truth_its_intervals_hold(log):
     found = calibrate_starts(log, moments=24, draws=Draws(10))
     jobs, scores = found.classes["all"]
-    assert jobs == len(found.predictions) > 100
+    assert jobs == len(found.real) > 100
     assert scores["prediction"].inside > 0.75
     assert scores["prediction"].error < scores["no_model"].error
     assert sum(count for name, (count, _) in found.sizes.items() if name != "all") == jobs

@@ -90,6 +90,24 @@ def test_json__both_forms_say_the_same(form):
     assert not notes
 
 
+@pytest.mark.parametrize("form", ["old", "new"])
+def test_json__memory_types_of_gpus_and_constraints(form):
+    each = {"tres_req_str": "cpu=2,mem=8G,node=2,billing=2,gres/gpu=4,gres/gpu:a100=4", "node_count": number(2, form)}
+    (on_nodes, in_total, per_cpu, running), counts, notes = read(
+        record(1, form=form, **each, tres_per_node="gres/gpu:a100:2", memory_per_node=number(4096, form), features="intel&(rack1|rack2)"),
+        record(2, form=form, **each, tres_per_job="gres/gpu:a100:4"),
+        record(3, form=form, memory_per_cpu=number(2048, form)),
+        record(4, "RUNNING", form=form, tres_alloc_str="cpu=2,mem=4G,gres/gpu:v100=1", memory_per_node=number(4096, form)),
+    )
+    assert (on_nodes.gpus, on_nodes.node_gpus, on_nodes.gpu_type, on_nodes.constraints) == (4, 2, "a100", "intel&(rack1|rack2)")
+    assert (on_nodes.memory_mb, on_nodes.node_memory_mb, on_nodes.cpu_memory_mb) == (8192, 4096, 0)
+    assert (in_total.gpus, in_total.node_gpus, in_total.gpu_type, in_total.node_memory_mb) == (4, 0, "a100", 4096)
+    assert (per_cpu.memory_mb, per_cpu.node_memory_mb, per_cpu.cpu_memory_mb, per_cpu.gpu_type) == (4096, 0, 2048, "")
+    assert (running.gpus, running.gpu_type, running.node_memory_mb, running.memory_mb) == (1, "v100", 0, 4096)
+    assert not counts
+    assert not notes
+
+
 def test_json__no_limit_and_states():
     infinite = {"set": False, "infinite": True, "number": 0}
     jobs, counts, _ = read(
@@ -173,8 +191,9 @@ def test_anonymised__quotes_nobody():
 
 def text(**values):
     own = dict.fromkeys(FIELDS.values(), "1")
-    own |= {"id": "7", "job": "7", "array": "7", "state": "PENDING", "user": "bob", "partition": "main", "submit": "1795000000"}
-    own |= {"start": "N/A", "limit": "1-02:00:00", "gres": "gres:gpu:2", "shared": "OK", "dependency": "(null)", "reason": "Priority"}
+    own |= {"id": "7", "job_id": "7", "array_job_id": "7", "job_state": "PENDING", "user_name": "bob", "partition": "main"}
+    own |= {"submit_time": "1795000000", "start_time": "N/A", "time_limit": "1-02:00:00", "tres_per_node": "gres:gpu:a100:2"}
+    own |= {"shared": "OK", "dependency": "(null)", "state_reason": "Priority"}
     return BETWEEN.join((own | values).values())
 
 
@@ -182,16 +201,16 @@ def test_text__fields_arrays_and_hostile_names():
     counts, notes = Counter(), []
     lines = [
         text(name=f"odd{BETWEEN}name, ä\x1b[31m"),
-        text(id="9_[1-3%2]", job="9", array="9"),
-        text(id="5_1", job="15", array="5", state="RUNNING", start="2026-11-20T10:00:00"),
-        text(state="COMPLETED"),
-        text(reason="JobHeldUser", priority="0", id="8", job="8"),
+        text(id="9_[1-3%2]", job_id="9", array_job_id="9"),
+        text(id="5_1", job_id="15", array_job_id="5", job_state="RUNNING", start_time="2026-11-20T10:00:00"),
+        text(job_state="COMPLETED"),
+        text(state_reason="JobHeldUser", priority="0", id="8", job_id="8"),
         "only|three|fields",
         text(cpus="x"),
     ]
     jobs = read_squeue_text(lines, counts, notes)
     assert [(job.label, job.left_out) for job in jobs] == [("7", ""), ("9_1", ""), ("9_2", ""), ("9_3", ""), ("5_1", ""), ("8", "held")]
-    assert (jobs[0].limit, jobs[0].gpus, jobs[0].name) == (93600, 2, f"odd{BETWEEN}name, ä\x1b[31m")
+    assert (jobs[0].limit, jobs[0].gpus, jobs[0].gpu_type, jobs[0].name) == (93600, 2, "a100", f"odd{BETWEEN}name, ä\x1b[31m")
     assert jobs[4].start == 1_795_168_800
     assert counts == {"ended": 1, "bad_record": 2}
     assert len(notes) == 2

@@ -26,6 +26,7 @@ from walltime.slurm import (
     try_jobs,
 )
 from walltime.slurm.starts.page import prometheus, start_times_page
+from walltime.slurm.starts.replay import Record
 from walltime.slurm.starts.sampling import DAY, LEVELS, WEEK, Arrivals, JobsToDraw, Runtimes
 
 NOW = 1_795_000_000
@@ -108,6 +109,88 @@ def test_starts__under_slurm_with_its_priorities():
     found = ahead(start_times(taken(*jobs, machine=machine), past([1800] * 200), draws=Draws(4)))
     assert found["3"][1] < found["2"][1]
     assert 1700 <= found["3"][1] <= 1760  # within two backfill cycles of the first end
+
+
+MIXED = Machine(
+    (
+        Pool("old", 2, 4, 0, memory=16_000, features=("intel",)),
+        Pool("a100", 1, 4, 2, memory=64_000, features=("amd", "fast"), gpu_type="a100", weight=5),
+        Pool("v100", 1, 4, 2, memory=64_000, features=("intel", "fast"), gpu_type="v100", weight=5),
+    ),
+    (Partition("all", ("old", "a100", "v100")),),
+    name="mixed",
+    policy="slurm",
+)
+
+
+@pytest.mark.parametrize(
+    ("alone", "several", "count"),
+    [
+        ({"cpus": 4, "constraints": "amd"}, {"cpus": 4, "constraints": "amd|intel"}, 1),
+        ({"cpus": 4, "constraints": "fast"}, {"cpus": 4, "constraints": "intel"}, 2),
+        ({"gpus": 2, "node_gpus": 2, "gpu_type": "v100"}, {"gpus": 1, "node_gpus": 1, "gpu_type": "v100"}, 1),
+        ({"gpus": 2, "node_gpus": 2}, {"gpus": 1, "node_gpus": 1}, 2),
+        ({"memory_mb": 60_000, "node_memory_mb": 60_000}, {"memory_mb": 30_000, "node_memory_mb": 30_000}, 2),
+        ({"cpus": 2, "memory_mb": 60_000, "cpu_memory_mb": 30_000}, {"cpus": 2, "memory_mb": 30_000, "cpu_memory_mb": 15_000}, 2),
+    ],
+)
+def test_starts__on_nodes_with_memory_gpus_and_features(alone, several, count):
+    """A third of these jobs has to wait if `count` nodes have what they request, and each node has it for one of them."""
+    for request, starts in ((alone, count), (several, count + 1)):
+        jobs = [job(number, limit=3600, priority=10 - number, **{"cpus": 1, **request}) for number in range(1, count + 2)]
+        found = ahead(start_times(taken(*jobs, machine=MIXED), past([]), draws=Draws(2, arrivals=False)))
+        assert sum(median < 600 for _, median, _, _ in found.values()) == starts, request
+
+
+@pytest.mark.parametrize(
+    ("runs", "waits", "later"),
+    [
+        ({"gpus": 2, "gpu_type": "a100"}, {"gpus": 2, "node_gpus": 2, "gpu_type": "a100"}, True),
+        ({"gpus": 2, "gpu_type": "a100"}, {"gpus": 2, "node_gpus": 2, "gpu_type": "v100"}, False),
+        ({"cpus": 4, "constraints": "amd"}, {"cpus": 4, "constraints": "amd"}, True),
+        ({"cpus": 4, "constraints": "amd"}, {"cpus": 4, "constraints": "fast"}, False),
+        ({"memory_mb": 120_000, "nodes": 2, "cpus": 2}, {"memory_mb": 30_000, "node_memory_mb": 30_000}, True),
+        ({"memory_mb": 60_000}, {"memory_mb": 30_000, "node_memory_mb": 30_000}, False),
+    ],
+)
+def test_starts__running_jobs_hold_what_they_requested(runs, waits, later):
+    jobs = [job(1, start=NOW - 100, **{"cpus": 1, **runs}), job(2, **{"cpus": 1, **waits})]
+    found = start_times(taken(*jobs, machine=MIXED), past([]), draws=Draws(2, arrivals=False))
+    assert (ahead(found)["2"][1] >= 3500) == later
+    assert not any("any nodes" in line for line in found.caveats)
+
+
+def test_tried__on_nodes_with_a_type_of_gpus_and_features():
+    waits = job(1, gpus=2, node_gpus=2, gpu_type="v100")
+    texts = ["nodes=1,gpus=2,gpu_type=v100,limit=1h", "nodes=1,gpus=2,gpu_type=a100,limit=1h", "procs=4,constraints=amd,limit=1h"]
+    found = try_jobs(taken(waits, machine=MIXED), past([]), texts, draws=Draws(2, arrivals=False)).trials
+    assert [one.median - NOW >= 3600 for one in found] == [True, False, False]
+    for wrong in ("gpu_type=h100,limit=1h", "constraints=intel&amd,limit=1h"):
+        with raises(PolicyError, "unknown_features", "all"):
+            try_jobs(taken(waits, machine=MIXED), past([]), [wrong])
+
+
+def test_starts__running_jobs_that_do_not_fit_with_their_memory_count_without_it():
+    jobs = [job(number, start=NOW - 100, memory_mb=60_000) for number in (1, 2, 3)]
+    found = start_times(taken(*jobs, job(4, 14, constraints="intel|amd"), machine=MIXED), past([]), draws=Draws(2, arrivals=False))
+    assert ahead(found)["4"][1] >= 3500  # of 16 processors three are in use
+    assert sum("any nodes" in line for line in found.caveats) == 1
+
+
+def test_starts__a_replayed_moment_has_the_requests_of_the_log():
+    columns = {"gpus": [2, 2], "mem_mb": [8_000, 8_000], "mem_mb_per_node": [8_000, 8_000], "wait": [10, 100]}
+    named = {"requested_gpu_type": [1, 1], "constraints": [-1, 1], "nodes": [1, 1]}
+    log = wt.Workload.from_arrays(
+        submit=[0, 50],
+        runtime=[500, 500],
+        procs=[1, 1],
+        machine_procs=16,
+        columns={name: np.array(values) for name, values in (columns | named).items()},
+        origin=wt.workload.Origin(unix_start_time=NOW, names={"requested_gpu_type": ("a100",), "constraints": ("fast",)}),
+    )
+    running, waiting = snapshot_at(Record.of(log, MIXED), 60).jobs
+    assert (running.gpus, running.node_gpus, running.gpu_type, running.constraints) == (2, 2, "a100", "")
+    assert (waiting.memory_mb, waiting.node_memory_mb, waiting.cpu_memory_mb, waiting.constraints) == (8_000, 8_000, 0, "fast")
 
 
 def test_starts__more_runs_than_there_is_room_for():
@@ -476,14 +559,14 @@ GPU_NODES = Machine(
 )
 def test_never__jobs_that_cannot_start_as_they_are(more, rule):
     found = start_times(taken(job(1), job(2, **more), machine=GPU_NODES), past([]), draws=Draws(2, arrivals=False))
-    assert [(one.label, one.left_out) for one in found.never] == ([("2", rule)] if rule else [])
+    assert [(one.label, one.left_out) for one in found.snapshot.never] == ([("2", rule)] if rule else [])
     assert [one.job.label for one in found.jobs] == (["1"] if rule else ["1", "2"])
     assert found.as_dict()["totals"].get(rule, 0) == (1 if rule else 0)
 
 
 def test_never__a_resource_that_the_machine_does_not_describe_is_not_limited():
     found = start_times(taken(job(1, gpus=9, node_gpus=9, memory_mb=10**6, node_memory_mb=10**6)), past([]), draws=Draws(2))
-    assert (found.never, ahead(found)["1"][1]) == ([], 0)
+    assert (found.snapshot.never, ahead(found)["1"][1]) == ([], 0)
 
 
 def test_never__trial_jobs():

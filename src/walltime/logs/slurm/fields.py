@@ -14,7 +14,7 @@ from walltime.logs.cells import CLOCKS, STAMP, spans, zone_offsets
 from walltime.logs.clock import Local, to_unix
 from walltime.logs.joblog import LIMIT
 from walltime.logs.mapping import UNITS
-from walltime.slurm_values import BLANK, NO_LIMITS, gpus_of
+from walltime.slurm_values import BLANK, NO_LIMITS, gpu_types_of, gpus_of
 from walltime.workload import MISSING
 
 Array = np.ndarray
@@ -209,15 +209,7 @@ def gpus(texts: pl.Series) -> tuple[Array, pl.Series]:
     texts = texts.str.replace(r"^([0-9]{1,9})(?:\.0*)?$", "gpu:$1")
     parts = texts.str.extract_all(r"(?:gres[/:])?gpu(?:[:=][^,]*)?(?:,|$)").list.join("").fill_null("")
     numbers = by_text(parts, lambda text: gpus_of(text) if text else MISSING, pl.Int64).to_numpy()
-    return numbers, by_text(parts, _gpu_types, pl.String)
-
-
-def _gpu_types(text: str) -> str:
-    counts: dict[str, int] = {}
-    for match in re.finditer(r"gpu:([^:=,()]+)[:=]([0-9]+)|gpu:([^:=,()]*[^0-9:=,()][^:=,()]*)", text):
-        name = match[1] or match[3]
-        counts[name] = counts.get(name, 0) + int(match[2] or 1)
-    return next(iter(counts), "") if len(counts) < 2 else "+".join(f"{name}:{count}" for name, count in sorted(counts.items()))
+    return numbers, by_text(parts, gpu_types_of, pl.String)
 
 
 def states(texts: pl.Series) -> tuple[Array, pl.Series, Array]:

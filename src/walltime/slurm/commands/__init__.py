@@ -1,10 +1,9 @@
 """`walltime slurm`: the commands for Slurm clusters."""
 
 from walltime.cli.option_groups import CommandGroup
-from walltime.slurm.commands.adjust import adjust
+from walltime.slurm.commands.adjust import adjust, what_happened
 from walltime.slurm.commands.cluster import cluster, cluster_command, sacct_command
 from walltime.slurm.commands.starts import score, snapshot, start_times
-from walltime.slurm.commands.what_happened import what_happened
 
 __all__ = ["app"]
 

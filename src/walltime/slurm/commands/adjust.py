@@ -1,10 +1,11 @@
-"""`walltime slurm adjust`: the side-car that sets TimeMin of waiting jobs."""
+"""`walltime slurm adjust`, the side-car that sets TimeMin of waiting jobs, and `what-happened`, a report on them after a day."""
 
 from __future__ import annotations
 
 import sys
 from contextlib import suppress
-from dataclasses import dataclass, fields, make_dataclass
+from dataclasses import asdict, dataclass, fields, make_dataclass, replace
+from datetime import UTC
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
@@ -13,21 +14,21 @@ import typer
 
 from walltime.cli import options as o
 from walltime.cli.help import manual
-from walltime.cli.output import command_line, program
+from walltime.cli.option_groups import LogOptions
+from walltime.cli.output import PageOutput, caveats, command_line, program
 from walltime.errors import PolicyError
+from walltime.slurm.commands.starts import history_option, unix_time
 from walltime.slurm.sidecar.settings import SETTINGS_FILE, SidecarSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from walltime.predictors import Tang13
-    from walltime.slurm.sidecar.advice import LogAdvice
-    from walltime.slurm.sidecar.metrics import Metrics
-    from walltime.slurm.sidecar.prolog import Spool
     from walltime.slurm.sidecar.report import Report
-    from walltime.slurm.sidecar.round import Sidecar
 
 ACTION, LIMITS = "Action", "Safety limits"
+INSTALLED = {"print_guard": "job_submit.lua", "print_alerts": "alerts.yml", "print_dashboard": "dashboard.json"}
+"""Options that print a file for operators."""
 PREDICTOR = "tang13:key=request,statistic=p95,window=3,weight=work,small=0.01"
 
 
@@ -51,13 +52,10 @@ Options: Any = _options()
 class Places:
     """The inputs and outputs of the side-car."""
 
-    history: Path | None = o.field(
-        None,
-        "Learn from this job log of the cluster, as sacct prints it; the file is read again whenever it changes.",
-        "--history",
-        group=o.INPUT,
-        metavar="LOG",
-    )
+    history: Annotated[
+        Path | None,
+        history_option("Learn from this job log of the cluster, as sacct prints it; the file is read again whenever it changes."),
+    ] = None
     ledger: Path | None = o.field(
         None,
         "Record each change before it is made in this folder, the ledger, on a local disk.",
@@ -93,12 +91,8 @@ class OutputOptions:
         """Return the text to print; empty without such an option."""
         from walltime.slurm.sidecar import installed_text
 
-        for wanted, name in (
-            (self.print_guard, "job_submit.lua"),
-            (self.print_alerts, "alerts.yml"),
-            (self.print_dashboard, "dashboard.json"),
-        ):
-            if wanted:
+        for option, name in INSTALLED.items():
+            if getattr(self, option):
                 return installed_text(name)
         if self.print_prolog:
             from walltime.slurm.sidecar.prolog import script
@@ -126,15 +120,7 @@ class Gain:
         callback=o.writable(*o.PAGE),
     )
     machine: o.MachineOption = None
-    procs: int | None = o.field(
-        None,
-        "Set the processors of the machine, without --machine. Default: MaxProcs of the log's header.",
-        "--procs",
-        group=o.INPUT,
-        advanced=True,
-        min=1,
-        max=o.MOST_PROCS,
-    )
+    procs: o.ProcsOption = None
     policy: str | None = o.field(
         None,
         f"Simulate this policy for --report: {o.POLICIES}. Default: the machine file's policy, else easy.",
@@ -207,12 +193,9 @@ def _check(places: Places, acting: ActionOptions, settings: SidecarSettings, gai
         if acting.act or acting.once or places.metrics is not None or places.spool is not None or as_json:
             raise PolicyError("--report writes a page and exits; leave out --json and the options of a running side-car")
         return
-    metrics = places.metrics
+    metrics, simulated = places.metrics, {gain.machine, gain.procs, gain.policy} != {None}
     for wrong, why in (
-        (
-            any(value is not None for value in (gain.machine, gain.procs, gain.policy)),
-            "--machine, --procs and --policy are for the simulations of --report",
-        ),
+        (simulated, "--machine, --procs and --policy are for the simulations of --report"),
         (acting.act and places.ledger is None, "--act needs a --ledger: each change is recorded there before it is made"),
         (not acting.act and places.ledger is not None, "a --ledger is for --act; leave it out to see what would be done"),
         (not acting.act and places.spool is not None, "a --spool is for --act; leave it out to see what would be done"),
@@ -227,7 +210,6 @@ def _check(places: Places, acting: ActionOptions, settings: SidecarSettings, gai
 
 
 def _settings(path: Path | None, options: Any) -> SidecarSettings:
-    """Return the settings of the file, overridden by the given options."""
     given = {field.name: getattr(options, field.name) for field in fields(options)}
     given = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items() if value is not None}
     if path is None:
@@ -239,7 +221,6 @@ def _settings(path: Path | None, options: Any) -> SidecarSettings:
 def _report(path: Path, places: Places, predictor: Tang13, settings: SidecarSettings, gain: Gain) -> None:
     """Write the page: the recorded effects of the ledger, and the simulated gain."""
     from walltime.cli import output
-    from walltime.cli.option_groups import LogOptions
     from walltime.machine import read_machine
     from walltime.report.html import write_page
     from walltime.slurm.sidecar.ledger import read_events
@@ -275,6 +256,7 @@ def _run(predictor: Tang13, places: Places, settings: SidecarSettings, once: boo
     import os
     from pwd import getpwuid
 
+    from walltime.errors import OutputError
     from walltime.slurm.client import Client
     from walltime.slurm.records import SlurmError
     from walltime.slurm.sidecar.advice import NOT_READ, LogAdvice
@@ -282,6 +264,7 @@ def _run(predictor: Tang13, places: Places, settings: SidecarSettings, once: boo
     from walltime.slurm.sidecar.ledger import open_ledger
     from walltime.slurm.sidecar.loop import run_rounds
     from walltime.slurm.sidecar.metrics import Metrics
+    from walltime.slurm.sidecar.prolog import Spool
     from walltime.slurm.sidecar.round import Sidecar
 
     say = partial(_say, as_json)
@@ -296,51 +279,53 @@ def _run(predictor: Tang13, places: Places, settings: SidecarSettings, once: boo
     systemd = Systemd(os.environ.get("NOTIFY_SOCKET"))
     signals = None if once else Signals()
     metrics = None if places.metrics is None else Metrics(places.metrics, say)
-    spool, spool_wrong = _open_spool(places.spool)
+    spool, spool_wrong = None, ""
+    try:
+        spool = None if places.spool is None else Spool(places.spool)
+    except OutputError as error:
+        spool_wrong = str(error)
 
     def stopped() -> bool:
-        return _is_there(places.stop_file) or (signals is not None and signals.stop_requested())
+        try:
+            there = places.stop_file is not None and places.stop_file.exists()
+        except OSError:  # unknown, so the safe answer
+            there = True
+        return there or (signals is not None and signals.stop_requested())
 
     def blocked() -> str:
         return spool_wrong or ("" if metrics is None else metrics.wrong) or ("" if history.missing == NOT_READ else history.missing)
 
+    last = ""
+
+    def after_round(report: Report) -> None:
+        """Print a line that differs from the last one, write the metrics, and look at the log."""
+        nonlocal last
+        if report.line() != last:
+            say(report.line())
+        last = report.line()
+        if metrics is not None:
+            metrics.write(report, sidecar)
+        if wrong := history.refresh():
+            say(f"the job log could not be read: {wrong}")
+
     try:
         host = Host(SystemClock(), getpwuid(os.geteuid()).pw_name, say, stopped, blocked, stays=not once)
-        sidecar = Sidecar(Client(timeout=settings.timeout, alive=systemd.alive), history.predict, settings, host, ledger, spool)
-        done = _AfterRound(sidecar, history, metrics)
+        sidecar = Sidecar(
+            Client(timeout=settings.timeout, alive=partial(systemd.notify, "WATCHDOG=1")), history.predict, settings, host, ledger, spool
+        )
         if signals is None:
             report = sidecar.once()
             if not report.answered:
                 raise SlurmError(report.why)
-            done(report)
+            after_round(report)
             _show(report, as_json, say)
         else:
-            run_rounds(sidecar, settings.every, signals.stop_requested, signals.wait, done, systemd.notify)
+            run_rounds(sidecar, settings.every, signals.stop_requested, signals.wait, after_round, systemd.notify)
     finally:
         if signals is not None:
             signals.restore()
         if ledger is not None:
             ledger.close()
-
-
-@dataclass
-class _AfterRound:
-    """After each round: one line if it differs from the last one, the metrics, and a look at the log."""
-
-    sidecar: Sidecar
-    history: LogAdvice
-    metrics: Metrics | None
-    last: str = ""
-
-    def __call__(self, report: Report) -> None:
-        say = self.sidecar.say
-        if report.line() != self.last:
-            say(report.line())
-        self.last = report.line()
-        if self.metrics is not None:
-            self.metrics.write(report, self.sidecar)
-        if wrong := self.history.refresh():
-            say(f"the job log could not be read: {wrong}")
 
 
 def _say(as_json: bool, text: str) -> None:
@@ -349,29 +334,9 @@ def _say(as_json: bool, text: str) -> None:
         sys.stdout.flush()
 
 
-def _open_spool(folder: Path | None) -> tuple[Spool | None, str]:
-    """The spool, or why it cannot be used."""
-    from walltime.errors import OutputError
-    from walltime.slurm.sidecar.prolog import Spool
-
-    try:
-        return (None if folder is None else Spool(folder)), ""
-    except OutputError as error:
-        return None, str(error)
-
-
-def _is_there(path: Path | None) -> bool:
-    try:
-        return path is not None and path.exists()
-    except OSError:  # unknown, so the safe answer
-        return True
-
-
 def _show(report: Report, as_json: bool, say: Callable[[str], None]) -> None:
     """Print a single round, with the jobs that would be adjusted."""
     if as_json:
-        from dataclasses import asdict
-
         from walltime.cli import output
         from walltime.provenance import version
 
@@ -384,7 +349,6 @@ def _show(report: Report, as_json: bool, say: Callable[[str], None]) -> None:
 
 
 def _command_line() -> list[str]:
-    """The command line, without --print-unit, with whole paths."""
     words = [program(), *(word for word in sys.argv[1:] if word != "--print-unit")]
     paths = ("--settings", *(f"--{field.name.replace('_', '-')}" for field in fields(Places)))
     for place, word in enumerate(words):
@@ -394,3 +358,58 @@ def _command_line() -> list[str]:
         elif words[place - 1] in paths:
             words[place] = str(Path(word).absolute())
     return words
+
+
+TIMES = "(UTC), as in 2026-01-31T12:00:00 or in seconds since 1970. Default: the whole ledger."
+
+
+@dataclass(frozen=True)
+class Span:
+    """The reported time."""
+
+    since: str | None = o.field(None, f"Report from this time on {TIMES}", group=o.JOBS, metavar="TIME")
+    until: str | None = o.field(None, f"Report until this time {TIMES}", group=o.JOBS, metavar="TIME")
+
+
+@manual(
+    "guides/adjust-operate",
+    ("Report on the adjusted jobs of a ledger.", "slurm what-happened jobs.txt.gz --ledger ledger"),
+    ("Include the jobs that were delayed, which is simulated.", "slurm what-happened jobs.txt.gz --ledger ledger --machine machine.toml"),
+)
+def what_happened(
+    trace: Annotated[Path, o.argument("The cluster's job log from sacct, up to the end of the adjusted jobs.", "LOG")],
+    *,
+    ledger: Annotated[Path, o.option("Read the side-car's ledger from this folder.", group=o.INPUT, metavar="FOLDER")],
+    span: Span,
+    machine_file: o.MachineOption = None,
+    policy: o.SitePolicyOption = None,
+    reading: LogOptions,
+    output: PageOutput,
+) -> None:
+    """Report what became of the jobs that walltime slurm adjust has adjusted, from its ledger and the job log.
+
+    The report shows first whether any job ended before its user's limit; then the jobs that backfill started and the jobs they overtook,
+    the runtimes against TimeMin, prediction and limit, and how late limits were restored. With --machine it also shows which jobs were
+    delayed by adjusted jobs that outlived their TimeMin; this part is simulated.
+    """
+    from walltime.machine import read_machine
+    from walltime.provenance import version
+    from walltime.slurm.sidecar import page as pages
+    from walltime.slurm.sidecar.advice import ANY_SIZE
+    from walltime.slurm.sidecar.ledger import read_events
+    from walltime.slurm.sidecar.review import what_happened as find
+    from walltime.slurm.sidecar.review import with_delays
+
+    machine = None if machine_file is None else read_machine(machine_file)
+    first, last = (None if time is None else float(unix_time(time, UTC)) for time in (span.since, span.until))
+    events = read_events(ledger)
+    if machine is None and reading.procs is None:
+        reading = replace(reading, procs=ANY_SIZE)  # which nothing depends on that is recorded
+    jobs, _ = reading.load(trace, machine)
+    review = find(events, jobs, first, last)
+    if machine is not None:
+        review = with_delays(review, jobs, machine, policy)
+    if output.report is not None:
+        output.write(pages.adjust_page(review, None, jobs, {"command": command_line()}))
+    record = review.as_dict() | {"report": output.report, "version": version()}
+    output.show(record, [*pages.review_sentences(review), *pages.review_tables(review), *caveats(list(review.notes))])

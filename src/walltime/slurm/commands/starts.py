@@ -20,10 +20,13 @@ if TYPE_CHECKING:
     from walltime.slurm import Draws, Snapshot
     from walltime.workload import Workload
 
-MOMENTS = 150
-"""Moments of the history at which predictions are replayed."""
 MOST_ROWS = 40
 """Jobs that are printed, those with the earliest start."""
+
+
+def history_option(text: str) -> Any:
+    """Return the declaration of an option for a job log of the cluster."""
+    return o.option(text, "--history", group=o.INPUT, metavar="LOG")
 
 
 @manual(
@@ -60,6 +63,7 @@ def snapshot(
     file names users, so only its owner can read it; --anonymise replaces them by numbers, as in a log converted with the same key.
     """
     from walltime.provenance import version
+    from walltime.report.page import Items
     from walltime.slurm import snapshot_from_files, take_snapshot
     from walltime.slurm.snapshot import shown_commands
 
@@ -79,13 +83,6 @@ def snapshot(
         queue = queue.anonymised(read_key(anonymise))
     if out is not None:
         queue.write(out)
-    _show(queue, out, output)
-
-
-def _show(queue: Snapshot, out: Path | None, output: Output) -> None:
-    from walltime.provenance import version
-    from walltime.report.page import Items
-
     about = {"time": queue.time, "slurm": queue.slurm, "machine": queue.machine.name, "policy": queue.machine.policy}
     record = {**about, "totals": queue.totals(), "notes": list(queue.notes), "out": out, "version": version()}
     totals = ", ".join(f"{name} {count:,}" for name, count in queue.totals().items())
@@ -100,8 +97,6 @@ def clock(time: float) -> str:
 
 def unix_time(text: str, zone: tzinfo) -> int:
     """The Unix time of an option's value; raises PolicyError."""
-    from datetime import datetime
-
     if text.isascii() and text.isdecimal() and len(text) < 13:
         return int(text)
     try:
@@ -131,7 +126,7 @@ class SimulationOptions:
     )
     seed: o.SeedOption = 0
     replayed: int = o.field(
-        MOMENTS,
+        150,
         "Correct the predictions by the outcomes of predictions made at N moments of the history; 0 for no correction.",
         group=o.RUNS,
         advanced=True,
@@ -154,10 +149,7 @@ class JobOptions:
         None, "Predict the start of a job that would be submitted now, as in procs=64,limit=4h.", "--try", group=o.JOBS, metavar="JOB"
     )
     predictions: Path | None = o.field(
-        None,
-        "Keep the predictions in this folder for walltime slurm score.",
-        metavar="FOLDER",
-        callback=o.written,
+        None, "Keep the predictions in this folder for walltime slurm score.", metavar="FOLDER", callback=o.written
     )
 
 
@@ -172,15 +164,7 @@ class JobOptions:
 def start_times(
     snapshot: Annotated[Path, o.argument("The file that walltime slurm snapshot --out wrote.", "SNAPSHOT")],
     *,
-    history: Annotated[
-        Path,
-        o.option(
-            "Learn from this job log of the cluster in sacct's format, preferably of several weeks.",
-            "--history",
-            group=o.INPUT,
-            metavar="LOG",
-        ),
-    ],
+    history: Annotated[Path, history_option("Learn from this job log of the cluster in sacct's format, preferably of several weeks.")],
     policy: o.SitePolicyOption = None,
     own: o.OwnOption = None,
     drawn: SimulationOptions,
@@ -197,6 +181,7 @@ def start_times(
     With --predictor, runtimes are drawn around its predictions, but the scheduler still plans with the limits. A file of predictions needs
     the numbers of the running and waiting jobs; your own class learns from the history first.
     """
+    from walltime.files import whole_file
     from walltime.provenance import version
     from walltime.slurm import Draws, PredictionLedger, explain_wait, learn_from_history, read_snapshot
     from walltime.slurm import start_times as run
@@ -232,7 +217,8 @@ def start_times(
     if output.report is not None:
         output.write(pages.start_times_page(result, log, {"command": command_line()}))
     if metrics is not None:
-        pages.write_prometheus(metrics, result)
+        with whole_file(metrics) as file:
+            file.write(pages.prometheus(result).encode())
     chosen = result.jobs if asked.job is None else [result.of(asked.job)]
     record = result.as_dict() | {"jobs": [one.as_dict() for one in chosen], "report": output.report, "metrics": metrics}
     record |= {} if reasons is None else {"reasons": reasons.as_dict()}
@@ -272,13 +258,7 @@ def score(
     ledger: Annotated[Path, o.argument("The folder of walltime slurm start-times --predictions.", "LEDGER")],
     *,
     history: Annotated[
-        Path | None,
-        o.option(
-            "First add the outcomes in this job log of the cluster, in sacct's format, to the ledger.",
-            "--history",
-            group=o.INPUT,
-            metavar="LOG",
-        ),
+        Path | None, history_option("First add the outcomes in this job log of the cluster, in sacct's format, to the ledger.")
     ] = None,
     reading: LogOptions,
     output: Output,

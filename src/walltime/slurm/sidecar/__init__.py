@@ -1,10 +1,13 @@
 """The side-car of a Slurm cluster: it sets TimeMin of waiting jobs, and raises limits that backfill has shortened."""
 
+import re
+from collections.abc import Mapping
 from importlib.resources import files
 
 __all__ = ["installed_text"]
 
 
-def installed_text(name: str) -> str:
-    """Return one of the files for operators in this folder: `job_submit.lua`, `prolog.sh`, `alerts.yml`, ..."""
-    return (files("walltime.slurm.sidecar") / name).read_text(encoding="utf-8")
+def installed_text(name: str, values: Mapping[str, str] = {}) -> str:
+    """Return one of the files for operators in this folder, such as `prolog.sh`, with these texts in place of words such as `@USER@`."""
+    text = (files("walltime.slurm.sidecar") / name).read_text(encoding="utf-8")
+    return re.sub("|".join(values), lambda match: values[match[0]], text) if values else text

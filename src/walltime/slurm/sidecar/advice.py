@@ -8,6 +8,8 @@ import threading
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
+
 from walltime.errors import LogError, WalltimeError, WorkloadError
 from walltime.predictors import Tang13
 from walltime.predictors.base import check_columns
@@ -47,12 +49,11 @@ class Advice:
         self._origin = jobs.origin
         self._learner = predictor.begin()
         _, end, known = log_ends(jobs)
-        columns = {name: jobs.columns[name] for name in NAME_COLUMNS if name in jobs.columns}
+        columns = {name: jobs.columns.get(name, np.full(len(jobs), -1)) for name in NAME_COLUMNS}
         columns |= {"requested": jobs.requested, "procs": jobs.procs, "runtime": jobs.runtime, "end": end}
-        unknown = dict.fromkeys(NAME_COLUMNS, -1)
         usable = known & (jobs.runtime > 0) & (jobs.requested > 0)
         for row in zip(*(values[usable].tolist() for values in columns.values()), strict=True):
-            self._learner.observe(SimpleNamespace(**unknown | dict(zip(columns, row, strict=True))))
+            self._learner.observe(SimpleNamespace(**dict(zip(columns, row, strict=True))))
         self.jobs = int(known.sum())
         self._kept: dict[tuple[int, ...], float | None] = {}
         self._kept_since = -1
@@ -100,9 +101,13 @@ class LogAdvice:
 
     def read(self) -> Advice:
         """Read the file now; raises LogError or WorkloadError."""
+        from walltime.logs import read_log
+
         self._stamp = self._file_stamp()
-        self.advice, self.missing = self._read(), ""
-        return self.advice
+        check_texts(self._path)
+        advice = Advice(self._predictor, read_log(self._path, time_zone="UTC").to_workload(procs=ANY_SIZE))
+        self.advice, self.missing = advice, ""
+        return advice
 
     def predict(self, job: QueueJob, now: float) -> float | None:
         """Predict as `Advice.predict` does; None without advice."""
@@ -110,17 +115,11 @@ class LogAdvice:
 
     def _try(self) -> None:
         try:
-            self.advice, self.missing = self._read(), ""
+            self.read()
         except (WalltimeError, OSError, MemoryError) as error:
             self._wrong = str(error)
             if self.advice is None:
                 self.missing = f"no job log to learn from: {error}"
-
-    def _read(self) -> Advice:
-        from walltime.logs import read_log
-
-        check_texts(self._path)
-        return Advice(self._predictor, read_log(self._path, time_zone="UTC").to_workload(procs=ANY_SIZE))
 
     def _file_stamp(self) -> tuple[int, int]:
         try:

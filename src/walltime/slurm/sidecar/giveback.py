@@ -13,10 +13,9 @@ from walltime.errors import OutputError
 from walltime.slurm.client import Client, DeniedError
 from walltime.slurm.configuration import Configuration, Limits
 from walltime.slurm.records import SlurmError
-from walltime.slurm.sidecar.adjustments import Adjustments
-from walltime.slurm.sidecar.host import Budget, Clock
-from walltime.slurm.sidecar.ledger import Entry, State
-from walltime.slurm.sidecar.overruns import Overruns
+from walltime.slurm.sidecar.bounds import Overruns
+from walltime.slurm.sidecar.host import Budget, Host
+from walltime.slurm.sidecar.ledger import Adjustments, Entry, State
 from walltime.slurm.sidecar.prolog import Spool
 from walltime.slurm.sidecar.report import Report
 from walltime.slurm.squeue_fields import QueueJob
@@ -42,19 +41,12 @@ class GiveBack:
     `quarantine`: users who lower limits as soon as they are raised. `extra`: returns more jobs to look at, those of tests.
     """
 
-    def __init__(
-        self,
-        slurm: Client,
-        entries: Adjustments,
-        clock: Clock,
-        say: Callable[[str], None],
-        distrust: Callable[[str], None],
-        spool: Spool | None,
-    ):
-        self.slurm, self.entries, self.clock, self.say, self.distrust, self.spool = slurm, entries, clock, say, distrust, spool
+    def __init__(self, slurm: Client, entries: Adjustments, host: Host, distrust: Callable[[str], None], spool: Spool | None):
+        self.slurm, self.entries, self.distrust, self.spool = slurm, entries, distrust, spool
+        self.clock, self.say = host.clock, host.say
         self.cluster: Configuration | None = None
         self.limits = Limits(known=False)
-        self.overruns = Overruns(entries, clock)
+        self.overruns = Overruns(entries, host.clock)
         self.quarantine: set[str] = set()
         self.extra: Callable[[], list[str]] = lambda: []
         self.prolog_missed: Callable[[QueueJob], None] = lambda job: None

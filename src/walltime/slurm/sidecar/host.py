@@ -104,16 +104,11 @@ class Systemd:
                 one.setblocking(False)
                 one.sendto("\n".join(words).encode(), self._address)
 
-    def alive(self) -> None:
-        """Notify systemd that the side-car is alive."""
-        self.notify("WATCHDOG=1")
-
 
 def systemd_units(words: Sequence[str], user: str, folders: Sequence[str] = ()) -> str:
     """Return units, to be split into three files, that run this command as a user who may write into these folders."""
-    units = installed_text("systemd.units").replace("@USER@", user).replace("@COMMAND@", " ".join(map(_quoted, words)))
-    folders_line = " ".join(_quoted(f"-{folder}") for folder in folders)
-    return units.replace("@FOLDERS@", folders_line).replace("ReadWritePaths=\n", "")
+    values = {"@USER@": user, "@COMMAND@": " ".join(map(_quoted, words)), "@FOLDERS@": " ".join(_quoted(f"-{one}") for one in folders)}
+    return installed_text("systemd.units", values).replace("ReadWritePaths=\n", "")
 
 
 def _quoted(word: str) -> str:

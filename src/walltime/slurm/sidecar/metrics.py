@@ -41,6 +41,8 @@ COUNTERS: Mapping[str, tuple[str, Callable[[Report], int]]] = {
     "rounds_answered": ("Rounds in which Slurm answered.", lambda report: report.answered),
 }
 """Sums over all rounds: the meaning of a metric, and what a round adds to it."""
+LAST_ANSWER = "Unix time of the last round in which Slurm answered, 0 for none."
+LEAST_LEFT = "The least time that a job had left of its shortened limit when the limit was raised."
 
 
 class Metrics:
@@ -65,14 +67,12 @@ class Metrics:
             self._least_left = report.least_left if self._least_left is None else min(self._least_left, report.least_left)
         rows: list[tuple[str, str, str, Any]] = []
         rows += [(name, meaning, "gauge", value(report, sidecar)) for name, (meaning, value) in GAUGES.items()]
-        answered = "Unix time of the last round in which Slurm answered, 0 for none."
-        rows.append(("last_answer_seconds", answered, "gauge", self._answered_at))
+        rows.append(("last_answer_seconds", LAST_ANSWER, "gauge", self._answered_at))
         for name, (meaning, increase) in COUNTERS.items():
             self._sums[name] += increase(report)
             rows.append((f"{name}_total", meaning, "counter", self._sums[name]))
         if self._least_left is not None:
-            meaning = "The least time that a job had left of its shortened limit when the limit was raised."
-            rows.append(("least_seconds_left", meaning, "gauge", round(self._least_left)))
+            rows.append(("least_seconds_left", LEAST_LEFT, "gauge", round(self._least_left)))
         texts = [
             f"# HELP walltime_adjust_{name} {meaning}\n# TYPE walltime_adjust_{name} {kind}\nwalltime_adjust_{name} {int(value)}\n"
             for name, meaning, kind, value in rows

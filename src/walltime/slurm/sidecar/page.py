@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +17,6 @@ from walltime.whatif.effects import signed
 from walltime.whatif.page import all_caveats, drawings, effect_sections, three_numbers
 from walltime.wording import human_time, sanitize
 from walltime.workload import Workload
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 UNKNOWN = "-"
 MOST_ROWS = 200
@@ -105,17 +102,13 @@ def _jobs(count: int) -> str:
 
 def review_tables(review: Review, most: int = 20) -> list[Table]:
     """Return tables of failures, broken promises and delays, the worst first."""
-    tables = []
-    for title, runs in (
-        ("ended before the user's limit", review.killed),
-        (
-            "broken promises: backfilled, and outlived TimeMin (recorded)",
-            sorted(review.broken, key=lambda run: run.time_min - (run.runtime or 0)),
-        ),
-        ("limits that the side-car raised, with the least time left first (recorded)", review.given_back),
-    ):
-        if runs:
-            tables.append(Table(RUN_COLUMNS, [run_row(run) for run in runs[:most]], title, texts=2))
+    broken = sorted(review.broken, key=lambda run: run.time_min - (run.runtime or 0))
+    listed = {
+        "ended before the user's limit": review.killed,
+        "broken promises: backfilled, and outlived TimeMin (recorded)": broken,
+        "limits that the side-car raised, with the least time left first (recorded)": review.given_back,
+    }
+    tables = [Table(RUN_COLUMNS, list(map(run_row, runs[:most])), title, texts=2) for title, runs in listed.items() if runs]
     if review.delays:
         rows = [
             [one.key, sanitize(one.user, 20), clock(one.expected), clock(one.start), human_time(one.seconds)]
@@ -200,31 +193,29 @@ def review_answer(review: Review) -> str:
 
 
 def runs_drawing(review: Review) -> Drawing | None:
-    """Draw runtimes of adjusted jobs against their planned runtimes; None if no adjusted job has ended."""
+    """Draw runtimes of adjusted jobs against their planned runtimes, hours; None if no adjusted job has ended.
+
+    Runs that were ended before their users' limits stand out.
+    """
+    from walltime.report.figures import BLUE, panel
+
     ended = [run for run in review.runs if run.runtime is not None]
     if not ended:
         return None
     longer = sum(run.outlived for run in ended)
     words = f"{longer:,} of {len(ended):,} adjusted jobs ran longer than planned: those above the line."
-    return Drawing(runs_figure(ended), "runs", words, words, wide=False, pixels=620)
-
-
-def runs_figure(runs: Sequence[Run]) -> Figure:
-    """Draw a mark for each run that has ended, hours; runs that were ended before their users' limits stand out."""
-    from walltime.report.figures import BLUE, panel
-
     with panel() as (figure, axes):
         for early, colour, marker, label in ((False, BLUE, "o", ""), (True, "#D55E00", "X", "ended before the user's limit")):
-            chosen = [run for run in runs if run.killed_early == early]
+            chosen = [run for run in ended if run.killed_early == early]
             x, y = ([getattr(run, name) / 3600 for run in chosen] for name in ("time_min", "runtime"))
             axes.plot(x, y, linestyle="", marker=marker, color=colour, markersize=9 if early else 5, alpha=1 if early else 0.6, label=label)
-        largest = max(max(run.time_min, run.runtime or 0) for run in runs) / 3600
+        largest = max(max(run.time_min, run.runtime or 0) for run in ended) / 3600
         axes.plot([0, largest], [0, largest], color="#808080", linestyle="--", linewidth=1.2)
         axes.set_xlabel("planned by (TimeMin), h")
         axes.set_ylabel("ran, h")
-        if any(run.killed_early for run in runs):
+        if any(run.killed_early for run in ended):
             axes.legend()
-    return figure
+    return Drawing(figure, "runs", words, words, wide=False, pixels=620)
 
 
 def _promises(world: WhatIf) -> Section:
@@ -235,7 +226,6 @@ def _promises(world: WhatIf) -> Section:
     broken = np.flatnonzero(reserved & (late > 0))
     broken = broken[np.argsort(-late[broken], kind="stable")]
     zero = jobs.origin.unix_start_time
-    users = jobs.columns.get("user", np.full(len(jobs), -1))
 
     def shown_time(time: Any) -> str:
         return human_time(int(time)) if zero is None else clock(zero + int(time))
@@ -243,7 +233,7 @@ def _promises(world: WhatIf) -> Section:
     rows = [
         [
             str(jobs.job_id[k]),
-            sanitize(jobs.origin.name_of("user", int(users[k])), 20) if users[k] >= 0 else UNKNOWN,
+            sanitize(jobs.name_at(k, "user"), 20) or UNKNOWN,
             shown_time(schedule.reserved_start[k]),
             shown_time(schedule.start[k]),
             human_time(int(late[k])),

@@ -8,7 +8,6 @@ slurmctld's PrologSlurmctld; it needs only these files.
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import shutil
 import stat
@@ -41,7 +40,7 @@ def script(spool: Path) -> str:
         "@FOLDER@": shlex.quote(str(Path(scontrol).parent) if scontrol else "/usr/bin"),
         "@CONF@": f"\nSLURM_CONF={shlex.quote(conf)}\nexport SLURM_CONF" if conf else "",
     }
-    return re.sub("|".join(values), lambda match: values[match[0]], installed_text("prolog.sh"))
+    return installed_text("prolog.sh", values)
 
 
 class Spool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,13 +17,12 @@ from walltime.simulation import simulate
 from walltime.simulation.specification import Scheduler
 from walltime.slurm.sidecar.ledger import Event
 from walltime.slurm.sidecar.settings import SidecarSettings
+from walltime.slurm.snapshot_jobs import labels_of
 from walltime.whatif import WhatIf, what_if
 from walltime.whatif.adjustment import planned_by_time_min
 from walltime.whatif.setting import Setting
 from walltime.whatif.whatif import REPLICATIONS
 from walltime.workload import Workload
-
-Array = np.ndarray
 
 NEAR = 300
 """Seconds by which the starts in the ledger and in the log may differ."""
@@ -87,20 +86,14 @@ class Run:
         return asdict(self) | {name: getattr(self, name) for name in ("in_hole", "outlived", "killed_early", "lowered")}
 
 
-@dataclass(frozen=True)
-class Delay:
-    """A job that starts later in the simulation because others outlived their TimeMin; Unix times, s."""
+class Delay(NamedTuple):
+    """A job that starts `seconds` later in the simulation than `expected`, because others outlived their TimeMin; Unix times."""
 
     key: str
     user: str
     expected: int
-    """its start if no promise had been broken"""
     start: int
-
-    @property
-    def seconds(self) -> int:
-        """The delay, s."""
-        return self.start - self.expected
+    seconds: int
 
 
 @dataclass(frozen=True)
@@ -183,7 +176,7 @@ class Review:
             "runs": [run.as_dict() for run in self.runs],
             **{name: [{"time": time, "what": what} for time, what in getattr(self, name)] for name in ("alarms", "failures")},
             "simulated": self.simulated or None,
-            "delays": None if self.delays is None else [asdict(one) | {"seconds": one.seconds} for one in self.delays],
+            "delays": None if self.delays is None else [one._asdict() for one in self.delays],
             "notes": list(self.notes),
         }
         value: dict[str, Any] = plain(document)
@@ -200,12 +193,8 @@ def what_happened(events: Sequence[Event], jobs: Workload, since: float | None =
     first, last = min(times) if since is None else since, max(times) if until is None else until
     inside = [event for event in events if first <= event.time <= last]
     log = _Log(jobs)
-    runs, missing = [], 0
-    for run in _runs(events):
-        if first <= run.start <= last:
-            place = log.place(run)
-            missing += place is None
-            runs.append(run if place is None else log.completed(run, place))
+    placed = [(run, log.place(run)) for run in _runs(events) if first <= run.start <= last]
+    runs = [run if place is None else log.completed(run, place) for run, place in placed]
     notes = [] if log.has_states else ["The log has no states of jobs, so jobs that Slurm ended at their time limit are unknown."]
     if not log.has_backfill:
         notes.append("The log has no flags of backfill: jobs that started ahead of earlier ones count as backfilled.")
@@ -215,7 +204,7 @@ def what_happened(events: Sequence[Event], jobs: Workload, since: float | None =
         len({event.key for event in inside if event.what == "set"}),
         sum(event.what == "taken back" for event in inside),
         runs,
-        missing,
+        sum(place is None for _, place in placed),
         [(event.time, event.detail) for event in inside if event.what == "alarm"],
         [(event.time, event.detail) for event in inside if event.what in ("failed", "prolog missed")],
         notes=notes,
@@ -245,7 +234,7 @@ def with_delays(review: Review, jobs: Workload, machine: Machine, policy: str | 
     for k in np.flatnonzero(later > LATE).tolist():
         place = number[int(real.workload.job_id[mine[k]])]
         start = log.zero + int(real.start[mine[k]])
-        delays.append(Delay(log.labels[place], log.user(place), start - int(later[k]), start))
+        delays.append(Delay(log.labels[place], jobs.name_at(place, "user"), start - int(later[k]), start, int(later[k])))
     delays.sort(key=lambda one: -one.seconds)
     return replace(review, delays=delays, simulated=real.label)
 
@@ -292,21 +281,13 @@ class _Log:
         unknown = np.full(len(jobs), -1)
         self.jobs, self.zero = jobs, jobs.origin.unix_start_time
         self.start = np.where(wait >= 0, jobs.submit + wait, -1)
-        array, task = (jobs.columns.get(name, unknown) for name in ("array_job", "array_task"))
-        numbers = zip(jobs.job_id.tolist(), array.tolist(), task.tolist(), strict=True)
-        self.labels = [f"{a}_{t}" if a >= 0 and t >= 0 else str(job) for job, a, t in numbers]
+        self.labels = labels_of(jobs)
         self._places: dict[str, list[int]] = {}
         for place, label in enumerate(self.labels):
             self._places.setdefault(label, []).append(place)
         self._backfill = jobs.columns.get("sched_backfill", unknown)
         self._priority, self._partition = (jobs.columns.get(name, unknown) for name in ("priority", "partition"))
-        self._states = jobs.columns.get("state", unknown)
-        self.has_states, self.has_backfill = bool((self._states >= 0).any()), bool((self._backfill >= 0).any())
-
-    def user(self, place: int) -> str:
-        """Return the name of a job's user."""
-        number = int(self.jobs.columns["user"][place]) if "user" in self.jobs.columns else -1
-        return self.jobs.origin.name_of("user", number) if number >= 0 else ""
+        self.has_states, self.has_backfill = (bool((jobs.columns.get(name, unknown) >= 0).any()) for name in ("state", "sched_backfill"))
 
     def place(self, run: Run) -> int | None:
         """Return the place of this run in the log, None if it is missing."""
@@ -322,11 +303,11 @@ class _Log:
         if self._priority[place] >= 0:
             before &= (self._priority >= self._priority[place]) | (self._priority < 0)
         nodes = int(jobs.columns["nodes"][place]) if "nodes" in jobs.columns else -1
-        state, backfill = int(self._states[place]), int(self._backfill[place])
+        backfill = int(self._backfill[place])
         return replace(
             run,
             runtime=int(jobs.runtime[place]),
-            state=jobs.origin.name_of("state", state) if state >= 0 else "",
+            state=jobs.name_at(place, "state"),
             log_limit=int(jobs.requested[place]),
             procs=int(jobs.procs[place]),
             nodes=nodes if nodes > 0 else None,

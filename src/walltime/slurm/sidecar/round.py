@@ -15,12 +15,11 @@ from walltime.errors import OutputError
 from walltime.slurm.client import Client, DeniedError
 from walltime.slurm.configuration import Configuration, Limits, Mode
 from walltime.slurm.records import SlurmError
-from walltime.slurm.sidecar.adjustments import OPEN, Adjustments
+from walltime.slurm.sidecar.bounds import LATE_HEAD, QueueHeads
 from walltime.slurm.sidecar.giveback import GiveBack
 from walltime.slurm.sidecar.host import Budget, Host
-from walltime.slurm.sidecar.ledger import Entry, Ledger, State
+from walltime.slurm.sidecar.ledger import OPEN, Adjustments, Entry, Ledger, State
 from walltime.slurm.sidecar.prolog import Spool
-from walltime.slurm.sidecar.queue_heads import LATE_HEAD, QueueHeads
 from walltime.slurm.sidecar.report import Report
 from walltime.slurm.sidecar.selection import Predict, choose, exclusion_reason
 from walltime.slurm.sidecar.self_tests import NAMES, WHOLE, WORKS, SelfTests
@@ -63,7 +62,7 @@ class Sidecar:
         self.adjustments = Adjustments(ledger, host.clock, host.say)
         self.spool = spool if ledger is not None else None
         self.tests = None if ledger is None else SelfTests(slurm, settings, host.say, ledger, spool)
-        self.back = GiveBack(slurm, self.adjustments, host.clock, host.say, self._lose_trust, self.spool)
+        self.back = GiveBack(slurm, self.adjustments, host, self._lose_trust, self.spool)
         self.back.extra = lambda: [] if self.tests is None else self.tests.keys
         self.back.prolog_missed = self._report_prolog_failure
         self.heads = QueueHeads("" if ledger is None else ledger.noted("heads"))
@@ -94,12 +93,15 @@ class Sidecar:
     @property
     def watched(self) -> list[str]:
         """The jobs that may be short, or may have the side-car's TimeMin."""
-        return [key for key in self.adjustments.watched if self.back.may_exist(key)]
+        return self._jobs_in(*OPEN, State.SHORT)
 
     @property
     def short(self) -> int:
         """The number of short jobs."""
-        return sum(entry.state is State.SHORT and self.back.may_exist(key) for key, entry in self.entries.items())
+        return len(self._jobs_in(State.SHORT))
+
+    def _jobs_in(self, *states: State) -> list[str]:
+        return [key for key, entry in self.entries.items() if entry.state in states and self.back.may_exist(key)]
 
     def round(self) -> Report:
         """Run one round; the report counts failed commands, which the next round repeats."""
@@ -117,7 +119,7 @@ class Sidecar:
                 self._alarm(f"Slurm has not answered for {silent:.0f} s: shortened jobs may end before they can be given back")
                 self._answered_at = self.clock.monotonic()  # the next alarm comes after the same time
         report.alarms = self.alarms - alarms
-        report.untaken = sum(entry.state in OPEN and self.back.may_exist(key) for key, entry in self.entries.items())
+        report.untaken = len(self._jobs_in(*OPEN))
         return report
 
     def once(self) -> Report:
@@ -303,17 +305,14 @@ class Sidecar:
     def _self_test(self, cluster: Configuration, report: Report) -> str:
         """Continue the self-tests, and return why nothing may be adjusted yet."""
         assert self.tests is not None
-        obstacle = "the ledger cannot be written"
         with self.adjustments.reporting():
             alive = [job for job in self.back.seen if not job.ended]
-            obstacle = self.tests.step(alive, cluster, self.clock.monotonic(), self.user)
-        report.failures += self.tests.take_failures()
-        return obstacle
+            return self.tests.step(alive, cluster, self.clock.monotonic(), self.user, report)
+        return "the ledger cannot be written"  # type: ignore[unreachable]  # it is reached after an error
 
     def _give_up_tests(self, report: Report) -> None:
         if self.tests is not None:
-            self.tests.give_up(self.user)
-            report.failures += self.tests.take_failures()
+            self.tests.give_up(self.user, report)
 
     def _report_prolog_failure(self, job: QueueJob) -> None:
         """Report that the prolog has ended without raising a job's limit."""
@@ -441,7 +440,6 @@ class Sidecar:
         return True
 
     def _note(self, name: str, value: str) -> None:
-        """Note a value in the ledger."""
         if self.ledger is not None:
             with self.adjustments.reporting():
                 self.ledger.note(name, value)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 
 from walltime.slurm.configuration import Configuration, Limits
+from walltime.slurm.sidecar.bounds import Overruns
 from walltime.slurm.sidecar.ledger import Entry
-from walltime.slurm.sidecar.overruns import Overruns
 from walltime.slurm.sidecar.report import Report
 from walltime.slurm.sidecar.settings import SidecarSettings
 from walltime.slurm.squeue_fields import QueueJob, array_of
@@ -72,15 +73,13 @@ def choose(
     """
     wanted: list[Choice] = []
     tasks = Counter(array_of(key) for key, job in waiting.items() if job.time_min)
-    factors: dict[str, int] = {}
+    factor = cache(lambda user: overruns.factor(user, settings))
     for key, job in waiting.items():
         if key in report.left or job.time_min or job.limit is None:
             continue
         entry = entries.get(key)
         seconds = None if entry is not None else predict(job, now)
-        if job.user not in factors:
-            factors[job.user] = overruns.factor(job.user, settings)
-        longer = None if seconds is None else seconds * factors[job.user]
+        longer = None if seconds is None else seconds * factor(job.user)
         minutes = entry.time_min if entry is not None else time_min_of(longer, job.limit, settings)
         array = array_of(key)
         if minutes is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from walltime.errors import OutputError
 from walltime.slurm.client import Client
@@ -17,6 +17,7 @@ from walltime.slurm.configuration import Configuration
 from walltime.slurm.records import SlurmError
 from walltime.slurm.sidecar.ledger import Ledger
 from walltime.slurm.sidecar.prolog import Spool
+from walltime.slurm.sidecar.report import Report
 from walltime.slurm.sidecar.settings import SidecarSettings
 from walltime.slurm.squeue_fields import QueueJob
 
@@ -31,37 +32,54 @@ WORKS = "works"
 
 
 @dataclass
-class SelfTest:
-    """The test of one slurmctld; call `step` once a round until it has `passed` or `failed` (the reason).
+class TestJob:
+    """The job of a test; call `step` once a round until `fault` is known: None before, empty if the test has passed.
 
-    `options`: words for sbatch, such as a partition. `guard_only`: test only the guard, because limits need not be given back.
+    `options`: words for sbatch, such as a partition.
     """
 
     slurm: Client
     options: Sequence[str]
     say: Callable[[str], None]
-    guard_only: bool = False
-    passed: bool = False
-    failed: str = ""
-    guarded: bool = False
+    fault: str | None = None
     _key: str = ""
-    _stage: str = "submit"
     _since: float = 0.0
+
+    @property
+    def key(self) -> str:
+        """The number of its job while it is under way."""
+        return self._key if self.fault is None else ""
+
+    def _submit(self, name: str, minutes: int, user: str) -> None:
+        for left in self.slurm.jobs_named([name], user):  # from a side-car that was killed
+            self._cancel(left)
+        self._key = self.slurm.submit_test(name, minutes, 600, self.options)
+
+    def _cancel(self, key: str) -> None:
+        self.slurm.cancel(key)
+
+    def _find(self, queue: Sequence[QueueJob]) -> QueueJob | None:
+        return next((job for job in queue if job.key == self._key), None)
+
+
+@dataclass
+class SelfTest(TestJob):
+    """The test of one slurmctld. `guard_only`: test only the guard, because limits need not be given back."""
+
+    guard_only: bool = False
+    guarded: bool = False
+    _stage: str = "submit"
     _gone: int = 0
 
     def step(self, queue: Sequence[QueueJob], monotonic: float, user: str) -> None:
         """Continue the test; raises SlurmError if Slurm does not answer, and may then be called again."""
-        if self.passed or self.failed:
-            return
         if self._stage == "submit":
-            for left in self.slurm.jobs_named(NAMES[:1], user):  # from a side-car that was killed
-                self.slurm.cancel(left)
-            self._key = self.slurm.submit_test(NAMES[0], LIMIT, 600, self.options)
+            self._submit(NAMES[0], LIMIT, user)
             self._go_on("guard", monotonic)
             self.slurm.set_time_min(self._key, 1)
             self.slurm.set_limit(self._key, WHOLE)
             return
-        job = next((job for job in queue if job.key == self._key), None)
+        job = self._find(queue)
         if job is None or not (job.waits or job.runs):
             self._go_on("submit", monotonic)  # it was cancelled, or ended before the look
             self._gone += 1
@@ -75,11 +93,10 @@ class SelfTest:
         elif self._stage == "short" and job.limit == SHORT:
             self.slurm.set_limit(self._key, WHOLE)
             self._go_on("back", monotonic)
+        elif self._stage == "back" and job.limit == WHOLE:
+            self._pass("passed")
         elif self._stage == "back":
-            if job.limit == WHOLE:
-                self._pass("passed")
-            else:
-                self._fail("the limit of a running job could not be raised")
+            self._fail("the limit of a running job could not be raised")
         elif monotonic - self._since > PATIENCE:
             self._submit_again(monotonic)
 
@@ -97,65 +114,46 @@ class SelfTest:
             self.slurm.release(self._key)
             self._go_on("start", monotonic)
 
-    @property
-    def key(self) -> str:
-        """The number of its job while it is under way."""
-        return "" if self.passed or self.failed else self._key
-
     def _go_on(self, stage: str, monotonic: float) -> None:
         self._stage, self._since = stage, monotonic
 
     def _submit_again(self, monotonic: float) -> None:
-        self.slurm.cancel(self._key)
+        self._cancel(self._key)
         self._go_on("submit", monotonic)
 
     def _pass(self, what: str) -> None:
-        self.slurm.cancel(self._key)
-        self.passed = True
+        self._cancel(self._key)
+        self.fault = ""
         self.say(f"self-test: {what}")
 
     def _fail(self, why: str) -> None:
-        self.failed = why
+        self.fault = why
         self.say(f"self-test: FAILED: {why}")
         try:
-            self.slurm.cancel(self._key)
+            self._cancel(self._key)
         except SlurmError:
             self.say("self-test: its job could not be cancelled")
 
 
 @dataclass
-class PrologTest:
-    """The test of the prolog: a job with a TimeMin and too short a limit, which only the prolog may raise; call `step` once a round.
+class PrologTest(TestJob):
+    """The test of the prolog: a job with a TimeMin and too short a limit, which only the prolog may raise."""
 
-    `works`: the result, None until it is known. `missing`: why the prolog does not work.
-    """
-
-    slurm: Client
-    spool: Spool
-    options: Sequence[str]
-    say: Callable[[str], None]
-    works: bool | None = None
-    missing: str = ""
-    _key: str = ""
-    _since: float = 0.0
+    spool: Spool = field(kw_only=True)
     _looks: int = 0
 
     def step(self, queue: Sequence[QueueJob], cluster: Configuration, monotonic: float, user: str) -> None:
         """Continue the test; raises SlurmError if Slurm does not answer, and OutputError, and may then be called again."""
-        if self.works is not None:
-            return
         if not self._key:
-            for left in self.slurm.jobs_named(NAMES[1:], user):  # from a side-car that was killed
-                self._cancel(left)
-            self._key = self.slurm.submit_test(NAMES[1], SHORT, 600, self.options)
+            self._submit(NAMES[1], SHORT, user)
             self._since, self._looks = monotonic, 0
             self.spool.put(self._key, WHOLE, WHOLE)
             self.slurm.set_time_min(self._key, SHORT - 1)
             self.slurm.release(self._key)
             return
-        job = next((job for job in queue if job.key == self._key), None)
+        job = self._find(queue)
         if job is not None and job.runs and job.limit is not None and job.limit >= WHOLE:
-            self._end(True)
+            self._end("")
             self.say("self-test: the prolog works")
         elif job is not None and job.state == "RUNNING":
             self._looks += 1
@@ -164,19 +162,14 @@ class PrologTest:
                 missing = "slurm.conf has no PrologSlurmctld; see --print-prolog"
                 if script not in ("", "(null)"):
                     missing = f"PrologSlurmctld={script[:80]} raised no limit; restart slurmctld after setting it, and see its log"
-                self._end(False, missing)
+                self._end(missing)
         elif (job is None and monotonic - self._since > 60) or monotonic - self._since > PATIENCE:
-            self._end(False, "its self-test job left the queue" if job is None else "its self-test job does not start")
+            self._end("its self-test job left the queue" if job is None else "its self-test job does not start")
 
-    @property
-    def key(self) -> str:
-        """The job's number while the test is under way; its file must stay."""
-        return self._key if self.works is None else ""
-
-    def _end(self, works: bool, missing: str = "") -> None:
-        self.works, self.missing = works, missing
+    def _end(self, missing: str) -> None:
+        self.fault = missing
         self._cancel(self._key)
-        if not works:
+        if missing:
             self.say(f"self-test: prolog missing: {missing}")
 
     def _cancel(self, key: str) -> None:
@@ -194,7 +187,6 @@ class SelfTests:
     def __init__(self, slurm: Client, settings: SidecarSettings, say: Callable[[str], None], ledger: Ledger, spool: Spool | None):
         self.slurm, self.settings, self.say, self.ledger, self.spool = slurm, settings, say, ledger, spool
         self.distrust = ""
-        self._failures = 0
         self._left = True  # there may be a test job, also from a side-car that was killed
         self._test: SelfTest | None = None
         self._prolog_test: PrologTest | None = None
@@ -213,12 +205,7 @@ class SelfTests:
     @property
     def keys(self) -> list[str]:
         """The test jobs that are under way."""
-        return [key for key in (*self.spool_keys, "" if self._test is None else self._test.key) if key]
-
-    def take_failures(self) -> int:
-        """Return the number of failed commands since the last call."""
-        failures, self._failures = self._failures, 0
-        return failures
+        return [*self.spool_keys, *([self._test.key] if self._test is not None and self._test.key else [])]
 
     def is_guarded(self, cluster: Configuration) -> bool:
         """Whether this slurmctld is known to have the guard, so that no user can have set a TimeMin."""
@@ -227,14 +214,17 @@ class SelfTests:
     def _tested(self, cluster: Configuration) -> str:
         return cluster.controller if self.spool is None else f"{cluster.controller} and the prolog of {self.spool.folder}"
 
-    def step(self, queue: Sequence[QueueJob], cluster: Configuration, monotonic: float, user: str) -> str:
-        """Continue the tests, and return why nothing may be adjusted yet, empty if it may. Under soft limits only the guard is tested."""
+    def step(self, queue: Sequence[QueueJob], cluster: Configuration, monotonic: float, user: str, report: Report) -> str:
+        """Continue the tests, and return why nothing may be adjusted yet, empty if it may. Under soft limits only the guard is tested.
+
+        `report`: counts failed commands.
+        """
         if cluster.soft_limit and not self.distrust:
-            self.give_up(user)
+            self.give_up(user, report)
             return ""
         tested = self._tested(cluster)
         if self.distrust or self.ledger.noted("tested") != tested:
-            why = self._step_tests(queue, cluster, monotonic, user)
+            why = self._step_tests(queue, cluster, monotonic, user, report)
             if why:
                 return why
             if not cluster.soft_limit:
@@ -244,7 +234,7 @@ class SelfTests:
             return f"prolog missing: {self.prolog}"
         return ""
 
-    def _step_tests(self, queue: Sequence[QueueJob], cluster: Configuration, monotonic: float, user: str) -> str:
+    def _step_tests(self, queue: Sequence[QueueJob], cluster: Configuration, monotonic: float, user: str, report: Report) -> str:
         """Make one step of the tests, and return why nothing may be adjusted yet."""
         self._left = True
         controller = f"{cluster.controller} {cluster.soft_limit}"
@@ -252,28 +242,26 @@ class SelfTests:
             options, self._controller = self.settings.self_test, controller
             self._test, self._prolog_test = SelfTest(self.slurm, options, self.say, guard_only=cluster.soft_limit), None
             if self.spool is not None and not cluster.soft_limit:
-                self._prolog_test = PrologTest(self.slurm, self.spool, options, self.say)
+                self._prolog_test = PrologTest(self.slurm, options, self.say, spool=self.spool)
         try:
-            self._test.step(queue, monotonic, user)
-            if self._prolog_test is not None and self._test.passed:
+            if self._test.fault is None:
+                self._test.step(queue, monotonic, user)
+            if self._prolog_test is not None and self._test.fault == "" and self._prolog_test.fault is None:
                 self._prolog_test.step(queue, cluster, monotonic, user)
         except (SlurmError, OutputError) as error:
-            self._failures += 1
+            report.failures += 1
             self.say(f"self-test: {error}")
-        if self._test.failed:
-            return f"the self-test failed: {self._test.failed}"
-        under_way = f"self-test under way{f' because {self.distrust}' if self.distrust else ''}"
-        if not self._test.passed:
-            return under_way
+        if self._test.fault:
+            return f"the self-test failed: {self._test.fault}"
+        if self._test.fault is None or (self._prolog_test is not None and self._prolog_test.fault is None):
+            return f"self-test under way{f' because {self.distrust}' if self.distrust else ''}"
         if self._prolog_test is not None:
-            if self._prolog_test.works is None:
-                return under_way
-            self.ledger.note("prolog", WORKS if self._prolog_test.works else self._prolog_test.missing)
-            if not self._prolog_test.works and not self.settings.need_prolog:
+            self.ledger.note("prolog", self._prolog_test.fault or WORKS)
+            if self._prolog_test.fault and not self.settings.need_prolog:
                 self.say("the side-car continues with its own give-back only; --need-prolog would prevent that")
         return ""
 
-    def give_up(self, user: str) -> None:
+    def give_up(self, user: str, report: Report) -> None:
         """End tests that are under way, because they are not needed any more; the next call retries jobs that cannot be cancelled."""
         if not self._left:
             return
@@ -281,7 +269,7 @@ class SelfTests:
             for key in self.slurm.jobs_named(NAMES, user):
                 self.slurm.cancel(key)
         except SlurmError as error:
-            self._failures += 1
+            report.failures += 1
             self.say(f"self-test: {error}")
             return
         self._test, self._prolog_test, self._left = None, None, False

@@ -9,8 +9,7 @@ from math import ceil, floor, sqrt
 import numpy as np
 
 from walltime.slurm.starts.replay import Record
-
-Array = np.ndarray
+from walltime.workload import Array
 
 SIZES = (4, 16, 64)
 """Bounds of the classes of processors within a queue, those of Brevik, Nurmi and Wolski."""

@@ -1,31 +1,39 @@
-"""Simulate the future of a snapshot many times, each time with other random runtimes and arrivals."""
+"""Simulate a snapshot's jobs into the future, until all waiting jobs have started, many times with random runtimes and arrivals."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from walltime.errors import PolicyError
+from walltime.engine.problem import Demands, Problem, Shares
+from walltime.errors import EngineError, PolicyError, WorkloadError
 from walltime.machine import omission_sentences
-from walltime.policy import Policy
+from walltime.machine.placing import NEVER
+from walltime.policy import PAPERS, Policy
+from walltime.policy.log_view import LogView
 from walltime.predictors import Predictor
+from walltime.ragged import Ragged
+from walltime.schedule import Schedule
+from walltime.simulation.run import Run, new_engine, pools_of
 from walltime.simulation.specification import Scheduler
 from walltime.simulation.threads import in_threads
 from walltime.slurm.snapshot import Snapshot
 from walltime.slurm.starts.initial_state import InitialState, make_initial_state
 from walltime.slurm.starts.predicted import PredictedRuntimes, predict_snapshot_runtimes
-from walltime.slurm.starts.projection import Projection, misfit
-from walltime.slurm.starts.sampling import DAY, LEVELS, WEEK, Arrivals, JobsToDraw, RuntimePredictions, Runtimes
+from walltime.slurm.starts.sampling import DAY, LEVELS, WEEK, Arrivals, JobsToDraw, Runtimes
 from walltime.wording import counted, seed_fault
-from walltime.workload import Workload
+from walltime.workload import Array, Workload
 
-Array = np.ndarray
-
+FIRST_NUMBER = 10**12
+"""The number of the first job in a schedule."""
 LONGEST = 14 * 86400
 """The longest time for which arrivals are drawn, s."""
 MOST_MISFITS = 100
+MOST_LOOSE = 10
+"""If more running jobs do not fit on nodes with what they requested, all running jobs get any nodes."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +54,177 @@ class Draws:
 USUAL = Draws()
 
 
+class Projection:
+    """Runs the snapshot's jobs, with arriving jobs, under the site's policy."""
+
+    def __init__(self, state: InitialState, scheduler: Scheduler):
+        self.state, self.scheduler = state, scheduler
+        self._slurm = scheduler.policy.settings() is not None
+        if self._slurm:
+            self._prepare_slurm()
+        else:
+            self._pools = pools_of(state.placement)
+
+    def run(
+        self,
+        runtime: Array,
+        arriving: Array | None = None,
+        times: Array | None = None,
+        check: Callable[[int], None] | None = None,
+        *,
+        only: int | None = None,
+        without: Sequence[int] = (),
+    ) -> Array:
+        """Return the start of each of the snapshot's jobs, s from the state's zero, float64; inf for jobs that never start.
+
+        `runtime`: of the snapshot's jobs (int64 s). `arriving`: places of recent jobs in the history, which arrive `times` after now (s).
+        `only`: the place of the only job whose start is needed; others may be inf. `without`: places of jobs that are left out.
+        """
+        state = self.state
+        count = len(state.jobs)
+        if arriving is None or times is None:
+            arriving, times = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        kept = np.delete(np.arange(count), list(without))
+        chosen = np.concatenate([kept, count + arriving])
+        submit = np.concatenate([state.submit[kept], state.now + times])
+        order = np.argsort(submit, kind="stable")
+        chosen = chosen[order]
+        arriving_runtimes = np.minimum(state.workload.runtime, state.workload.requested)[count + arriving]
+        runtimes = np.concatenate([runtime[kept], arriving_runtimes])[order]
+        engine = new_engine(self.problem(chosen, submit[order], runtimes, starts_only=True), "kernel")
+        mine = np.flatnonzero(chosen < count)
+        awaited = mine if only is None else np.flatnonzero(chosen == only)
+        try:
+            while len(awaited):  # the last one in the queue is usually one of the last to start
+                engine.await_start(awaited[-1])
+                done = engine.advance()
+                awaited = awaited[engine.start[awaited] < 0]
+                if done:
+                    break
+                if check is not None:
+                    check(0)
+        except EngineError:
+            pass  # some jobs never start
+        started = engine.start[mine]
+        start = np.full(count, np.inf)
+        start[chosen[mine]] = np.where(started < 0, np.inf, started)
+        return start
+
+    def schedule(self, runtime: Array) -> Schedule:
+        """Return the schedule of the snapshot's jobs alone, with these runtimes (int64 s). Raises EngineError if some never start.
+
+        Jobs are numbered from FIRST_NUMBER, in their order here, because an array and its tasks may share a number.
+        """
+        state = self.state
+        chosen = np.argsort(state.submit, kind="stable")
+        submit, runtime = state.submit[chosen], runtime[chosen]
+        problem, placement = self.problem(chosen, submit, runtime), state.placement
+        engine = new_engine(problem, "kernel")
+        engine.run()
+        jobs = replace(self._jobs(chosen, submit, runtime), job_id=FIRST_NUMBER + chosen)
+        second, partition, since, after, limits, windows = self._pool_demands(chosen)
+        placement = replace(placement, second=second, partition=partition, since=since, after=after, limits_of=limits, windows_of=windows)
+        return Run(jobs, self.scheduler, PAPERS, "kill", placement, problem).schedule(engine.outcome())
+
+    def problem(self, chosen: Array, submit: Array, runtime: Array, starts_only: bool = False) -> Problem:
+        """Return these jobs, by their places, with these submit times and runtimes (int64 s), on the snapshot's machine."""
+        placed, own = self.state.workload, self._pool_demands(chosen)
+        common: dict[str, Any] = {"submit": submit, "runtime": runtime, "policy": self.scheduler.policy, "starts_only": starts_only}
+        common |= {"believed": placed.requested[chosen], "procs": placed.procs[chosen]}
+        if self._slurm:
+            columns = [name for name in self._demands._fields if name not in ("after", "limits")]
+            demands = self._demands._replace(**{name: getattr(self._demands, name)[chosen] for name in columns})
+            demands = demands._replace(after=own.after, limits=own.limits)
+            return Problem(machine=self.state.nodes, demands=demands, shares=self._shares, settings=self._settings, **common)
+        known = LogView.of(self.scheduler.policy.reads, self._jobs(chosen, submit, runtime), placed.requested[chosen])
+        return Problem(machine=self._pools, demands=own, known=known, **common)
+
+    def _pool_demands(self, chosen: Array) -> Demands:
+        placement, none = self.state.placement, Ragged.empty(len(chosen))
+        limits = placement.limits_of.take(chosen) if placement.limits else none
+        second, partition, since = placement.second[chosen], placement.partition[chosen], placement.since[chosen]
+        return Demands(second, partition, since, none, limits, placement.windows_of.take(chosen))
+
+    def _jobs(self, chosen: Array, submit: Array, runtime: Array) -> Workload:
+        placed = self.state.workload
+        return replace(
+            placed,
+            job_id=np.arange(1, len(chosen) + 1),
+            submit=submit,
+            runtime=runtime,
+            requested=placed.requested[chosen],
+            believed=placed.requested[chosen],
+            procs=placed.procs[chosen],
+            columns={name: values[chosen] for name, values in placed.columns.items()},
+            order=None,
+        )
+
+    def _prepare_slurm(self) -> None:
+        """Prepare nodes, settings and priorities: waiting jobs have Slurm's own priorities, and shares stay as in the snapshot."""
+        from walltime.node_demands import with_priorities
+        from walltime.policy.slurm import SlurmSettings
+
+        state, machine = self.state, self.state.placement.machine
+        settings = self.scheduler.policy.settings(machine.slurm)
+        demands = state.demands
+        self._shares = Shares(np.zeros(1, np.int64), np.ones(1, np.int64), np.zeros(1, np.int64))
+        self._settings = settings
+        if settings.multifactor:
+            demands = with_priorities(state.workload, machine, settings, demands, state.nodes)[0]
+            demands = demands._replace(merit=self._merits(demands.merit, settings), association=np.zeros_like(demands.association))
+            self._settings = SlurmSettings({**settings.values, "priority_weight_fairshare": 0}, settings.notes)
+            if not self._settings.multifactor:  # else all priorities would be equal
+                self._settings = SlurmSettings({**self._settings.values, "priority_weight_qos": 1}, settings.notes)
+        self._demands = demands
+
+    def _merits(self, static: Array, settings: Any) -> Array:
+        """Return the constant part of each priority: Slurm's own for waiting jobs, for others the known part plus the user's share.
+
+        The share is the median excess of the priorities of the user's waiting jobs over their known part, or that of all users' jobs.
+        """
+        state = self.state
+        count, merit = len(state.jobs), static.copy()
+        user = state.workload.columns["user"]
+        age_weight, longest = settings["priority_weight_age"], max(1, settings["priority_max_age"])
+        share: dict[int, list[float]] = {}
+        for k, job in enumerate(state.jobs):
+            if job.start is None and job.priority is not None:
+                waited = max(0, state.now + state.zero - (job.eligible or job.submit or state.now + state.zero))
+                rest = job.priority - static[k] - age_weight * min(1.0, waited / longest)
+                share.setdefault(int(user[k]), []).append(rest)
+                merit[k] = job.priority
+        all_shares = [rest for values in share.values() for rest in values]
+        usual = float(np.median(all_shares)) if all_shares else settings["priority_weight_fairshare"] / 2
+        user_share = {one: float(np.median(values)) for one, values in share.items()}
+        unknown = np.arange(len(static)) >= count
+        unknown[:count] = [job.start is None and job.priority is None for job in state.jobs]
+        merit[unknown] += [user_share.get(one, usual) for one in user[unknown].tolist()]
+        return merit
+
+
+def misfit(projection: Projection) -> int | None:
+    """Return the place of a running job that has no room on the machine as described; None if all fit. Raises WorkloadError."""
+    state = projection.state
+    places = np.arange(len(state.jobs))
+    try:
+        now = np.full(len(places), state.now)
+        engine = new_engine(projection.problem(places, now, np.maximum(state.workload.requested[places], 1)), "kernel")
+        if engine.machine == "nodes":
+            engine.advance(1)
+    except (WorkloadError, EngineError) as error:
+        number = str(error).rpartition(" ")[2]
+        if not number.isdecimal() or not 0 < int(number) <= len(places) or state.placement.since[int(number) - 1] == NEVER:
+            raise
+        return int(number) - 1
+    return None
+
+
 class Forecast:
     """The jobs of a snapshot under a policy, by default the site's, ready for simulations; raises PolicyError and WorkloadError.
 
-    `predictor`: predicts runtimes, which are drawn around its predictions; the scheduler still plans with the limits. `misfits`: the labels
-    of running jobs that are left out, because the machine has no room for them. `arrivals`: the jobs to come, None without.
+    `predictor`: predicts runtimes, which are drawn around its predictions; the scheduler still plans with the limits. `arrivals`: the jobs
+    to come, None without. `loose`: the labels of running jobs that get any nodes, without memory, because not all of them fit on nodes with
+    what they requested; `misfits`: of those that are left out, because the machine has no room for them.
     """
 
     def __init__(
@@ -65,22 +239,32 @@ class Forecast:
             raise PolicyError("the snapshot has no scheduling policy; give one", "missing_policy")
         self.snapshot, self.scheduler = snapshot, Scheduler.of(chosen, None)
         self.misfits: list[str] = []
+        self.loose: set[str] = set()
         self.arrivals: Arrivals | None = None
         while True:
-            self.state = make_initial_state(snapshot, history, self.scheduler, self.misfits)
+            self.state = make_initial_state(snapshot, history, self.scheduler, self.misfits, self.loose)
             self.projection = Projection(self.state, self.scheduler)
             place = misfit(self.projection)
             if place is None:
                 break
-            self.misfits.append(self.state.jobs[place].label)
+            label = self.state.jobs[place].label
+            if label not in self.loose and self.state.demands is not None:
+                self.loose.add(label)
+                if len(self.loose) > MOST_LOOSE:
+                    self.loose |= {job.label for job in snapshot.running}
+                continue
+            self.misfits.append(label)
             if len(self.misfits) > MOST_MISFITS:
                 raise PolicyError(f"over {MOST_MISFITS} running jobs have no room on {snapshot.machine.name}; compare it with the cluster")
         if predictor is not None and not isinstance(predictor, PredictedRuntimes):
             predictor = predict_snapshot_runtimes(predictor, snapshot, history)
         self.predicted, predictions = predictor, None
         if predictor is not None:
-            predictions = RuntimePredictions(predictor.of([job.job for job in self.state.jobs]), predictor.of(self.state.history.job_id))
-        self.runtimes = Runtimes(self.state.history, self.state.ended, _jobs_to_draw(self.state), predictions)
+            predictions = predictor.of([job.job for job in self.state.jobs]), predictor.of(self.state.history.job_id)
+        moment = self.state.now + self.state.zero
+        elapsed = [0 if job.start is None else max(1, moment - job.start) for job in self.state.jobs]
+        jobs = JobsToDraw.of(self.state.workload, np.array(elapsed, np.int64))
+        self.runtimes = Runtimes(self.state.history, self.state.ended, jobs, predictions)
 
     def simulate(
         self, run: Callable[..., Array], draws: Draws, workers: int | None = None, progress: Callable[[int], None] | None = None
@@ -122,19 +306,9 @@ class Forecast:
             short_history: arrivals and arrivals.period and arrivals.reach < 2 * WEEK,
             f"{len(lost):,} jobs do not fit the machine and are left out, such as {lost[0].label if lost else ''}.": lost,
             f"{no_room} {misfits[0] if misfits else ''}.": misfits,
+            f"{len(self.loose):,} running jobs get any nodes, without memory: not all fit on nodes with what they requested.": self.loose,
             f"{len(never):,} waiting jobs never start as they are, such as job {never[0].label if never else ''}.": never,
             f"Not simulated: {counted(apart, 'job')} of the snapshot (held, dependent on others, or not modelled).": apart,
         }
         remarks = () if self.predicted is None else self.predicted.remarks
         return [*omission_sentences([self.state.workload]), *remarks, *(sentence for sentence, holds in sentences.items() if holds)]
-
-
-def _jobs_to_draw(state: InitialState) -> JobsToDraw:
-    """Return the snapshot's jobs, for which runtimes are drawn."""
-    count, placed = len(state.jobs), state.workload
-    columns = {name: values[:count] for name, values in placed.columns.items()}
-    columns |= {"requested": placed.requested[:count], "procs": placed.procs[:count]}
-    unknown = np.full(count, -1, np.int64)
-    named = {name: columns.get(name, unknown) for level in LEVELS for name in level}
-    elapsed = [0 if job.start is None else max(1, state.now + state.zero - job.start) for job in state.jobs]
-    return JobsToDraw(named, placed.requested[:count], np.array(elapsed, np.int64))

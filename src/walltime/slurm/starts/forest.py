@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from walltime.compiled.jit import entry
-
-Array = np.ndarray
+from walltime.workload import Array
 
 LEVELS = np.arange(1, 200) / 200
 """The levels of the predicted quantiles: 0.005, 0.01, ..., 0.995."""
@@ -18,39 +15,30 @@ MOST_ROWS = 8000
 """The most rows from which a tree grows."""
 
 
-@dataclass(frozen=True)
-class Trees:
-    """How trees grow: their number, the fewest rows of a leaf, the number of features tried for each split, and the seed."""
-
-    count: int = 50
-    leaf: int = 10
-    tried: int = 10
-    seed: int = 0
-
-
 class Forest:
     """Trees of the rows' logarithmic outcomes; a new row's distribution is that of the rows that share its leaves, weighted.
 
     `features`: float64, shape (rows, features). `outcome`: float64, per row; `known`: bool, whether it is the outcome or a lower bound of
-    it. `weight`: the relative probability that a row is drawn for a tree. Sources: quantile regression forests, Meinshausen, JMLR 2006;
-    outcomes that are not known yet, Kaplan & Meier, JASA 1958, with the forest's weights.
+    it. `weight`: the relative probability that a row is drawn for a tree. `trees`: their number; `leaf`: the fewest rows of a leaf;
+    `tried`: the number of features tried for each split. Sources: quantile regression forests, Meinshausen, JMLR 2006; outcomes that are
+    not known yet, Kaplan & Meier, JASA 1958, with the forest's weights.
     """
 
-    def __init__(self, features: Array, outcome: Array, known: Array, weight: Array, trees: Trees = Trees()):
+    def __init__(self, features: Array, outcome: Array, known: Array, weight: Array, trees: int = 50, leaf: int = 10, tried: int = 10):
         levels = np.linspace(0, 1, BINS + 1)[1:-1]
         self._edges = [np.unique(np.quantile(column, levels)) for column in features.T]
         self._outcome, self._known = outcome, known
         binned = self._binned(features)
-        random = np.random.default_rng(trees.seed)
-        count, tried = min(max(int(0.6 * len(outcome)), 1), MOST_ROWS), min(trees.tried, features.shape[1])
+        random = np.random.default_rng(0)
+        count, tried = min(max(int(0.6 * len(outcome)), 1), MOST_ROWS), min(tried, features.shape[1])
         nodes, rows = [], []
         spare = (np.zeros(BINS + 1), np.zeros(BINS + 1), np.zeros(count, np.int64), np.arange(features.shape[1]))
-        for _ in range(trees.count):
+        for _ in range(trees):
             mine = random.choice(len(outcome), size=count, p=weight / weight.sum()).astype(np.int64)
-            most = 2 * (count // trees.leaf) + 3
+            most = 2 * (count // leaf) + 3
             draws = random.integers(0, 2**31, size=(most, tried))
             table = np.zeros((most, 5), np.int64)
-            used = _grow(binned, outcome, mine, draws, trees.leaf, table, spare)
+            used = _grow(binned, outcome, mine, draws, leaf, table, spare)
             nodes.append(table[:used])
             rows.append(mine)
         self._rows = np.stack(rows)

@@ -11,14 +11,16 @@ import numpy as np
 from walltime.errors import PolicyError
 from walltime.machine import NO_OVERHEAD, Machine, Placement, place
 from walltime.machine.omissions import with_settings
+from walltime.machine.placing import NEVER
 from walltime.simulation.specification import Scheduler
 from walltime.slurm.snapshot import Snapshot
 from walltime.slurm.snapshot_jobs import SnapshotJob
-from walltime.workload import MISSING, Origin, Workload
+from walltime.workload import MISSING, Array, Origin, Workload
 
-Array = np.ndarray
-
-NAMED = {"user": "user", "group": "account", "queue": "qos", "partition": "partition", "executable": "name"}
+NAMED = {
+    "user": "user", "group": "account", "queue": "qos", "partition": "partition", "executable": "name", "requested_gpu_type": "gpu_type",
+    "constraints": "constraints",
+}  # fmt: skip
 """Columns of names, and the corresponding attributes of a snapshot's job."""
 UNLIMITED = 365 * 86400
 """The limit, s, with which Slurm plans a job without a limit."""
@@ -36,8 +38,8 @@ class InitialState:
 
     Times are s from `zero`, a Unix time. `jobs`: the snapshot's jobs, first the running ones, then the waiting ones by priority.
     `workload`: these and then the jobs of the recent past, placed on the machine, all submitted at `now`; `placement`, `demands`: what they
-    need; `submit`: of the snapshot's jobs, s; `recent`: of the others, s, ascending. `history`: all jobs that had ended, and `ended`: when,
-    s. `lost`: the snapshot's jobs that do not fit the machine.
+    need; `nodes`: the machine's, None except under Slurm's scheduling, as `demands`. `submit`: of the snapshot's jobs, s; `recent`: of the
+    others, s, ascending. `history`: all jobs that had ended, and `ended`: when, s. `lost`: the snapshot's jobs that do not fit the machine.
     """
 
     zero: int
@@ -46,22 +48,20 @@ class InitialState:
     workload: Workload
     placement: Placement
     demands: Any
+    nodes: Any
     submit: Array
     recent: Array
     history: Workload
     ended: Array
     lost: Sequence[SnapshotJob]
 
-    @property
-    def running(self) -> Array:
-        """Which of the snapshot's jobs are running: bool."""
-        return np.array([job.start is not None for job in self.jobs], bool)
 
-
-def make_initial_state(snapshot: Snapshot, history: Workload, scheduler: Scheduler, without: Collection[str] = ()) -> InitialState:
+def make_initial_state(
+    snapshot: Snapshot, history: Workload, scheduler: Scheduler, without: Collection[str] = (), loose: Collection[str] = ()
+) -> InitialState:
     """Return the snapshot's jobs on its machine, with the jobs of the history that had ended at that moment.
 
-    `without`: labels of jobs that are left out.
+    `without`: labels of jobs that are left out; `loose`: of running jobs that may be on any nodes, without memory.
     """
     if scheduler.prediction is not None:
         raise PolicyError(
@@ -80,11 +80,18 @@ def make_initial_state(snapshot: Snapshot, history: Workload, scheduler: Schedul
     columns = _job_columns(jobs, job_numbers, machine, zero)
     most = max(machine.procs, *columns["procs"], int(history.procs.max(initial=1)))
     joined = _join(columns, history.take(recent, ""), most, origin, now)
-    demands = None
+    demands = nodes = None
     if settings is not None:
+        from walltime.node_demands import demands_on, nodes_of
         from walltime.simulation.nodes import place_on_nodes
 
         placed, placement, demands = place_on_nodes(joined, machine, settings["select_type"] == "linear")
+        requests = replace(placement, since=np.full_like(placement.since, NEVER))  # also of running jobs
+        nodes = nodes_of(placement.machine, requests, placed)
+        strict = demands_on(nodes, placed, requests)._replace(since=demands.since)
+        free = np.isin(placed.job_id, [number for number, job in enumerate(jobs, 1) if job.label in loose])
+        arrays = [name for name in demands._fields if name not in ("after", "limits")]
+        demands = strict._replace(**{name: np.where(free, getattr(demands, name), getattr(strict, name)) for name in arrays})
         found = with_settings(placed.origin.omissions, machine, settings.notes)
         placed = replace(placed, origin=replace(placed.origin, omissions=found))
     else:
@@ -101,6 +108,7 @@ def make_initial_state(snapshot: Snapshot, history: Workload, scheduler: Schedul
         workload=placed,
         placement=placement,
         demands=demands,
+        nodes=nodes,
         submit=np.array([_submit(job, now, zero, settings is not None) for job in mine], np.int64),
         recent=_submitted(history)[recent[placed.job_id[~known] - 1 - len(jobs)]] - zero,
         history=history,
@@ -124,14 +132,16 @@ def _job_columns(jobs: Sequence[SnapshotJob], names: Mapping[str, list[int]], ma
     whole = {one.name: machine.pools[machine.place_of(one.pools[0])].procs for one in machine.partitions}
     return {
         **names,
+        **{name: [getattr(job, name) for job in jobs] for name in ("nodes", "gpus", "time_min", "array_limit")},
         "procs": [max(job.cpus, job.nodes * whole[job.partition] if job.exclusive else 1) for job in jobs],
-        "requested": [max(1, UNLIMITED if job.limit is None else job.limit) for job in jobs],
-        "nodes": [job.nodes for job in jobs],
+        "requested": [requested(job) for job in jobs],
         "exclusive": [int(job.exclusive) for job in jobs],
-        "time_min": [job.time_min for job in jobs],
+        "gpus_per_node": [job.node_gpus for job in jobs],
+        "mem_mb": [job.memory_mb for job in jobs],
+        "mem_mb_per_node": [job.node_memory_mb or MISSING for job in jobs],
+        "mem_mb_per_cpu": [job.cpu_memory_mb or MISSING for job in jobs],
         machine.second: [job.gpus if machine.second == "gpus" else job.memory_mb for job in jobs],
         "array_job": [MISSING if job.array is None else job.array for job in jobs],
-        "array_limit": [job.array_limit for job in jobs],
         "running_since": [MISSING if job.start is None else job.start - zero for job in jobs],
     }
 
@@ -165,15 +175,52 @@ def _submit(job: SnapshotJob, now: int, zero: int, slurm: bool) -> int:
     return now if job.eligible is None else max(now, job.eligible - zero)
 
 
+def append_jobs(log: Workload, jobs: Sequence[SnapshotJob], numbers: Sequence[int] | Array, time: int) -> tuple[Workload, Array]:
+    """Return a log with waits and then a snapshot's jobs, which do not end, as one log; and the jobs in its order, by their places before.
+
+    `numbers`: of the snapshot's jobs; `time`: the snapshot's. A waiting job gets a wait without end.
+    """
+    zero = log.origin.unix_start_time or 0
+    names, job_numbers, log_numbers = common_names(jobs, log)
+    submit = np.array([job.submit or job.start or time for job in jobs], np.int64) - zero
+    start = np.array([OPEN + time if job.start is None else job.start for job in jobs], np.int64) - zero
+    first, unknown = min(int(submit.min(initial=0)), 0), np.full(len(jobs), MISSING)
+    pairs = {name: (column, unknown) for name, column in log.columns.items()}
+    pairs |= {name: (log_numbers[name], np.array(job_numbers[name], np.int64)) for name in names if name in log.columns}
+    pairs |= {
+        "wait": (log.columns["wait"], np.maximum(start - submit, 0)),
+        "job_id": (log.job_id, np.asarray(numbers)),
+        "submit": (log.submit - first, submit - first),
+        "runtime": (log.runtime, np.full(len(jobs), OPEN)),
+        "requested": (log.requested, np.array([requested(job) for job in jobs])),
+        "procs": (log.procs, np.array([max(job.cpus, 1) for job in jobs])),
+    }
+    columns = {name: np.concatenate(pair).astype(np.int64) for name, pair in pairs.items()}
+    order = np.lexsort((columns["job_id"], columns["submit"]))
+    columns = {name: column[order] for name, column in columns.items()}
+    arrays: dict[str, Any] = {name: columns.pop(name) for name in ("job_id", "submit", "runtime", "requested", "procs")}
+    origin = replace(log.origin, unix_start_time=zero + first, names={**log.origin.names, **names})
+    joined = Workload.from_arrays(**arrays, machine_procs=int(arrays["procs"].max()), columns=columns, origin=origin)
+    return joined, order
+
+
+def requested(job: SnapshotJob) -> int:
+    """Return the requested runtime of a job of a snapshot, s."""
+    return max(1, UNLIMITED if job.limit is None else job.limit)
+
+
+def ends(log: Workload) -> Array:
+    """Return the Unix times at which a log's jobs ended; jobs with an unknown wait count as if they had not waited."""
+    return _submitted(log) + np.maximum(log.columns.get("wait", np.zeros(len(log), np.int64)), 0) + log.runtime
+
+
 def _submitted(history: Workload) -> Array:
-    """Return the Unix times of the submissions."""
     return history.submit + (history.origin.unix_start_time or 0)
 
 
 def _ended(history: Workload, time: int) -> tuple[Workload, Array]:
     """Return the jobs of the history that had ended at this time, the last LATEST_JOBS of them, and their ends (Unix times)."""
-    wait = history.columns.get("wait", np.zeros(len(history), np.int64))
-    ended = _submitted(history) + np.maximum(wait, 0) + history.runtime
+    ended = ends(history)
     known = ended <= time
     if known.sum() > LATEST_JOBS:
         known &= ended >= np.partition(ended[known], -LATEST_JOBS)[-LATEST_JOBS]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
 
@@ -19,8 +20,7 @@ from walltime.slurm.starts.queue_features import QueueFeatures
 from walltime.slurm.starts.replay import Record, snapshot_at
 from walltime.slurm.starts.scores import CLASSES
 from walltime.slurm.starts.start_times import StartTimes, start_quantiles, start_times
-
-Array = np.ndarray
+from walltime.workload import Array
 
 SAMPLES = 10
 """The number of simulations of a moment whose quantiles are features."""
@@ -63,29 +63,17 @@ class Replay:
     by_limits: Array
     policy: str
 
-    def __len__(self) -> int:
-        return len(self.made)
-
-    def followed_by(self, other: Replay) -> Replay:
-        """Return these predictions, and then others that were made later."""
-        if not len(self):
-            return other
-        joined = {
-            one.name: np.concatenate([getattr(self, one.name), getattr(other, one.name)], axis=1 if one.name == "simulated" else 0)
-            for one in fields(self)
-            if one.name != "policy"
-        }
-        return Replay(**joined, policy=self.policy)
+    @classmethod
+    def join(cls, parts: Sequence[Replay]) -> Replay:
+        """Return predictions that were made one after the other as one replay."""
+        arrays = {one.name: [getattr(part, one.name) for part in parts] for one in fields(cls) if one.name != "policy"}
+        joined = {name: np.concatenate(values, axis=int(name == "simulated")) for name, values in arrays.items()}
+        return cls(**joined, policy=parts[-1].policy)
 
 
-def draw_past(record: Record, until: int, count: int, seed: int) -> list[int]:
-    """Draw `count` random moments until this one (s from the start of the log) at which jobs wait, ascending."""
-    return draw_between(record, int(record.submit[0]), until, count, np.random.default_rng([seed, 1]))
-
-
-def draw_between(record: Record, first: int, last: int, count: int, random: np.random.Generator) -> list[int]:
+def draw_moments(record: Record, first: int, last: int, count: int, seed: int | Sequence[int]) -> list[int]:
     """Draw `count` random moments between these (s from the start of the log) at which jobs wait, ascending."""
-    drawn = random.integers(first, max(last, first + 1), 50 * count)
+    drawn = np.random.default_rng(seed).integers(first, max(last, first + 1), 50 * count)
     waited = np.searchsorted(np.sort(record.submit), drawn, side="right") > np.searchsorted(np.sort(record.start), drawn, side="right")
     return sorted(set(drawn[waited][:count].tolist()))
 
@@ -106,8 +94,7 @@ def replay(
     """
     place_of = {number: k for k, number in enumerate(record.workload.job_id.tolist())}
     known = QueueFeatures(record)
-    made, jobs, features, simulated, limits = [], [], [], [], []
-    label = ""
+    parts = []
     for done, (moment, count) in enumerate(sorted(samples.items())):
         snapshot = snapshot_at(record, moment)
         try:
@@ -118,19 +105,14 @@ def replay(
         finally:
             if progress is not None:
                 progress(done + 1)
-        label = result.policy
         places = np.array([place_of[one.job.job] for one in result.jobs], np.int64)
         own_quantiles, by_limits = simulated_starts(result)
-        made.append(np.full(len(places), moment, np.int64))
-        jobs.append(places)
-        features.append(known.at(moment, places, own_quantiles, by_limits))
-        simulated.append(result.simulated)
-        limits.append(by_limits)
-    if not made:
+        made, features = np.full(len(places), moment, np.int64), known.at(moment, places, own_quantiles, by_limits)
+        real = (record.start[places] - moment).astype(float)
+        parts.append(Replay(made, places, real, features, result.simulated, by_limits, result.policy))
+    if not parts:
         return Replay(*(np.zeros(0, np.int64),) * 2, np.zeros(0), np.zeros((0, 0)), np.zeros((3, 0)), np.zeros(0), "")
-    when, which = np.concatenate(made), np.concatenate(jobs)
-    real = (record.start[which] - when).astype(float)
-    return Replay(when, which, real, np.concatenate(features), np.concatenate(simulated, axis=1), np.concatenate(limits), label)
+    return Replay.join(parts)
 
 
 def simulated_starts(result: StartTimes) -> tuple[Array, Array]:
@@ -148,7 +130,7 @@ def learn_intervals(past: Replay, progress: Callable[[int], None] | None = None)
     by class of the median's distance. NaN where too few starts were known. `progress` is called after each forest with the number of
     moments that have predictions.
     """
-    logs = np.full((3, len(past)), np.nan)
+    logs = np.full((3, len(past.made)), np.nan)
     moments = np.unique(past.made)
     for first, last in _turns(len(moments)):
         now = moments[first]
@@ -219,15 +201,13 @@ def pick_point_estimate(past: Replay, logs: Array) -> Array:
     likely = logs[1].copy()
     known = past.made + past.real
     order, place = np.argsort(known, kind="stable").tolist(), 0
-    begins = np.flatnonzero(np.diff(past.made, prepend=-1))
-    for first, last in zip(begins, [*begins[1:], len(past)], strict=True):
-        while place < len(order) and known[order[place]] < past.made[first]:
+    for mine in _by_moment(past):
+        while place < len(order) and known[order[place]] < past.made[mine.start]:
             one, place = order[place], place + 1
             if fits[one]:
                 wins[groups[one]] = DECAY * wins[groups[one]] + nearer[one]
                 counts[groups[one]] = DECAY * counts[groups[one]] + 1
         better = (counts >= FEWEST) & (wins > counts / 2)
-        mine = slice(first, last)
         likely[mine] = np.where(better[groups[mine]] & fits[mine], simulated[mine], likely[mine])
     return np.stack([logs[0], likely, logs[2]])
 
@@ -247,20 +227,23 @@ def _adapted(past: Replay, logs: Array) -> Array:
     shifts = np.zeros(len(CLASSES))
     ends = np.full(logs.shape, np.nan)
     waiting: list[tuple[float, int, bool]] = []
-    begins = np.flatnonzero(np.diff(past.made, prepend=-1))
-    for first, last in zip(begins, [*begins[1:], len(past)], strict=True):
-        now = past.made[first]
+    for mine in _by_moment(past):
+        now = past.made[mine.start]
         while waiting and waiting[0][0] < now:
             _, group, missed = heapq.heappop(waiting)
             shifts[group] = np.clip(shifts[group] + STEP * (missed - OUTSIDE), -MOST_SHIFT, MOST_SHIFT)
-        early, median, late = logs[:, first:last]
+        early, median, late = logs[:, mine]
         groups = _class_places(median)
         begin = np.where(early > NOW, np.minimum(early - shifts[groups], median), early)  # now stays now
         moved = np.stack([begin, median, np.maximum(late + shifts[groups], median)])
-        ends[:, first:last] = np.maximum(np.exp(moved) - SHORT, 0)
-        for k in range(first, last):
-            if not np.isnan(ends[1, k]):
-                real = past.real[k]
-                outside = not ends[0, k] <= real <= ends[2, k]
-                heapq.heappush(waiting, (float(now + min(real, ends[2, k])), int(groups[k - first]), outside))
+        ends[:, mine] = np.maximum(np.exp(moved) - SHORT, 0)
+        for group, real, (start, _, end) in zip(groups.tolist(), past.real[mine], ends[:, mine].T, strict=True):
+            if not np.isnan(end):
+                heapq.heappush(waiting, (float(now + min(real, end)), group, not start <= real <= end))
     return ends
+
+
+def _by_moment(past: Replay) -> Iterator[slice]:
+    """Return the predictions of each moment, in order of time."""
+    begins = np.flatnonzero(np.diff(past.made, prepend=-1)).tolist()
+    return itertools.starmap(slice, pairwise([*begins, len(past.made)]))

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from walltime.errors import LogError, OutputError
+from walltime.slurm.snapshot_jobs import labels_of
 from walltime.slurm.starts.scores import Outcome, Score, score_outcomes
 from walltime.slurm.starts.start_times import StartTimes
 from walltime.wording import printable
@@ -93,13 +94,10 @@ class PredictionLedger:
         if wait is None:
             raise LogError(f"{history.origin.name}: the log has no starts of jobs; use a log of the batch system", "missing_starts")
         begin = history.submit + (history.origin.unix_start_time or 0) + wait
-        task_of = history.columns.get("array_task", np.full(len(history), -1))
-        array_of = history.columns.get("array_job", np.full(len(history), -1))
         starts: dict[str, list[int]] = {}
-        for k in np.flatnonzero(wait >= 0).tolist():
-            whole = array_of[k] >= 0 and task_of[k] >= 0
-            label = f"{array_of[k]}_{task_of[k]}" if whole else str(history.job_id[k])
-            starts.setdefault(label, []).append(int(begin[k]))
+        for label, start, waited in zip(labels_of(history), begin.tolist(), wait.tolist(), strict=True):
+            if waited >= 0:
+                starts.setdefault(label, []).append(start)
         with self._open() as database, database:
             known = []
             for label, made in database.execute("SELECT label, made FROM prediction WHERE real IS NULL").fetchall():
@@ -116,8 +114,8 @@ class PredictionLedger:
             rows = database.execute(f"SELECT {columns} FROM prediction WHERE real IS NOT NULL ORDER BY made, label").fetchall()
         outcomes = []
         for label, made, *times, slurm, real in rows:
-            early, median, late, limits = (_value(time, np.inf) for time in times)
-            outcomes.append(Outcome(str(label), int(made), early, median, late, limits, _value(slurm, np.nan), float(real)))
+            early, median, late, limits = (np.inf if time is None else time for time in times)
+            outcomes.append(Outcome(label, made, early, median, late, limits, np.nan if slurm is None else slurm, real))
         return outcomes
 
     def score(self, history: Workload | None = None) -> Scorecard:
@@ -135,7 +133,3 @@ class PredictionLedger:
                 yield database
         except sqlite3.Error as error:
             raise LogError(f"{printable(self.path)}: cannot be used as a ledger ({error}); name another folder", "not_a_ledger") from error
-
-
-def _value(time: float | None, unknown: float) -> float:
-    return unknown if time is None else float(time)

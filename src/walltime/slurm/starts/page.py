@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from walltime.files import whole_file
 from walltime.provenance import provenance
 from walltime.report.page import Drawing, Page, Section
 from walltime.slurm.snapshot_jobs import SnapshotJob
@@ -89,7 +87,7 @@ def answer(times: StartTimes) -> str:
     now, jobs = times.snapshot.time, times.jobs
     soon = sum(one.median is not None and one.median - now < 3600 for one in jobs)
     sentence = f"{len(jobs):,} {'job waits' if len(jobs) == 1 else 'jobs wait'}; {soon:,} will probably start within an hour"
-    sentence = f"{len(times.never):,} waiting jobs never start as they are; {sentence}" if times.never else sentence
+    sentence = f"{len(times.snapshot.never):,} waiting jobs never start as they are; {sentence}" if times.snapshot.never else sentence
     with_end = [one for one in jobs if one.median is not None]
     if not with_end:
         return f"{sentence}."
@@ -129,7 +127,7 @@ def start_times_page(times: StartTimes, history: Workload, settings: Mapping[str
         [
             Section("The next jobs", [drawing]),
             Section("All waiting jobs", [Table([*heads, "Slurm says, in", "by limits, in"], rows, "Start times", texts=4)]),
-            *([Section("Jobs that never start", [never_table(times.never)])] if times.never else []),
+            *([Section("Jobs that never start", [never_table(times.snapshot.never)])] if times.snapshot.never else []),
         ],
         [
             ("taken at", f"{clock(now)} UTC"),
@@ -196,12 +194,5 @@ def prometheus(times: StartTimes) -> str:
     return "\n".join(lines) + "\n"
 
 
-def write_prometheus(path: str | Path, times: StartTimes) -> None:
-    """Write the metrics, as a whole file or not at all. Raises OutputError."""
-    with whole_file(path) as file:
-        file.write(prometheus(times).encode())
-
-
 def _label(value: str) -> str:
-    """Return a text as the value of a label."""
     return sanitize(value).replace("\\", "\\\\").replace('"', '\\"')

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -14,11 +13,8 @@ from walltime.predictors.hindsight import hindsight_remarks, twins_remark
 from walltime.predictors.unlearned import ExactRuntime, External, LogColumn
 from walltime.simulation.replay import predict
 from walltime.slurm.snapshot import Snapshot
-from walltime.slurm.snapshot_jobs import SnapshotJob
-from walltime.slurm.starts.initial_state import NAMED, OPEN, UNLIMITED, common_names
-from walltime.workload import Origin, Workload
-
-Array = np.ndarray
+from walltime.slurm.starts.initial_state import NAMED, append_jobs, ends
+from walltime.workload import MISSING, Array, Workload
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,11 +33,6 @@ class PredictedRuntimes:
             return np.full(len(numbers), -1, np.int64)
         place = np.searchsorted(self.job_id, numbers).clip(max=len(self.job_id) - 1)
         return np.where(self.job_id[place] == numbers, self.seconds[place], -1)
-
-    def select(self, numbers: Array) -> PredictedRuntimes:
-        """Return the predictions of these jobs alone."""
-        mine = np.isin(self.job_id, numbers)
-        return PredictedRuntimes(self.predictor, self.job_id[mine], self.seconds[mine], self.remarks)
 
 
 def predict_log_runtimes(predictor: str | Predictor, log: Workload) -> PredictedRuntimes:
@@ -74,42 +65,14 @@ def predict_snapshot_runtimes(predictor: str | Predictor, snapshot: Snapshot, hi
     if isinstance(given, ExactRuntime):
         raise PolicyError("runtimes of a snapshot's jobs are in the future; use another predictor than exact", "future_column")
     jobs = [*snapshot.running, *snapshot.waiting]
-    both = _join(snapshot, history, list({job.job: job for job in jobs}.values()))
+    distinct = {job.job: job for job in jobs}
+    history = history.take((ends(history) <= snapshot.time) & ~np.isin(history.job_id, list(distinct)), "")
+    unknown = np.full(len(history), MISSING)
+    columns = {"wait": np.maximum(history.columns.get("wait", unknown), 0), **{name: history.columns.get(name, unknown) for name in NAMED}}
+    history = replace(history, columns=columns, origin=replace(history.origin, name=snapshot.machine.name, time_zone=snapshot.time_zone))
+    both, _ = append_jobs(history, list(distinct.values()), list(distinct), snapshot.time)
     predicted = predict_log_runtimes(given, both)
     if missing := int((predicted.of([job.job for job in jobs]) < 0).sum()):
         remark = f"{missing:,} of {len(jobs):,} jobs have no prediction in {given.label}; their runtimes are drawn from similar jobs."
         return replace(predicted, remarks=(*predicted.remarks, remark))
     return predicted
-
-
-def _join(snapshot: Snapshot, history: Workload, jobs: Sequence[SnapshotJob]) -> Workload:
-    """Return the jobs that had ended and the snapshot's jobs, which do not end, as one log."""
-    zero = history.origin.unix_start_time or 0
-    wait = np.maximum(history.columns.get("wait", np.zeros(len(history), np.int64)), 0)
-    ended = history.submit + wait + history.runtime + zero <= snapshot.time
-    kept = ended & ~np.isin(history.job_id, [job.job for job in jobs])
-    history, wait = history.take(kept, "that had ended"), wait[kept]
-    names, job_numbers, history_numbers = common_names(jobs, history)
-    submit = np.array([job.submit or job.start or snapshot.time for job in jobs], np.int64) - zero
-    start = np.array([OPEN + snapshot.time if job.start is None else job.start for job in jobs], np.int64) - zero
-    values = {
-        "job_id": (history.job_id, [job.job for job in jobs]),
-        "submit": (history.submit, submit),
-        "runtime": (history.runtime, np.full(len(jobs), OPEN)),
-        "requested": (history.requested, [max(1, UNLIMITED if job.limit is None else job.limit) for job in jobs]),
-        "procs": (history.procs, [max(job.cpus, 1) for job in jobs]),
-        "wait": (wait, np.maximum(start - submit, 1)),
-    }
-    named = {name: (history_numbers[name], job_numbers[name]) for name in NAMED}
-    first = min(int(submit.min(initial=0)), 0)
-    joined = {name: np.concatenate([np.asarray(one, np.int64) for one in pair]) for name, pair in {**values, **named}.items()}
-    joined["submit"] -= first
-    order = np.argsort(joined["submit"], kind="stable")
-    columns = {name: column[order] for name, column in joined.items()}
-    arrays: dict[str, Any] = {name: columns.pop(name) for name in ("job_id", "submit", "runtime", "requested", "procs")}
-    return Workload.from_arrays(
-        **arrays,
-        machine_procs=int(arrays["procs"].max()),
-        columns=columns,
-        origin=Origin(name=snapshot.machine.name, unix_start_time=zero + first, time_zone=snapshot.time_zone, names=names),
-    )

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from walltime.slurm.starts.replay import Record
-
-Array = np.ndarray
+from walltime.workload import Array
 
 HOUR, DAY = 3600, 86400
 LATEST = 400

@@ -14,14 +14,12 @@ from walltime.predictors import Predictor
 from walltime.provenance import version
 from walltime.slurm.starts.baselines import no_model, qbets
 from walltime.slurm.starts.forecast import Draws
-from walltime.slurm.starts.learned import FALLBACK_NOTE, SAMPLES, draw_between, draw_past, fallback_intervals, learn_intervals, replay
+from walltime.slurm.starts.learned import FALLBACK_NOTE, SAMPLES, draw_moments, fallback_intervals, learn_intervals, replay
 from walltime.slurm.starts.predicted import predict_log_runtimes
 from walltime.slurm.starts.replay import Record
 from walltime.slurm.starts.scores import CLASSES, distance_class
 from walltime.slurm.starts.start_times import OVERHEAD_NOTE
-from walltime.workload import Workload
-
-Array = np.ndarray
+from walltime.workload import Array, Workload
 
 METHODS = {
     "prediction": "the result of walltime slurm start-times, learned from earlier predictions and simulations",
@@ -38,23 +36,6 @@ REPLAYED = 4
 FEW = Draws(40)
 FIRST = 0.25
 """The part of the log before the first moment, which is only history."""
-
-
-@dataclass(frozen=True, eq=False)
-class StartPredictions:
-    """Predictions of waiting jobs, one entry per job and moment, in order of time.
-
-    `made`: time of the prediction, s from the start of the log. `job`: its place in the record. `real`: the start, s after `made`. `ends`:
-    the early end, the median and the late end by method, s after `made` (inf for never), shape (3, predictions).
-    """
-
-    made: Array
-    job: Array
-    real: Array
-    ends: Mapping[str, Array]
-
-    def __len__(self) -> int:
-        return len(self.made)
 
 
 @dataclass(frozen=True)
@@ -84,6 +65,10 @@ class RecordedStarts:
     `moments`, `days`: the numbers of moments and days with predictions. `classes` and `sizes`: the number of predictions and the scores by
     method, for `all` and each class with predictions. Classes are by distance of the predicted start, or by the part of the machine that
     the job needs. `predictor`: the label of the runtime predictor.
+
+    Each waiting job and moment has one entry, in order of time. `made`: time of the prediction, s from the start of the log. `job`: its
+    place in the record. `real`: the start, s after `made`. `ends`: the early end, the median and the late end by method, s after `made`
+    (inf for never), shape (3, predictions).
     """
 
     log: str
@@ -96,7 +81,10 @@ class RecordedStarts:
     classes: Mapping[str, tuple[int, Mapping[str, StartScore]]]
     sizes: Mapping[str, tuple[int, Mapping[str, StartScore]]]
     caveats: Sequence[str]
-    predictions: StartPredictions
+    made: Array
+    job: Array
+    real: Array
+    ends: Mapping[str, Array]
     predictor: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
@@ -109,18 +97,12 @@ class RecordedStarts:
         names = ("log", "machine", "policy", "predictor", "samples", "seed", "moments", "days")
         return {
             **{name: getattr(self, name) for name in names},
-            "predictions": len(self.predictions),
+            "predictions": len(self.real),
             "starts": {name: row(*scores) for name, scores in self.classes.items()},
             "sizes": {name: row(*scores) for name, scores in self.sizes.items()},
             "caveats": list(self.caveats),
             "version": version(),
         }
-
-
-def draw_moments(record: Record, count: int, seed: int) -> list[int]:
-    """Draw `count` random moments in the last three quarters of the log at which jobs wait, ascending; s from its start."""
-    first, last = (int(x) for x in (record.submit[0] + FIRST * (record.submit[-1] - record.submit[0]), record.submit[-1]))
-    return draw_between(record, first, last, count, np.random.default_rng(seed))
 
 
 def calibrate_starts(
@@ -145,8 +127,10 @@ def calibrate_starts(
     """
     reject_hindsight(machine, "a prediction of starts")
     record, samples, seed = Record.of(workload, machine, policy), draws.samples, draws.seed
-    chosen = draw_moments(record, moments, seed) if isinstance(moments, int) else sorted(moments)
-    before = draw_past(record, max(chosen, default=0), REPLAYED * len(chosen), seed)
+    begin, end = int(record.submit[0]), int(record.submit[-1])
+    first = int(begin + FIRST * (end - begin))
+    chosen = draw_moments(record, first, end, moments, seed) if isinstance(moments, int) else sorted(moments)
+    before = draw_moments(record, begin, max(chosen, default=0), REPLAYED * len(chosen), [seed, 1])
     counts = dict.fromkeys(before, min(SAMPLES, samples)) | dict.fromkeys(chosen, samples)
     runtimes = None if predictor is None else predict_log_runtimes(predictor, record.workload)
     past = replay(record, counts, predicted=runtimes, seed=seed, workers=workers, progress=progress)
@@ -160,14 +144,13 @@ def calibrate_starts(
     caveats = [f"For {int(unknown.sum()):,} predictions too few starts were known to learn from: {FALLBACK_NOTE}"] if unknown.any() else []
     caveats += [] if runtimes is None else runtimes.remarks
     caveats += [OVERHEAD_NOTE] if record.machine.overhead != NO_OVERHEAD else []
-    all_ends = {
+    ends = {
         "prediction": adjusted,
         "simulation": simulated,
         "limits": np.stack([np.zeros(len(real)), by_limits, by_limits]),
         "qbets": qbets(record, when, which),
         "no_model": no_model(record, when, which),
     }
-    predictions = StartPredictions(when, which, real, all_ends)
     names = np.array([distance_class(median) for median in adjusted[1]])
     part = record.workload.procs[which] / record.machine.procs
     size = np.array(list(SIZES))[np.searchsorted(list(SIZES.values()), part, side="right")]
@@ -179,20 +162,23 @@ def calibrate_starts(
         seed=seed,
         moments=len(set(when.tolist())),
         days=len(set((when // 86400).tolist())),
-        classes=_by_class(predictions, names, CLASSES),
-        sizes=_by_class(predictions, size, SIZES),
+        classes=_by_class(ends, real, names, CLASSES),
+        sizes=_by_class(ends, real, size, SIZES),
         caveats=caveats,
-        predictions=predictions,
+        made=when,
+        job=which,
+        real=real,
+        ends=ends,
         predictor=None if runtimes is None else runtimes.predictor,
     )
 
 
-def _by_class(predictions: StartPredictions, names: Array, order: Sequence[str] | Mapping[str, Any]) -> dict[str, Any]:
+def _by_class(ends: Mapping[str, Array], real: Array, names: Array, order: Mapping[str, Any]) -> dict[str, Any]:
     """Return the number of predictions and the scores, of all and by class."""
     rows = {}
     for name in ("all", *order):
         mine = names == name if name != "all" else np.ones(len(names), bool)
         if mine.any():
-            scores = {method: StartScore.of(ends[:, mine], predictions.real[mine]) for method, ends in predictions.ends.items()}
+            scores = {method: StartScore.of(own[:, mine], real[mine]) for method, own in ends.items()}
             rows[name] = (int(mine.sum()), scores)
     return rows

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from walltime.cli.output import PageOutput, caveats, paragraphs, progress_bar
 from walltime.slurm.starts.forecast import Draws
-from walltime.slurm.starts.recorded import METHODS, REPLAYED, RecordedStarts, StartScore, calibrate_starts
+from walltime.slurm.starts.recorded import METHODS, REPLAYED, RecordedStarts, calibrate_starts
 from walltime.tables import Cell, Row, Table
 from walltime.wording import UNDEFINED, human_percent, human_time, listed
 from walltime.workload import Workload
@@ -66,20 +66,15 @@ def verdict(starts: RecordedStarts) -> list[str]:
 
 def tables_of(starts: RecordedStarts) -> list[Table]:
     """Return the scores of all methods, by the distance of the predicted start, and by the part of the machine."""
-    titles = {"start predicted in": starts.classes, "part of the machine": starts.sizes}
-    return [table for head, classes in titles.items() for table in _tables(head, classes)]
-
-
-def _tables(head: str, classes: Mapping[str, tuple[int, Mapping[str, StartScore]]]) -> list[Table]:
     measures = {"started within the interval": "inside", "median width of the interval": "width", "median error": "error"}
     tables = []
-    for title, measure in measures.items():
-        rows: list[Row] = []
-        for name, (jobs, scores) in classes.items():
-            values = [float(getattr(one, measure)) for one in scores.values()]
-            rows.append([name, Cell(f"{jobs:,}", value=jobs), *(Cell(_text(measure, value), value=value) for value in values)])
-        methods = [NAMES[name] for name in next(iter(classes.values()))[1]]
-        tables.append(Table([head, "predictions", *methods], rows, title, look="months"))
+    for head, classes in {"start predicted in": starts.classes, "part of the machine": starts.sizes}.items():
+        for title, measure in measures.items():
+            rows: list[Row] = []
+            for name, (jobs, scores) in classes.items():
+                values = [float(getattr(one, measure)) for one in scores.values()]
+                rows.append([name, Cell(f"{jobs:,}", value=jobs), *(Cell(_text(measure, value), value=value) for value in values)])
+            tables.append(Table([head, "predictions", *(NAMES[name] for name in METHODS)], rows, title, look="months"))
     return tables
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -12,9 +13,12 @@ from walltime.schedule import Schedule
 from walltime.slurm.snapshot import Snapshot
 from walltime.slurm.snapshot_jobs import RUNNING, WAITING, SnapshotJob
 from walltime.whatif.setting import machine_of
-from walltime.workload import MISSING, Workload
+from walltime.workload import MISSING, Array, Workload
 
-Array = np.ndarray
+AMOUNTS = {
+    "nodes": "nodes", "gpus": "gpus", "memory_mb": "mem_mb", "node_memory_mb": "mem_mb_per_node", "cpu_memory_mb": "mem_mb_per_cpu",
+}  # fmt: skip
+"""Attributes of a snapshot's job, and the corresponding columns of a log."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,9 +61,15 @@ def snapshot_at(schedule: Schedule | Record, time: int, policy: str = "easy") ->
     zero = w.origin.unix_start_time or 0
     machine = schedule.machine if isinstance(schedule, Record) else Machine.one_pool(w.machine_procs, w.origin.name, policy)
     here = (schedule.submit <= time) & (schedule.end > time)
+    unknown = np.full(len(w), MISSING)
+    amounts = {attribute: np.maximum(w.columns.get(column, unknown), 0) for attribute, column in AMOUNTS.items()}
+    amounts["nodes"] = np.maximum(amounts["nodes"], 1)
+    given = w.columns.get("gpus_per_node", unknown)
+    amounts["node_gpus"] = np.where(given < 0, -(-amounts["gpus"] // amounts["nodes"]), given)
     jobs = []
     for k in np.flatnonzero(here).tolist():
         runs = bool(schedule.start[k] <= time)
+        own: dict[str, Any] = {attribute: int(values[k]) for attribute, values in amounts.items()}
         jobs.append(
             SnapshotJob(
                 job=int(w.job_id[k]),
@@ -69,15 +79,12 @@ def snapshot_at(schedule: Schedule | Record, time: int, policy: str = "easy") ->
                 start=zero + int(schedule.start[k]) if runs else None,
                 limit=int(w.requested[k]),
                 cpus=int(w.procs[k]),
-                user=_name(w, "user", k),
-                account=_name(w, "group", k),
-                name=_name(w, "executable", k),
+                **own,
+                gpu_type=w.name_at(k, "requested_gpu_type"),
+                constraints=w.name_at(k, "constraints"),
+                user=w.name_at(k, "user"),
+                account=w.name_at(k, "group"),
+                name=w.name_at(k, "executable"),
             )
         )
     return Snapshot(zero + time, machine, tuple(jobs), time_zone=w.origin.time_zone)
-
-
-def _name(w: Workload, column: str, k: int) -> str:
-    """Return the name in a column for a job; empty if it is unknown."""
-    number = int(w.columns[column][k]) if column in w.columns else MISSING
-    return w.origin.name_of(column, number) if number >= 0 else ""

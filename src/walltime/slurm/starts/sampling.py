@@ -7,9 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from walltime.workload import Workload
-
-Array = np.ndarray
+from walltime.workload import Array, Workload
 
 WEEK, DAY = 7 * 86400, 86400
 WEEKS = 8
@@ -67,13 +65,11 @@ class JobsToDraw:
     requested: Array
     elapsed: Array
 
-
-@dataclass(frozen=True, eq=False)
-class RuntimePredictions:
-    """Predicted runtimes, int64 s, -1 for none: of the `jobs` whose runtimes are drawn, and of the history's jobs (`past`)."""
-
-    jobs: Array
-    past: Array
+    @classmethod
+    def of(cls, workload: Workload, elapsed: Array) -> JobsToDraw:
+        """Return the first jobs of a workload, as many as `elapsed` has."""
+        columns = {name: _column(workload, name)[: len(elapsed)] for level in LEVELS for name in level}
+        return cls(columns, columns["requested"], elapsed)
 
 
 class Runtimes:
@@ -83,41 +79,33 @@ class Runtimes:
     drawn from the jobs that ran longer. `predicted`: whether a job is drawn around its prediction.
     """
 
-    def __init__(self, history: Workload, ended: Array, jobs: JobsToDraw, predictions: RuntimePredictions | None = None):
-        """Group the jobs; `ended`: when each job of the history ended, s, for their order."""
-        self._around = None if predictions is None else _AroundPredictions(history, ended, jobs, predictions)
+    def __init__(self, history: Workload, ended: Array, jobs: JobsToDraw, predictions: tuple[Array, Array] | None = None):
+        """Group the jobs; `ended`: when each job of the history ended, s, for their order.
+
+        `predictions`: of the runtimes of the jobs and of the history's jobs, int64 s, -1 for none.
+        """
+        self._around = None if predictions is None else _AroundPredictions(history, ended, jobs, *predictions)
         self.predicted = np.zeros(len(jobs.requested), bool) if self._around is None else self._around.known
         order = np.argsort(-ended, kind="stable")  # the last to end first
         ratio = np.minimum(history.runtime / history.requested, 1.0)[order]
         own = {name: _column(history, name)[order] for level in LEVELS for name in level}
-        count = len(jobs.requested)
         least = jobs.elapsed / jobs.requested
         self.requested, self.elapsed = jobs.requested, jobs.elapsed
-        self.level = np.full(count, len(LEVELS))
-        self._first, self._size, self._group = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int64)
-        parts: list[Array] = [np.zeros(0)]
-        used, groups = 0, 0
+        self._ratios, self._groups = _Ratios(jobs), 0
+        self.level, self._group = np.full(len(least), len(LEVELS)), np.zeros(len(least), np.int64)
         for k, level in enumerate(LEVELS):
             todo = np.flatnonzero(self.level == len(LEVELS))
             if not len(todo) or not len(ratio):
                 break
-            keys = np.stack([own[name] for name in level], axis=1) if level else np.zeros((len(ratio), 0), np.int64)
-            wanted = np.stack([jobs.columns[name][todo] for name in level], axis=1) if level else np.zeros((len(todo), 0), np.int64)
-            alike_by_key = dict(_by_key(keys, np.arange(len(ratio))))
-            for key, mine in _by_key(wanted, todo):
+            alike_by_key = dict(_by_key([own[name] for name in level], np.arange(len(ratio))))
+            for key, mine in _by_key([jobs.columns[name][todo] for name in level], todo):
                 alike = alike_by_key.get(key, todo[:0])[:LATEST]
                 if any(value < 0 for value in key) or len(alike) < LEAST:
                     continue
-                values = np.sort(ratio[alike])
-                first, good = _first_longer(values, least[mine], jobs.elapsed[mine])
-                chosen = mine[good]
-                if not len(chosen):
-                    continue
-                parts.append(values)
-                self.level[chosen], self._group[chosen] = k, groups
-                self._first[chosen], self._size[chosen] = used + first[good], len(values) - first[good]
-                used, groups = used + len(values), groups + 1
-        self._ratios, self._groups = np.concatenate(parts), groups
+                chosen = self._ratios.assign(np.sort(ratio[alike]), mine, least)
+                if len(chosen):
+                    self.level[chosen], self._group[chosen] = k, self._groups
+                    self._groups += 1
 
     def draw(self, random: np.random.Generator) -> Array:
         """Draw one runtime for each job, int64 s: the whole runtime, also for running jobs."""
@@ -132,10 +120,7 @@ class Runtimes:
 
     def _quantile(self, part: Array) -> Array:
         """Return the runtimes at these quantiles (0 to 1) of similar jobs, int64 s."""
-        known = self.level < len(LEVELS)
-        lowest = np.minimum(self.elapsed / self.requested, 1.0)[known]
-        ratio = np.ones(len(part))
-        ratio[known] = _interpolate(self._ratios, self._first[known], self._size[known], part[known], lowest, np.ones(len(lowest)))
+        ratio = self._ratios.interpolate(part, np.minimum(self.elapsed / self.requested, 1.0), np.ones(len(part)))
         runtime = np.maximum(np.rint(ratio * self.requested).astype(np.int64), 0)
         if self._around is not None:
             runtime = np.where(self.predicted, self._around.quantile(part), runtime)
@@ -149,57 +134,59 @@ class _AroundPredictions:
     `known`: the jobs with a prediction that they have not outlived by more than nearly all others; bool.
     """
 
-    def __init__(self, history: Workload, ended: Array, jobs: JobsToDraw, predictions: RuntimePredictions):
-        self.jobs, self.predicted = jobs, predictions.jobs
-        self.known = predictions.jobs > 0
-        past = np.flatnonzero(predictions.past > 0)
+    def __init__(self, history: Workload, ended: Array, jobs: JobsToDraw, predicted: Array, of_past: Array):
+        self.jobs, self.predicted = jobs, predicted
+        self.known = predicted > 0
+        past = np.flatnonzero(of_past > 0)
         past = past[np.argsort(-ended[past], kind="stable")]
-        ratio = (np.minimum(history.runtime, history.requested)[past] / predictions.past[past]).astype(np.float64)
+        ratio = (np.minimum(history.runtime, history.requested)[past] / of_past[past]).astype(np.float64)
         past_user, user = _column(history, "user")[past], jobs.columns["user"]
-        least = jobs.elapsed / np.maximum(predictions.jobs, 1)
-        parts, used = [np.zeros(0)], 0
-        self._first, self._size = np.zeros(len(user), np.int64), np.zeros(len(user), np.int64)
+        least = jobs.elapsed / np.maximum(predicted, 1)
+        self._ratios = _Ratios(jobs)
         all_ratios = np.sort(ratio[:MOST_RATIOS])
         for one in np.unique(user[self.known]).tolist():
             own = np.sort(ratio[past_user == one][:LATEST]) if one >= 0 else all_ratios[:0]
             for values in (own, all_ratios):
-                mine = np.flatnonzero(self.known & (user == one) & (self._size == 0))
-                first, good = _first_longer(values, least[mine], jobs.elapsed[mine])
-                self._first[mine[good]], self._size[mine[good]] = used + first[good], len(values) - first[good]
-                parts.append(values)
-                used += len(values)
-        self._ratios = np.concatenate(parts)
-        self.known &= (self._size > 0) | (jobs.elapsed < predictions.jobs)
+                self._ratios.assign(values, np.flatnonzero(self.known & (user == one) & (self._ratios.size == 0)), least)
+        self.known &= (self._ratios.size > 0) | (jobs.elapsed < predicted)
 
     def quantile(self, part: Array) -> Array:
         """Return the runtimes at these quantiles, int64 s; the prediction where too few earlier predictions are known."""
-        some = self._size > 0
-        runtime = self.predicted.astype(np.float64)
-        predicted = np.maximum(self.predicted[some], 1)
-        lowest, highest = self.jobs.elapsed[some] / predicted, self.jobs.requested[some] / predicted
-        runtime[some] = _interpolate(self._ratios, self._first[some], self._size[some], part[some], lowest, highest) * predicted
+        predicted = np.maximum(self.predicted, 1)
+        ratio = self._ratios.interpolate(part, self.jobs.elapsed / predicted, self.jobs.requested / predicted)
+        runtime = np.where(self._ratios.size > 0, ratio * predicted, self.predicted)
         whole: Array = np.clip(np.rint(runtime), 0, np.maximum(self.jobs.requested, self.jobs.elapsed + 1)).astype(np.int64)
         return whole
 
 
-def _first_longer(values: Array, least: Array, elapsed: Array) -> tuple[Array, Array]:
-    """Return the first of the ascending ratios above each `least`, and whether LEAST or more follow; waiting jobs use all ratios."""
-    first = np.searchsorted(values, least, side="right")
-    first[elapsed == 0] = 0
-    return first, len(values) - first >= LEAST
+class _Ratios:
+    """Ascending ratios of runtimes of similar jobs; each job uses `size` of them."""
 
+    def __init__(self, jobs: JobsToDraw):
+        self._elapsed, self._ratios = jobs.elapsed, np.zeros(0)
+        self._first, self.size = np.zeros((2, len(jobs.elapsed)), np.int64)
 
-def _interpolate(ratios: Array, first: Array, size: Array, part: Array, lowest: Array, highest: Array) -> Array:
-    """Return the ratios at these quantiles of the `size` ratios from `first` on, by job.
+    def assign(self, values: Array, jobs: Array, least: Array) -> Array:
+        """Let jobs, by place, use the ratios above their `least`, if LEAST or more are; waiting jobs use all. Return the jobs that do."""
+        first = np.searchsorted(values, least[jobs], side="right")
+        first[self._elapsed[jobs] == 0] = 0
+        good = len(values) - first >= LEAST
+        self._first[jobs[good]], self.size[jobs[good]] = len(self._ratios) + first[good], len(values) - first[good]
+        self._ratios = np.concatenate([self._ratios, values])
+        return jobs[good]
 
-    The n ratios leave n + 1 gaps, the outer ones down to `lowest` and up to `highest`; another similar job is equally likely to end in any
-    of them. Drawn from the n ratios alone, no job would run longer than all before it.
-    """
-    place = part * (size + 1)
-    gap = np.minimum(place.astype(np.int64), size)
-    low = np.where(gap > 0, ratios[first + np.maximum(gap, 1) - 1], lowest)
-    high = np.where(gap < size, ratios[first + np.minimum(gap, size - 1)], np.maximum(highest, low))
-    return low + (place - gap) * (high - low)
+    def interpolate(self, part: Array, lowest: Array, highest: Array) -> Array:
+        """Return the ratio at a quantile of each job's ratios; 1 for jobs without ratios.
+
+        The n ratios leave n + 1 gaps, the outer ones down to `lowest` and up to `highest`; another similar job is equally likely to end in
+        any of them. Drawn from the n ratios alone, no job would run longer than all before it.
+        """
+        place = part * (self.size + 1)
+        gap = np.minimum(place.astype(np.int64), self.size)
+        ratios = np.append(self._ratios, 1.0)
+        low = np.where(gap > 0, ratios[self._first + np.maximum(gap, 1) - 1], lowest)
+        high = np.where(gap < self.size, ratios[self._first + np.minimum(gap, self.size - 1)], np.maximum(highest, low))
+        return np.where(self.size > 0, low + (place - gap) * (high - low), 1.0)
 
 
 def _column(workload: Workload, name: str) -> Array:
@@ -208,14 +195,14 @@ def _column(workload: Workload, name: str) -> Array:
     return workload.columns.get(name, np.full(len(workload), -1, np.int64))
 
 
-def _by_key(wanted: Array, todo: Array) -> Sequence[tuple[tuple[int, ...], Array]]:
-    """Return the keys, each with its jobs in their order."""
-    if not wanted.shape[1]:
-        return [((), todo)]
-    order = np.lexsort(wanted.T[::-1])
-    keys = wanted[order]
+def _by_key(columns: Sequence[Array], jobs: Array) -> Sequence[tuple[tuple[int, ...], Array]]:
+    """Return the keys, the values of the columns, each with its jobs in their order."""
+    if not columns:
+        return [((), jobs)]
+    order = np.lexsort(columns[::-1])
+    keys = np.stack(columns, axis=1)[order]
     begins = np.flatnonzero(np.r_[True, (keys[1:] != keys[:-1]).any(axis=1)]) if len(keys) else np.zeros(0, np.int64)
-    return list(zip(map(tuple, keys[begins].tolist()), np.split(todo[order], begins[1:]), strict=False))
+    return list(zip(map(tuple, keys[begins].tolist()), np.split(jobs[order], begins[1:]), strict=False))
 
 
 def _normal_cdf(normal: Array) -> Array:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-Array = np.ndarray
+from walltime.workload import Array
 
 CLASSES = {"under 1 h": 3600, "1 to 6 h": 6 * 3600, "over 6 h": 2**62}
 """Classes of the distance of a predicted start (its median), by their upper bounds, s."""
@@ -81,22 +81,12 @@ def _score(name: str, group: Sequence[Outcome]) -> Score:
     early, median, late, limits, slurm, real = (
         np.array([getattr(one, field) for one in group]) for field in ("early", "median", "late", "by_limits", "slurm", "real")
     )
+    inside, before, after = (float(part.mean()) for part in ((early <= real) & (real <= late), real < early, real > late))
     with np.errstate(invalid="ignore"):
         width = late - early
-        errors = [np.abs(one - real) for one in (median, limits, slurm)]
-    known = np.isfinite(slurm)
-    return Score(
-        name,
-        len(group),
-        float(((early <= real) & (real <= late)).mean()),
-        float((real < early).mean()),
-        float((real > late).mean()),
-        float(np.median(errors[0])),
-        _median(errors[1][~np.isnan(limits)]),
-        _median(errors[2][known]),
-        int(known.sum()),
-        _median(width[np.isfinite(width)]),
-    )
+    error, error_limits, error_slurm = (_median(np.abs(one - real)[~np.isnan(one)]) for one in (median, limits, slurm))
+    count, width = int(np.isfinite(slurm).sum()), _median(width[np.isfinite(width)])
+    return Score(name, len(group), inside, before, after, error, error_limits, error_slurm, count, width)
 
 
 def _median(values: Array) -> float:

@@ -17,14 +17,12 @@ from walltime.predictors import Predictor
 from walltime.simulation.specification import Scheduler
 from walltime.slurm.snapshot import Snapshot
 from walltime.slurm.snapshot_jobs import SNAPSHOT_RULES, SnapshotJob
-from walltime.slurm.starts.forecast import USUAL, Draws, Forecast
+from walltime.slurm.starts.forecast import FIRST_NUMBER, USUAL, Draws, Forecast
 from walltime.slurm.starts.predicted import PredictedRuntimes
-from walltime.slurm.starts.projection import FIRST_NUMBER
 from walltime.slurm.starts.sampling import LEVELS
 from walltime.wording import sanitize
-from walltime.workload import Workload
+from walltime.workload import Array, Workload
 
-Array = np.ndarray
 OVERHEAD_NOTE = "The overheads of the machine's file are left out: starts may be later by the scheduler's delays."
 
 QUANTILES = (0.05, 0.5, 0.95)
@@ -75,11 +73,6 @@ class StartTimes:
     learned_from: int | None = None
     predicted: PredictedRuntimes | None = field(default=None, repr=False)
 
-    @property
-    def never(self) -> list[SnapshotJob]:
-        """The waiting jobs that never start as they are."""
-        return self.snapshot.never
-
     def of(self, label: str) -> StartTime:
         """Return the start time of a job, by its number in Slurm's form such as `27_3`; raises PolicyError."""
         for one in self.jobs:
@@ -97,7 +90,7 @@ class StartTimes:
             "predictor": None if self.predicted is None else self.predicted.predictor,
             "totals": self.snapshot.totals(),
             "jobs": [one.as_dict() for one in self.jobs],
-            "never": [one.as_dict() | {"job": one.label, "rule": one.left_out, "reason": one.never} for one in self.never],
+            "never": [one.as_dict() | {"job": one.label, "rule": one.left_out, "reason": one.never} for one in self.snapshot.never],
             "caveats": list(self.caveats),
         }
 
@@ -135,7 +128,7 @@ def start_times(
     snapshot = snapshot.checked()
     forecast = Forecast(snapshot, history, policy, predictor)
     state, runtimes = forecast.state, forecast.runtimes
-    waits = np.flatnonzero(~state.running)
+    waits = np.array([k for k, job in enumerate(state.jobs) if job.start is None], np.int64)
 
     def run(*drawn: Any) -> Array:
         return forecast.projection.run(*drawn)[waits]

@@ -12,23 +12,19 @@ import numpy as np
 from walltime.declared import Field, nearest
 from walltime.durations import seconds_of
 from walltime.errors import PolicyError
+from walltime.machine.constraints import satisfies
 from walltime.policy import Policy
 from walltime.predictors import Predictor
 from walltime.simulation.specification import Scheduler
-from walltime.slurm.never import never_rule
 from walltime.slurm.snapshot import Snapshot
-from walltime.slurm.snapshot_jobs import LARGEST_COUNT, NEVER_RULES, WAITING, SnapshotJob
+from walltime.slurm.snapshot_jobs import LARGEST_COUNT, NEVER_RULES, WAITING, SnapshotJob, never_rule
 from walltime.slurm.starts.forecast import USUAL, Draws, Forecast
 from walltime.slurm.starts.predicted import predict_snapshot_runtimes
 from walltime.slurm.starts.start_times import start_quantiles, to_unix
 from walltime.slurm_values import resource_of
 from walltime.specification import Specification, Variant, read_options
 from walltime.wording import sanitize, shown
-from walltime.workload import Workload
-
-Array = np.ndarray
-
-UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+from walltime.workload import Array, Workload
 
 
 @dataclass(frozen=True)
@@ -36,7 +32,7 @@ class StartTrial:
     """The predicted start of a job that is submitted at the time of the snapshot. Unix times; None for never.
 
     `text`: the job's description. `early, median, late`: quantiles over the simulations, 5, 50 and 95 %. `by_limits`: the start if every
-    job runs to its limit and none arrives.
+    job runs to its limit and none arrives. `never`: why the job never starts, a sentence; empty if it can.
     """
 
     text: str
@@ -46,7 +42,6 @@ class StartTrial:
     late: int | None
     by_limits: int | None
     never: str = ""
-    """why the job never starts, a sentence; empty if it can"""
 
     def as_dict(self) -> dict[str, Any]:
         """Return all values for JSON."""
@@ -71,7 +66,7 @@ def _limit(text: str) -> int:
     """
     match = re.fullmatch(r"([0-9]{1,9})([smhd])", text)
     try:
-        seconds = int(match[1]) * UNITS[match[2]] if match else seconds_of(text)
+        seconds = int(match[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[match[2]] if match else seconds_of(text)
     except ValueError as error:
         raise PolicyError(f"cannot be {shown(text)}: {error}") from error
     if not 0 < seconds < LARGEST_COUNT:
@@ -99,6 +94,10 @@ class TrialJob(Specification):
     """the fewest; without it, the fewest that have enough processors"""
     gpus: Annotated[int, Field(least=0, most=LARGEST_COUNT - 1)] = 0
     """GPUs"""
+    gpu_type: str = ""
+    """their type"""
+    constraints: str = ""
+    """features of its nodes, as in Slurm's `--constraint`"""
     memory: Annotated[int, Field(read=_memory, label="an amount such as 64G")] = 0
     """of the whole job; stored in MB"""
     partition: str = ""
@@ -127,18 +126,20 @@ def parse_trial(text: str, snapshot: Snapshot) -> SnapshotJob:
             f"Valid options: {sanitize(', '.join(partitions), 200)}",
             "unknown_partition",
         )
-    node_procs = snapshot.machine.pools[snapshot.machine.place_of(partitions[name].pools[0])].procs
+    pools = [snapshot.machine.pools[snapshot.machine.place_of(one)] for one in partitions[name].pools]
+    if not any(trial.gpu_type in ("", pool.gpu_type) and satisfies(pool.features, trial.constraints) for pool in pools):
+        raise PolicyError(
+            f"no node of partition {sanitize(name)} has the features and the GPU type of the job {shown(text)}; see its machine",
+            "unknown_features",
+        )
     return SnapshotJob(
         job=max((job.job for job in snapshot.jobs), default=0) + 1,
         state=WAITING,
-        user=trial.user,
-        account=trial.account,
         partition=name,
-        qos=trial.qos,
-        name=trial.name,
+        **{column: getattr(trial, column) for column in ("user", "account", "qos", "name", "gpu_type", "constraints")},
         submit=snapshot.time,
         limit=trial.limit,
-        nodes=-(-trial.procs // node_procs) if trial.nodes is None else trial.nodes,
+        nodes=-(-trial.procs // pools[0].procs) if trial.nodes is None else trial.nodes,
         cpus=trial.procs,
         gpus=trial.gpus,
         memory_mb=trial.memory,
@@ -164,34 +165,30 @@ def try_jobs(
     of the queue; with Slurm's priorities it gets the one that Slurm would give it, as far as that is known. The other arguments are those
     of `start_times`. Raises PolicyError and WorkloadError.
     """
-    own = [parse_trial(text, snapshot) for text in texts]
-    own = [replace(job, job=job.job + k) for k, job in enumerate(own)]
-    rules = [never_rule(job, snapshot.machine) for job in own]
-    never = {
-        text: StartTrial(text, job, None, None, None, None, NEVER_RULES[rule])
-        for text, job, rule in zip(texts, own, rules, strict=True)
-        if rule
-    }
-    if all(rules):
-        return Trials("no policy, as no simulation is needed", [never[text] for text in texts], [])
-    snapshot, given = snapshot.checked(), texts
-    own, texts = [job for job, rule in zip(own, rules, strict=True) if not rule], [text for text in texts if text not in never]
+    trials: dict[str, StartTrial] = {}
+    for k, text in enumerate(texts):
+        job = parse_trial(text, snapshot)
+        never = NEVER_RULES.get(never_rule(job, snapshot.machine), "")
+        trials[text] = StartTrial(text, replace(job, job=job.job + k), None, None, None, None, never)
+    if all(trial.never for trial in trials.values()):
+        return Trials("no policy, as no simulation is needed", [trials[text] for text in texts], [])
+    snapshot, own = snapshot.checked(), [trial.job for trial in trials.values() if not trial.never]
     runtimes = None if predictor is None else predict_snapshot_runtimes(predictor, snapshot, history)
     forecast = Forecast(replace(snapshot, jobs=(*snapshot.jobs, *own)), history, policy, runtimes)
     projection = forecast.projection
     numbers = {job.job: k for k, job in enumerate(forecast.state.jobs) if job.start is None}
-    for text, job in zip(texts, own, strict=True):
-        if job.job not in numbers:
-            raise PolicyError(f"{sanitize(text)} does not fit the machine; compare its size with the partition's", "no_job_fits")
+    for trial in trials.values():
+        if not trial.never and trial.job.job not in numbers:
+            raise PolicyError(f"{sanitize(trial.text)} does not fit the machine; compare its size with the partition's", "no_job_fits")
     places = [numbers[job.job] for job in own]
 
     def run(*drawn: Any) -> Array:
         return np.array([projection.run(*drawn, only=place, without=[one for one in places if one != place])[place] for place in places])
 
     to_limits, starts = forecast.simulate(run, draws, workers, progress)
-    times = np.vstack([start_quantiles(starts), to_limits]).T.tolist()
-    trials = {}
-    for text, job, row in zip(texts, own, times, strict=True):
-        early, median, late, by_limits = (to_unix(time, snapshot.time) for time in row)
-        trials[text] = StartTrial(text, job, early, median, late, by_limits)
-    return Trials(forecast.scheduler.label, [(trials | never)[text] for text in given], forecast.caveats())
+    times = iter(np.vstack([start_quantiles(starts), to_limits]).T.tolist())
+    for text, trial in trials.items():
+        if not trial.never:
+            early, median, late, by_limits = (to_unix(time, snapshot.time) for time in next(times))
+            trials[text] = StartTrial(text, trial.job, early, median, late, by_limits)
+    return Trials(forecast.scheduler.label, [trials[text] for text in texts], forecast.caveats())
