@@ -109,10 +109,7 @@ def hours_of(workload: Workload, machine: Machine, partition: Array, planned: Ar
             "unknown_start_time",
         )
     zone: tzinfo = workload.origin.tzinfo() if machine.clock is None else timezone(timedelta(seconds=machine.clock))
-    spans = []
-    for window in machine.windows:
-        since = -NEVER if window.since is None else seconds_of(workload, window.since, "a window")
-        spans.append((since, NEVER if window.until is None else max(since, seconds_of(workload, window.until, "a window"))))
+    spans = [span_of(workload, window) for window in machine.windows]
     kinds = [_kind(workload, machine, window, partition) for window in machine.windows]
     bounds = sorted({-NEVER, NEVER, *(bound for span in spans for bound in span)})
     outside = np.zeros(len(workload), bool)
@@ -132,6 +129,12 @@ def hours_of(workload: Workload, machine: Machine, partition: Array, planned: Ar
     windows = [ShutHours(machine.windows[k], site, (since, until)) for k, (since, until, _) in pieces]
     number, job = np.nonzero(np.array([chosen for _, (_, _, chosen) in pieces], bool).reshape(len(pieces), len(workload)))
     return windows, Ragged.of_pairs(len(workload), job, number), int(outside.sum())
+
+
+def span_of(workload: Workload, window: Window) -> tuple[int, int]:
+    """Return the period in which a window holds, s; raises WorkloadError for a date if the log has no start time."""
+    since = -NEVER if window.since is None else seconds_of(workload, window.since, "a window")
+    return since, NEVER if window.until is None else max(since, seconds_of(workload, window.until, "a window"))
 
 
 def longest_between(windows: Sequence[Window], tick: int = 1) -> int:
