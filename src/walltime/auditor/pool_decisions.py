@@ -13,8 +13,7 @@ import numpy as np
 from walltime.auditor.pool_passes import NEVER, POOL_JOB, POOL_STATE, PoolLists, PoolPlan, Pools, make_new_plan, update_plan
 from walltime.auditor.walk import Difference, MachineSchedule, Walk
 from walltime.estimates import effective_times
-from walltime.machine import Overhead
-from walltime.machine.overheads import release_times
+from walltime.machine.machine import next_tick
 from walltime.machine.placing import NEVER as NO_TIME
 from walltime.policy import FCFS, Order, Policy
 from walltime.policy.schedule_scores import Scores
@@ -142,7 +141,9 @@ class PoolsWalk(Walk):
             for job in sorted(job for _, _, job in self.ends):
                 self._predict(job)
                 self.history.started(job, self.submit[job], max(self.start[job], 0))
-            self._sort_running()
+            running, self.running = self.running, []
+            for _, _, job in running:
+                self._note_running(job)
         self.has_begun = True
         while self.ends and self.ends[0][0] <= now:
             self._end_job(heappop(self.ends)[2])
@@ -271,7 +272,7 @@ class PoolsWalk(Walk):
     def _until_tick(self, job: int, length: int) -> int:
         """Round an expected runtime up to a tick of the scheduler; waiting jobs start at a tick, as they arrive at one."""
         begin = self.submit[job] if self.placement.since[job] == NO_TIME and job not in self.is_running else self.start[job]
-        return release_times(Overhead(tick=self.placement.machine.overhead.tick), begin + length) - begin
+        return int(next_tick(begin + length, self.placement.machine.overhead.tick) - begin)
 
     # ------------------------------------------------------------------ decisions
 
@@ -328,12 +329,6 @@ class PoolsWalk(Walk):
 
     def _drop_running(self, job: int) -> None:
         self.running.remove((int(self.jobs[job].expected), self.ticket[job], job))
-
-    def _sort_running(self) -> None:
-        jobs = [job for _, _, job in self.running]
-        self.running.clear()
-        for job in jobs:
-            self._note_running(job)
 
     def _check_given(self, job: int) -> Iterator[Difference]:
         """Check that a job takes from the pools in their order; from then on it has what the schedule records."""

@@ -24,7 +24,7 @@ POOL_STATE = record_dtype("now waiting running steps started again early void du
 
 
 class Pools(NamedTuple):
-    """The machine.
+    """A machine of several pools, and the limits on its jobs.
 
     `order`: the pools of each partition in order, -1 after the last. `free`: processors and second resource of each pool now. `outages`:
     pool, processors, second resource, begin, end, known from. `most`, `used`: each limit and the amounts counted towards it; job k has the

@@ -11,7 +11,8 @@ import numpy as np
 
 from walltime.auditor.oar_decisions import OarWalk
 from walltime.auditor.pool_decisions import PoolsWalk
-from walltime.auditor.pool_flows import PoolLevels, broken_by_unions, broken_in_outages, used_at_starts
+from walltime.auditor.pool_flows import PoolLevels, broken_by_unions, broken_in_outages
+from walltime.auditor.rows import used_at_starts
 from walltime.auditor.slurm_decisions import SlurmWalk
 from walltime.auditor.walk import Difference, MachineSchedule
 from walltime.machine.placing import NEVER

@@ -99,16 +99,11 @@ def cache_root() -> Path:
     return (Path(base) if base else Path("~/.cache").expanduser()) / "walltime"
 
 
-def temporary_root() -> Path:
-    """Return a replacement for `cache_root` where that cannot be written."""
-    return Path(tempfile.gettempdir()) / f"walltime-{os.getuid()}"
-
-
 @functools.cache
 def cache_folder() -> Path:
     """Return the folder of the kernels compiled from exactly this code, now marked as used, and remove folders no longer used."""
-    folder = cache_root() / folder_name()
-    if not _is_usable(folder) and not _is_usable(folder := temporary_root() / folder.name, private=True):
+    folder, temporary = cache_root() / folder_name(), Path(tempfile.gettempdir()) / f"walltime-{os.getuid()}"
+    if not _is_usable(folder) and not _is_usable(folder := temporary / folder.name, private=True):
         folder = Path(tempfile.mkdtemp(prefix="walltime-"))  # for this process alone
     with contextlib.suppress(OSError):
         _note_use(folder)

@@ -88,7 +88,7 @@ class PredictionRules(NamedTuple):
 
 
 class PredictionState(NamedTuple):
-    """The data of the loop.
+    """The data about predictions in a loop.
 
     For each job the prediction (s) and the number of its corrections while the job ran; the increments (s) of corrections; all int64;
     and the predictor's memory.

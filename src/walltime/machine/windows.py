@@ -44,7 +44,7 @@ class Hours(NamedTuple):
     crossing: bool
 
     def shut(self, moments: Array, length: int) -> Array:
-        """Whether a job with a request of `length` s may not start at each of these times (int64 s); bool."""
+        """Return whether a job with a request of `length` s may not start at each of these times (int64 s); bool."""
         following = np.searchsorted(self.begin, moments, side="right")
         inside = (following > 0) & (moments < np.append(self.end, 0)[following - 1])
         if self.crossing and len(self.begin):
@@ -64,8 +64,7 @@ class ShutHours:
         self.window, self.site, self.span, self.tick = window, site, span, tick
         self.crossing = window.crossing
         self.settled = max(site.first, *(bound if abs(bound) < NEVER else site.first for bound in span))
-        nothing = Hours(np.zeros(0, np.int64), np.zeros(0, np.int64), self.crossing)
-        self._found = nothing, -NEVER  # one attribute, so that threads may use it at the same time
+        self._found = Hours(np.zeros(0, np.int64), np.zeros(0, np.int64), self.crossing), -NEVER  # one attribute, for threads' sake
 
     def __deepcopy__(self, _memo: Any) -> ShutHours:
         """Return itself: all copies of a simulation share the hours."""

@@ -132,15 +132,18 @@ class Schedule:
         w = self.workload
         return metrics.offered_load(w.submit, self.runtime, w.procs, w.machine_procs)
 
-    def summary(self, trim: str = "none") -> metrics.Summary:
-        """Return the usual averages; `trim="tsafrir06"` excludes warm-up and cool-down as in tsafrir06, section II."""
+    def summary(self, trim: str = "none", jobs: Array | slice = slice(None)) -> metrics.Summary:
+        """Return the usual averages, of all jobs or of some (bool, one per job).
+
+        `trim="tsafrir06"` excludes warm-up and cool-down as in tsafrir06, section II.
+        """
         w = self.workload
         return metrics.summarize(
-            submit=self.submit,
-            start=self.start,
-            runtime=self.runtime,
-            procs=w.procs,
-            backfilled=self.kind == Kind.BACKFILLED,
+            submit=self.submit[jobs],
+            start=self.start[jobs],
+            runtime=self.runtime[jobs],
+            procs=w.procs[jobs],
+            backfilled=self.kind[jobs] == Kind.BACKFILLED,
             machine_procs=w.machine_procs,
             offered_load=self.offered_load,
             trim=trim,

@@ -20,12 +20,7 @@ if TYPE_CHECKING:
     from walltime.predictors.called import Calls
 
 Array = np.ndarray
-CORRECTIONS = {
-    "none": memory.NEVER_CORRECTED,
-    "estimate": memory.TO_ESTIMATE,
-    "half": memory.HALF_OF_REST,
-    "soft": memory.EXTENDED,
-}
+CORRECTIONS = {"none": memory.NEVER_CORRECTED, "estimate": memory.TO_ESTIMATE, "half": memory.HALF_OF_REST, "soft": memory.EXTENDED}
 Ends = tuple[Array, Array, Array]
 """Start and end of each job, int64 s, and whether they are known, bool."""
 
@@ -50,12 +45,12 @@ class JobPredictions:
 
     @property
     def needs_reference(self) -> str:
-        """Why only the reference engine can run it; empty if the kernel can."""
+        """Return why only the reference engine can run it; empty if the kernel can."""
         return "" if self.prediction.runs_compiled else f"the predictor {self.prediction.predictor.label} is plain Python and runs"
 
     @property
     def can_be_called(self) -> bool:
-        """Whether the compiled loop can call a plain Python predictor: it predicts once, and learns from the simulation."""
+        """Return whether the compiled loop can call a plain Python predictor: it predicts once, and learns from the simulation."""
         return bool(self.needs_reference) and not self.prediction.predictor.again
 
     def called(self) -> CalledPredictions:
@@ -64,7 +59,7 @@ class JobPredictions:
 
     @property
     def may_be_overdue(self) -> bool:
-        """Whether running jobs may exceed their expected end although they end within their estimate."""
+        """Return whether running jobs may exceed their expected end although they end within their estimate."""
         return self.prediction.believe.running and self.prediction.correction.kind == "none"
 
     def plain(self) -> PlainPredictions:

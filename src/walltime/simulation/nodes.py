@@ -60,13 +60,12 @@ def place_on_nodes(workload: Workload, machine: Machine, linear: bool = False) -
         nodes = nodes_of(machine, placement, placed)
         demands = demands_on(nodes, placed, placement)
         fits = _fit_when_empty(nodes, demands)
-        unknown = int(unknown_features(placed, placement).sum())
         if fits.all():
             break
         if not fits.any():
             raise WorkloadError(f"none of the {len(workload):,} jobs of {workload.origin.name} fits on the nodes of {machine.name}")
         workload = workload.without({"too_wide_for_partition": np.isin(workload.job_id, placed.job_id[~fits])}, PLACING_REASONS)
-    if unknown:
+    if unknown := int(unknown_features(placed, placement).sum()):
         placed = replace(placed, origin=replace(placed.origin, changed={**placed.origin.changed, "unknown_features": unknown}))
     smallest = np.array([nodes.procs[own].min() for own in nodes.members])[demands.members]
     procs = np.where(demands.whole > 0, np.maximum(demands.asked, demands.nodes * smallest), placed.procs)  # it gets at least these

@@ -83,7 +83,7 @@ def _best_combination(
         return max(worth(first + 1, free, extra), taking(first, free, extra))
 
     def taking(first: int, free: int, extra: int) -> tuple[int, int]:
-        """The same, if this one is in it; -1 if it cannot be."""
+        """Return the value of the best of them that contains this job; -1 if none can."""
         job = jobs[first]
         if job.procs > free:
             return -1, -1

@@ -290,9 +290,7 @@ class SlurmReference:
         s = self.settings
         blocks = self._outages()
         tested = started = 0
-        users: Counter[int] = Counter()
-        parts: Counter[int] = Counter()
-        both: Counter[tuple[int, int]] = Counter()
+        tests: Counter[tuple[int | str, int]] = Counter()  # of a user, of a partition, and of a user in a partition
         reserved: Counter[int] = Counter()
         for job in self._to_backfill():
             if not within_limits(job, self.running, self.machine.limits):
@@ -300,13 +298,11 @@ class SlurmReference:
             if tested == s["bf_max_job_test"]:
                 break
             tested += 1
-            counts = (users[job.user], parts[job.partition], both[job.user, job.partition])
+            counts = (("user", job.user), ("partition", job.partition), (job.user, job.partition))
             most = (s["bf_max_job_user"], s["bf_max_job_part"], s["bf_max_job_user_part"])
-            if any(a >= b > 0 for a, b in zip(counts, most, strict=True)):
+            if any(tests[count] >= limit > 0 for count, limit in zip(counts, most, strict=True)):
                 continue
-            users[job.user] += 1
-            parts[job.partition] += 1
-            both[job.user, job.partition] += 1
+            tests.update(counts)
             length = job.time_min or job.believed
             may_reserve = self._may_reserve(job) and not reserved[job.partition] >= s["bf_job_part_count_reserve"] > 0
             hole = self.first_hole(job, length, blocks, self.now + 60 * s["bf_window"] if may_reserve else self.now)
@@ -315,7 +311,7 @@ class SlurmReference:
             begin, free = hole
             if begin > self.now:
                 reserved[job.partition] += 1
-                job.reserved_start = begin if job.reserved_start < 0 else job.reserved_start
+                job.note_reservation(begin)
                 blocks.append(self.reservation(job, free, begin, length))
                 continue
             job.kind = BACKFILLED

@@ -117,14 +117,7 @@ class Reference(Engine):
             return
         ending = self.terminating + [job for job in self.running if job.end == self.now]
         if ending:
-            first = min(ending, key=lambda job: job.ticket)
-            if first in self.terminating:
-                self.terminating.remove(first)
-                self.terminated = True
-                self._note_end(first)
-                self._submit_followers(first)
-            else:
-                self._terminate(first)
+            self._terminate(min(ending, key=lambda job: job.ticket))
         elif arrives:
             self._arrive()
 
@@ -138,14 +131,11 @@ class Reference(Engine):
         return corrected
 
     def _terminate(self, job: Job) -> None:
-        self.running.remove(job)
+        """Handle the end of a job, and submit the jobs that waited for it, each after its think time."""
+        (self.running if job in self.running else self.terminating).remove(job)
         self.terminated = True
         self.ended_early = self.ended_early or self.now < job.expected_end
         self._note_end(job)
-        self._submit_followers(job)
-
-    def _submit_followers(self, job: Job) -> None:
-        """Submit the jobs that waited for this one's end, each after its think time."""
         for follower in release_followers(self._followers, job.index, self.now):
             bisect.insort(self._arriving, follower, key=lambda job: (job.submit, job.index))
 
@@ -260,8 +250,7 @@ class Reference(Engine):
 
     def _note_head(self, head: Job, shadow: int) -> None:
         """Record the reservation of the head."""
-        if head.reserved_start < 0:
-            head.reserved_start = shadow
+        head.note_reservation(shadow)
         if self.dynamics and head.shadow_at_head < 0:
             head.shadow_at_head = self._real_shadow(head)
 
@@ -319,8 +308,7 @@ class Reference(Engine):
     def _reserve(self, job: Job, profile: Profile, line: Sequence[Job]) -> bool:
         """Give a job a reservation; start it if that is now, and return whether it is; `line`: the queue at the beginning of the pass."""
         anchor = profile.reserve(job)
-        if job.reserved_start < 0:
-            job.reserved_start = anchor
+        job.note_reservation(anchor)
         if anchor == self.now:
             self._start(job, line[: line.index(job)])
         return anchor == self.now
@@ -362,8 +350,7 @@ class Reference(Engine):
         self.ended_early = False
         self.overdue = self.reservations_void = overdue
         for job in list(self.waiting):
-            if job.reserved_start < 0:
-                job.reserved_start = job.reservation
+            job.note_reservation(job.reservation)
             if job.reservation == self.now:
                 self._start(job, self._ahead(job))
                 if job.run_length > job.believed:

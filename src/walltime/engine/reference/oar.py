@@ -202,8 +202,7 @@ class OarReference:
                 starting.append((job, nodes))
                 continue
             ahead = True
-            if job.reserved_start < 0:
-                job.reserved_start = self.now + begin
+            job.note_reservation(self.now + begin)
         return starting
 
     def _start_jobs(self, starting: list[tuple[OarJob, int]]) -> None:

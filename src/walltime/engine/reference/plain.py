@@ -59,6 +59,11 @@ class Job:
         self.run_length = self.believed
         """Its expected runtime once it runs."""
 
+    def note_reservation(self, start: int) -> None:
+        """Record the start of its first reservation."""
+        if self.reserved_start < 0:
+            self.reserved_start = start
+
     @property
     def end(self) -> int:
         """Return the real end of the running job, which the scheduler does not read."""

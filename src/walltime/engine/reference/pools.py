@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -46,7 +47,7 @@ class Pass:
 
     selected: set[int] | None = None
     planned: list[Place] = field(default_factory=list)
-    reservations: dict[tuple[int, int], int] = field(default_factory=dict)
+    reservations: Counter[tuple[int, int]] = field(default_factory=Counter)
     blocked: set[int] = field(default_factory=set)
     closed: set[int] = field(default_factory=set)
 
@@ -242,7 +243,7 @@ class ClusterReference(Engine):
         if so_far.selected is not None:
             return job.index in so_far.selected
         own = self._class_of(job)
-        return all(so_far.reservations.get((pool, own), 0) < (1 if self.passes.bounds else self.depth) for pool in job.pools)
+        return all(so_far.reservations[pool, own] < (1 if self.passes.bounds else self.depth) for pool in job.pools)
 
     def _ask(self) -> None:
         """Start the jobs that a policy in plain Python chooses and that pools and limits let start; free is the sum of all pools."""
@@ -289,8 +290,8 @@ class ClusterReference(Engine):
 
     def _start_in_turn(self, job: ClusterJob, given: Array, reserves: bool, so_far: Pass) -> bool:
         """Start a job when it is considered; return whether the pass must be made again."""
-        if reserves and self.depth > 1 and job.reserved_start < 0:
-            job.reserved_start = self.now
+        if reserves and self.depth > 1:
+            job.note_reservation(self.now)
         if not so_far.blocks(job):
             job.run_length *= self.passes.head_runtime_factor
         return self._start(job, given, so_far.blocks(job))
@@ -301,8 +302,7 @@ class ClusterReference(Engine):
         place = self._first_fit(job, moments, so_far)
         if place is None:
             return
-        if job.reserved_start < 0:
-            job.reserved_start = place[1]
+        job.note_reservation(place[1])
         if self.passes.kind == "relaxed":
             self._earliest[job.index] = earliest = min(self._earliest.get(job.index, place[1]), place[1])
             latest = max(place[1], earliest + math.floor(self.passes.omega * (job.reserved_start - job.submit)))
@@ -315,8 +315,7 @@ class ClusterReference(Engine):
         if not self.backfills:
             so_far.closed.update(job.pools)
         for pool in job.pools if reserves else ():
-            key = (pool, self._class_of(job))
-            so_far.reservations[key] = so_far.reservations.get(key, 0) + 1
+            so_far.reservations[pool, self._class_of(job)] += 1
 
     def _backfill(self, jobs: Sequence[ClusterJob], considered: Sequence[ClusterJob], so_far: Pass) -> bool:
         """Start the jobs that fit without delaying a reservation; return whether the pass must be made again."""
@@ -382,8 +381,7 @@ class ClusterReference(Engine):
         if place is not None:
             planned[job.index] = place
             _, job.reservation, job.given = place
-            if job.reserved_start < 0:
-                job.reserved_start = job.reservation
+            job.note_reservation(job.reservation)
 
     def _start_due(self, queue: Sequence[ClusterJob]) -> bool:
         """Start the jobs that are due, in order of arrival; return whether one that may not start now must give up its place."""
