@@ -3,22 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from walltime.engine.problem import NodeDemands, Nodes, Shares
+from walltime.engine.problem import NodeDemands, Nodes, OarSettings, Shares
 from walltime.errors import WorkloadError
 from walltime.machine import Machine, Placement
 from walltime.machine.constraints import satisfies
 from walltime.machine.placing import NEVER, qos_factors
+from walltime.policy import Policy
+from walltime.policy.oar import STREAM
 from walltime.policy.slurm import SlurmSettings
 from walltime.workload import MISSING, Workload
+from walltime.workload.draws import whole_numbers
 
 Array = np.ndarray
 UNLIMITED_MEMORY = 1024**2
 """Memory of each processor of a pool without a limit, where other pools have one, MB."""
 COLUMNS = ("requested_nodes", "nodes", "most_nodes", "exclusive", "requested_procs", "cpus_per_task", "tasks_per_node")
 """Columns that `demands_on` reads; -1 if the log lacks them."""
+
+
+def problem_fields(placed: Workload, placement: Placement, policy: Policy, demands: NodeDemands | None = None) -> dict[str, Any]:
+    """Return the fields of a problem that a policy for single nodes needs: `machine`, `demands`, `settings` and, for Slurm, `shares`.
+
+    `demands`: by default those of `demands_on`.
+    """
+    machine, given = placement.machine, policy.settings(placement.machine.slurm)
+    nodes = nodes_of(machine, placement, placed)
+    demands = demands_on(nodes, placed, placement) if demands is None else demands
+    if given is None:
+        oar: Any = policy
+        moments = whole_numbers(oar.seed, placed.job_id, STREAM, oar.durations.noticed, oar.durations.phase)
+        settings = OarSettings(oar.security_time, oar.slots == "2016", oar.durations, *moments)
+        return {"machine": nodes, "demands": demands, "settings": settings}
+    demands, shares = with_priorities(placed, machine, given, demands, nodes)
+    return {"machine": nodes, "demands": demands, "settings": given, "shares": shares}
 
 
 def nodes_of(machine: Machine, placement: Placement, placed: Workload) -> Nodes:

@@ -68,6 +68,20 @@ def not_summed_up(function):
     return changed
 
 
+def changed_field(field, **changes):
+    """The fields of a problem, but for some columns of one."""
+
+    def make(function):
+        def changed(*args):
+            fields = function(*args)
+            columns = {name: change(getattr(fields[field], name)) for name, change in changes.items()}
+            return fields | {field: fields[field]._replace(**columns)}
+
+        return changed
+
+    return make
+
+
 POOLS, NODES = pool_decisions.PoolsWalk, slurm_decisions.SlurmWalk
 FAULTS = {
     "decisions are not compared": ("pools", by_method(POOLS, "run", nothing)),
@@ -82,13 +96,10 @@ FAULTS = {
     "tiers do not count": ("pools", by_method(POOLS, "_sorted", lambda one: lambda self, order, tiers: one(self, order, False))),
     "Slurm's decisions are not compared": ("nodes", by_method(NODES, "run", nothing)),
     "ends and limits under Slurm are not looked at": ("nodes", by_method(NODES, "_check", nothing)),
-    "priorities are all alike": ("nodes", by_method(NODES, "_priority", lambda one: lambda *args: 1)),
+    "priorities are all alike": ("nodes", by_method(NODES, "priority", lambda one: lambda *args: 1)),
     "use is not summed up": ("nodes", by_method(NODES, "_compute_priorities", not_summed_up)),
-    "outages take no nodes": ("nodes", replaced(slurm_decisions, "nodes_of", lambda one: lambda *args: one(*args)._replace(outages=[]))),
-    "jobs take any nodes": (
-        "nodes",
-        replaced(slurm_decisions, "demands_on", lambda one: lambda *args: one(*args)._replace(nodes=np.ones_like(one(*args).nodes))),
-    ),
+    "outages take no nodes": ("nodes", replaced(slurm_decisions, "problem_fields", changed_field("machine", outages=lambda own: []))),
+    "jobs take any nodes": ("nodes", replaced(slurm_decisions, "problem_fields", changed_field("demands", nodes=np.ones_like))),
 }
 """Faults of the auditor, and the kind of machine on which each shows."""
 

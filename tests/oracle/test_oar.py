@@ -1,4 +1,4 @@
-"""OAR's scheduling: the kernel equals the reference, and the auditor, which knows neither, agrees with both."""
+"""OAR's scheduling: the kernel equals the reference, and the auditor, which steps the reference along a schedule, agrees."""
 
 import random
 from dataclasses import replace

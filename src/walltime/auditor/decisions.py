@@ -261,26 +261,19 @@ def encode_policy(
         return None
     wfp_powers = [order.exponent if isinstance(order, Wfp) and order.bounds == (None, None) else None for order in orders]
     powers = [None if prediction is not None else power for power in wfp_powers]
-    values: dict[str, Any] = {
+    same = ("backfills", "window", "committed", "head_runtime_factor", "ahead", "omega", "factor", "recent")
+    values: dict[str, Any] = {name: getattr(passes, name) for name in same} | {
         "kind": list(PASSES).index(passes.kind),
         "plans": passes.kind in BY_PLAN,
         "keeps": passes.kind == "kept",
-        "backfills": passes.backfills,
         "depth": s.NEVER if passes.depth is None else passes.depth,
-        "window": passes.window,
-        "committed": passes.committed,
         "plain_heads": not passes.window and not passes.committed,
         "extra": EXTRA[passes.extra],
         "shadow": SHADOW[passes.shadow],
         "before": passes.ends == "before",
-        "head_runtime_factor": passes.head_runtime_factor,
         "compression": COMPRESSION[passes.compression],
-        "ahead": passes.ahead,
         "objective": OBJECTIVES[passes.objective],
-        "omega": passes.omega,
-        "factor": passes.factor,
         "threshold_of_all": passes.adapts,
-        "recent": passes.recent,
         "procs": procs,
         "near": policy.order.threshold if isinstance(policy.order, Wfp) else 0.0,
         "coincident": COINCIDENT[dialect.coincident],

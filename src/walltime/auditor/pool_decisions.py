@@ -1,11 +1,9 @@
-"""A walk along a schedule on a machine with several pools: at every instant, the policy decides in the state of the schedule.
-
-Its starts are compared with the schedule's. After a difference the walk goes on as the schedule does.
-"""
+"""A walk along a schedule on a machine with several pools, with compiled passes of the auditor's own (pool_passes.py)."""
 
 from __future__ import annotations
 
 from bisect import insort
+from collections import defaultdict
 from collections.abc import Iterator
 from heapq import heappop, heappush
 from typing import Any
@@ -15,8 +13,7 @@ import numpy as np
 from walltime.auditor.pool_passes import NEVER, POOL_JOB, POOL_STATE, PoolLists, PoolPlan, Pools, make_new_plan, update_plan
 from walltime.auditor.walk import Difference, MachineSchedule, Walk
 from walltime.estimates import effective_times
-from walltime.machine import Overhead
-from walltime.machine.overheads import release_times
+from walltime.machine.machine import next_tick
 from walltime.machine.placing import NEVER as NO_TIME
 from walltime.policy import FCFS, Order, Policy
 from walltime.policy.schedule_scores import Scores
@@ -27,12 +24,33 @@ Array = np.ndarray
 
 
 class PoolsWalk(Walk):
-    """A walk along a schedule of a policy that plans pools."""
+    """A walk along a schedule of a policy that plans pools: jobs to come, waiting and running.
+
+    `most`, `used`: jobs, processors and second resource that each limit allows, and that run.
+    """
 
     def __init__(self, schedule: MachineSchedule, policy: Policy, prediction: Prediction | None):
         super().__init__(schedule)
         workload, placement = schedule.workload, schedule.placement
-        count, pools = len(workload), len(placement.machine.pools)
+        count, pools, begun = len(workload), len(placement.machine.pools), placement.since < NO_TIME
+        self.w, self.submit, self.procs = workload, workload.submit.tolist(), workload.procs.tolist()
+        self.tier = [placement.machine.partitions[part].tier for part in placement.partition.tolist()]
+        self.coming = set(self.to_start)
+        after, think = workload.dependencies() if workload.feedback else (np.full(count, -1), np.zeros(count, np.int64))
+        self.after, self.think = np.where(begun, -1, after).tolist(), think.tolist()
+        self.waits_for = [set(others) | {one} - {-1} for others, one in zip(placement.after, self.after, strict=True)]
+        self.followers = defaultdict[int, list[int]](list)
+        for job, others in enumerate(self.waits_for):
+            for other in others:
+                self.followers[other].append(job)
+        self.arrivals = sorted((self.submit[job], job) for job in self.coming if not self.waits_for[job])
+        """A heap of the jobs that wait for no other, by when they come."""
+        self.waiting: list[int] = []
+        self.arrival, self.ticket = [-1] * count, [-1] * count
+        self.arrived = self.started = 0
+        self.ends: list[tuple[int, int, int]] = []  # a heap: end, ticket and job
+        self.most = np.minimum(np.array(placement.limits, np.int64).reshape(-1, 3), NEVER)
+        self.used = np.zeros_like(self.most)
         self.policy, self.prediction = policy, prediction
         runtime, believed = effective_times(workload, schedule.overrun)
         self.runtime = runtime.tolist()
@@ -80,7 +98,7 @@ class PoolsWalk(Walk):
         of_partitions = np.array([one + [-1] * (width - len(one)) for one in places], np.int64)
         free = np.array([(pool.nodes * pool.procs, pool.nodes * pool.second) for pool in machine.pools], np.int64)
         outages = np.array(placement.outages, np.int64).reshape(-1, 6)
-        limits = (self.most, self.used, self.first_limit, self.limits)
+        limits = (self.most, self.used, placement.limits_of.first, placement.limits_of.items)
         self.pools = Pools(of_partitions, free, outages, *limits, np.zeros((pools, 3), np.int64))
         steps = 3 * count + 2 * len(outages) + 8
         self.plan = PoolPlan(np.zeros(steps, np.int64), np.zeros((steps, pools, 2), np.int64), np.zeros((pools, 2), np.int64))
@@ -96,8 +114,11 @@ class PoolsWalk(Walk):
         yield from self._check_given(job)
         self._mark_running(job)
 
+    def _has_started(self, job: int) -> bool:
+        return self.ticket[job] >= 0
+
     def _next_event(self) -> int | None:
-        times = self._known_events()
+        times = [heap[0][0] for heap in (self.ends, self.arrivals) if heap]
         while self.expiries:
             when, job = self.expiries[0]
             if job in self.is_running and self._can_be_corrected(job) and self.start[job] + self.run_length[job] == when:
@@ -107,7 +128,7 @@ class PoolsWalk(Walk):
         if self.kept and self.waiting and self.state.due < NEVER:
             times.append(int(self.state.due))
         if times or self.waiting:
-            while self.begun and self.changes and self.changes[0] <= self.now:
+            while self.is_under_way and self.changes and self.changes[0] <= self.now:
                 self.changes.pop(0)
             if self.changes:
                 times.append(self.changes[0])
@@ -120,15 +141,15 @@ class PoolsWalk(Walk):
             for job in sorted(job for _, _, job in self.ends):
                 self._predict(job)
                 self.history.started(job, self.submit[job], max(self.start[job], 0))
-            self._sort_running()
+            running, self.running = self.running, []
+            for _, _, job in running:
+                self._note_running(job)
         self.has_begun = True
         while self.ends and self.ends[0][0] <= now:
             self._end_job(heappop(self.ends)[2])
         self._correct_expired()
         self._change_capacity()
-        for job in self._arrivals_now():
-            self.jobs[job].arrival = self.arrival[job]
-            self._predict(job)
+        self._enter_arrivals()
         if self.history is not None and self.prediction is not None and self.prediction.predictor.again:
             for job in self.waiting:
                 planned = self.own[job]
@@ -155,6 +176,18 @@ class PoolsWalk(Walk):
 
     # ------------------------------------------------------------------ events
 
+    def _enter_arrivals(self) -> None:
+        """Add the jobs that arrive now to the waiting ones."""
+        came = []
+        while self.arrivals and self.arrivals[0][0] <= self.now:
+            came.append(heappop(self.arrivals)[1])
+        for job in sorted(set(came) & self.coming):
+            self.coming.remove(job)
+            self.arrival[job] = self.jobs[job].arrival = self.arrived
+            self.arrived += 1
+            self.waiting.append(job)
+            self._predict(job)
+
     def _end_job(self, job: int) -> None:
         self._drop_running(job)
         self.is_running.remove(job)
@@ -165,7 +198,17 @@ class PoolsWalk(Walk):
         if self.history is not None:
             until = max(self.now, 0)
             self.history.observe(job, self.submit[job], until - self.runtime[job], until)
-        self._release_followers(job)
+        for other in self.followers[job]:
+            self.waits_for[other].remove(job)
+            follows = self.after[other] == job
+            self.submit[other] = max(self.now + self.think[other], 0) if follows else max(self.submit[other], self.now)
+            if not self.waits_for[other] and other in self.coming:
+                heappush(self.arrivals, (self.submit[other], other))
+
+    def _count(self, job: int, sign: int) -> None:
+        """Count a job that starts (1) or has ended (-1) towards its limits."""
+        for limit in self.placement.limits_of[job]:
+            self.used[limit] += (sign, sign * self.procs[job], sign * int(self.placement.second[job]))
 
     def _change_capacity(self) -> None:
         """Take out and return the processors of outages; an outage that becomes known now breaks the reservations.
@@ -229,7 +272,7 @@ class PoolsWalk(Walk):
     def _until_tick(self, job: int, length: int) -> int:
         """Round an expected runtime up to a tick of the scheduler; waiting jobs start at a tick, as they arrive at one."""
         begin = self.submit[job] if self.placement.since[job] == NO_TIME and job not in self.is_running else self.start[job]
-        return release_times(Overhead(tick=self.placement.machine.overhead.tick), begin + length) - begin
+        return int(next_tick(begin + length, self.placement.machine.overhead.tick) - begin)
 
     # ------------------------------------------------------------------ decisions
 
@@ -266,7 +309,9 @@ class PoolsWalk(Walk):
 
     def _mark_running(self, job: int, counted: bool = False) -> None:
         """Start a job; `counted`: its processors and limits are already counted."""
-        self._note_start(job)
+        self.ticket[job] = self.started
+        self.started += 1
+        heappush(self.ends, (self.end[job], self.ticket[job], job))
         if not counted:
             self.pools.free[:] -= self.given[job]
             self._count(job, 1)
@@ -284,12 +329,6 @@ class PoolsWalk(Walk):
 
     def _drop_running(self, job: int) -> None:
         self.running.remove((int(self.jobs[job].expected), self.ticket[job], job))
-
-    def _sort_running(self) -> None:
-        jobs = [job for _, _, job in self.running]
-        self.running.clear()
-        for job in jobs:
-            self._note_running(job)
 
     def _check_given(self, job: int) -> Iterator[Difference]:
         """Check that a job takes from the pools in their order; from then on it has what the schedule records."""
@@ -318,6 +357,9 @@ class PoolsWalk(Walk):
         self.given[job, pools[0]] += rest
 
     def _adopt_job(self, job: int) -> None:
+        self.coming.discard(job)
+        if job in self.waiting:
+            self.waiting.remove(job)
         if self.recorded is not None:
             self.given[job] = self.recorded[job]
         else:
@@ -325,7 +367,7 @@ class PoolsWalk(Walk):
         self.jobs[job].reservation = -1
         self._mark_running(job)
 
-    def _adopt(self, moment: int) -> bool:
+    def _adopt(self, moment: int) -> int:
         self.state.void, self.state.due = 1, NEVER
         return super()._adopt(moment)
 

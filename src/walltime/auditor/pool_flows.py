@@ -13,6 +13,7 @@ from itertools import combinations
 
 import numpy as np
 
+from walltime.auditor.rows import used_at_starts
 from walltime.auditor.walk import MachineSchedule
 from walltime.machine import Placement
 from walltime.machine.placing import NEVER
@@ -22,25 +23,6 @@ MOST_PARTITIONS = 10
 """Unions of at most this many partitions are tried."""
 MOST_POOLS_OUT = 8
 """In at most this many pools with an outage, jobs that outlast its begin are considered."""
-
-
-def used_at_starts(start: Array, end: Array, amounts: Array) -> Array:
-    """Return the amounts that jobs use together when each starts, int64, shape (jobs, kinds of amounts).
-
-    Jobs that start at the instant count, jobs that end then do not. A job of zero length needs its amounts only in addition to the jobs
-    that run before and after the instant: jobs that start then may start after it.
-    """
-    ran, used = end > start, np.zeros_like(amounts)
-    for kind in range(amounts.shape[1]):
-        by_start, by_end = np.argsort(start[ran], kind="stable"), np.argsort(end[ran], kind="stable")
-        come = np.concatenate([[0], np.cumsum(amounts[ran, kind][by_start])])
-        gone = np.concatenate([[0], np.cumsum(amounts[ran, kind][by_end])])
-        begun = np.where(
-            ran, np.searchsorted(start[ran][by_start], start, side="right"), np.searchsorted(start[ran][by_start], start, side="left")
-        )
-        used[:, kind] = come[begun] - gone[np.searchsorted(end[ran][by_end], start, side="right")]
-    used[~ran] += amounts[~ran]
-    return used
 
 
 def broken_by_unions(schedule: MachineSchedule) -> Iterator[tuple[int, str]]:

@@ -24,7 +24,7 @@ POOL_STATE = record_dtype("now waiting running steps started again early void du
 
 
 class Pools(NamedTuple):
-    """The machine.
+    """A machine of several pools, and the limits on its jobs.
 
     `order`: the pools of each partition in order, -1 after the last. `free`: processors and second resource of each pool now. `outages`:
     pool, processors, second resource, begin, end, known from. `most`, `used`: each limit and the amounts counted towards it; job k has the
@@ -56,28 +56,6 @@ class PoolLists(NamedTuple):
     other: Array
     running: Array
     started: Array
-
-
-@kernel
-def within_limits(jobs: Any, machine: Any, job: Any) -> Any:
-    """Return whether a job may start under its limits; `machine`: Pools or a Cluster."""
-    for k in range(machine.first[job], machine.first[job + 1]):
-        one = machine.limits[k]
-        if machine.used[one, 0] + 1 > machine.most[one, 0] or machine.used[one, 1] + jobs[job].procs > machine.most[one, 1]:
-            return False
-        if machine.used[one, 2] + jobs[job].second > machine.most[one, 2]:
-            return False
-    return True
-
-
-@kernel
-def count_start(jobs: Any, machine: Any, job: Any) -> None:
-    """Count a starting job towards its limits."""
-    for k in range(machine.first[job], machine.first[job + 1]):
-        one = machine.limits[k]
-        machine.used[one, 0] += 1
-        machine.used[one, 1] += jobs[job].procs
-        machine.used[one, 2] += jobs[job].second
 
 
 @called_kernel
@@ -135,7 +113,15 @@ def make_plan(state: Any, jobs: Any, pools: Any, plan: Any, lists: Any, given: A
 @kernel
 def may_start(jobs: Any, pools: Any, job: Any) -> Any:
     """Return whether windows and limits allow a job to start now."""
-    return jobs[job].shut == 0 and within_limits(jobs, pools, job)
+    if jobs[job].shut == 1:
+        return False
+    for k in range(pools.first[job], pools.first[job + 1]):
+        limit = pools.limits[k]
+        if pools.used[limit, 0] + 1 > pools.most[limit, 0] or pools.used[limit, 1] + jobs[job].procs > pools.most[limit, 1]:
+            return False
+        if pools.used[limit, 2] + jobs[job].second > pools.most[limit, 2]:
+            return False
+    return True
 
 
 @called_kernel
@@ -198,19 +184,16 @@ def begin_now(state: Any, jobs: Any, pools: Any, lists: Any, given: Any, job: An
     for p in range(pools.free.shape[0]):
         pools.free[p, 0] -= given[job, p, 0]
         pools.free[p, 1] -= given[job, p, 1]
-    count_start(jobs, pools, job)
+    for k in range(pools.first[job], pools.first[job + 1]):
+        limit = pools.limits[k]
+        pools.used[limit, 0] += 1
+        pools.used[limit, 1] += jobs[job].procs
+        pools.used[limit, 2] += jobs[job].second
     jobs[job].reservation = -1
     lists.started[state.started] = job
     state.started += 1
     if state.depth <= 1 and jobs[job].run != jobs[job].own:
         state.again = 1
-
-
-@kernel
-def clear_marks(pools: Any) -> Any:
-    """Clear the marks of all pools: no reservation, no blocked job, not closed."""
-    for p in range(pools.marks.shape[0]):
-        pools.marks[p, 0] = pools.marks[p, 1] = pools.marks[p, 2] = 0
 
 
 @kernel
@@ -230,7 +213,7 @@ def make_new_plan(state: Any, jobs: Any, pools: Any, plan: Any, lists: Any, give
     length, and must be repeated: `state.again`.
     """
     make_plan(state, jobs, pools, plan, lists, given)
-    clear_marks(pools)
+    pools.marks[:] = 0
     state.started = state.again = 0
     free = free_in_all(plan)
     for i in range(state.waiting):
@@ -287,7 +270,7 @@ def update_plan(state: Any, jobs: Any, pools: Any, plan: Any, lists: Any, given:
     are made again in queue order.
     """
     make_plan(state, jobs, pools, plan, lists, given)
-    clear_marks(pools)
+    pools.marks[:] = 0
     state.started = state.again = 0
     overdue = state.running > 0 and jobs[lists.running[0]].expected <= state.now
     afresh = overdue or state.void == 1

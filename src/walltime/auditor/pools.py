@@ -11,7 +11,8 @@ import numpy as np
 
 from walltime.auditor.oar_decisions import OarWalk
 from walltime.auditor.pool_decisions import PoolsWalk
-from walltime.auditor.pool_flows import PoolLevels, broken_by_unions, broken_in_outages, used_at_starts
+from walltime.auditor.pool_flows import PoolLevels, broken_by_unions, broken_in_outages
+from walltime.auditor.rows import used_at_starts
 from walltime.auditor.slurm_decisions import SlurmWalk
 from walltime.auditor.walk import Difference, MachineSchedule
 from walltime.machine.placing import NEVER
@@ -256,12 +257,11 @@ def _outages(schedule: MachineSchedule, slots: Sequence[Array], pool: Array) -> 
     """Check that between two changes of a pool's outages, jobs start on no more different nodes than are left."""
     placement, start, (job, node) = schedule.placement, schedule.start, slots[:2]
     for p, one in enumerate(placement.machine.pools):
-        mine = [(procs // one.procs, begin, until) for at, procs, _, begin, until, _ in placement.outages if at == p]
-        moments = sorted({time for _, begin, until in mine for time in (begin, until)})
-        for begin, until in pairwise(moments):
-            left = one.nodes - sum(nodes for nodes, b, e in mine if b <= begin < e)
+        levels = PoolLevels(placement, p, 0)
+        for begin, until in pairwise(levels.times.tolist()):
+            left = int(levels.at(begin)) // one.procs
             begun = (start[job] >= begin) & (start[job] < until) & (placement.since[job] == NEVER) & (pool[node] == p)
-            if len(np.unique(node[begun])) > max(left, 0):
+            if len(np.unique(node[begun])) > left:
                 last = int(np.flatnonzero(begun)[np.argmax(start[job[begun]])])
-                what = f"starts in an outage that leaves {max(left, 0)} nodes of the pool {one.name}"
+                what = f"starts in an outage that leaves {left} nodes of the pool {one.name}"
                 yield schedule.broken("node_capacity", job[last], what)

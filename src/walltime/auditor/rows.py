@@ -15,6 +15,25 @@ from walltime.workload import Workload
 Array = np.ndarray
 
 
+def used_at_starts(start: Array, end: Array, amounts: Array) -> Array:
+    """Return the amounts that jobs use together when each starts, int64, shape (jobs, kinds of amounts).
+
+    Jobs that start at the instant count, jobs that end then do not. A job of zero length needs its amounts only in addition to the jobs
+    that run before and after the instant: jobs that start then may start after it.
+    """
+    ran, used = end > start, np.zeros_like(amounts)
+    for kind in range(amounts.shape[1]):
+        by_start, by_end = np.argsort(start[ran], kind="stable"), np.argsort(end[ran], kind="stable")
+        come = np.concatenate([[0], np.cumsum(amounts[ran, kind][by_start])])
+        gone = np.concatenate([[0], np.cumsum(amounts[ran, kind][by_end])])
+        begun = np.where(
+            ran, np.searchsorted(start[ran][by_start], start, side="right"), np.searchsorted(start[ran][by_start], start, side="left")
+        )
+        used[:, kind] = come[begun] - gone[np.searchsorted(end[ran][by_end], start, side="right")]
+    used[~ran] += amounts[~ran]
+    return used
+
+
 class Rows:
     """The jobs that are in both the schedule and the workload, by order of arrival; times int64 s.
 
@@ -43,16 +62,13 @@ class Rows:
     def _match(self) -> Iterator[Violation]:
         """Match rows of the schedule with jobs of the workload; all other checks use matched jobs only."""
         w, ids = self.workload, self.file["job_id"]
-        by_id = np.argsort(w.job_id)
-        known = w.job_id[by_id]
-        place = np.searchsorted(known, ids)
-        matches = (place < len(known)) & (known[np.minimum(place, len(known) - 1)] == ids) if len(known) else np.zeros(len(ids), bool)
-        for row in np.flatnonzero(~matches):
+        place = w.places_of(ids)
+        for row in np.flatnonzero(place < 0):
             job = int(ids[row])
             message = f"job {job} is in the schedule but not in the workload"
             yield Violation("unknown_job", message, (job,), int(self.file["start"][row]))
-        rows = np.flatnonzero(matches)
-        jobs = by_id[place[rows]]
+        rows = np.flatnonzero(place >= 0)
+        jobs = place[rows]
         order = np.lexsort((rows, jobs))
         rows, jobs = rows[order], jobs[order]
         again = np.zeros(len(jobs), bool)
@@ -131,14 +147,9 @@ class Rows:
                 f"{', '.join(map(str, jobs))}"
             )
             yield Violation("capacity", message, jobs, moment)
-        at_once = np.flatnonzero(self.end == self.start)
-        if not len(at_once):
-            return
-        begun = np.bincount(place[: len(self.job)], weights=np.where(lasts, self.procs, 0), minlength=len(moments)).astype(np.int64)
-        busy = (used - begun)[np.searchsorted(moments, self.start[at_once])]
-        for k in np.flatnonzero(busy + self.procs[at_once] > self.workload.machine_procs):
-            i = at_once[k]
-            free = self.workload.machine_procs - busy[k]
+        at_starts = used_at_starts(self.start, self.end, self.procs[:, None])[:, 0]
+        for i in np.flatnonzero((self.end == self.start) & (at_starts > self.workload.machine_procs)):
+            free = self.workload.machine_procs - at_starts[i] + self.procs[i]
             message = f"job {self.ids[i]} runs for 0 s, but needs {self.procs[i]} processors at {self.start[i]}, when {free} are free"
             yield self._violation("capacity", message, i)
 

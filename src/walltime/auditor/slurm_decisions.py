@@ -1,7 +1,4 @@
-"""A walk along a schedule made by Slurm: the reference engine decides at every event and backfill cycle, in the state of the schedule.
-
-Its starts are compared with the schedule's. After a difference the walk continues as the schedule does.
-"""
+"""A walk along a schedule made by Slurm: the reference engine decides at every event and backfill cycle, in the state of the schedule."""
 
 from __future__ import annotations
 
@@ -11,93 +8,63 @@ from typing import Any
 
 import numpy as np
 
-from walltime.auditor.walk import Difference, MachineSchedule
+from walltime.auditor.walk import Difference, MachineSchedule, Walk
 from walltime.engine.problem import Problem
 from walltime.engine.reference.nodes import Free, Given, SlurmJob, SlurmReference
 from walltime.estimates import effective_times
 from walltime.machine.placing import NEVER
-from walltime.node_demands import demands_on, nodes_of, with_priorities
-from walltime.policy import Slurm
+from walltime.node_demands import problem_fields
+from walltime.policy import Policy, Slurm
 
 Array = np.ndarray
 
 
-class SlurmWalk(SlurmReference):
-    """A simulation of Slurm that follows a schedule and records the starts where it would have decided differently."""
+class SlurmWalk(SlurmReference, Walk):
+    """A walk along a schedule made by Slurm."""
 
     def __init__(self, schedule: MachineSchedule, policy: Slurm):
         problem = problem_of(schedule, policy)
-        super().__init__(problem)
-        self.schedule, self.overrun = schedule, schedule.overrun
-        self.actual_start, self.actual_end = schedule.start.tolist(), np.maximum(schedule.start, schedule.end).tolist()
-        self.actual_nodes = None if schedule.slots is None else _by_job(schedule.slots, problem)
+        SlurmReference.__init__(self, problem)
+        Walk.__init__(self, schedule)
+        self.recorded = None if schedule.slots is None else _by_job(schedule.slots, problem)
         self.runtimes = [job.runtime for job in self.jobs]
-        self.differences: list[Difference] = []
-        self.late: set[int] = set()  # reported as left waiting
         self.begun_now: list[SlurmJob] = []
-        self.settled: int | None = None
+        self.differences: list[Difference] = []
+        """In nodes, limits and ends of the jobs that start when Slurm starts them."""
 
-    # ------------------------------------------------------------------ from event to event
+    def _has_started(self, job: int) -> bool:
+        return self.jobs[job].ticket >= 0
 
-    def run(self) -> Iterator[Difference]:
-        """Walk along the schedule and yield its differences from Slurm's decisions."""
-        self._place_first()
-        yield from self._reported()
-        self.to_start = sorted((self.jobs[k] for k in self.coming), key=lambda job: (-self.actual_start[job.index], -job.index))
-        begun = False
-        while True:
-            moment, recorded = self._next_event(), self._next_recorded()
-            if moment is None and recorded is None:
-                return
-            is_recorded = recorded is not None and (moment is None or recorded < moment)
-            to = recorded if is_recorded else moment
-            assert to is not None
-            self.now, begun = max(self.now, to) if begun else to, True  # the first may be before 0
-            if is_recorded:
-                if self.settled != recorded and self.to_start[-1].index not in self.late:
-                    self._report_early(self.to_start[-1])
-                self._adopt(to)
-            else:
-                self._decide()
-            yield from self._reported()
+    def _begin_job(self, job: int) -> Iterator[Difference]:
+        one = self.jobs[job]
+        self._run(one, self.usable(one, self.free, 0, 1, []), one.since, one.believed)
+        yield from self._found()
 
-    def _reported(self) -> Iterator[Difference]:
+    def _found(self) -> Iterator[Difference]:
         """Yield the new differences."""
         yield from self.differences
         self.differences.clear()
-
-    def _next_recorded(self) -> int | None:
-        """Return when the schedule starts the next job that has not started here; None without one."""
-        while self.to_start and self.to_start[-1].start >= 0:
-            self.to_start.pop()
-        return self.actual_start[self.to_start[-1].index] if self.to_start else None
 
     def _next_passes(self, is_more_to_come: bool) -> list[int]:
         """Return when passes are made; for jobs that have been reported alone there are none."""
         return [] if all(job.index in self.late for job in self.waiting) else super()._next_passes(is_more_to_come)
 
-    def _decide(self) -> None:
-        """Handle the events of this instant, let the schedulers decide, and compare their starts."""
+    def _instant(self) -> Iterator[Difference]:
         came, gone = self._process_events()
-        if not self.waiting:
-            return
-        if self.settled == self.now:
+        if self.waiting and self.settled == self.now:
             self._adopt(self.now)
-            return
-        self.begun_now.clear()
-        self._schedule(came, gone)
-        wrong = next((job for job in self.begun_now if self.actual_start[job.index] != self.now), None)
-        if wrong is None:
-            return
-        for job in self.begun_now:
-            self._release_nodes(job)
-            job.start, job.runtime = -1, self.runtimes[job.index]
-            self.waiting.append(job)
-        self._sort()
-        if wrong.index not in self.late:
-            self._report_late(wrong)
-            self.late.add(wrong.index)
-        self._adopt(self.now)
+        elif self.waiting:
+            self.begun_now.clear()
+            self._schedule(came, gone)
+            yield from self._found()
+            if any(self.start[job.index] != self.now for job in self.begun_now):
+                for job in self.begun_now:
+                    self._release_nodes(job)
+                    job.start, job.ticket, job.runtime = -1, -1, self.runtimes[job.index]
+                    self.waiting.append(job)
+                self._sort()
+                yield from self._report_late([job.index for job in self.begun_now])
+                self._adopt(self.now)
 
     def _to_backfill(self) -> list[SlurmJob]:
         """Return the jobs up to the last one for which there is room now: plans of later jobs start nothing."""
@@ -111,89 +78,75 @@ class SlurmWalk(SlurmReference):
             waiting.pop()
         return waiting
 
-    # ------------------------------------------------------------------ what the schedule does
-
-    def _begin_at_first(self, job: SlurmJob, free: Free) -> None:
-        start = self.actual_start[job.index]
-        if start != job.since:
-            self._report("out_of_turn", job, f"runs since {job.since}, but the schedule starts it at {start}", start)
-        self.actual_start[job.index], self.actual_end[job.index] = job.since, job.since + self.actual_end[job.index] - start
-        self._run(job, free, job.since, job.believed)
-
     def _run(self, job: SlurmJob, free: Free, start: int, limit: int) -> None:
         """Start a job, on the schedule's nodes and until the schedule's end, after comparing these with Slurm's."""
         super()._run(job, free, start, limit)
         self.begun_now.append(job)
-        if self.actual_start[job.index] == start:
+        if self.start[job.index] == start:
             self._check(job)
         self._follow(job)
 
     def _follow(self, job: SlurmJob) -> None:
         """Let a job that starts run until the schedule's end, on the schedule's nodes."""
-        job.runtime = self.actual_end[job.index] - self.actual_start[job.index]
-        if self.actual_nodes is not None:
+        job.runtime = self.end[job.index] - self.start[job.index]
+        if self.recorded is not None:
             self.free[:, job.given.nodes] += job.given.amounts
-            job.given = self.actual_nodes[job.index]
+            job.given = self.recorded[job.index]
             self.free[:, job.given.nodes] -= job.given.amounts
 
-    def _adopt(self, moment: int) -> None:
-        """Start the jobs that the schedule has started by now; if it only leaves jobs waiting, the next passes have nothing new to try."""
-        self.settled, before = moment, self._started
-        while self.to_start and self.actual_start[self.to_start[-1].index] <= moment:
-            job = self.to_start.pop()
-            if job.start < 0:
-                self.coming.discard(job.index)
-                limit = job.believed if self.schedule.limit is None else min(int(self.schedule.limit[job.index]), job.believed)
-                super()._run(job, self.usable(job, self.free, self.now, 1, []), self.actual_start[job.index], limit)
-                self._follow(job)
-        self._news = self._news_for_all = self._started > before
+    def _adopt_job(self, job: int) -> None:
+        one = self.jobs[job]
+        self.coming.discard(job)
+        limit = one.believed if self.schedule.limit is None else min(int(self.schedule.limit[job]), one.believed)
+        super()._run(one, self.usable(one, self.free, self.now, 1, []), self.start[job], limit)
+        self._follow(one)
+
+    def _adopt(self, moment: int) -> int:
+        """Start jobs as the schedule does; if it only leaves jobs waiting, the next passes have nothing new to try."""
+        count = super()._adopt(moment)
+        self._news = self._news_for_all = count > 0
+        return count
 
     # ------------------------------------------------------------------ differences
 
-    def _report(self, rule: str, job: SlurmJob, what: str, moment: int | None = None) -> None:
-        number = self.schedule.workload.job_id[job.index]
-        self.differences.append((rule, f"job {number} {what}", job.index, self.now if moment is None else moment))
+    def _note(self, rule: str, job: SlurmJob, what: str) -> None:
+        self.differences.append(self._difference(rule, job.index, what, job.start))
 
     def _check(self, job: SlurmJob) -> None:
         """Check the nodes, limit and end of a job that starts when Slurm starts it."""
-        k, now = job.index, job.start
+        k = job.index
         requested, shorter = int(self.schedule.workload.requested[k]), job.limit < job.believed
         recorded = requested if self.schedule.limit is None else int(self.schedule.limit[k])
         due = min(job.limit, requested) if shorter else requested
         if self.schedule.limit is not None and recorded != due:
-            self._report("limit_shortened", job, f"starts under a limit of {recorded} s; Slurm gives it {due} s", now)
-        elif (shorter or job.time_min > 0) and self.actual_end[k] != job.end:
-            what = f"ends at {self.actual_end[k]}; under its limit of {due} s it ends at {job.end}"
-            self._report("end_differs", job, what, now)
-        if self.actual_nodes is not None:
-            order, actual = np.argsort(job.given.nodes), self.actual_nodes[k]
+            self._note("limit_shortened", job, f"starts under a limit of {recorded} s; Slurm gives it {due} s")
+        elif (shorter or job.time_min > 0) and self.end[k] != job.end:
+            self._note("end_differs", job, f"ends at {self.end[k]}; under its limit of {due} s it ends at {job.end}")
+        if self.recorded is not None:
+            order, actual = np.argsort(job.given.nodes), self.recorded[k]
             chosen = Given(job.given.nodes[order], job.given.amounts[:, order])
             if not all(map(np.array_equal, chosen, actual)):
-                self._report("node_order", job, "has other nodes than Slurm chooses for it", now)
+                self._note("node_order", job, "has other nodes than Slurm chooses for it")
 
-    def _report_late(self, job: SlurmJob) -> None:
-        now, start = self.now, self.actual_start[job.index]
-        actual = f"starts only at {start}" if start > now else f"has started at {start}"
-        if self.waiting[0] is job:
-            self._report("head_waits", job, f"has the highest priority and finds its nodes at {now}, but {actual}")
-        else:
-            self._report("left_waiting", job, f"finds its nodes at {now} and delays no job planned before it, but {actual}")
+    def _too_late(self, job: int) -> Difference:
+        if self.waiting[0].index == job:
+            what = f"has the highest priority and finds its nodes at {self.now}, but {self._actual_start(job)}"
+            return self._difference("head_waits", job, what)
+        what = f"finds its nodes at {self.now} and delays no job planned before it, but {self._actual_start(job)}"
+        return self._difference("left_waiting", job, what)
 
-    def _report_early(self, job: SlurmJob) -> None:
-        fits = self.is_enough(job, self.usable(job, self.free, self.now, 1, []))
-        if job in self.waiting and fits and self.waiting[0] is not job:
+    def _too_early(self, job: int) -> Difference:
+        one = self.jobs[job]
+        fits = self.is_enough(one, self.usable(one, self.free, self.now, 1, []))
+        if one in self.waiting and fits and self.waiting[0] is not one:
             what = f"starts at {self.now}, ahead of jobs of a higher priority that it may delay"
-            self._report("reservation_delayed", job, what)
-        else:
-            self._report("out_of_turn", job, f"starts at {self.now}, when neither of Slurm's schedulers starts it")
+            return self._difference("reservation_delayed", job, what)
+        return self._difference("out_of_turn", job, f"starts at {self.now}, when neither of Slurm's schedulers starts it")
 
 
-def problem_of(schedule: MachineSchedule, policy: Slurm) -> Problem:
+def problem_of(schedule: MachineSchedule, policy: Policy) -> Problem:
     """Return the problem that the schedule should solve."""
     jobs, placement = schedule.workload, schedule.placement
-    machine = placement.machine
-    settings, nodes = policy.settings(machine.slurm), nodes_of(machine, placement, jobs)
-    demands, shares = with_priorities(jobs, machine, settings, demands_on(nodes, jobs, placement), nodes)
     after, think = jobs.dependencies() if jobs.feedback else (np.full(len(jobs), -1), np.zeros(len(jobs), np.int64))
     runtime, believed = effective_times(jobs, schedule.overrun)
     return Problem(
@@ -201,14 +154,11 @@ def problem_of(schedule: MachineSchedule, policy: Slurm) -> Problem:
         runtime=runtime,
         believed=believed,
         procs=jobs.procs,
-        machine=nodes,
         policy=policy,
-        demands=demands,
         after=np.where(placement.since < NEVER, -1, after),
         think=think,
-        settings=settings,
-        shares=shares,
         kill=schedule.overrun == "kill",
+        **problem_fields(jobs, placement, policy),
     )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from walltime.machine import Machine, Placement, Window
 from walltime.machine.placing import NEVER
-from walltime.machine.windows import seconds_of
+from walltime.machine.windows import span_of
 from walltime.workload import Workload
 
 Array = np.ndarray
@@ -45,7 +45,7 @@ class SiteWindows:
         if not machine.windows:
             return
         windows, tick = machine.windows, machine.overhead.tick
-        spans = [_span(workload, window) for window in windows]
+        spans = [span_of(workload, window) for window in windows]
         bounds = sorted({-NEVER, NEVER, *(bound for span in spans for bound in span)})
         last = min(last + int(planned.max()), max(last, *bounds[:-1]) + 2 * WEEK)
         clock = _Clock(workload, machine, last)
@@ -74,7 +74,7 @@ class SiteWindows:
             latest = np.maximum.accumulate(end)
             first = np.flatnonzero(np.append(True, begin[1:] > latest[:-1]))
             begin, end = begin[first], np.maximum.reduceat(end, first)
-        self.shut_hours.append(ShutHours(begin, end, _forbids_crossing(window), jobs))
+        self.shut_hours.append(ShutHours(begin, end, window.crossing, jobs))
 
     def shut(self, job: int, moment: int) -> bool:
         """Return whether a job, an index, may not start at a time, s."""
@@ -121,16 +121,14 @@ class _Clock:
 
     def hours(self, window: Window, since: int, until: int) -> tuple[Array, Array]:
         """Return the hours of a window within [since, until), clipped to it: begins and ends, int64 s."""
-        opens = _second(window.begin)
-        closes = opens if window.end is None else _second(window.end) + (DAY if _second(window.end) <= opens else 0)
         days = np.arange((self.start + self.first) // DAY - 4, (self.start + self.last) // DAY + 4)  # dates of the clock
         days = days[np.isin((days + 3) % 7, [DAYS.index(day) for day in window.days])]  # day 0 was a Thursday
         walls = days * DAY - self.start
-        begin, _ = self._shows(walls + opens)
+        begin, _ = self._shows(walls + window.second)
         if window.end is None:
             begin = begin[(begin >= since) & (begin < until)]
             return begin, begin
-        _, end = self._shows(walls + closes)
+        _, end = self._shows(walls + window.second + window.length)
         there = (begin < end) & (end > since) & (begin < until)
         return np.maximum(begin[there], since), np.minimum(end[there], until)
 
@@ -145,12 +143,6 @@ class _Clock:
         for since, until, ahead in stretches:
             last = np.where((since <= walls - ahead) & (walls - ahead < until), walls - ahead, last)
         return first, last
-
-
-def _span(workload: Workload, window: Window) -> tuple[int, int]:
-    """Return the period in which a window applies, s."""
-    since = -NEVER if window.since is None else seconds_of(workload, window.since, "a window")
-    return since, NEVER if window.until is None else max(since, seconds_of(workload, window.until, "a window"))
 
 
 def _jobs_of(window: Window, workload: Workload, machine: Machine, partition: Array) -> Array:
@@ -168,7 +160,7 @@ def _jobs_of(window: Window, workload: Workload, machine: Machine, partition: Ar
 def _held_by(windows: tuple[Window, ...], planned: int, tick: int) -> tuple[Window, ...]:
     """Return the windows that apply to a job, without those that never let it start, alone or together."""
     alone = tuple(window for window in windows if planned <= _room(frozenset([window]), tick))
-    hours = tuple(window for window in alone if not _forbids_crossing(window))
+    hours = tuple(window for window in alone if not window.crossing)
     return next((held for held in (alone, hours) if planned <= _room(frozenset(held), tick)), ())
 
 
@@ -178,24 +170,11 @@ def _room(windows: frozenset[Window], tick: int) -> int:
     shut, nexts = np.zeros(WEEK // MINUTE, bool), {False: np.full(WEEK // MINUTE, NEVER), True: np.full(WEEK // MINUTE, NEVER)}
     minutes = np.arange(WEEK // MINUTE)
     for window in windows:
-        opens, length = _second(window.begin) // MINUTE, 0
-        if window.end is not None:
-            length = (_second(window.end) // MINUTE - opens - 1) % (DAY // MINUTE) + 1
+        opens, length = window.second // MINUTE, window.length // MINUTE
         for day in window.days:
             since = (minutes - opens - DAYS.index(day) * (DAY // MINUTE)) % len(minutes)
             shut |= since < length
             wait = (len(minutes) - since) * MINUTE
-            for kind in {False, _forbids_crossing(window)}:
+            for kind in {False, window.crossing}:
                 nexts[kind] = np.minimum(nexts[kind], wait)
     return int(nexts[True][~shut & (nexts[False] >= tick)].max(initial=0))
-
-
-def _forbids_crossing(window: Window) -> bool:
-    """Return whether jobs may not be planned to run into a window."""
-    return window.drain or window.end is None
-
-
-def _second(time: str) -> int:
-    """Return a time of day, s after midnight."""
-    hours, minutes = time.split(":")
-    return int(hours) * 3600 + int(minutes) * MINUTE

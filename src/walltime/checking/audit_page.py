@@ -66,10 +66,9 @@ def _checked(report: AuditReport) -> Iterator[Table | Any]:
 
 def _use(w: Workload, schedule: Mapping[str, Array], report: AuditReport) -> Figure:
     """Draw busy processors over time, with a mark for each time at which a rule is broken."""
-    order = np.argsort(w.job_id, kind="stable")
-    place = np.searchsorted(w.job_id[order], schedule["job_id"]).clip(max=max(len(w) - 1, 0))
-    known = w.job_id[order][place] == schedule["job_id"]
-    start, end, procs = schedule["start"][known], schedule["end"][known], w.procs[order][place[known]]
+    place = w.places_of(schedule["job_id"])
+    known = place >= 0
+    start, end, procs = schedule["start"][known], schedule["end"][known], w.procs[place[known]]
     ran = end > start
     with style():
         figure = Figure(figsize=(9.2, 2.6), layout="constrained")

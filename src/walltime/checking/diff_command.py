@@ -14,7 +14,7 @@ from walltime.cli.output import PageOutput, command_line, progress_bar
 
 @dataclass(frozen=True)
 class TrialOptions:
-    """The explanations that are tried."""
+    """The schedulers and dialects to try as explanations of a difference."""
 
     policy: list[str] | None = o.field(
         None,

@@ -58,7 +58,7 @@ class FirstDifference:
 
 @dataclass(frozen=True, eq=False)
 class Difference:
-    """The result of `diff`.
+    """The differences between two schedules, and the rule behind the first one.
 
     `names`: of the files. `jobs`: in both. `only`: rows of each file that the other, or the log, lacks. `moved`, `ended`: jobs that start
     at another time, or only end at another time. `first`: None without a difference. `rule`: its explanation in a sentence. `trials`: the

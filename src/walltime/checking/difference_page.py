@@ -115,10 +115,9 @@ def difference_page(difference: Difference, command: Sequence[Any]) -> Page:
 
 def _queue(difference: Difference, first: FirstDifference) -> Table:
     w = difference.workload
-    place = {int(number): k for k, number in enumerate(w.job_id)}
     rows = []
-    for number in first.waiting[:40]:
-        k = place[number]
+    numbers = first.waiting[:40]
+    for number, k in zip(numbers, w.places_of(np.array(numbers, np.int64)), strict=True):
         starts = [Cell(f"{int(start[k]):,}", value=int(start[k])) for start in difference.starts]
         rows.append([str(number), f"{int(w.submit[k]):,}", f"{int(w.procs[k]):,}", f"{int(w.requested[k]):,}", *starts])
     title = f"At {first.time:,} s: {first.free:,} of {w.machine_procs:,} processors free, {len(first.running):,} jobs run, these wait"

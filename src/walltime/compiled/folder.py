@@ -15,7 +15,6 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -100,16 +99,11 @@ def cache_root() -> Path:
     return (Path(base) if base else Path("~/.cache").expanduser()) / "walltime"
 
 
-def temporary_root() -> Path:
-    """Return a replacement for `cache_root` where that cannot be written."""
-    return Path(tempfile.gettempdir()) / f"walltime-{os.getuid()}"
-
-
 @functools.cache
 def cache_folder() -> Path:
     """Return the folder of the kernels compiled from exactly this code, now marked as used, and remove folders no longer used."""
-    folder = cache_root() / folder_name()
-    if not _is_usable(folder) and not _is_usable(folder := temporary_root() / folder.name, private=True):
+    folder, temporary = cache_root() / folder_name(), Path(tempfile.gettempdir()) / f"walltime-{os.getuid()}"
+    if not _is_usable(folder) and not _is_usable(folder := temporary / folder.name, private=True):
         folder = Path(tempfile.mkdtemp(prefix="walltime-"))  # for this process alone
     with contextlib.suppress(OSError):
         _note_use(folder)
@@ -176,17 +170,7 @@ def kernel_folders(root: Path) -> list[Path]:
 
 def last_use(folder: Path) -> float:
     """Return when a folder of kernels was used last, in seconds since 1970, to about a day."""
-    with contextlib.suppress(OSError):
-        return (folder / _STAMP).stat().st_mtime
-    # A version without a stamp counts as last used when one of its files was last read or written.
-    times = [max(stat.st_atime, stat.st_mtime) for stat in _stats(folder)]
-    with contextlib.suppress(OSError):
-        times.append(folder.stat().st_mtime)
-    return max(times, default=time.time())
-
-
-def _stats(folder: Path) -> Iterator[os.stat_result]:
-    for file in folder.rglob("*"):
-        with contextlib.suppress(OSError):  # another process may be removing it
-            if file.is_file():
-                yield file.stat()
+    for path in (folder / _STAMP, folder):
+        with contextlib.suppress(OSError):
+            return path.stat().st_mtime
+    return time.time()

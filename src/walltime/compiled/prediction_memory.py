@@ -44,17 +44,17 @@ class PredictorMemory(NamedTuple):
     `model` (float64): rows of coefficients and sums.
     """
 
-    options: Array
-    factors: Array
-    jobs: Any
-    key: Array
-    keys: Any
-    counts: Array
-    fifo: Array
-    marks: Array
-    values: Array
-    features: Array
-    model: Array
+    options: Array = np.zeros(0, np.int64)
+    factors: Array = np.zeros(0)
+    jobs: Any = np.zeros(0, KNOWN).view(np.recarray)
+    key: Array = np.zeros((0, 0), np.int64)
+    keys: Any = np.zeros(0, HISTORY).view(np.recarray)
+    counts: Array = np.zeros((0, 0), np.int64)
+    fifo: Array = np.zeros(0, np.int64)
+    marks: Array = np.zeros(0, np.int64)
+    values: Array = np.zeros(0)
+    features: Array = np.zeros((0, 0))
+    model: Array = np.zeros((0, 0))
 
 
 class CompiledPredictor(NamedTuple):
@@ -78,17 +78,17 @@ class PredictionRules(NamedTuple):
     `compiled` is None then.
     """
 
-    believe: tuple[bool, bool, bool]
-    correction: int
-    increments: tuple[int, ...]
-    again: bool
-    predicted: Array
-    basis: Array
+    believe: tuple[bool, bool, bool] = (False, False, False)
+    correction: int = NEVER_CORRECTED
+    increments: tuple[int, ...] = ()
+    again: bool = False
+    predicted: Array = np.zeros(0, np.int64)
+    basis: Array = np.zeros(0, np.uint8)
     compiled: CompiledPredictor | None = None
 
 
 class PredictionState(NamedTuple):
-    """The data of the loop.
+    """The data about predictions in a loop.
 
     For each job the prediction (s) and the number of its corrections while the job ran; the increments (s) of corrections; all int64;
     and the predictor's memory.
@@ -100,33 +100,10 @@ class PredictionState(NamedTuple):
     learning: PredictorMemory
 
 
-def nothing_learned(jobs: int = 0) -> PredictorMemory:
-    """Return the memory of a predictor that needs none."""
-    none, numbers, table = np.zeros(0, np.int64), np.zeros(0), np.zeros((0, 0), np.int64)
-    return PredictorMemory(
-        options=none,
-        factors=numbers,
-        jobs=np.zeros(jobs, KNOWN).view(np.recarray),
-        key=table,
-        keys=np.zeros(0, HISTORY).view(np.recarray),
-        counts=table,
-        fifo=none,
-        marks=none,
-        values=numbers,
-        features=np.zeros((0, 0)),
-        model=np.zeros((0, 0)),
-    )
-
-
-def nothing_predicted() -> PredictionRules:
-    """Return rules that predict no job."""
-    return PredictionRules((False, False, False), NEVER_CORRECTED, (), False, np.zeros(0, np.int64), np.zeros(0, np.uint8))
-
-
 def new_predicting(jobs: int, prediction: PredictionRules) -> PredictionState:
     """Return memory for this many jobs, with nothing learned."""
-    learning = nothing_learned() if prediction.compiled is None else prediction.compiled.learning
-    predicted = prediction.predicted if prediction.compiled is None else prediction.compiled.learning.jobs.limit
+    learning = PredictorMemory() if prediction.compiled is None else prediction.compiled.learning
+    predicted = prediction.predicted if prediction.compiled is None else learning.jobs.limit
     return PredictionState(
         predicted=np.array(predicted, np.int64),
         corrections=np.zeros(jobs, np.int64),
@@ -135,5 +112,5 @@ def new_predicting(jobs: int, prediction: PredictionRules) -> PredictionState:
     )
 
 
-NOTHING_PREDICTED = new_predicting(0, nothing_predicted())
+NOTHING_PREDICTED = new_predicting(0, PredictionRules())
 """The data of a loop without predictions, which nothing is written to."""

@@ -28,8 +28,7 @@ def one_step_on(workload: Workload, start: Array, policy: Policy, machine: Machi
     with tiers on one pool; a second resource; outages; limits of processors, several limits of a job, or limits over several pools.
     """
     placed, placement = place(workload, machine)
-    by_id = np.argsort(workload.job_id)
-    start = start[by_id[np.searchsorted(workload.job_id[by_id], placed.job_id)]]
+    start = start[workload.places_of(placed.job_id)]
     if placement.second.any() or (placement.since < NEVER).any():
         raise _not_asked("jobs that need a second resource, or run at the beginning")
     if placement.outages:

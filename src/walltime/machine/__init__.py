@@ -1,47 +1,33 @@
 """The machine as data: pools of nodes, partitions, outages and limits, and jobs placed on it."""
 
-from walltime.machine.held import HINDSIGHT, hindsight_note, reject_hindsight, with_hindsight, write_held
-from walltime.machine.machine import (
-    NO_OVERHEAD,
-    Limit,
-    Machine,
-    Note,
-    Outage,
-    Overhead,
-    Partition,
-    Pool,
-    Qos,
-    Share,
-    Window,
-    read_machine,
-    write_machine,
-)
-from walltime.machine.omissions import omission_sentences
-from walltime.machine.placing import PLACING_RULES, Placement, place, placing_notes, with_omissions
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "HINDSIGHT",
-    "NO_OVERHEAD",
-    "PLACING_RULES",
-    "Limit",
-    "Machine",
-    "Note",
-    "Outage",
-    "Overhead",
-    "Partition",
-    "Placement",
-    "Pool",
-    "Qos",
-    "Share",
-    "Window",
-    "hindsight_note",
-    "omission_sentences",
-    "place",
-    "placing_notes",
-    "read_machine",
-    "reject_hindsight",
-    "with_hindsight",
-    "with_omissions",
-    "write_held",
-    "write_machine",
-]
+from walltime.lazy import lazy
+
+if TYPE_CHECKING:
+    from walltime.machine.held import HINDSIGHT as HINDSIGHT
+    from walltime.machine.held import hindsight_note as hindsight_note
+    from walltime.machine.held import reject_hindsight as reject_hindsight
+    from walltime.machine.held import with_hindsight as with_hindsight
+    from walltime.machine.held import write_held as write_held
+    from walltime.machine.machine import NO_OVERHEAD as NO_OVERHEAD
+    from walltime.machine.machine import Limit as Limit
+    from walltime.machine.machine import Machine as Machine
+    from walltime.machine.machine import Note as Note
+    from walltime.machine.machine import Outage as Outage
+    from walltime.machine.machine import Overhead as Overhead
+    from walltime.machine.machine import Partition as Partition
+    from walltime.machine.machine import Pool as Pool
+    from walltime.machine.machine import Qos as Qos
+    from walltime.machine.machine import Share as Share
+    from walltime.machine.machine import Window as Window
+    from walltime.machine.machine import read_machine as read_machine
+    from walltime.machine.machine import write_machine as write_machine
+    from walltime.machine.omissions import omission_sentences as omission_sentences
+    from walltime.machine.placing import PLACING_RULES as PLACING_RULES
+    from walltime.machine.placing import Placement as Placement
+    from walltime.machine.placing import place as place
+    from walltime.machine.placing import placing_notes as placing_notes
+    from walltime.machine.placing import with_omissions as with_omissions
+
+__getattr__, __dir__, __all__ = lazy(__name__)

@@ -192,12 +192,12 @@ class Limit:
 
     @property
     def partitions(self) -> tuple[str, ...]:
-        """The partitions that it names."""
+        """Return the partitions that the limit names."""
         return (() if self.partition is None else (self.partition,)) + tuple(self.among.get("partition", ()))
 
     @property
     def selected(self) -> list[tuple[str, tuple[str, ...]]]:
-        """The columns and values that select its jobs."""
+        """Return the columns and values that select the jobs of the limit."""
         by_first = [(self.by[0], self.only)] if self.only else []
         return [*by_first, *self.among.items(), *([] if self.partition is None else [("partition", (self.partition,))])]
 
@@ -253,17 +253,17 @@ class Window:
 
     @property
     def crossing(self) -> bool:
-        """Whether jobs may not be planned to run into it either."""
+        """Return whether jobs may not be planned to run into the window either."""
         return self.drain or self.end is None
 
     @property
     def second(self) -> int:
-        """Its begin, s after midnight."""
+        """Return the begin of the window, s after midnight."""
         return _second(self.begin)
 
     @property
     def length(self) -> int:
-        """Its length, s; 0 for an instant."""
+        """Return the length of the window, s; 0 for an instant."""
         return 0 if self.end is None else (_second(self.end) - self.second) % DAY or DAY
 
 
@@ -385,12 +385,12 @@ class Machine:
 
     @property
     def procs(self) -> int:
-        """The number of processors."""
+        """Return the number of processors."""
         return sum(pool.nodes * pool.procs for pool in self.pools)
 
     @property
     def second_total(self) -> int:
-        """The number of units of the second resource."""
+        """Return the number of units of the second resource."""
         return sum(pool.nodes * pool.second for pool in self.pools)
 
     def place_of(self, pool: str) -> int:

@@ -63,7 +63,7 @@ class Placement:
     windows_of: Ragged
 
     def shut(self, job: int, request: int, moments: Array) -> Array:
-        """Whether the windows of a job, by index, forbid its start at each of these times (int64 s); bool. `request`: s."""
+        """Return whether the windows of a job, by index, forbid its start at each of these times (int64 s); bool. `request`: s."""
         shut = np.zeros(len(moments), bool)
         for k in self.windows_of[job]:
             shut |= self.windows[k].until(int(moments.max(initial=0))).shut(moments, request)
@@ -127,9 +127,8 @@ def place(workload: Workload, machine: Machine, extends: bool = False) -> tuple[
     limits_of, over = possible(placed, limits_of, limits, placed.procs, second[kept])
     changes = _added(origin.changed, {"over_limit": over, "got_whole_nodes": whole_nodes}, over | whole_nodes)
     placed = replace(placed, origin=replace(origin, changed=changes, omissions=omissions(placed, machine, partition[kept])))
-    since = np.full(len(placed), NEVER, np.int64)
     running_since = placed.columns.get("running_since", np.full(len(placed), MISSING))
-    since[running_since != MISSING] = running_since[running_since != MISSING]
+    since = np.where(running_since != MISSING, running_since, NEVER)
     planned = machine.overhead.occupied(np.maximum(placed.believed, placed.runtime) if extends else placed.believed)
     planned[since < NEVER] = 0  # it has started
     windows, windows_of, outside = hours_of(placed, machine, partition[kept], planned)
@@ -225,11 +224,11 @@ def _impossible(workload: Workload, kept: Array) -> Array:
     impossible = np.zeros(len(workload), bool)
     if wanted is None:
         return impossible
-    place = {int(number): k for k, number in enumerate(workload.job_id)}
+    others = workload.places_of(wanted).tolist()
     status = workload.columns.get("status", np.full(len(workload), COMPLETED))
     for job in np.flatnonzero(wanted >= 0).tolist():  # in order of arrival, so that jobs that depend on dropped jobs are dropped too
-        other = place.get(int(wanted[job]))
-        impossible[job] = other is None or not kept[other] or impossible[other] or status[other] not in (COMPLETED, MISSING)
+        other = others[job]
+        impossible[job] = other < 0 or not kept[other] or impossible[other] or status[other] not in (COMPLETED, MISSING)
     return impossible
 
 
@@ -237,15 +236,14 @@ def _after(workload: Workload, waits: Array) -> Ragged:
     """Return the jobs that must have ended before each job that `waits` (bool); jobs that are not in the log have ended."""
     if not any(name in workload.columns for name in ("depends_on", "depends_on_success", "singleton")):
         return Ragged.empty(len(workload))
-    place = {int(number): k for k, number in enumerate(workload.job_id)}
     after: list[list[int]] = [[] for _ in range(len(workload))]
     unknown = np.full(len(workload), MISSING)
     for name in ("depends_on", "depends_on_success"):
-        others = workload.columns.get(name, unknown)
-        for job in np.flatnonzero(others >= 0).tolist():
-            other = place.get(int(others[job]))
-            if other is not None and other != job and other not in after[job]:
-                after[job].append(other)
+        named = workload.columns.get(name, unknown)
+        others = workload.places_of(named).tolist()
+        for job in np.flatnonzero(named >= 0).tolist():
+            if others[job] >= 0 and others[job] != job and others[job] not in after[job]:
+                after[job].append(others[job])
     alone = workload.columns.get("singleton")
     if alone is not None:
         users, programs = (workload.columns.get(name, unknown).tolist() for name in ("user", "executable"))

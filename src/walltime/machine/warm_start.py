@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from walltime.errors import PolicyError
 from walltime.machine import Machine, place
 from walltime.workload import MISSING, Workload
+from walltime.workload.scaling import with_submits
 
 Array = np.ndarray
 
@@ -49,17 +52,7 @@ def stretch(workload: Workload, machine: Machine, begin: int, end: int) -> Workl
     own["wait"] = np.where(running, MISSING, np.where(waiting, start[chosen] - begin, own["wait"]))
     own[RUNNING] = np.where(running, np.minimum(start[chosen], begin), MISSING)
     own[CARRIED] = (running | waiting).astype(np.int64)
-    return Workload.from_arrays(
-        submit=moved,
-        runtime=jobs.runtime,
-        procs=jobs.procs,
-        requested=jobs.requested,
-        believed=None if jobs.believed is jobs.requested else jobs.believed,
-        job_id=jobs.job_id,
-        machine_procs=jobs.machine_procs,
-        columns=own,
-        origin=jobs.origin,
-    )
+    return with_submits(replace(jobs, columns=own), moved).with_feedback(False)
 
 
 def carried_over(workload: Workload) -> Array:

@@ -44,7 +44,7 @@ class Hours(NamedTuple):
     crossing: bool
 
     def shut(self, moments: Array, length: int) -> Array:
-        """Whether a job with a request of `length` s may not start at each of these times (int64 s); bool."""
+        """Return whether a job with a request of `length` s may not start at each of these times (int64 s); bool."""
         following = np.searchsorted(self.begin, moments, side="right")
         inside = (following > 0) & (moments < np.append(self.end, 0)[following - 1])
         if self.crossing and len(self.begin):
@@ -64,8 +64,7 @@ class ShutHours:
         self.window, self.site, self.span, self.tick = window, site, span, tick
         self.crossing = window.crossing
         self.settled = max(site.first, *(bound if abs(bound) < NEVER else site.first for bound in span))
-        nothing = Hours(np.zeros(0, np.int64), np.zeros(0, np.int64), self.crossing)
-        self._found = nothing, -NEVER  # one attribute, so that threads may use it at the same time
+        self._found = Hours(np.zeros(0, np.int64), np.zeros(0, np.int64), self.crossing), -NEVER  # one attribute, for threads' sake
 
     def __deepcopy__(self, _memo: Any) -> ShutHours:
         """Return itself: all copies of a simulation share the hours."""
@@ -109,10 +108,7 @@ def hours_of(workload: Workload, machine: Machine, partition: Array, planned: Ar
             "unknown_start_time",
         )
     zone: tzinfo = workload.origin.tzinfo() if machine.clock is None else timezone(timedelta(seconds=machine.clock))
-    spans = []
-    for window in machine.windows:
-        since = -NEVER if window.since is None else seconds_of(workload, window.since, "a window")
-        spans.append((since, NEVER if window.until is None else max(since, seconds_of(workload, window.until, "a window"))))
+    spans = [span_of(workload, window) for window in machine.windows]
     kinds = [_kind(workload, machine, window, partition) for window in machine.windows]
     bounds = sorted({-NEVER, NEVER, *(bound for span in spans for bound in span)})
     outside = np.zeros(len(workload), bool)
@@ -132,6 +128,12 @@ def hours_of(workload: Workload, machine: Machine, partition: Array, planned: Ar
     windows = [ShutHours(machine.windows[k], site, (since, until)) for k, (since, until, _) in pieces]
     number, job = np.nonzero(np.array([chosen for _, (_, _, chosen) in pieces], bool).reshape(len(pieces), len(workload)))
     return windows, Ragged.of_pairs(len(workload), job, number), int(outside.sum())
+
+
+def span_of(workload: Workload, window: Window) -> tuple[int, int]:
+    """Return the period in which a window holds, s; raises WorkloadError for a date if the log has no start time."""
+    since = -NEVER if window.since is None else seconds_of(workload, window.since, "a window")
+    return since, NEVER if window.until is None else max(since, seconds_of(workload, window.until, "a window"))
 
 
 def longest_between(windows: Sequence[Window], tick: int = 1) -> int:

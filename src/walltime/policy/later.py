@@ -144,10 +144,6 @@ class MultiQueue(Backfilling):
         if not self.bounds or self.bounds != tuple(sorted(set(self.bounds))) or len(self.bounds) > MAX_BOUNDS:
             raise PolicyError(f"bounds must be at most {MAX_BOUNDS} rising numbers of seconds, not {self.bounds!r}")
 
-    def queue_of(self, believed: int) -> int:
-        """Return the number of a job's queue, from 0."""
-        return sum(believed >= bound for bound in self.bounds)
-
     @property
     def reservations(self) -> Reservations:
         """The first job of each queue has one."""

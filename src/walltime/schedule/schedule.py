@@ -132,15 +132,18 @@ class Schedule:
         w = self.workload
         return metrics.offered_load(w.submit, self.runtime, w.procs, w.machine_procs)
 
-    def summary(self, trim: str = "none") -> metrics.Summary:
-        """Return the usual averages; `trim="tsafrir06"` excludes warm-up and cool-down as in tsafrir06, section II."""
-        backfilled = self.kind == Kind.BACKFILLED
-        return metrics.summarize(**self._jobs_and_machine, backfilled=backfilled, offered_load=self.offered_load, trim=trim)
+    def summary(self, trim: str = "none", jobs: Array | slice = slice(None)) -> metrics.Summary:
+        """Return the usual averages, of all jobs or of some (bool, one per job).
+
+        `trim="tsafrir06"` excludes warm-up and cool-down as in tsafrir06, section II.
+        """
+        machine = self.workload.machine_procs
+        measures = {name: values[jobs] for name, values in self._jobs.items()} | {"backfilled": self.kind[jobs] == Kind.BACKFILLED}
+        return metrics.summarize(**measures, machine_procs=machine, offered_load=self.offered_load, trim=trim)
 
     @property
-    def _jobs_and_machine(self) -> dict[str, Any]:
-        w = self.workload
-        return {"submit": self.submit, "start": self.start, "runtime": self.runtime, "procs": w.procs, "machine_procs": w.machine_procs}
+    def _jobs(self) -> dict[str, Array]:
+        return {"submit": self.submit, "start": self.start, "runtime": self.runtime, "procs": self.workload.procs}
 
     def dynamics_summary(self, trim: str = "none") -> metrics.DynamicsSummary:
         """Return averages of the effects of backfilling over the measured jobs of `summary`. Raises PolicyError if not recorded."""
@@ -181,7 +184,7 @@ class Schedule:
         individually". Raises WorkloadError if the log does not record its start time.
         """
         origin = self.workload.origin
-        return metrics.monthly(**self._jobs_and_machine, unix_start_time=origin.unix_start_time, tzinfo=origin.tzinfo(), by=by)
+        return metrics.monthly(**self._jobs, machine_procs=self.workload.machine_procs, unix_start_time=origin.unix_start_time, tzinfo=origin.tzinfo(), by=by)
 
     def breakdown(self, by: str, edges: Edges = None, trim: str = "none") -> pl.DataFrame:
         """Return averages of groups of jobs as a polars table: one row for each group, in the order of the groups.

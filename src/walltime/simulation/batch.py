@@ -34,7 +34,7 @@ _Found = tuple[metrics.Summary, metrics.DynamicsSummary | None, metrics.Predicti
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """One simulation of a batch.
+    """A simulation of a batch: its policy, estimates and predictions.
 
     `estimates`: a model, drawn with `seed`; or the scheduler's estimates (int64 s, one entry per job), with the
     users' kill limits; or None for the workload's own. `policy, prediction`: as in `simulate`.
@@ -62,7 +62,7 @@ class Case:
 
     @property
     def label(self) -> str:
-        """The specification of the whole scheduler."""
+        """Return the specification of the whole scheduler."""
         return Scheduler(self.policy, self.prediction).label
 
     def run(self, workload: Workload, check: Callable[[int], None] | None = None, **rules: Any) -> Schedule:

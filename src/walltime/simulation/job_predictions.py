@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from walltime.compiled import prediction_memory
+from walltime.compiled import prediction_memory as memory
+from walltime.compiled.prediction_memory import CompiledPredictor, PredictionRules
 from walltime.engine.reference.engine import Predictions as PlainPredictions
 from walltime.errors import PolicyError, WorkloadError
 from walltime.predictors.base import Jobs, Predictor, check_columns
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from walltime.predictors.called import Calls
 
 Array = np.ndarray
+CORRECTIONS = {"none": memory.NEVER_CORRECTED, "estimate": memory.TO_ESTIMATE, "half": memory.HALF_OF_REST, "soft": memory.EXTENDED}
 Ends = tuple[Array, Array, Array]
 """Start and end of each job, int64 s, and whether they are known, bool."""
 
@@ -44,12 +46,12 @@ class JobPredictions:
 
     @property
     def needs_reference(self) -> str:
-        """Why only the reference engine can run it; empty if the kernel can."""
+        """Return why only the reference engine can run it; empty if the kernel can."""
         return "" if self.prediction.runs_compiled else f"the predictor {self.prediction.predictor.label} is plain Python and runs"
 
     @property
     def can_be_called(self) -> bool:
-        """Whether the compiled loop can call a plain Python predictor: it predicts once, and learns from the simulation."""
+        """Return whether the compiled loop can call a plain Python predictor: it predicts once, and learns from the simulation."""
         return bool(self.needs_reference) and not self.prediction.predictor.again
 
     def called(self) -> CalledPredictions:
@@ -58,7 +60,7 @@ class JobPredictions:
 
     @property
     def may_be_overdue(self) -> bool:
-        """Whether running jobs may exceed their expected end although they end within their estimate."""
+        """Return whether running jobs may exceed their expected end although they end within their estimate."""
         return self.prediction.believe.running and self.prediction.correction.kind == "none"
 
     def plain(self) -> PlainPredictions:
@@ -67,7 +69,7 @@ class JobPredictions:
         history = history_for(prediction, self.workload, self.requested, self._limit, self.runtime)
         return PlainPredictions(history, prediction.believe, prediction.correction, prediction.predictor.again)
 
-    def compiled(self) -> prediction_memory.PredictionRules:
+    def compiled(self) -> PredictionRules:
         """Return the predictions for the compiled engine; with the log's history they are computed here, once.
 
         Raises PolicyError for a predictor in plain Python that learns from the simulation, as it needs the reference engine.
@@ -75,29 +77,24 @@ class JobPredictions:
         return self._compiled
 
     @cached_property
-    def _compiled(self) -> prediction_memory.PredictionRules:
+    def _compiled(self) -> PredictionRules:
         predictor, workload = self.prediction.predictor, self.workload
         given = predictor.made_in_advance(workload, self.requested, self.runtime, self._limit)
-        rules = prediction_memory.nothing_predicted()
         if given is not None:
             check_columns(predictor, workload)
-            rules = rules._replace(predicted=given[0], basis=given[1])
         elif self.prediction.history == "log":
             start, end, known = log_ends(workload)
-            predicted, basis = predict_in_log(predictor, Jobs(workload, self.requested, self._limit, end - start), (start, end, known))
-            rules = rules._replace(predicted=predicted, basis=basis)
+            given = predict_in_log(predictor, Jobs(workload, self.requested, self._limit, end - start), (start, end, known))
         else:
-            rules = rules._replace(compiled=compiled(predictor, Jobs(workload, self.requested, self._limit, self.runtime)))
-        return self._with_uses(rules)
+            return self._uses._replace(compiled=compiled(predictor, Jobs(workload, self.requested, self._limit, self.runtime)))
+        return self._uses._replace(predicted=given[0], basis=given[1])
 
-    def _with_uses(self, rules: prediction_memory.PredictionRules) -> prediction_memory.PredictionRules:
+    @property
+    def _uses(self) -> PredictionRules:
+        """Return the uses of predictions and their correction, without predictions."""
         belief, correction = self.prediction.believe, self.prediction.correction
-        return rules._replace(
-            believe=(belief.order, belief.own, belief.running),
-            correction=_correction(correction),
-            increments=correction.increments,
-            again=self.prediction.predictor.again,
-        )
+        again = self.prediction.predictor.again
+        return PredictionRules((belief.order, belief.own, belief.running), _correction(correction), correction.increments, again)
 
     @property
     def _limit(self) -> Array:
@@ -111,14 +108,14 @@ class CalledPredictions(JobPredictions):
     needs_reference = ""
     _calls: list[Calls] = field(default_factory=list)
 
-    def compiled(self) -> prediction_memory.PredictionRules:
+    def compiled(self) -> PredictionRules:
         """Return the predictions for the compiled engine, with an untrained predictor."""
         from walltime.predictors.called import Calls, called
 
         jobs = Jobs(self.workload, self.requested, self._limit, self.runtime)
         history = History(self.prediction.predictor, self.workload, self.requested, self._limit, self.runtime)
         self._calls.append(Calls(history))
-        return self._with_uses(prediction_memory.nothing_predicted()._replace(compiled=called(self._calls[-1], jobs)))
+        return self._uses._replace(compiled=called(self._calls[-1], jobs))
 
     def check(self) -> None:
         """Raise the predictor's error, if any."""
@@ -127,21 +124,14 @@ class CalledPredictions(JobPredictions):
 
 
 def _correction(correction: Correction) -> int:
-    match correction.kind:
-        case "tsafrir07":
-            return prediction_memory.FROM_ELAPSED if correction.relative == "elapsed" else prediction_memory.FROM_PREDICTION
-        case "estimate":
-            return prediction_memory.TO_ESTIMATE
-        case "double":
-            return prediction_memory.DOUBLED if correction.capped else prediction_memory.DOUBLED_FREELY
-        case "half":
-            return prediction_memory.HALF_OF_REST
-        case "soft":
-            return prediction_memory.EXTENDED
-    return prediction_memory.NEVER_CORRECTED
+    if correction.kind == "tsafrir07":
+        return memory.FROM_ELAPSED if correction.relative == "elapsed" else memory.FROM_PREDICTION
+    if correction.kind == "double":
+        return memory.DOUBLED if correction.capped else memory.DOUBLED_FREELY
+    return CORRECTIONS[correction.kind]
 
 
-def compiled(predictor: Predictor, jobs: Jobs) -> prediction_memory.CompiledPredictor:
+def compiled(predictor: Predictor, jobs: Jobs) -> CompiledPredictor:
     """Return the compiled, untrained predictor; raises PolicyError if it is plain Python only."""
     check_columns(predictor, jobs.workload)
     lowered = predictor.compiled(jobs)
@@ -168,8 +158,8 @@ def _predict(predictor: Predictor, jobs: Jobs, ends: Ends, arrivals_first: bool)
     given = predictor.made_in_advance(jobs.workload, jobs.requested, runtime, jobs.limit)
     if given is not None:
         return given
-    prediction = prediction_memory.nothing_predicted()._replace(compiled=compiled(predictor, jobs))
-    predicting, addresses = prediction_memory.new_predicting(count, prediction), record(ADDRESSES, **load_predictor(prediction.compiled))
+    prediction = PredictionRules(compiled=compiled(predictor, jobs))
+    predicting, addresses = memory.new_predicting(count, prediction), record(ADDRESSES, **load_predictor(prediction.compiled))
     shown = np.flatnonzero(known)
     ending = shown[np.lexsort((shown, start[shown], end[shown]))]
     starting = shown[np.lexsort((shown, start[shown]))]

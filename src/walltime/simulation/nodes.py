@@ -8,16 +8,14 @@ from typing import Any
 import numpy as np
 
 from walltime.engine.interface.choice import check_features
-from walltime.engine.problem import NodeDemands, Nodes, OarSettings
+from walltime.engine.problem import NodeDemands, Nodes
 from walltime.errors import WorkloadError
 from walltime.machine import Machine, Placement, place
 from walltime.machine.omissions import with_settings
 from walltime.machine.placing import PLACING_REASONS, possible
-from walltime.node_demands import demands_on, nodes_of, unknown_features, with_priorities
+from walltime.node_demands import demands_on, nodes_of, problem_fields, unknown_features
 from walltime.policy import Policy
-from walltime.policy.oar import STREAM
 from walltime.workload import Workload
-from walltime.workload.draws import whole_numbers
 
 Array = np.ndarray
 
@@ -28,16 +26,11 @@ def placed_on_nodes(workload: Workload, policy: Policy, machine: Machine) -> tup
     Settings of Slurm that are not modelled are in `origin.omissions`. Raises PolicyError if the policy does not support the machine.
     """
     placed, placement, demands = placed_for(workload, policy, machine)
-    nodes, settings = nodes_of(placement.machine, placement, placed), policy.settings(machine.slurm)
-    fields = {"machine": nodes, "demands": demands, "settings": settings}
-    if settings is None:
-        oar: Any = policy
-        moments = whole_numbers(oar.seed, placed.job_id, STREAM, oar.durations.noticed, oar.durations.phase)
-        return placed, placement, fields | {"settings": OarSettings(oar.security_time, oar.slots == "2016", oar.durations, *moments)}
-    origin = placed.origin
-    placed = replace(placed, origin=replace(origin, omissions=with_settings(origin.omissions, machine, settings.notes)))
-    demands, shares = with_priorities(placed, placement.machine, settings, demands, nodes)
-    return placed, placement, fields | {"demands": demands, "shares": shares}
+    fields = problem_fields(placed, placement, policy, demands)
+    if "shares" in fields:
+        omissions = with_settings(placed.origin.omissions, machine, fields["settings"].notes)
+        placed = replace(placed, origin=replace(placed.origin, omissions=omissions))
+    return placed, placement, fields
 
 
 def placed_for(workload: Workload, policy: Policy, machine: Machine) -> tuple[Workload, Placement, NodeDemands]:
@@ -67,13 +60,12 @@ def place_on_nodes(workload: Workload, machine: Machine, linear: bool = False) -
         nodes = nodes_of(machine, placement, placed)
         demands = demands_on(nodes, placed, placement)
         fits = _fit_when_empty(nodes, demands)
-        unknown = int(unknown_features(placed, placement).sum())
         if fits.all():
             break
         if not fits.any():
             raise WorkloadError(f"none of the {len(workload):,} jobs of {workload.origin.name} fits on the nodes of {machine.name}")
         workload = workload.without({"too_wide_for_partition": np.isin(workload.job_id, placed.job_id[~fits])}, PLACING_REASONS)
-    if unknown:
+    if unknown := int(unknown_features(placed, placement).sum()):
         placed = replace(placed, origin=replace(placed.origin, changed={**placed.origin.changed, "unknown_features": unknown}))
     smallest = np.array([nodes.procs[own].min() for own in nodes.members])[demands.members]
     procs = np.where(demands.whole > 0, np.maximum(demands.asked, demands.nodes * smallest), placed.procs)  # it gets at least these

@@ -56,8 +56,7 @@ def held_out(workload: Workload, share: float) -> Array:
     if not len(workload):
         raise WorkloadError(f"{workload.origin.name} has no jobs to predict")
     since = workload.submit[min(int((1 - share) * len(workload)), len(workload) - 1)]
-    later: Array = workload.submit >= since
-    return later
+    return np.asarray(workload.submit >= since)
 
 
 def predict(

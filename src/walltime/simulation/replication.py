@@ -35,7 +35,7 @@ class Replications:
 
     @property
     def policy(self) -> Policy:
-        """The scheduler's policy."""
+        """Return the scheduler's policy."""
         return self.scheduler.policy
 
     def values(self, name: str) -> Array:

@@ -37,7 +37,7 @@ class Scheduler:
 
     @property
     def label(self) -> str:
-        """The specification of the scheduler."""
+        """Return the specification of the scheduler."""
         return with_prediction(self.policy.label, self.prediction)
 
     @classmethod

@@ -45,7 +45,7 @@ class Spread:
 
     @property
     def copies(self) -> int:
-        """Number of shaken copies."""
+        """Return the number of shaken copies."""
         return len(self.shaken[0])
 
     def _values(self, name: str, k: int) -> Array:

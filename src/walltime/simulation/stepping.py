@@ -84,7 +84,7 @@ class Simulation:
 
     @property
     def now(self) -> int:
-        """The time of the simulation, s: the last step's, or the argument of `run_until`."""
+        """Return the time of the simulation, s: the last step's, or the argument of `run_until`."""
         return max(self._passed, self._instant, 0)
 
     def step(self) -> bool:
@@ -168,7 +168,7 @@ class Simulation:
 
     @property
     def workload(self) -> Workload:
-        """The jobs, including submitted ones; on a machine, those that can run there, as they run there."""
+        """Return the jobs, including submitted ones; on a machine, those that can run there, as they run there."""
         return self._current_run().workload
 
     def copy(self) -> Simulation:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from walltime.errors import PolicyError, WorkloadError
-from walltime.metrics import Interval, Summary, series_interval, summarize
+from walltime.metrics import Interval, Summary, series_interval
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.run import simulate
 from walltime.simulation.specification import Scheduler
@@ -40,7 +40,7 @@ class LogWindow:
 
     @property
     def checksum(self) -> str:
-        """SHA-256 of everything that affects a simulation of this window."""
+        """Return the SHA-256 checksum of everything that affects a simulation of this window."""
         jobs = self.jobs
         total = hashlib.sha256(f"{self.begin} {self.end} {jobs.machine_procs}".encode())
         for column in (jobs.job_id, jobs.submit, jobs.runtime, jobs.requested, jobs.believed, jobs.procs, self.measured):
@@ -56,16 +56,7 @@ class LogWindow:
 
     def summary(self, schedule: Schedule) -> Summary:
         """Return the averages over the measured jobs of a schedule of these jobs."""
-        chosen = np.isin(schedule.workload.job_id, self.measured)
-        return summarize(
-            submit=schedule.submit[chosen],
-            start=schedule.start[chosen],
-            runtime=schedule.runtime[chosen],
-            procs=schedule.workload.procs[chosen],
-            backfilled=schedule.kind[chosen] == 2,
-            machine_procs=schedule.workload.machine_procs,
-            offered_load=schedule.offered_load,
-        )
+        return schedule.summary(jobs=np.isin(schedule.workload.job_id, self.measured))
 
     def run(self, scheduler: Scheduler, progress: Callable[[int], None] | None = None, **rules: Any) -> Summary:
         """Simulate the jobs and return the averages; `rules`: as in `simulate`."""

@@ -305,12 +305,15 @@ class Workload:
         missing = np.full(len(self), -1, np.int64)
         think_time = np.maximum(self.columns.get("think_time", missing), 0)
         preceding = self.columns.get("preceding_job", missing)
+        return np.where(preceding >= 0, self.places_of(preceding), -1), think_time
+
+    def places_of(self, numbers: Array) -> Array:
+        """Return the index of the job with each of these numbers, int64; -1 where there is none."""
         if not len(self):
-            return missing, think_time
+            return np.full(len(numbers), -1)
         by_id = np.argsort(self.job_id)
-        other = by_id[np.minimum(np.searchsorted(self.job_id[by_id], preceding), len(self) - 1)]
-        after = np.where((preceding >= 0) & (self.job_id[other] == preceding), other, -1)
-        return after.astype(np.int64), think_time
+        place = by_id[np.searchsorted(self.job_id[by_id], numbers).clip(max=len(self) - 1)]
+        return np.where(self.job_id[place] == numbers, place, -1)
 
     def job_number(self, text: str) -> int:
         """Return the number of a job from a text such as `517498`, or `517498_1` for a task of an array.

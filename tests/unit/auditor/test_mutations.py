@@ -37,7 +37,7 @@ def test_faults__stand_where_the_auditor_can_have_them(name):
 
 
 @pytest.mark.parametrize(
-    ("right", "times"), [("( used >\n self.workload.machine_procs )", 1), ("used > self.workload.procs", 0), ("used", 3)]
+    ("right", "times"), [("( used >\n self.workload.machine_procs )", 1), ("used > self.workload.procs", 0), ("used", 2)]
 )
 def test_faulty__finds_an_expression_by_its_syntax_and_needs_it_once(monkeypatch, right, times):
     monkeypatch.setitem(FAULTS, "one", {"file": "rows.py", "function": "Rows.over_capacity", "right": right, "wrong": "0 > 1"})

@@ -44,11 +44,6 @@ def test_folder_in_use__stays_however_old_its_kernels_are(tmp_path):
     (old / "used").touch()
     folder._note_use(current)
     assert old.is_dir()
-    # One of a version that leaves no stamp, whose kernels were read yesterday.
-    unstamped = made(tmp_path, "unstamped", 400, stamp=False)
-    os.utime(unstamped / "number" / "loop.run.py311.1.nbc", (time.time() - DAY, time.time() - 400 * DAY))
-    folder.remove_unused(current)
-    assert unstamped.is_dir()
 
 
 def test_stamp__is_touched_once_a_day(tmp_path):

@@ -8,35 +8,10 @@ from __future__ import annotations
 
 import types
 
+from walltime.auditor.passes import state as s
 from walltime.auditor.passes.places import mark_running, note, remove, score_waiting, sort_running, sort_waiting
 from walltime.auditor.passes.profile import occupy
 from walltime.auditor.passes.singly import BY_HEAD
-from walltime.auditor.passes.state import (
-    ARRIVALS_FIRST,
-    ARRIVED,
-    ASKS,
-    BATCH,
-    BY_ELAPSED,
-    BY_PREDICTION,
-    COMING,
-    DONE,
-    DOUBLED,
-    EARLY,
-    ENDED,
-    EXTENDED,
-    GONE,
-    HALVED,
-    LEFT,
-    NEVER,
-    NOT_CORRECTED,
-    OBSERVED,
-    ONE_BY_ONE,
-    PASS,
-    PAUSED,
-    QUIET,
-    SEQUENTIAL,
-    WAITING,
-)
 from walltime.auditor.passes.together import BY_PLAN, together
 from walltime.compiled.jit import called_kernel, entry, kernel
 
@@ -47,20 +22,20 @@ PASSES = {**BY_HEAD, **BY_PLAN, "lookahead": together}
 @kernel
 def can_be_corrected(rules, jobs, job):
     """Return whether a running job's prediction is used, and shorter than its estimate."""
-    return rules.correction != NOT_CORRECTED and jobs[job].run < jobs[job].estimate
+    return rules.correction != s.NOT_CORRECTED and jobs[job].run < jobs[job].estimate
 
 
 @kernel
 def may_arrive(jobs, job):
     """Return whether a job is still to come and no longer waits for the end of another."""
-    return jobs[job].phase == COMING and (jobs[job].after < 0 or jobs[jobs[job].after].phase == ENDED)
+    return jobs[job].phase == s.COMING and (jobs[job].after < 0 or jobs[jobs[job].after].phase == s.ENDED)
 
 
 @kernel
 def next_arrival(state, jobs):
     """Return the job that arrives next, or -1 if it waits for the end of another, which comes first."""
     for job in range(state.next_arrival, len(jobs)):
-        if jobs[job].phase == COMING:
+        if jobs[job].phase == s.COMING:
             return job if may_arrive(jobs, job) else -1
     return -1
 
@@ -68,7 +43,7 @@ def next_arrival(state, jobs):
 @called_kernel
 def next_event(state, rules, jobs, lists):
     """Return the time of the next event, and whether only predictions expire then."""
-    others, expiry = NEVER, NEVER
+    others, expiry = s.NEVER, s.NEVER
     if state.gone > 0:
         others = state.now
     for k in range(state.running):
@@ -104,24 +79,24 @@ def end_job(state, rules, jobs, lists, profile, job):
 @kernel
 def observe(state, jobs, lists, job):
     """Note the end of a job, as the scheduler sees it."""
-    jobs[job].phase = ENDED
+    jobs[job].phase = s.ENDED
     state.terminated = 1
     ran = max(jobs[job].runtime, 10)
     state.slowdowns += 1000 * max(jobs[job].end - jobs[job].submit, ran) // ran
     state.ended += 1
-    note(state, lists, OBSERVED, job)
+    note(state, lists, s.OBSERVED, job)
 
 
 @called_kernel
 def arrive(state, jobs, lists, job):
     """Add a submitted job to the waiting ones."""
-    jobs[job].phase, jobs[job].arrival = WAITING, state.arrived
+    jobs[job].phase, jobs[job].arrival = s.WAITING, state.arrived
     for waiting in (lists.queue, lists.line, lists.back):
         waiting[state.waiting] = job
     state.waiting += 1
     state.arrived += 1
     state.unsorted += 1
-    note(state, lists, ARRIVED, job)
+    note(state, lists, s.ARRIVED, job)
 
 
 @called_kernel
@@ -134,15 +109,15 @@ def correct_expired(state, rules, jobs, lists):
             continue
         elapsed, estimate, steps = state.now - jobs[job].start, jobs[job].estimate, jobs[job].corrections
         length = estimate
-        if rules.correction == DOUBLED:
+        if rules.correction == s.DOUBLED:
             length = 2 * jobs[job].run
-        elif rules.correction == EXTENDED:
+        elif rules.correction == s.EXTENDED:
             length = jobs[job].run + jobs[job].predicted
-        elif rules.correction == HALVED:
+        elif rules.correction == s.HALVED:
             length = elapsed + max((estimate - elapsed) // 2, 1)
-        elif rules.correction == BY_PREDICTION and steps < len(lists.increments):
+        elif rules.correction == s.BY_PREDICTION and steps < len(lists.increments):
             length = jobs[job].predicted + lists.increments[steps]
-        elif rules.correction == BY_ELAPSED and steps < len(lists.increments):
+        elif rules.correction == s.BY_ELAPSED and steps < len(lists.increments):
             length = elapsed + lists.increments[steps]
         jobs[job].run = min(length, estimate) if rules.capped == 1 else length
         jobs[job].corrections += 1
@@ -163,7 +138,7 @@ def nothing_but_arrivals(state, rules, jobs, lists):
         ends = ends or jobs[job].end == state.now
         expires = expires or (can_be_corrected(rules, jobs, job) and jobs[job].start + jobs[job].run == state.now)
     arrives = arrival >= 0 and jobs[arrival].submit == state.now
-    if not arrives or (ends and rules.coincident != SEQUENTIAL):
+    if not arrives or (ends and rules.coincident != s.SEQUENTIAL):
         return False
     return rules.silent == 1 or not expires
 
@@ -216,7 +191,7 @@ def one_event(state, rules, jobs, lists, profile):
     are listed at the end of `lists.other`.
     """
     size = len(lists.other)
-    if rules.coincident != ARRIVALS_FIRST:
+    if rules.coincident != s.ARRIVALS_FIRST:
         k = 0
         while k < state.running:
             job = lists.running[k]
@@ -224,21 +199,21 @@ def one_event(state, rules, jobs, lists, profile):
                 remove(lists.running, state.running, job)
                 state.running -= 1
                 state.free += jobs[job].procs
-                jobs[job].phase = GONE
+                jobs[job].phase = s.GONE
                 state.gone += 1
                 lists.other[size - state.gone] = job
             else:
                 k += 1
     correct_expired(state, rules, jobs, lists)
     arrival = first_arrival(state, jobs)
-    if arrival >= 0 and rules.coincident != ONE_BY_ONE:
+    if arrival >= 0 and rules.coincident != s.ONE_BY_ONE:
         arrive(state, jobs, lists, arrival)
         return
     ending = first_ending(state, jobs, lists)
     if ending < 0:
         if arrival >= 0:
             arrive(state, jobs, lists, arrival)
-    elif jobs[ending].phase == GONE:
+    elif jobs[ending].phase == s.GONE:
         place = size - state.gone
         while lists.other[place] != ending:
             place += 1
@@ -286,9 +261,9 @@ def follow(state, rules, jobs, lists, until):
     """Start the jobs that the schedule has started by then and the policy has not; drop the policy's plan."""
     while state.next_start < len(jobs):
         job = lists.by_start[state.next_start]
-        if jobs[job].start > until or jobs[job].phase == COMING:  # the latter waits for the end of another job at this instant
+        if jobs[job].start > until or jobs[job].phase == s.COMING:  # the latter waits for the end of another job at this instant
             break
-        if jobs[job].phase == WAITING:
+        if jobs[job].phase == s.WAITING:
             mark_running(state, rules, jobs, lists, job)
         state.next_start += 1
     give_up_plan(state, jobs, lists)
@@ -307,7 +282,7 @@ def next_start(state, jobs, lists):
     """Return the job that the schedule starts next among those that the policy has not started; -1 for none."""
     while state.next_start < len(jobs):
         job = lists.by_start[state.next_start]
-        if jobs[job].phase == COMING or jobs[job].phase == WAITING:
+        if jobs[job].phase == s.COMING or jobs[job].phase == s.WAITING:
             return job
         state.next_start += 1
     return -1
@@ -323,43 +298,43 @@ def run_along(state, rules, jobs, lists, profile, tables, steps):
         if state.resume == 0:
             time, expiry_alone = next_event(state, rules, jobs, lists)
             job = next_start(state, jobs, lists)
-            if job >= 0 and jobs[job].phase == WAITING and jobs[job].start < time:
+            if job >= 0 and jobs[job].phase == s.WAITING and jobs[job].start < time:
                 # The policy would have started it at an event, if at all.
                 moment = max(jobs[job].start, state.now)
                 if state.settled != moment:
                     state.now, state.settled, state.culprit = moment, moment, job
-                    return EARLY
+                    return s.EARLY
                 follow(state, rules, jobs, lists, moment)
                 continue
-            if time == NEVER:
-                return DONE
+            if time == s.NEVER:
+                return s.DONE
             state.now = max(time, state.now)
             if rules.silent == 1 and expiry_alone:
                 correct_expired(state, rules, jobs, lists)
                 continue
             quiet, waited = nothing_but_arrivals(state, rules, jobs, lists), state.waiting
-            if rules.coincident == BATCH:
+            if rules.coincident == s.BATCH:
                 all_events(state, rules, jobs, lists, profile)
             else:
                 one_event(state, rules, jobs, lists, profile)
-            while state.next_arrival < len(jobs) and jobs[state.next_arrival].phase != COMING:
+            while state.next_arrival < len(jobs) and jobs[state.next_arrival].phase != s.COMING:
                 state.next_arrival += 1
             if quiet:
                 for k in range(waited, state.waiting):
                     quiet = quiet and jobs[lists.queue[k]].procs > state.free
             if rules.asks == 1 and (state.unsorted > 0 or (rules.dynamic == 1 and state.waiting > 0)):
-                state.resume = QUIET if quiet else PASS
-                return ASKS
+                state.resume = s.QUIET if quiet else s.PASS
+                return s.ASKS
         else:
-            quiet = state.resume == QUIET
+            quiet = state.resume == s.QUIET
             state.resume = 0
         if not quiet and state.settled != state.now and not decide(state, rules, jobs, lists, profile, tables):
             state.settled = state.now
             give_up_plan(state, jobs, lists)
-            return LEFT
+            return s.LEFT
         if rules.asks == 0:
             state.logged = 0
-    return PAUSED
+    return s.PAUSED
 
 
 def _named(name):

@@ -109,7 +109,7 @@ class Tables(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """All memory of a run."""
+    """The memory of a run: its state, the policy's rules, jobs and lists, and the plan or the tables that the policy needs."""
 
     state: Records
     rules: Records

@@ -53,7 +53,7 @@ def best(tables, first, free, extra):
 
 @called_kernel
 def together(state, rules, jobs, lists, tables):
-    """EASY, or no reservation, with the best of all combinations backfilled (Shmueli and Feitelson 2005)."""
+    """Run EASY, or a pass without reservation, that backfills the best combination (Shmueli and Feitelson 2005)."""
     while True:
         if not start_heads(state, rules, jobs, lists):
             return False

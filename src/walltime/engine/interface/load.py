@@ -20,7 +20,7 @@ from walltime.compiled.cache import is_kept
 from walltime.compiled.compilation import Compilation, notify
 from walltime.compiled.jit import StoredFunction
 from walltime.compiled.jit import entry as compiled_entry
-from walltime.compiled.prediction_memory import CompiledPredictor, new_predicting, nothing_predicted
+from walltime.compiled.prediction_memory import NOTHING_PREDICTED, CompiledPredictor
 from walltime.engine.kernel import callbacks, decisions, dynamics, number
 from walltime.engine.kernel import memory as common
 from walltime.engine.kernel import replay as prediction_replay
@@ -108,7 +108,7 @@ def _example_decisions() -> Arguments:
 
 def _example_prediction_replay() -> Arguments:
     past = prediction_replay.LogColumns(*[_NOTHING] * 6)
-    return record(prediction_replay.ADDRESSES), new_predicting(0, nothing_predicted()), past, 0
+    return record(prediction_replay.ADDRESSES), NOTHING_PREDICTED, past, 0
 
 
 def loop_name(memory: Memory) -> str:

@@ -119,9 +119,8 @@ class ReferenceEngine:
             sequence = np.argsort(self._column("ticket"), kind="stable")
             more["effects"] = (*(self._column(name, kind) for name, kind in kinds.items()), sequence)
         if isinstance(problem.machine, Pools):
-            pools = range(len(problem.machine.capacity))
-            given = [[job.given.get(p, (0, 0)) for p in pools] for job in self.reference.jobs]
-            more["given"] = np.array(given, np.int64).reshape(len(problem), len(pools), 2)
+            given = [job.given for job in self.reference.jobs]
+            more["given"] = np.array(given, np.int64).reshape(len(problem), *problem.machine.capacity.shape)
         if isinstance(problem.machine, Nodes):
             runtime, more["slots"] = self._column("runtime"), self.reference.slots
             more["given"] = problem.machine.given(more["slots"], len(problem))

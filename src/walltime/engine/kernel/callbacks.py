@@ -12,7 +12,7 @@ from numba import typeof, types
 from numba.extending import intrinsic
 
 from walltime.compiled.jit import callback
-from walltime.compiled.prediction_memory import nothing_learned
+from walltime.compiled.prediction_memory import PredictorMemory
 from walltime.engine.kernel.history import MEASURES, SYSTEM_STATE, history_at, longest_at, system_at
 from walltime.engine.kernel.words import number_at, word_at
 
@@ -74,7 +74,7 @@ def local_time(facts, now):
 def compile_callback(function: Callable[..., Any], returns: Any) -> int:
     """Compile a predictor's function of (learning, job, now) for `call_predict` or `call_notice`; return its address."""
     if not _config.DISABLE_JIT:
-        return callback(returns(typeof(nothing_learned()), types.int64, types.int64), function)
+        return callback(returns(typeof(PredictorMemory()), types.int64, types.int64), function)
     _without_compiler[id(function)] = function
     return id(function)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from walltime.engine.problem import Problem
-from walltime.engine.reference.plain import Job
+from walltime.engine.reference.plain import BACKFILLED, IMMEDIATE, RESERVED, Job
 from walltime.errors import EngineError, PolicyError
 from walltime.policy import FCFS, Order, UserOrder
 from walltime.policy.orders import HISTORY
@@ -224,6 +224,15 @@ class Engine:
         begin = job.submit if job.start == -1 else job.start
         return self._next_tick(begin + length) - begin
 
+    def _begin(self, job: Job, behind: bool) -> None:
+        """Start a job; one that starts while another one ahead of it waits (`behind`) is backfilled."""
+        job.start, job.ticket = self.now, self._started
+        job.kind = BACKFILLED if behind else IMMEDIATE if job.submit == self.now else RESERVED
+        self._started += 1
+        self.waiting.remove(job)
+        self.running.append(job)
+        self._note_start(job)
+
     def _note_start(self, job: Job) -> None:
         """Report a start to the history, to the predictor and to a policy in plain Python."""
         if self._own is not None:
@@ -242,6 +251,10 @@ class Engine:
         if self.predictions is not None:
             end = max(self.now, 0)
             self.predictions.history.observe(job.index, job.submit, end - job.runtime, end)
+
+    def _class_of(self, job: Job) -> int:
+        """Return the number of the queue of a job where there are several, by its length."""
+        return sum(job.believed >= bound for bound in self.passes.bounds)
 
     def mean_slowdown(self) -> float:
         """Return the mean bounded slowdown of the jobs that have ended; 1 before the first."""

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from heapq import heappop, heappush
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from walltime.engine.problem import NEVER, NodeDemands, Nodes, Problem
-from walltime.engine.reference.plain import BACKFILLED, IMMEDIATE, RESERVED, release_followers, within_limits
+from walltime.engine.reference.plain import BACKFILLED, IMMEDIATE, RESERVED, Job, followers_of, release_followers, within_limits
 from walltime.engine.reference.shares import FairShares
 from walltime.errors import EngineError, WorkloadError
 
 Array = np.ndarray
 FIRST_PRIORITY = 4_294_901_760
-NEEDS = (
-    *("second", "nodes", "most_nodes", "whole", "asked", "members", "task", "least", "most", "total", "each", "per_task"),
-    *("memory", "task_memory"),
-)
 
 
 class FreeNode(NamedTuple):
@@ -54,59 +51,35 @@ NOTHING = Given(np.zeros(0, np.int64), np.zeros((3, 0), np.int64))
 
 
 @dataclass(eq=False)
-class SlurmJob:
+class SlurmJob(Job):
     """A job, with its needs as in `problem.NodeDemands`; `fewest`: nodes."""
 
-    index: int
-    submit: int
-    runtime: int
-    believed: int
-    procs: int
-    after: int
-    think: int
-    second: int
-    fewest: int
-    most_nodes: int
-    whole: int
-    asked: int
-    members: int
-    task: int
-    least: int
-    most: int
-    total: int
-    each: int
-    per_task: int
-    memory: int
-    task_memory: int
-    partition: int
-    time_min: int
-    user: int
-    place: int
-    association: int
-    merit: float
-    since: int
-    tier: int
-    waits_for: set[int]
-    limits: list[int]
-    arrival: int = -1
+    second: int = 0
+    fewest: int = 0
+    most_nodes: int = 0
+    whole: int = 0
+    asked: int = 0
+    members: int = 0
+    task: int = 1
+    least: int = 0
+    most: int = 0
+    total: int = 0
+    each: int = 0
+    per_task: int = 0
+    memory: int = 0
+    task_memory: int = 0
+    partition: int = 0
+    since: int = NEVER
+    time_min: int = 0
+    user: int = 0
+    place: int = -1
+    association: int = 0
+    merit: float = 0.0
+    limits: Sequence[int] = ()
+    tier: int = 0
     priority: int = 0
-    start: int = -1
-    ticket: int = -1
     limit: int = 0
-    kind: int = IMMEDIATE
-    reserved_start: int = -1
-    planned: int = 0
     given: Given = NOTHING
-
-    @property
-    def end(self) -> int:
-        """Return when it ends, once it has started."""
-        return self.start + self.runtime
-
-    @property
-    def expected_end(self) -> int:
-        """Return when it was planned to end when it started."""
-        return self.planned
 
 
 @dataclass
@@ -131,13 +104,14 @@ class SlurmReference:
         self.free = self.capacity.copy()
         self.partitions = [np.asarray(own, np.int64) for own in machine.partitions]
         self.jobs: list[SlurmJob] = []
-        new: Any = SlurmJob
-        names = (*NEEDS, "partition", "time_min", "user", "place", "association", "merit", "since")
-        columns = zip(*(getattr(demands, name).tolist() for name in names), strict=True)
-        for k, (row, needs) in enumerate(zip(problem.rows(), columns, strict=True)):
-            tier, waits_for = machine.tiers[demands.partition[k]], set(demands.after[k]) | {row[4]} - {-1}
-            job = new(k, *row, *needs, tier=tier, waits_for=waits_for, limits=list(demands.limits[k]))
+        columns = demands._asdict()
+        after, limits, fewest = (columns.pop(name) for name in ("after", "limits", "nodes"))
+        needs = [dict(zip(columns, row, strict=True)) for row in zip(*(column.tolist() for column in columns.values()), strict=True)]
+        for k, row in enumerate(problem.rows()):
+            tier = machine.tiers[needs[k]["partition"]]
+            job = SlurmJob(k, *row, fewest=int(fewest[k]), limits=list(limits[k]), tier=tier, **needs[k])
             job.time_min = job.time_min if job.time_min < job.believed else 0
+            job.waits_for.update(after[k])
             self.jobs.append(job)
         self.now = 0
         self.waiting: list[SlurmJob] = []
@@ -145,10 +119,7 @@ class SlurmReference:
         self.coming = {job.index for job in self.jobs if job.since == NEVER}
         self.arrivals = [(job.submit, job.index) for job in self.jobs if job.since == NEVER and not job.waits_for]
         self.arrivals.sort()
-        self.followers: dict[int, list[SlurmJob]] = {}
-        for job in self.jobs:
-            for other in job.waits_for:
-                self.followers.setdefault(other, []).append(job)
+        self.followers = followers_of(self.jobs)
         self.begun = self.done = False
         self.shares = FairShares(problem.shares, settings) if settings.multifactor else None
         self.changes = sorted({t for _, begin, end, known in machine.outages for t in (min(known, begin), begin, end) if t < NEVER})
@@ -161,12 +132,10 @@ class SlurmReference:
         """Give the jobs that run at first their nodes, in order of their starts."""
         self.begun = True
         for job in sorted((job for job in self.jobs if job.since < NEVER), key=lambda job: (job.since, job.index)):
-            self._begin_at_first(job, self.usable(job, self.free, 0, 1, []))
-
-    def _begin_at_first(self, job: SlurmJob, free: Free) -> None:
-        if not self.is_enough(job, free):
-            raise WorkloadError(f"there is no room for job number {job.index + 1}, which runs at first", "overfull_machine")
-        self._run(job, free, job.since, job.believed)
+            free = self.usable(job, self.free, 0, 1, [])
+            if not self.is_enough(job, free):
+                raise WorkloadError(f"there is no room for job number {job.index + 1}, which runs at first", "overfull_machine")
+            self._run(job, free, job.since, job.believed)
 
     def step(self, until: float = math.inf) -> bool:
         """Handle the next event and make the passes after it; return False if there is none, or it is later than `until`, s."""
@@ -197,8 +166,8 @@ class SlurmReference:
         s = self.settings
         if not self.waiting:
             return []
-        overdue = any(job.planned <= self.now for job in self.running)
-        times = [] if overdue else [job.planned for job in self.running]
+        overdue = any(job.expected_end <= self.now for job in self.running)
+        times = [] if overdue else [job.expected_end for job in self.running]
         if self.shares is not None and (times or is_more_to_come):
             times.append(self._next_sum)
         if (self._news or overdue) and s["scheduler_type"] == "backfill":
@@ -215,7 +184,7 @@ class SlurmReference:
         for job in ending:
             self._release_nodes(job)
             self._ended.append(job)
-            for other in release_followers(self.followers.get(job.index, ()), job.index, self.now):
+            for other in release_followers(self.followers, job.index, self.now):
                 if other.index in self.coming:
                     heappush(self.arrivals, (other.submit, other.index))
         gone, came = bool(ending), False
@@ -248,7 +217,7 @@ class SlurmReference:
             self._main_pass(len(self.waiting) if full else s["default_queue_depth"])
             if full:
                 self._news_for_all = False
-        if any(job.planned <= self.now for job in self.running):
+        if any(job.expected_end <= self.now for job in self.running):
             self._news = True
         if s["scheduler_type"] == "backfill" and self._news and self.now % s["bf_interval"] == 0:
             self._news = False
@@ -321,9 +290,7 @@ class SlurmReference:
         s = self.settings
         blocks = self._outages()
         tested = started = 0
-        users: Counter[int] = Counter()
-        parts: Counter[int] = Counter()
-        both: Counter[tuple[int, int]] = Counter()
+        tests: Counter[tuple[int | str, int]] = Counter()  # of a user, of a partition, and of a user in a partition
         reserved: Counter[int] = Counter()
         for job in self._to_backfill():
             if not within_limits(job, self.running, self.machine.limits):
@@ -331,13 +298,11 @@ class SlurmReference:
             if tested == s["bf_max_job_test"]:
                 break
             tested += 1
-            counts = (users[job.user], parts[job.partition], both[job.user, job.partition])
+            counts = (("user", job.user), ("partition", job.partition), (job.user, job.partition))
             most = (s["bf_max_job_user"], s["bf_max_job_part"], s["bf_max_job_user_part"])
-            if any(a >= b > 0 for a, b in zip(counts, most, strict=True)):
+            if any(tests[count] >= limit > 0 for count, limit in zip(counts, most, strict=True)):
                 continue
-            users[job.user] += 1
-            parts[job.partition] += 1
-            both[job.user, job.partition] += 1
+            tests.update(counts)
             length = job.time_min or job.believed
             may_reserve = self._may_reserve(job) and not reserved[job.partition] >= s["bf_job_part_count_reserve"] > 0
             hole = self.first_hole(job, length, blocks, self.now + 60 * s["bf_window"] if may_reserve else self.now)
@@ -346,7 +311,7 @@ class SlurmReference:
             begin, free = hole
             if begin > self.now:
                 reserved[job.partition] += 1
-                job.reserved_start = begin if job.reserved_start < 0 else job.reserved_start
+                job.note_reservation(begin)
                 blocks.append(self.reservation(job, free, begin, length))
                 continue
             job.kind = BACKFILLED
@@ -390,8 +355,8 @@ class SlurmReference:
 
     def _release(self, job: SlurmJob) -> int:
         """Return when a running job is planned to release its nodes."""
-        if job.planned > self.now:
-            return job.planned
+        if job.expected_end > self.now:
+            return job.expected_end
         left = (job.start + job.limit - self.now) // 2 if self._is_soft(job) else 0
         return self.now + max(1, left)
 
@@ -482,7 +447,7 @@ class SlurmReference:
         self._started += 1
         if self.kill and limit < job.believed:
             job.runtime = min(job.runtime, limit)
-        job.planned = start + (job.time_min if self._is_soft(job) else limit)
+        job.run_length = job.time_min if self._is_soft(job) else limit
         if job in self.waiting:
             self.waiting.remove(job)
         self.running.append(job)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from walltime.engine.problem import Problem
 from walltime.engine.reference import later
 from walltime.engine.reference.engine import Engine
-from walltime.engine.reference.plain import BACKFILLED, IMMEDIATE, RESERVED, Job, Profile
+from walltime.engine.reference.plain import Job, Profile, followers_of, release_followers
 from walltime.errors import EngineError, PolicyError
-from walltime.policy import FCFS, Order, Policy, Wfp
+from walltime.policy import FCFS, Order, Wfp
 from walltime.policy.easy import find_shadow
 
 COINCIDENT = ("batch", "sequential", "arrivals-first", "one-by-one")
@@ -43,10 +43,7 @@ class Reference(Engine):
         self.earliest_shadow: tuple[Job | None, int] = (None, 0)  # of the head, since it has been the head
         self.expected_wait: dict[int, int] = {}  # of jobs until the first reservation that they had as the head
         self.line, self.latest = list[Job](), dict[int, int]()  # slack: the waiting jobs as planned, and the latest start of each
-        self._followers: dict[int, list[Job]] = {}
-        for job in self.jobs:
-            if job.after >= 0:
-                self._followers.setdefault(job.after, []).append(job)
+        self._followers = followers_of(self.jobs)
         self._arriving = [job for job in self.jobs if job.after < 0]  # submitted in the future, in order of submission
 
     @property
@@ -120,14 +117,7 @@ class Reference(Engine):
             return
         ending = self.terminating + [job for job in self.running if job.end == self.now]
         if ending:
-            first = min(ending, key=lambda job: job.ticket)
-            if first in self.terminating:
-                self.terminating.remove(first)
-                self.terminated = True
-                self._note_end(first)
-                self._submit_followers(first)
-            else:
-                self._terminate(first)
+            self._terminate(min(ending, key=lambda job: job.ticket))
         elif arrives:
             self._arrive()
 
@@ -141,42 +131,28 @@ class Reference(Engine):
         return corrected
 
     def _terminate(self, job: Job) -> None:
-        self.running.remove(job)
+        """Handle the end of a job, and submit the jobs that waited for it, each after its think time."""
+        (self.running if job in self.running else self.terminating).remove(job)
         self.terminated = True
         self.ended_early = self.ended_early or self.now < job.expected_end
         self._note_end(job)
-        self._submit_followers(job)
-
-    def _submit_followers(self, job: Job) -> None:
-        """Submit the jobs that waited for this one's end, each after its think time."""
-        for follower in self._followers.get(job.index, ()):
-            follower.submit = self.now + follower.think
+        for follower in release_followers(self._followers, job.index, self.now):
             bisect.insort(self._arriving, follower, key=lambda job: (job.submit, job.index))
 
-    def _start(self, job: Job, kind: int) -> None:
+    def _start(self, job: Job, ahead: Iterable[Job] = ()) -> None:
+        """Start a job; it is backfilled if one of the jobs `ahead` of it waits."""
         if self.dynamics:
             job.shortest = all(job.runtime <= other.runtime for other in self.waiting)
             job.alone = len(self.waiting) == 1
-        job.start = self.now
-        job.kind = kind
-        job.ticket = self._started
-        self._started += 1
-        self.waiting.remove(job)
-        self.running.append(job)
-        self._note_start(job)
-
-    def _kind_behind(self, job: Job, ahead: Iterable[Job]) -> int:
-        """Return how a job starts: one that starts while another one ahead of it waits is backfilled."""
-        if any(other.start < 0 for other in ahead):
-            return BACKFILLED
-        return IMMEDIATE if job.submit == self.now else RESERVED
+        self._begin(job, any(other.start < 0 for other in ahead))
 
     def _ahead(self, job: Job) -> list[Job]:
         """Return the jobs that arrived before this one and wait."""
         return self.waiting[: self.waiting.index(job)]
 
-    def _near_enough(self, jobs: Sequence[Job], head: Job, order: Order) -> list[Job]:
+    def _near_enough(self, jobs: Sequence[Job], head: Job) -> list[Job]:
         """Return the jobs that may start in place of the blocked head: with a threshold, those with a high enough score."""
+        order = self.policy.order
         threshold = order.threshold if isinstance(order, Wfp) else 0
         if threshold == 0:
             return list(jobs)
@@ -200,64 +176,61 @@ class Reference(Engine):
         if self.predictions is not None and self.predictions.again:
             for job in self.waiting:
                 self._predict(job)
-        policy, passes = self.policy, self.passes
+        passes = self.passes
         match passes.kind:
             case "head" if passes.depth:
-                self._easy(policy)
+                self._easy(self._shadow_and_extra)
             case "head" if passes.backfills:
-                self._backfill_without_reservation(policy)
+                self._backfill_without_reservation()
             case "head":
-                self._start_heads(policy)
+                self._start_heads()
             case "fresh":
                 self._reserve_afresh(passes.depth)
             case "kept":
-                self._keep_reservations(policy.order, passes.compression)
+                self._keep_reservations(passes.compression)
             case "python":
-                self._ask(policy)
+                self._ask()
             case kind if kind in later.PASS_OF_KIND:
-                later.PASS_OF_KIND[kind](self, policy)
+                later.PASS_OF_KIND[kind](self)
             case _:
-                raise PolicyError(f"the reference engine does not support the policy {policy!r}", "unsupported_policy")
+                raise PolicyError(f"the reference engine does not support the policy {self.policy!r}", "unsupported_policy")
 
-    def _start_heads(self, policy: Policy) -> list[Job]:
+    def _start_heads(self) -> list[Job]:
         """Start the head of the queue while it fits (feitelson98, section 1); return the queue that is left, in order."""
-        queue = self._queue(policy)
+        queue = self._queue()
         while queue and queue[0].procs <= self.free:
             head = queue.pop(0)
             head.run_length *= self.passes.head_runtime_factor  # doubled by `HeadDoubleEasyScheduler` of pyss
-            self._start(head, self._kind_behind(head, ()))
+            self._start(head)
             if self.passes.window or self.passes.committed:
-                queue = self._queue(policy)
+                queue = self._queue()
         return queue
 
-    def _queue(self, policy: Policy) -> list[Job]:
+    def _queue(self) -> list[Job]:
         """Return the queue in order, the head first: all waiting jobs, or those in the window; or first the committed head."""
         if self._committed is not None and self._committed.start < 0:
             return [self._committed, *(job for job in self.waiting if job is not self._committed)]
-        queue = self._in_order(self.waiting[: self.passes.window or None], policy.order)
+        queue = self._in_order(self.waiting[: self.passes.window or None], self.policy.order)
         if self.passes.committed:
             self._committed = queue[0] if queue else None
         return queue
 
-    def _easy(self, policy: Policy) -> None:
-        """Make a pass of algorithm EASY Backfill (mualem01, section 2.2), restarted after every job that it starts."""
+    def _easy(self, reservation_of: Callable[[Job], tuple[int, int]]) -> None:
+        """Make a pass of algorithm EASY Backfill (mualem01, section 2.2), restarted after every job that it starts.
+
+        `reservation_of`: a function that returns the start reserved for the head, and the extra processors.
+        """
         while True:
-            queue = self._start_heads(policy)
+            queue = self._start_heads()
             if not queue:
                 return
-            head, others = queue[0], self._near_enough(queue[1:], queue[0], policy.order)
-            kept_for, shadow, extra = self._kept
-            reading = self.passes
-            if kept_for is not head or reading.shadow == "afresh" or (self.terminated and reading.shadow == "kept"):
-                shadow, extra = self._shadow(head, literal=reading.extra == "literal")
-                extra = 0 if reading.extra == "none" else extra
-                self._kept, self.terminated = (head, shadow, extra), False
-            self._note_head(head, shadow)
+            head, others = queue[0], self._near_enough(queue[1:], queue[0])
+            shadow, extra = reservation_of(head)
             # 2. Find a backfill job.
             free = self.free
             for job in self._in_order(others, self._backfill_order()):
                 ends = self.now + job.believed
-                ends_by_shadow = job.procs <= free and (ends < shadow or (ends == shadow and reading.ends == "by"))
+                ends_by_shadow = job.procs <= free and (ends < shadow or (ends == shadow and self.passes.ends == "by"))
                 uses_extra_nodes = job.procs <= min(free, extra)
                 if ends_by_shadow or uses_extra_nodes:
                     self._backfill(job, head)
@@ -265,10 +238,19 @@ class Reference(Engine):
             else:
                 return
 
+    def _shadow_and_extra(self, head: Job) -> tuple[int, int]:
+        """Return the head's shadow time and extra processors, computed now or in an earlier pass (step 1)."""
+        reading, (kept_for, shadow, extra) = self.passes, self._kept
+        if kept_for is not head or reading.shadow == "afresh" or (self.terminated and reading.shadow == "kept"):
+            shadow, extra = self._shadow(head, literal=reading.extra == "literal")
+            extra = 0 if reading.extra == "none" else extra
+            self._kept, self.terminated = (head, shadow, extra), False
+        self._note_head(head, shadow)
+        return shadow, extra
+
     def _note_head(self, head: Job, shadow: int) -> None:
         """Record the reservation of the head."""
-        if head.reserved_start < 0:
-            head.reserved_start = shadow
+        head.note_reservation(shadow)
         if self.dynamics and head.shadow_at_head < 0:
             head.shadow_at_head = self._real_shadow(head)
 
@@ -281,7 +263,7 @@ class Reference(Engine):
     def _backfill(self, job: Job, head: Job) -> None:
         """Start a job ahead of the head, and record whether that moves the head's real shadow back (tsafrir06, section V)."""
         if not self.dynamics:
-            self._start(job, BACKFILLED)
+            self._start(job, [head])
             return
         before = self._real_shadow(head)
         if head.initial_shadow < 0:
@@ -289,7 +271,7 @@ class Reference(Engine):
             if self.policy.order == FCFS:
                 # Only starts move the real shadow, and in order of arrival no other job starts from the head meanwhile.
                 assert before == head.shadow_at_head, "nothing moved the real shadow before the first backfill"
-        self._start(job, BACKFILLED)
+        self._start(job, [head])
         if self._real_shadow(head) > before:
             job.wild = True
             head.suffered += 1
@@ -301,14 +283,13 @@ class Reference(Engine):
     def _backfill_order(self) -> Order:
         return getattr(self.policy, "backfill_order", None) or self.policy.order
 
-    def _backfill_without_reservation(self, policy: Policy) -> None:
+    def _backfill_without_reservation(self) -> None:
         """Start the heads that fit, then all other jobs that fit; no job has a reservation."""
-        queue = self._start_heads(policy)
-        if queue:
-            queue = self._near_enough(queue, queue[0], policy.order)
-        for job in self._in_order(queue, self._backfill_order()):
+        queue = self._start_heads()
+        head = queue[:1]
+        for job in self._in_order(self._near_enough(queue, *head) if head else [], self._backfill_order()):
             if job.procs <= self.free:
-                self._start(job, BACKFILLED)
+                self._start(job, head)
 
     def _profile_of_running(self) -> Profile:
         profile = Profile(self.now, self.machine_procs)
@@ -318,24 +299,28 @@ class Reference(Engine):
 
     def _reserve_afresh(self, depth: int | None) -> None:
         """Make a pass of conservative backfill from scratch (feitelson98, Fig. 1), with reservations for `depth` blocked jobs only."""
-        profile = self._profile_of_running()
-        queue = self._in_order(self.waiting, self.policy.order)
-        blocked: list[Job] = []
-        while queue and (depth is None or len(blocked) < depth):
-            job = queue.pop(0)
-            anchor = profile.reserve(job)
-            if job.reserved_start < 0:
-                job.reserved_start = anchor
-            if anchor == self.now:
-                self._start(job, self._kind_behind(job, blocked))
-            else:
-                blocked.append(job)
-        for job in self._in_order(queue, self._backfill_order()):
+        profile, line = self._profile_of_running(), self._in_order(self.waiting, self.policy.order)
+        others, blocked = list(line), 0
+        while others and (depth is None or blocked < depth):
+            blocked += not self._reserve(others.pop(0), profile, line)
+        self._start_around(profile, others, line)
+
+    def _reserve(self, job: Job, profile: Profile, line: Sequence[Job]) -> bool:
+        """Give a job a reservation; start it if that is now, and return whether it is; `line`: the queue at the beginning of the pass."""
+        anchor = profile.reserve(job)
+        job.note_reservation(anchor)
+        if anchor == self.now:
+            self._start(job, line[: line.index(job)])
+        return anchor == self.now
+
+    def _start_around(self, profile: Profile, others: Sequence[Job], line: Sequence[Job]) -> None:
+        """Start the other jobs that delay no reservation, in the backfill order."""
+        for job in self._in_order(others, self._backfill_order()):
             if profile.anchor(job) == self.now:
                 profile.reserve(job)
-                self._start(job, BACKFILLED)
+                self._start(job, line[: line.index(job)])
 
-    def _keep_reservations(self, order: Order, compression: str) -> None:
+    def _keep_reservations(self, compression: str) -> None:
         """Make a pass of algorithm Conservative Backfill (mualem01, section 2.1) with compression.
 
         All reservations are recomputed while a running job is overdue. They are also recomputed once when a prediction has been corrected
@@ -344,7 +329,7 @@ class Reference(Engine):
         overdue = any(job.expected_end <= self.now for job in self.running)
         profile = self._profile_of_running()
         if overdue or self.reservations_void:
-            for job in self._in_order(self.waiting, order):
+            for job in self._in_order(self.waiting, self.policy.order):
                 job.reservation = profile.reserve(job)
         else:
             planned = [job for job in self.waiting if job.reservation >= 0]
@@ -353,7 +338,7 @@ class Reference(Engine):
             moves = self.ended_early or compression == "always"
             while moves:
                 before = [job.reservation for job in planned]
-                for job in self._in_order(planned, order):
+                for job in self._in_order(planned, self.policy.order):
                     old = job.reservation
                     profile.occupy(old, old + job.believed, -job.procs)
                     job.reservation = profile.reserve(job)
@@ -365,19 +350,18 @@ class Reference(Engine):
         self.ended_early = False
         self.overdue = self.reservations_void = overdue
         for job in list(self.waiting):
-            if job.reserved_start < 0:
-                job.reserved_start = job.reservation
+            job.note_reservation(job.reservation)
             if job.reservation == self.now:
-                self._start(job, self._kind_behind(job, self._ahead(job)))
+                self._start(job, self._ahead(job))
                 if job.run_length > job.believed:
                     self.reservations_void = True  # it takes what was reserved for others
 
-    def _ask(self, policy: Policy) -> None:
+    def _ask(self) -> None:
         """Start the jobs that a policy in plain Python chooses, after checking that they may start."""
         for job in self._chosen(self.free):
             if job.procs > self.free:
                 raise PolicyError(
-                    f"{policy.name} chose job number {job.index + 1}, which needs {job.procs} processors of {self.free} free",
+                    f"{self.policy.name} chose job number {job.index + 1}, which needs {job.procs} processors of {self.free} free",
                     "choice_too_large",
                 )
-            self._start(job, self._kind_behind(job, self._ahead(job)))
+            self._start(job, self._ahead(job))

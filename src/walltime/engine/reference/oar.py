@@ -1,100 +1,90 @@
-"""The reference engine for OAR's scheduling: the rules of kernel/nodes/oar.py in plain Python, slow and independent of it."""
+"""The reference engine for OAR's scheduling: the rules of kernel/nodes/oar.py in plain Python, slow and independent of it.
+
+A set of nodes is an integer: its bits are the nodes.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from bisect import bisect_left, insort
+from dataclasses import dataclass
+from functools import reduce
+from heapq import heappop, heappush
+from operator import or_
+from typing import Any
 
 import numpy as np
 
 from walltime.engine.problem import NEVER, NodeDemands, Nodes, OarSettings, Problem
-from walltime.engine.reference.plain import BACKFILLED, IMMEDIATE, RESERVED, release_followers
+from walltime.engine.reference.plain import BACKFILLED, IMMEDIATE, RESERVED, Job, followers_of, release_followers
 from walltime.errors import EngineError, WorkloadError
 
 Array = np.ndarray
+SUBMISSION, END, LAUNCH = range(3)
+"""Events: a submission or an end is noticed, or a job is launched."""
 
 
 @dataclass(eq=False)
-class OarJob:
-    """A job that gets `need` of the nodes `may`; times in s, but `noticed` (its submission, after `submit`) and `phase` (its end) in ms."""
+class OarJob(Job):
+    """A job that gets `need` of the nodes `may`; `noticed` (its submission, after `submit`) and `phase` (its end) in ms."""
 
-    index: int
-    submit: int
-    runtime: int
-    believed: int
-    procs: int
     need: int = 0
-    may: frozenset[int] = frozenset()
+    may: int = 0
     noticed: int = 0
     phase: int = 0
-    waits_for: set[int] = field(default_factory=set)
-    after: int = -1
-    think: int = 0
-    start: int = -1
-    kind: int = IMMEDIATE
-    reserved_start: int = -1
-    nodes: list[int] = field(default_factory=list)
-
-    @property
-    def arrival(self) -> tuple[int, int]:
-        """Return the sort key of the queue."""
-        return self.submit, self.index
-
-    @property
-    def expected_end(self) -> int:
-        """Return the end after the requested time."""
-        return self.start + self.believed
+    since: int = NEVER
+    nodes: int = 0
+    arrival: Any = None
+    """Its key in the queue, submission and number."""
 
 
-@dataclass
-class Slot:
-    """Nodes that are free from `begin` to `end`, both included."""
-
-    begin: int
-    end: int
-    free: set[int]
+def lowest(nodes: int, count: int) -> int:
+    """Return the first `count` of these nodes."""
+    rest = nodes
+    for _ in range(count):
+        rest &= rest - 1
+    return nodes & ~rest
 
 
 class SlotPlan:
-    """The free nodes from now on, slot by slot: at first all nodes; then `insert` running jobs, and `place` waiting ones, in order."""
+    """The free nodes from now on, slot by slot: at first all nodes; then `insert` running jobs, and `place` waiting ones, in order.
 
-    def __init__(self, now: int, nodes: Iterable[int], security: int, bug: bool):
-        self.now, self.security, self.bug = now, security, bug
-        self.slots = [Slot(now, NEVER, set(nodes))]
-        self.pointer = self.slots[0]
+    Slot k ends `until[k]` s from now, when the next one begins. `bug`: running jobs are inserted as in OAR of 2016.
+    """
 
-    def insert(self, start: int, believed: int, nodes: Sequence[int]) -> None:
-        """Insert a running job; an overdue one counts as if it ended now. These come in order of start, then number."""
-        last = max(start + believed + self.security - 1, self.now)
-        if self.bug and last <= self.pointer.end and self.pointer is not self.slots[0]:
-            self._take(self.slots[0], last, nodes)
+    def __init__(self, nodes: int, bug: bool):
+        self.until, self.free, self.bug, self.pointer = [NEVER], [nodes], bug, 0
+
+    def insert(self, length: int, nodes: int) -> None:
+        """Insert a running job that holds nodes for a length, at least 1 s. Running jobs come in order of start, then number."""
+        if self.bug and self.pointer and length <= self.until[self.pointer]:
+            self.pointer += length < self.until[0]  # the first slot is divided
+            self._take(0, length, nodes)
             return
-        while last > self.pointer.end:
-            self.pointer = self.slots[self.slots.index(self.pointer) + 1]
-        for slot in [slot for slot in self.slots if slot.begin <= last]:
-            self._take(slot, last, nodes)
+        self.pointer = bisect_left(self.until, length)
+        for k in range(self.pointer + 1):
+            self._take(k, length, nodes)
 
-    def place(self, job: OarJob) -> tuple[int, list[int]]:
+    def place(self, job: OarJob, length: int) -> tuple[int, int]:
         """Take the first nodes of the earliest slot from which on enough of the same ones are free; return its begin and the nodes."""
-        length = job.believed + self.security
-        for slot in self.slots:
-            last = slot.begin + length - 1
-            during = [other for other in self.slots if slot.begin <= other.begin <= last]
-            free = job.may.intersection(*(other.free for other in during))
-            if len(free) >= job.need:
+        for first, begin in enumerate([0, *self.until]):
+            last, common = first, self.free[first] & job.may
+            while common.bit_count() >= job.need and self.until[last] < begin + length:
+                last += 1
+                common &= self.free[last]
+            if common.bit_count() >= job.need:
                 break
-        nodes = sorted(free)[: job.need]
-        for other in during:
-            self._take(other, last, nodes)
-        return slot.begin, nodes
+        nodes = lowest(common, job.need)
+        for k in range(first, last + 1):
+            self._take(k, begin + length, nodes)
+        return begin, nodes
 
-    def _take(self, slot: Slot, last: int, nodes: Sequence[int]) -> None:
-        """Take nodes out of a slot until `last`; one that ends later is divided."""
-        if last < slot.end:
-            self.slots.insert(self.slots.index(slot) + 1, Slot(last + 1, slot.end, set(slot.free)))
-            slot.end = last
-        slot.free.difference_update(nodes)
+    def _take(self, k: int, until: int, nodes: int) -> None:
+        """Take nodes out of slot k; if it ends later than `until`, it is divided."""
+        if until < self.until[k]:
+            self.until.insert(k, until)
+            self.free.insert(k, self.free[k])
+        self.free[k] &= ~nodes
 
 
 class OarReference:
@@ -106,119 +96,134 @@ class OarReference:
         assert isinstance(demands, NodeDemands)
         assert isinstance(settings, OarSettings)
         self.machine, self.settings, self.takes = machine, settings, settings.latencies
+        partitions = [sum(1 << node for node in own.tolist()) for own in machine.partitions]
+        columns = (demands.nodes, [partitions[k] for k in demands.partition], settings.noticed, settings.phase, demands.since)
         self.jobs = []
-        for k, (submit, runtime, believed, procs, after, think) in enumerate(problem.rows()):
-            job = OarJob(k, submit, runtime, believed, procs, int(demands.nodes[k]))
-            job.may = frozenset(machine.partitions[int(demands.partition[k])].tolist())
-            job.noticed, job.phase = int(settings.noticed[k]), int(settings.phase[k])
-            job.waits_for, job.after, job.think = set(demands.after[k]) | {after} - {-1}, after, think
-            self.jobs.append(job)
-        self.since = demands.since.tolist()
-        self.waiting: list[OarJob] = []
+        for k, row in enumerate(problem.rows()):
+            need, may, noticed, phase, since = (int(column[k]) for column in columns)
+            self.jobs.append(OarJob(k, *row, need=need, may=may, noticed=noticed, phase=phase, since=since))
+            self.jobs[-1].waits_for.update(demands.after[k])
+        self.followers = followers_of(self.jobs)
+        self.waiting: list[OarJob] = []  # in order of submission, then number
         self.running: list[OarJob] = []
         self.events: list[tuple[int, int, int]] = []
-        """When (ms) what happens: 0 a submission is noticed, 1 an end, 2 a launch; and the job."""
-        self.time, self.now = 0, -NEVER
+        """A heap of what happens: when (ms), SUBMISSION, END or LAUNCH, and the job."""
+        for job in self.jobs:
+            if job.since == NEVER and not job.waits_for:
+                heappush(self.events, (1000 * job.submit + job.noticed, SUBMISSION, job.index))
+        self.time, self.now, self.last_pass = -NEVER, -NEVER, -NEVER  # ms; s; the second that the last pass has read
+        self._started = 0
         self.begun = self.done = False
         self.again = False
         """Something happened after the states of nodes were brought up to date."""
 
-    def _begin(self) -> None:
-        """Give the jobs that run at first their nodes, in order of their starts; the others are submissions to come."""
-        for job in sorted((job for job in self.jobs if self.since[job.index] < NEVER), key=lambda job: (self.since[job.index], job.index)):
-            free = sorted(job.may - {n for other in self.running for n in other.nodes})
-            if len(free) < job.need:
+    def used(self) -> int:
+        """Return the nodes in use."""
+        return reduce(or_, (job.nodes for job in self.running), 0)
+
+    def _place_first(self) -> None:
+        """Give the jobs that run at first their nodes, in order of their starts."""
+        self.begun = True
+        for job in sorted((job for job in self.jobs if job.since < NEVER), key=lambda job: (job.since, job.index)):
+            free = job.may & ~self.used()
+            if free.bit_count() < job.need:
                 raise WorkloadError(f"there is no room for job number {job.index + 1}, which runs at first")
-            self._start(job, self.since[job.index], free[: job.need], -NEVER)
-        for job in self.jobs:
-            if self.since[job.index] == NEVER and not job.waits_for:
-                self.events.append((1000 * job.submit + job.noticed, 0, job.index))
-        self.time = min((time for time, _, _ in self.events), default=0)
+            self._start(job, job.since, lowest(free, job.need))
 
     def step(self, until: float = math.inf) -> bool:
         """Make the next step and the pass after it; return False if there is none, or it reads a second later than `until`."""
         if not self.begun:
-            self._begin()
-            self.begun = True
-        begin = self.time
-        if not self.again:
-            times = [time for time, _, _ in self.events]
-            if self.waiting and self.takes.period:
-                times.append(self.time + self.takes.period)
-            left = 0 if times else sum(not job.nodes for job in self.jobs)
-            self.done = not times and not left
-            if left and until == math.inf:
-                raise EngineError(f"{left} jobs never start")
-            if not times:
-                return False
-            begin = max(self.time, min(times))
-        if self._second_read(begin + self.takes.step) > until:
+            self._place_first()
+        begin = self._next_step()
+        left = sum(job.ticket < 0 for job in self.jobs) if begin is None else 0
+        self.done = begin is None and not left
+        if left and until == math.inf:
+            raise EngineError(f"{left} jobs never start")
+        if begin is None or self._second_read(begin) > until:
             return False
-        self.time = begin
-        self._process_events()
-        self.time += self.takes.step
-        self.again = self._process_events(self.takes.clock)
-        self._pass()
+        self.now = self._second_read(begin)
+        self._bring_up_to_date(begin)
+        if self.waiting:
+            self._start_jobs(self._pass())
         return True
 
-    def _second_read(self, time: int) -> int:
-        """Return the second that a pass reads which begins then (ms): in it jobs start."""
-        return int(max((time + self.takes.clock) // 1000, self.now) + self.takes.tick)
+    def _next_step(self) -> int | None:
+        """Return when the next step begins, ms; None if there is none."""
+        if self.again:
+            return self.time
+        times = [self.events[0][0]] if self.events else []
+        if self.takes.period and self._is_waited_for():
+            times.append(self.time + self.takes.period)
+        return max(self.time, min(times)) if times else None
 
-    def _process_events(self, later: int = 0) -> bool:
-        """Process the events until `later` ms from now; return whether there were any."""
-        happened = False
-        while due := [event for event in self.events if event[0] <= self.time + later]:
-            happened = True
-            self.events.remove(min(due))
-            _, what, k = min(due)
-            if what == 0:
-                self.waiting.append(self.jobs[k])
-            elif what == 1:
-                self.running.remove(self.jobs[k])
-                self._release(self.jobs[k])
-        return happened
+    def _is_waited_for(self) -> bool:
+        """Return whether jobs wait for a periodic pass."""
+        return bool(self.waiting)
 
-    def _release(self, job: OarJob) -> None:
-        """End a job, and submit the jobs that waited for it alone."""
-        end = job.start + job.runtime
-        for other in release_followers(self.jobs, job.index, end):
-            self.events.append((1000 * other.submit + other.noticed, 0, other.index))
+    def _second_read(self, begin: int) -> int:
+        """Return the second that the pass of a step reads that begins then (ms): in it jobs start."""
+        return int(max((begin + self.takes.step + self.takes.clock) // 1000, self.last_pass) + self.takes.tick)
 
-    def _pass(self) -> None:
-        self.now = self._second_read(self.time)
+    def _bring_up_to_date(self, begin: int) -> None:
+        """Process the events up to the pass of a step that begins then (ms)."""
+        self.time = begin
+        self._process_events(0)
+        self.time += self.takes.step
+        self.again, self.last_pass = self._process_events(self.takes.clock), self.now
         if not self.waiting:
             self.time += self.takes.idle
-            return
-        plan = SlotPlan(self.now, range(len(self.machine.procs)), self.settings.security_time, self.settings.bug)
+
+    def _process_events(self, later: int) -> bool:
+        """Process the events until `later` ms from now; return whether there were any."""
+        happened = False
+        while self.events and self.events[0][0] <= self.time + later:
+            happened = True
+            _, what, k = heappop(self.events)
+            job = self.jobs[k]
+            if what == SUBMISSION and job.ticket < 0:
+                job.arrival = job.submit, k
+                insort(self.waiting, job, key=lambda job: job.arrival)
+            elif what == END:
+                self.running.remove(job)
+                for other in release_followers(self.followers, k, job.end):
+                    heappush(self.events, (1000 * other.submit + other.noticed, SUBMISSION, other.index))
+        return happened
+
+    def _pass(self) -> list[tuple[OarJob, int]]:
+        """Plan all jobs from scratch; return those that start now, with their nodes."""
+        plan, security = SlotPlan((1 << len(self.machine.procs)) - 1, self.settings.bug), self.settings.security_time
         for job in sorted(self.running, key=lambda job: (job.start, job.index)):
-            plan.insert(job.start, job.believed, job.nodes)
+            plan.insert(max(job.expected_end + security - self.now, 1), job.nodes)  # an overdue one counts as if it ended now
         starting, ahead = [], False
-        for job in sorted(self.waiting, key=lambda job: (job.submit, job.index)):
-            begin, nodes = plan.place(job)
-            if begin == self.now:
+        for job in self.waiting:
+            begin, nodes = plan.place(job, job.believed + security)
+            if begin == 0:
                 job.kind = BACKFILLED if ahead else IMMEDIATE if job.reserved_start < 0 else RESERVED
                 starting.append((job, nodes))
                 continue
             ahead = True
-            if job.reserved_start < 0:
-                job.reserved_start = begin
+            job.note_reservation(self.now + begin)
+        return starting
+
+    def _start_jobs(self, starting: list[tuple[OarJob, int]]) -> None:
+        """Start jobs on their nodes, which are launched after the pass."""
         self.time += self.takes.busy + self.takes.start * len(starting)
         for job, nodes in starting:
             self.waiting.remove(job)
             self._start(job, self.now, nodes, self.time + self.takes.launch)
-            self.events.append((self.time + self.takes.launch, 2, job.index))
 
-    def _start(self, job: OarJob, start: int, nodes: list[int], launched: int) -> None:
-        """Run a job; its end is noticed once it is launched."""
-        job.start, job.nodes = start, nodes
+    def _start(self, job: OarJob, start: int, nodes: int, launched: int = -NEVER) -> None:
+        """Run a job; its end is noticed once it is launched (ms)."""
+        job.start, job.nodes, job.ticket = start, nodes, self._started
+        self._started += 1
         self.running.append(job)
-        end = 1000 * (start + job.runtime) + job.phase + self.takes.end
-        self.events.append((max(end, launched), 1, job.index))
+        heappush(self.events, (max(1000 * job.end + job.phase + self.takes.end, launched), END, job.index))
+        if launched > -NEVER:
+            heappush(self.events, (launched, LAUNCH, job.index))
 
     @property
     def slots(self) -> tuple[Array, Array, Array, Array]:
         """Return what jobs had of nodes: job, node, processors, second resource; in order of job and node."""
-        rows = sorted((job.index, n, int(self.machine.procs[n]), 0) for job in self.jobs for n in job.nodes)
-        job, node, procs, second = np.array(rows, np.int64).reshape(len(rows), 4).T
-        return job, node, procs, second
+        pairs = [(job.index, n) for job in self.jobs for n in range(job.nodes.bit_length()) if job.nodes >> n & 1]
+        number, node = np.array(pairs, np.int64).reshape(-1, 2).T
+        return number, node, self.machine.procs[node], np.zeros(len(node), np.int64)

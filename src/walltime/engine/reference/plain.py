@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,12 +50,19 @@ class Job:
     corrections: int = 0
 
     def __post_init__(self) -> None:
+        self.waits_for = {self.after} - {-1}
+        """Indices of the jobs that must end before this one can be submitted."""
         self.estimate = self.believed
         """The planned runtime wherever predictions are not used."""
         self.order_length = self.believed
         """The planned runtime that its place in the queue depends on."""
         self.run_length = self.believed
         """Its expected runtime once it runs."""
+
+    def note_reservation(self, start: int) -> None:
+        """Record the start of its first reservation."""
+        if self.reserved_start < 0:
+            self.reserved_start = start
 
     @property
     def end(self) -> int:
@@ -121,12 +128,21 @@ def within_limits(job: Any, running: Iterable[Any], limits: Sequence[Sequence[in
     return True
 
 
-def release_followers(jobs: Iterable[Any], ended: int, end: int) -> list[Any]:
+def followers_of(jobs: Iterable[Any]) -> dict[int, list[Any]]:
+    """Return the jobs that wait for the end of each job, by its index."""
+    followers: dict[int, list[Any]] = {}
+    for job in jobs:
+        for other in job.waits_for:
+            followers.setdefault(other, []).append(job)
+    return followers
+
+
+def release_followers(followers: Mapping[int, Sequence[Any]], ended: int, end: int) -> list[Any]:
     """Note for the jobs that wait for a job (an index) that it has ended (s); return those that wait for no further one.
 
     A job that follows it is submitted after its think time, but not before 0 s, the others at once.
     """
-    waiting = [job for job in jobs if ended in job.waits_for]
+    waiting = followers.get(ended, ())
     for job in waiting:
         job.waits_for.remove(ended)
         job.submit = max(end + job.think, 0) if job.after == ended else max(job.submit, end)

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from walltime.engine.problem import IDLE, NEVER, Demands, Pools, Problem, ShutHours
+from walltime.engine.problem import IDLE, NEVER, Demands, Pools, Problem
 from walltime.engine.reference.engine import Engine
-from walltime.engine.reference.plain import BACKFILLED, IMMEDIATE, RESERVED, Job, release_followers, within_limits
+from walltime.engine.reference.plain import Job, followers_of, release_followers, within_limits
 from walltime.errors import EngineError, WorkloadError
 from walltime.policy import Order
 
-Amount = tuple[int, int]
-"""Processors, and the second resource."""
+Array = np.ndarray
 
 
 @dataclass(eq=False)
@@ -27,12 +28,12 @@ class ClusterJob(Job):
     pools: Sequence[int] = ()
     tier: int = 0
     limits: Sequence[int] = ()
-    waits_for: set[int] = field(default_factory=set)
-    since: int | None = None
-    given: dict[int, Amount] = field(default_factory=dict)
+    since: int = NEVER
+    given: Any = None
+    """Processors and second resource that it takes of each pool, int64, shape (pools, 2)."""
 
 
-Place = tuple[ClusterJob, int, dict[int, Amount]]
+Place = tuple[ClusterJob, int, Array]
 """A job, when it is planned to begin, and what it takes of each pool."""
 
 
@@ -44,9 +45,9 @@ class Pass:
     `blocked`: the pools for which a job waits, `closed`: those of them that no job behind may use.
     """
 
-    selected: set[int] | None
+    selected: set[int] | None = None
     planned: list[Place] = field(default_factory=list)
-    reservations: dict[tuple[int, int], int] = field(default_factory=dict)
+    reservations: Counter[tuple[int, int]] = field(default_factory=Counter)
     blocked: set[int] = field(default_factory=set)
     closed: set[int] = field(default_factory=set)
 
@@ -56,14 +57,12 @@ class Pass:
 
 
 class Shortage(NamedTuple):
-    """Capacity of a pool that is missing in [begin, end), and known from `known` on."""
+    """Capacity that is missing in [begin, end), and known from `known` on; `missing`: of each pool, int64, shape (pools, 2)."""
 
-    pool: int
-    procs: int
-    second: int
     begin: int
     end: int
     known: int
+    missing: Array
 
 
 class ClusterReference(Engine):
@@ -76,7 +75,7 @@ class ClusterReference(Engine):
         super().__init__(problem, int(machine.capacity[:, 0].sum()))
         self.jobs = []
         for k, row in enumerate(problem.rows()):
-            partition, since = int(demands.partition[k]), int(demands.since[k])
+            partition = int(demands.partition[k])
             job = ClusterJob(
                 k,
                 *row,
@@ -84,19 +83,24 @@ class ClusterReference(Engine):
                 pools=machine.partitions[partition],
                 tier=machine.tiers[partition],
                 limits=demands.limits[k],
-                waits_for=set(demands.after[k]) | {row[4]} - {-1},
-                since=None if since == NEVER else since,
+                since=int(demands.since[k]),
+                given=np.zeros_like(machine.capacity),
             )
+            job.waits_for.update(demands.after[k])
             self.jobs.append(job)
-        self.capacity = [(procs, second) for procs, second in machine.capacity.tolist()]
-        self.shortages, self.limits = [Shortage(*outage) for outage in machine.outages], machine.limits
-        self.windows = machine.windows
+        self.followers = followers_of(self.jobs)
+        self.capacity = machine.capacity
+        self.shortages = list[Shortage]()
+        for pool, *amounts, begin, end, known in machine.outages:
+            self.shortages.append(Shortage(begin, end, known, np.zeros_like(self.capacity)))
+            self.shortages[-1].missing[pool] = amounts
+        self.limits, self.windows = machine.limits, machine.windows
         self._quiet_from: int | None = None  # since then nothing has been ahead but windows that are the same each week
         self.windows_of = demands.windows
         self.waiting: list[ClusterJob] = []
         self._planned_now: list[ClusterJob] = []  # started in this pass
         self.running: list[ClusterJob] = []
-        self.coming = {job.index for job in self.jobs if job.since is None}
+        self.coming = {job.index for job in self.jobs if job.since == NEVER}
         self.depth: float = math.inf if self.passes.depth is None else self.passes.depth
         self.backfills = self.passes.backfills
         self._earliest: dict[int, int] = {}  # relaxed: the earliest reservation of each job that has had one in every pass since
@@ -104,12 +108,13 @@ class ClusterReference(Engine):
     def _place_first(self) -> None:
         """Give the jobs that run at first their places, in order of their starts."""
         self._placed = True
-        for since, job in sorted(((job.since, job) for job in self.jobs if job.since is not None), key=lambda one: (one[0], one[1].index)):
-            free = {p: self._free_now(p, before_first=True) for p in job.pools}
+        free = self.capacity.copy()
+        for job in sorted((job for job in self.jobs if job.since < NEVER), key=lambda job: (job.since, job.index)):
             given = self._share(job, free)
             if given is None:
                 raise WorkloadError(f"there is no room for job number {job.index + 1}, which runs at first")
-            job.given, job.start, job.ticket = given, since, self._started
+            free -= given
+            job.given, job.start, job.ticket = given, job.since, self._started
             self._started += 1
             self.running.append(job)
 
@@ -127,14 +132,14 @@ class ClusterReference(Engine):
         self.now, self._seen, self._woken = min(times), True, woken
         self._wake_ups.discard(self.now)
         for job in self.jobs if first else ():  # those that run at first are predicted and have started
-            if job.since is not None:
+            if job.since < NEVER:
                 self._introduce(job)
                 self._note_start(job)
         for job in sorted((job for job in self.running if job.end == self.now), key=lambda job: job.ticket):
             self.running.remove(job)
             self.ended_early = self.ended_early or self.now < job.expected_end
             self._note_end(job)
-            release_followers(self.jobs, job.index, self.now)
+            release_followers(self.followers, job.index, self.now)
         self._correct_expired()
         # Another round of the instant, in which a job of no length has ended, keeps the reservations that the first one has made.
         if not another_round and any(min(s.known, s.begin) == self.now for s in self.shortages):
@@ -202,82 +207,50 @@ class ClusterReference(Engine):
         length = job.believed if job in self._planned_now else job.run_length
         return max(job.start + length, self.now + 1)
 
-    def _free_now(self, pool: int, before_first: bool = False) -> Amount:
-        """Return what is free of a pool; below 0 where capacity has gone that is in use."""
-        procs, second = self.capacity[pool]
-        for s in self.shortages:
-            if s.pool == pool and not before_first and s.begin <= self.now < s.end:
-                procs, second = procs - s.procs, second - s.second
-        for job in self.running:
-            used = job.given.get(pool, (0, 0))
-            procs, second = procs - used[0], second - used[1]
-        return procs, second
+    def _levels(self, planned: Sequence[Place]) -> list[tuple[int, Array]]:
+        """Return what is expected to be free of each pool from each moment on; the first moment is now.
 
-    def _free_at(self, pool: int, time: int, planned: Sequence[Place]) -> Amount:
-        """Return what is expected to be free of a pool at a time from now on."""
-        procs, second = self._free_now(pool)
-        if time > self.now:
-            for job in self.running:
-                if self._planned_end(job) <= time:
-                    used = job.given.get(pool, (0, 0))
-                    procs, second = procs + used[0], second + used[1]
-            for s in self.shortages:
-                if s.pool != pool:
-                    continue
-                if s.begin <= self.now < s.end <= time:
-                    procs, second = procs + s.procs, second + s.second
-                elif s.known <= self.now < s.begin <= time < s.end:
-                    procs, second = procs - s.procs, second - s.second
-        for job, begin, given in planned:
-            if begin <= time < begin + job.believed:
-                used = given.get(pool, (0, 0))
-                procs, second = procs - used[0], second - used[1]
-        return procs, second
+        It is below 0 where capacity has gone that is in use.
+        """
+        taken = [(self.now, self._planned_end(job), job.given) for job in self.running]
+        taken += [(begin, begin + job.believed, given) for job, begin, given in planned]
+        taken += [(s.begin, s.end, s.missing) for s in self.shortages if min(s.known, s.begin) <= self.now < s.end]
+        changes = {self.now: self.capacity}
+        for begin, end, amounts in taken:
+            for time, change in ((max(begin, self.now), -amounts), (max(end, self.now), amounts)):
+                changes[time] = changes.get(time, 0) + change
+        moments = sorted(changes)
+        return list(zip(moments, np.cumsum([changes[time] for time in moments], axis=0), strict=True))
 
-    def _share(self, job: ClusterJob, free: dict[int, Amount]) -> dict[int, Amount] | None:
+    def _share(self, job: ClusterJob, free: Array) -> Array | None:
         """Return what a job takes of each of its pools, in their order; None if there is not enough."""
-        procs, second = job.procs, job.second
-        given = {}
+        needed, given = np.array([job.procs, job.second]), np.zeros_like(free)
         for pool in job.pools:
-            if pool in free:
-                given[pool] = min(procs, max(free[pool][0], 0)), min(second, max(free[pool][1], 0))
-                procs, second = procs - given[pool][0], second - given[pool][1]
-        return given if procs == 0 and second == 0 else None
+            given[pool] = np.minimum(needed, np.maximum(free[pool], 0))
+            needed -= given[pool]
+        return None if needed.any() else given
 
-    def _fits(self, job: ClusterJob, begin: int, planned: Sequence[Place], closed: set[int]) -> dict[int, Amount] | None:
+    def _fits(self, job: ClusterJob, begin: int, so_far: Pass) -> Array | None:
         """Return what a job would take of its pools if it began then; None if it does not fit for its planned length."""
-        moments = [begin, *(time for time in self._moments(planned) if begin < time < begin + job.believed)]
-        least = {}
-        for pool in job.pools:
-            if pool not in closed:
-                amounts = [self._free_at(pool, time, planned) for time in moments]
-                least[pool] = min(max(a, 0) for a, _ in amounts), min(max(b, 0) for _, b in amounts)
+        levels = [*self._levels(so_far.planned), (math.inf, self.capacity)]
+        during = [free for (time, free), (until, _) in pairwise(levels) if time < begin + max(job.believed, 1) and until > begin]
+        least = np.min(during, axis=0)
+        least[list(so_far.closed)] = 0
         return self._share(job, least)
-
-    def _moments(self, planned: Sequence[Place]) -> list[int]:
-        """Return when what is expected to be free changes."""
-        times = {self._planned_end(job) for job in self.running}
-        times |= {time for s in self.shortages if s.known <= self.now or s.begin <= self.now for time in (s.begin, s.end)}
-        times |= {time for job, begin, _ in planned for time in (begin, begin + job.believed)}
-        return sorted(time for time in times if time > self.now)
 
     def _reserves(self, job: ClusterJob, so_far: Pass) -> bool:
         """Return whether a job gets a reservation if blocked: it is selected, or each of its pools has fewer than `depth`."""
         if so_far.selected is not None:
             return job.index in so_far.selected
         own = self._class_of(job)
-        return all(so_far.reservations.get((pool, own), 0) < (1 if self.passes.bounds else self.depth) for pool in job.pools)
-
-    def _class_of(self, job: ClusterJob) -> int:
-        """Return the number of the queue of a job where there are several, by its length."""
-        return sum(job.believed >= bound for bound in self.passes.bounds)
+        return all(so_far.reservations[pool, own] < (1 if self.passes.bounds else self.depth) for pool in job.pools)
 
     def _ask(self) -> None:
         """Start the jobs that a policy in plain Python chooses and that pools and limits let start; free is the sum of all pools."""
         self._planned_now = []
-        free = sum(max(self._free_now(pool)[0], 0) for pool in range(len(self.capacity)))
+        free = int(np.maximum(self._levels([])[0][1][:, 0], 0).sum())
         for job in self._chosen(free):
-            given = self._fits(job, self.now, [], set()) if self._within_limits(job) else None
+            given = self._fits(job, self.now, Pass()) if self._within_limits(job) else None
             if given is None:
                 continue
             ahead = [other for other in self.waiting if other.arrival < job.arrival]
@@ -296,7 +269,7 @@ class ClusterReference(Engine):
             reserves = self._reserves(job, so_far)
             if self._is_left(job, order, reserves, so_far):
                 later.append(job)
-            elif (given := self._fits(job, self.now, so_far.planned, so_far.closed)) is not None:
+            elif (given := self._fits(job, self.now, so_far)) is not None:
                 if self._start_in_turn(job, given, reserves, so_far):
                     return True
                 continue
@@ -315,26 +288,25 @@ class ClusterReference(Engine):
             return False
         return order != self.policy.order or self.passes.kind in ("selective", "multiqueue")
 
-    def _start_in_turn(self, job: ClusterJob, given: dict[int, Amount], reserves: bool, so_far: Pass) -> bool:
+    def _start_in_turn(self, job: ClusterJob, given: Array, reserves: bool, so_far: Pass) -> bool:
         """Start a job when it is considered; return whether the pass must be made again."""
-        if reserves and self.depth > 1 and job.reserved_start < 0:
-            job.reserved_start = self.now
+        if reserves and self.depth > 1:
+            job.note_reservation(self.now)
         if not so_far.blocks(job):
             job.run_length *= self.passes.head_runtime_factor
         return self._start(job, given, so_far.blocks(job))
 
     def _plan(self, job: ClusterJob, so_far: Pass) -> None:
         """Reserve the first place in the plan for a blocked job; relaxed, the first from its latest begin on."""
-        moments = self._moments(so_far.planned)
-        place = self._first_fit(job, moments, so_far.planned, so_far.closed)
+        moments = [time for time, _ in self._levels(so_far.planned)[1:]]
+        place = self._first_fit(job, moments, so_far)
         if place is None:
             return
-        if job.reserved_start < 0:
-            job.reserved_start = place[1]
+        job.note_reservation(place[1])
         if self.passes.kind == "relaxed":
             self._earliest[job.index] = earliest = min(self._earliest.get(job.index, place[1]), place[1])
             latest = max(place[1], earliest + math.floor(self.passes.omega * (job.reserved_start - job.submit)))
-            place = self._first_fit(job, [latest, *(time for time in moments if time > latest)], so_far.planned, so_far.closed) or place
+            place = self._first_fit(job, [latest, *(time for time in moments if time > latest)], so_far) or place
         so_far.planned.append(place)
 
     def _block(self, job: ClusterJob, reserves: bool, so_far: Pass) -> None:
@@ -343,13 +315,12 @@ class ClusterReference(Engine):
         if not self.backfills:
             so_far.closed.update(job.pools)
         for pool in job.pools if reserves else ():
-            key = (pool, self._class_of(job))
-            so_far.reservations[key] = so_far.reservations.get(key, 0) + 1
+            so_far.reservations[pool, self._class_of(job)] += 1
 
     def _backfill(self, jobs: Sequence[ClusterJob], considered: Sequence[ClusterJob], so_far: Pass) -> bool:
         """Start the jobs that fit without delaying a reservation; return whether the pass must be made again."""
         for job in jobs:
-            given = self._fits(job, self.now, so_far.planned, so_far.closed) if self._within_limits(job) else None
+            given = self._fits(job, self.now, so_far) if self._within_limits(job) else None
             if given is not None:
                 ahead = [other for other in considered[: considered.index(job)] if other.start < 0]
                 ahead = [other for other in ahead if self.depth or self._within_limits(other)]
@@ -357,23 +328,19 @@ class ClusterReference(Engine):
                     return True
         return False
 
-    def _first_fit(self, job: ClusterJob, begins: Sequence[int], planned: Sequence[Place], closed: set[int]) -> Place | None:
+    def _first_fit(self, job: ClusterJob, begins: Sequence[int], so_far: Pass) -> Place | None:
         """Return the first place of a job that begins at one of these times."""
         for begin in begins:
-            given = self._fits(job, begin, planned, closed)
+            given = self._fits(job, begin, so_far)
             if given is not None:
                 return job, begin, given
         return None
 
-    def _start(self, job: ClusterJob, given: dict[int, Amount], behind: bool) -> bool:
+    def _start(self, job: ClusterJob, given: Array, behind: bool) -> bool:
         """Start a job; return whether, with at most one reservation, what it leaves is not what was planned."""
-        job.start, job.given, job.ticket, job.reservation = self.now, given, self._started, -1
-        self._started += 1
-        job.kind = BACKFILLED if behind else IMMEDIATE if job.submit == self.now else RESERVED
-        self.waiting.remove(job)
-        self.running.append(job)
+        job.given, job.reservation = given, -1
         self._planned_now.append(job)
-        self._note_start(job)
+        self._begin(job, behind)
         return self.depth <= 1 and job.run_length != job.believed
 
     def _keep_reservations(self) -> bool:
@@ -409,13 +376,12 @@ class ClusterReference(Engine):
 
     def _reserve(self, job: ClusterJob, planned: dict[int, Place]) -> None:
         """Give a job the earliest place that the plan has, if there is one."""
-        places = list(planned.values())
-        place = self._first_fit(job, [self.now, *self._moments(places)], places, set())
+        so_far = Pass(planned=list(planned.values()))
+        place = self._first_fit(job, [time for time, _ in self._levels(so_far.planned)], so_far)
         if place is not None:
             planned[job.index] = place
             _, job.reservation, job.given = place
-            if job.reserved_start < 0:
-                job.reserved_start = job.reservation
+            job.note_reservation(job.reservation)
 
     def _start_due(self, queue: Sequence[ClusterJob]) -> bool:
         """Start the jobs that are due, in order of arrival; return whether one that may not start now must give up its place."""
@@ -431,17 +397,10 @@ class ClusterReference(Engine):
 
     def _within_limits(self, job: ClusterJob) -> bool:
         """Return whether windows and limits let a job start now."""
-        if any(self._is_shut(self.windows[k], job) for k in (self.windows_of[job.index] if self.windows else ())):
+        now = np.array([self.now])
+        if any(self.windows[k].until(self.now).shut(now, job.estimate)[0] for k in (self.windows_of[job.index] if self.windows else ())):
             return False
         return within_limits(job, self.running, self.limits)
-
-    def _is_shut(self, hours: ShutHours, job: ClusterJob) -> bool:
-        """Return whether a job would run in shut hours, or into such hours where they may not be crossed."""
-        stretches = hours.until(self.now)
-        following = int(np.searchsorted(stretches.begin, self.now, "right"))
-        if following > 0 and self.now < stretches.end[following - 1]:
-            return True
-        return bool(hours.crossing and following < len(stretches.begin) and stretches.begin[following] < self.now + job.estimate)
 
     def _queue(self) -> list[ClusterJob]:
         """Return the waiting jobs by tier, then in the policy's order."""
