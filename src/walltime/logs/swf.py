@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
 
 import numpy as np
 
@@ -14,7 +13,9 @@ from walltime.errors import LogError, WorkloadError
 from walltime.files import whole_file
 from walltime.logs.header import Header, declared_fields, with_max_procs
 from walltime.logs.input import LogFile
-from walltime.logs.joblog import JobLog, LogFormat, ReadOptions, Rule, is_further_name
+from walltime.logs.joblog import JobLog, is_further_name
+from walltime.logs.reader import LogFormat, ReaderState, ReadOptions
+from walltime.logs.rules import Rule
 from walltime.logs.swf_text import (
     BY_VALUES,
     DERIVED,
@@ -66,22 +67,21 @@ class SwfLog(JobLog):
     ([-1, -1], <Workload log: 2 jobs on 4 processors>)
     """
 
-    format: ClassVar[str] = "swf"
-    endings: ClassVar[tuple[str, ...]] = ENDINGS
-
+    format: str = field(default="swf", kw_only=True)
+    endings: tuple[str, ...] = field(default=ENDINGS, kw_only=True)
+    header_lines: tuple[str, ...] = field(init=False)
+    """The comment lines before the first record, as in the file."""
     comments: tuple[Comment, ...] = ()
     further: tuple[str, ...] = ()
     layout: str = ""
     fields: tuple[str, ...] = ()
-    header: Header = field(init=False)
-    """The standard keys of the header with their values; the case of a key does not matter."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "comments", tuple(sorted(self.comments, key=lambda comment: comment.record)))
         for comment in self.comments:
             _check_comment(comment, self.records)
+        object.__setattr__(self, "header_lines", tuple(comment.text for comment in self.comments if comment.record == 0))
         super().__post_init__()
-        object.__setattr__(self, "header", Header.parse(self.header_lines))
         further = [self.columns[name] != MISSING for name in self.further if name in self.columns]
         if further:
             object.__setattr__(self, "noticed", dict(self.noticed) | {MORE_FIELDS.name: int(np.logical_or.reduce(further).sum())})
@@ -99,11 +99,6 @@ class SwfLog(JobLog):
         )
 
     __hash__ = None  # type: ignore[assignment]  # it contains arrays
-
-    @property
-    def header_lines(self) -> tuple[str, ...]:
-        """The comment lines before the first record, as in the file."""
-        return tuple(comment.text for comment in self.comments if comment.record == 0)
 
     def with_header(self, lines: Sequence[str]) -> SwfLog:
         """Return the log with these lines before its first record."""
@@ -158,11 +153,11 @@ def read_swf(path: str | os.PathLike[str], *, skip_bad_lines: bool = False) -> S
     >>> log, log.header["MaxProcs"], log.column("requested").tolist()
     (<SwfLog tiny: 1 records>, ('8',), [90])
     """
-    return _read(LogFile(path), ReadOptions(skip_bad_lines))
+    return _read(ReaderState(LogFile(path), ReadOptions(skip_bad_lines)))
 
 
-def _read(file: LogFile, options: ReadOptions) -> SwfLog:
-    text = parse_swf(file, options)
+def _read(state: ReaderState) -> SwfLog:
+    text = parse_swf(state)
     header = [comment.text for comment in text.comments if comment.record == 0]
     further = further_fields(text.fields, header)
     numbered = {field_column(number).name: name for number, name in enumerate(further, FIELDS + 1)}
@@ -202,9 +197,9 @@ def _read(file: LogFile, options: ReadOptions) -> SwfLog:
         "" if layout is None else layout[0].name,
         tuple(_field_notes(numbered, set(further), columns, names, derived)),
         names=names,
-        bad_lines=tuple(text.bad_lines),
-        path=file.path,
-        sha256=file.sha256,
+        bad_lines=tuple(state.bad_lines),
+        path=state.file.path,
+        sha256=state.file.sha256,
         noticed={name: count for name, count in counts.items() if count},
     )
 

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from walltime.dataframes import pl
-from walltime.errors import LogError
-from walltime.logs.batch_systems import Counts, Names, nothing_left
-from walltime.logs.input import LogFile, decoded
-from walltime.logs.joblog import BadLine, BadLines, ReadOptions, Rule, faults, narrowed
+from walltime.logs.batch_systems import Names
+from walltime.logs.input import decoded
+from walltime.logs.joblog import faults, narrowed
+from walltime.logs.reader import ReaderState
+from walltime.logs.rules import Rule
 from walltime.wording import quoted
 from walltime.workload import MISSING, SWF_COLUMNS, Column
 
@@ -44,7 +45,7 @@ class Comment:
 
 @dataclass
 class SwfText:
-    """The content of a file: number of records, columns with at least one known value (int64, or float64), comments, bad lines.
+    """The content of a file: number of records, columns with at least one known value (int64, or float64), comments.
 
     `fields`: the number of fields in the longest record. A column beyond the 18th is named by its number, such as `field19`; if it has any
     text, it is a column of names, which are in `names`.
@@ -55,15 +56,13 @@ class SwfText:
     columns: dict[str, Array]
     names: dict[str, tuple[str, ...]]
     comments: list[Comment]
-    bad_lines: list[BadLine]
 
 
-def parse_swf(file: LogFile, options: ReadOptions) -> SwfText:
+def parse_swf(state: ReaderState) -> SwfText:
     """Parse a file; raises LogError, see `walltime.logs.read_swf`."""
     parts = _GrowingColumns()
     comments: list[Comment] = []
-    bad_lines = BadLines(file, options)
-    for first, block in file.text_blocks():
+    for first, block in state.file.text_blocks():
         plain = _plain_numbers(block)
         if plain is not None:
             parts.add(plain, {})
@@ -81,16 +80,16 @@ def parse_swf(file: LogFile, options: ReadOptions) -> SwfText:
                 records.append(text)
         values, texts, bad = _values(records)
         for row, reason in bad.items():
-            bad_lines.add(numbers[row], reason, decoded(records[row])[0])
+            state.add_bad(numbers[row], reason, decoded(records[row])[0])
         kept = np.ones(len(records) + 1, np.int64)
         kept[list(bad)] = 0
         before = parts.records + np.cumsum(kept) - kept
         comments.extend(Comment(int(before[row]), decoded(line.rstrip(b"\r"))[0]) for row, line in notes)
         parts.add(list(values.T), texts)
     if parts.records == 0:
-        raise LogError(nothing_left(bad_lines, Counts()), "no_jobs")
+        raise state.no_jobs("no_jobs")
     columns, names = parts.columns()
-    return SwfText(parts.records, parts.fields, columns, names, comments, bad_lines.lines)
+    return SwfText(parts.records, parts.fields, columns, names, comments)
 
 
 def field_column(number: int) -> Column:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from walltime.lazy import LaterModule
 from walltime.logs.batch_systems import unknown
-from walltime.logs.slurm.fields import options_in
+from walltime.logs.slurm.fields import limits
 from walltime.slurm_values import MEGABYTES
 from walltime.workload import MISSING
 
@@ -22,8 +22,14 @@ else:
 Array = np.ndarray
 _SIZE = re.compile(r"([0-9]{1,12})([KMGT]?)B?", re.IGNORECASE)
 _GPU = re.compile(r"(?:gres[:/])?gpu(?:[:=][^:=,()]*[^0-9:=,()][^:=,()]*)?(?:[:=]([0-9]{1,6}))?(?:\(.*\))?")
-_ANY = re.compile(r" (?:-[acnNGC]|--(?:array|cpus|ntasks|mem|gres|gpus|nodes|exclusive|nice|constraint))")
+_ANY = re.compile(r" (?:-[acnNGC]|--(?:array|cpus|ntasks|mem|gres|gpus|nodes|exclusive|nice|constraint|time-min))")
 """A sign that a line has one of the options."""
+_FLAGS = frozenset(
+    {"--parsable", "--exclusive", "--nice", "--requeue", "--no-requeue", "--hold", "-H", "--quiet", "-Q", "--verbose", "-v", "--wait", "-W"}
+    | {"--no-kill", "-k", "--oversubscribe", "-s", "--overcommit", "-O", "--contiguous", "--test-only", "--pty", "--label", "-l"}
+    | {"--unbuffered", "-u", "--ignore-pbs", "--spread-job", "--use-min-nodes", "--reboot", "--immediate", "-I"}
+)
+"""Options of sbatch, srun and salloc without a value, or with a value only after an equals sign."""
 
 
 def _whole(value: str) -> int:
@@ -61,6 +67,12 @@ def _nice(value: str) -> int:
     return 100 if value == "" else -_whole(value[1:]) if value.startswith("-") else _whole(value)
 
 
+def _limit(value: str) -> int:
+    """Return a time limit, s, in whole minutes, to which Slurm rounds it up; -1 for no simple one."""
+    seconds, bad = limits(pl.Series("", [value], pl.String))
+    return MISSING if bad[0] or seconds[0] <= 0 else -(-int(seconds[0]) // 60) * 60
+
+
 class Request(NamedTuple):
     """A column, the options that fill it, and the meaning of their values."""
 
@@ -86,22 +98,34 @@ REQUESTS = (
 """A later row takes precedence over an earlier one of the same column."""
 
 
-def command_requests(lines: pl.Series) -> dict[str, Array]:
-    """Return the columns of REQUESTS of command lines, int64; -1 where a line does not request it."""
-    columns = {request.column: unknown(len(lines)) for request in REQUESTS}
+LIMITS = (Request("LIMIT", ("-t", "--time"), _limit), Request("time_min", ("--time-min",), _limit))
+"""Columns of lines with `--time-min` only."""
+
+
+def command_requests(lines: pl.Series) -> tuple[dict[str, Array], pl.Series]:
+    """Return the columns of REQUESTS and LIMITS of command lines, int64, -1 where missing; and their constraints (`-C`), perhaps empty."""
+    columns = {request.column: unknown(len(lines)) for request in (*LIMITS, *REQUESTS)}
+    constraints = [""] * len(lines)
     for row in lines.str.contains(_ANY.pattern).fill_null(False).arg_true().to_list():
         given = dict(options_in(lines[row]))
-        for request in REQUESTS:
+        constraints[row] = given.get("-C", given.get("--constraint", ""))
+        for request in (*REQUESTS, *(LIMITS if "--time-min" in given else ())):
             for option in request.options:
                 if option in given and (value := request.meaning(given[option])) != MISSING:
                     columns[request.column][row] = value
-    return columns
+    return columns, pl.Series("", constraints, pl.String)
 
 
-def constraints_in(lines: pl.Series) -> pl.Series:
-    """Return the constraints of command lines (`-C`); empty without one."""
-    texts = [""] * len(lines)
-    for row in lines.str.contains(r" (?:-C|--constraint)").fill_null(False).arg_true().to_list():
-        given = dict(options_in(lines[row]))
-        texts[row] = given.get("-C", given.get("--constraint", ""))
-    return pl.Series("", texts, pl.String)
+def options_in(line: str) -> Iterator[tuple[str, str]]:
+    """Yield the options in a command line of sbatch, srun or salloc, up to the script, and their values; empty for flags."""
+    words = iter(line.split()[1:])  # Slurm writes the arguments without quotes
+    for word in words:
+        option, equal, value = word.partition("=")
+        if not word.startswith("-") or option == "--wrap":  # the script
+            break
+        short = not word.startswith("--")
+        if short and len(word) > 2:
+            option, value = word[:2], word[2:]
+        elif not equal and option not in _FLAGS:
+            value = next(words, "")
+        yield option, value

@@ -9,15 +9,16 @@ from types import MappingProxyType
 import numpy as np
 
 from walltime.dataframes import pl
-from walltime.errors import LogError
-from walltime.logs.batch_systems import UNREADABLE_DURATION, UNREADABLE_VALUE, Counts, Names, nothing_left, unknown
-from walltime.logs.cells import CLOCKS, ZONE_IN_TEXT
+from walltime.logs.batch_systems import Names, unknown
+from walltime.logs.cells import CLOCKS, ZONE_IN_TEXT, times_as
 from walltime.logs.clock import Local
-from walltime.logs.joblog import BadLines, ReadOptions
+from walltime.logs.joblog import JobLog
 from walltime.logs.mapping import STATUS, Source, Status
+from walltime.logs.reader import ReaderState
+from walltime.logs.rules import UNREADABLE_DURATION, UNREADABLE_VALUE
 from walltime.logs.slurm import fields
-from walltime.logs.slurm.command_line import command_requests, constraints_in
-from walltime.logs.slurm.jobs import AGAIN, STEP, TEXT_COLUMNS, SlurmLog, slurm_log
+from walltime.logs.slurm.command_line import command_requests
+from walltime.logs.slurm.jobs import AGAIN, STEP, TEXT_COLUMNS, slurm_log
 from walltime.logs.slurm.steps import Steps
 from walltime.slurm_values import BLANK
 from walltime.wording import quoted
@@ -106,8 +107,7 @@ class RecordTable:
         texts = self._columns[name]
         if isinstance(form, Source) and form.format is not None:
             zones = texts.str.extract(ZONE_IN_TEXT).fill_null("") if "%Z" in form.format else ""
-            plain = texts.str.replace(ZONE_IN_TEXT, "UTC").str.to_datetime(form.format.replace("%Z", "UTC"), strict=False)
-            texts = (plain.dt.strftime("%Y-%m-%dT%H:%M:%S") + zones).fill_null(texts)
+            texts = (times_as(texts, form.format).dt.strftime("%Y-%m-%dT%H:%M:%S") + zones).fill_null(texts)
         local, bad, was_local = fields.times(texts, zone)
         if bad.any():
             self.bad.append((name, bad))
@@ -117,8 +117,8 @@ class RecordTable:
 class RecordReader:
     """Reads blocks of records, and joins them; `forms`: as in `walltime.logs.slurm.adapted.Adapted`."""
 
-    def __init__(self, options: ReadOptions, counts: Counts, forms: Mapping[str, Source | Status] = MappingProxyType({})) -> None:
-        self.options, self.counts = options, counts
+    def __init__(self, state: ReaderState, forms: Mapping[str, Source | Status] = MappingProxyType({})) -> None:
+        self.state = state
         self._limits, self._elapsed = (
             partial(parse, unit=form.unit, clock=form.clock or CLOCKS[0]) if isinstance(form, Source) else parse
             for form, parse in ((forms.get("timelimit"), fields.limits), (forms.get("elapsed"), fields.elapsed))
@@ -142,25 +142,23 @@ class RecordReader:
         waits = status == fields.PENDING
         bad_id = (job < 0) & ~waits  # a waiting job may have any number
         is_step = main.to_series(4).is_not_null().to_numpy() & ~bad_id
-        self.counts.add(STEP, is_step if count_steps else 0)
+        self.state.count(STEP, is_step if count_steps else 0)
         raw = table.has("jobidraw")
         key = job if raw else (job << 29) + ((np.clip(offset, MISSING, 126) + 1) << 22) + task + 1
-        zone = self.options.time_zone
+        zone = self.state.options.time_zone
         times, local = {}, np.zeros(table.rows, bool)
         for name in TIMES:
             times[name], was_local = table.times(name, zone, self._forms.get(name))
             local |= was_local
         elapsed = table.read(table.first("elapsedraw", "elapsed"), self._elapsed)
         requested, odd_limit = self._limits(table.texts(table.first("timelimitraw", "timelimit")))
-        lines = table.texts("submitline")
+        commands, constraints = command_requests(table.texts("submitline"))
         values = {
             "KEY": key,
             "IDENTIFIED": ~bracket,
             "ELAPSED": elapsed,
             "requested": requested,
-            "LIMIT": _limits_with_time_min(lines),
-            "time_min": _limits_with_time_min(lines, "--time-min"),
-            **command_requests(lines),
+            **commands,
             "LOCAL": local,
             "job_id": job if raw else np.where((task >= 0) | bracket | (offset > 0), MISSING, job),
             "array_job": np.where((task >= 0) | bracket, base, MISSING),
@@ -177,7 +175,7 @@ class RecordReader:
         if not table.has("user"):
             texts["user"] = table.texts("uid")
         if not table.has("constraints"):
-            texts["constraints"] = constraints_in(lines)
+            texts["constraints"] = constraints
         for name in _NOT_NAMES:
             column = texts[TEXT_COLUMNS[name]]
             texts[TEXT_COLUMNS[name]] = column.set(column.is_in((*BLANK, "None assigned")), None)
@@ -186,9 +184,9 @@ class RecordReader:
         for name, one in times.items():
             values |= {f"{name}:first": one.first, f"{name}:last": one.last, f"{name}:skipped": one.skipped}
         usage = _usage(table, is_step)
-        self.counts.add(UNREADABLE_VALUE, table.odd & ~is_step & ~bad_id)
+        self.state.count(UNREADABLE_VALUE, table.odd & ~is_step & ~bad_id)
         good = ~_report_bad(table, bad_id, is_step, report) & ~is_step
-        self.counts.add(UNREADABLE_DURATION, odd_limit & good)
+        self.state.count(UNREADABLE_DURATION, odd_limit & good)
         values |= {name: self.names[name].numbers(column, good) for name, column in texts.items()}
         self.blocks.append({name: array[good] for name, array in values.items()})
         steps = {
@@ -199,14 +197,14 @@ class RecordReader:
         }
         self.steps.add({name: array[is_step] for name, array in (steps | usage).items()})
 
-    def log(self, bad: BadLines) -> SlurmLog:
+    def log(self) -> JobLog:
         """Return the log of all blocks; raises LogError if they have no job."""
         if not self.blocks:
-            raise LogError(nothing_left(bad, self.counts))
+            raise self.state.no_jobs()
         whole = {name: np.concatenate([block[name] for block in self.blocks]) for name in self.blocks[0]}
         self.blocks = []
         local = [Local(*(whole.pop(f"{name}:{part}") for part in ("first", "last", "skipped"))) for name in TIMES]
-        return slurm_log(whole, local, self.steps, bad, {column: names.texts for column, names in self.names.items()}, self.counts)
+        return slurm_log(self.state, whole, local, self.steps, {column: names.texts for column, names in self.names.items()})
 
 
 def _report_bad(table: RecordTable, bad_id: Array, is_step: Array, report: Report) -> Array:
@@ -238,14 +236,6 @@ def _state_of(status: Status, text: str) -> str:
 
 def _numbers(texts: pl.Series) -> Array:
     return texts.cast(pl.Int64, strict=False).fill_null(MISSING).to_numpy()
-
-
-def _limits_with_time_min(lines: pl.Series, *options: str) -> Array:
-    """The limits in command lines with `--time-min`, s; -1 for all others. `options`: as in `command_limit`."""
-    limits = unknown(len(lines))
-    for row in lines.str.contains("--time-min", literal=True).fill_null(False).arg_true().to_list():
-        limits[row] = fields.command_limit(lines[row], *options) or MISSING
-    return limits
 
 
 def _codes(table: RecordTable) -> dict[str, Array]:
