@@ -196,21 +196,18 @@ class _Resuming:
         have = self.part.stat().st_size if self.part.exists() else 0
         tag = self.tag.read_text(encoding="latin-1") if self.tag.exists() else ""
         tag = tag if tag.isascii() and tag.isprintable() else ""  # damaged
-        headers = {"Accept-Encoding": "identity"}
-        if have and tag:
-            with requests.get(url, headers=headers | {"Range": f"bytes={have}-", "If-Range": tag}, stream=True, timeout=TIMEOUT) as answer:
-                if answer.status_code == 206 and _tag(answer) in ("", tag):
+        resumed = [{"Range": f"bytes={have}-", "If-Range": tag}] if have and tag else []
+        for range_of in (*resumed, {}):
+            headers = {"Accept-Encoding": "identity", **range_of}
+            with requests.get(url, headers=headers, stream=True, timeout=TIMEOUT) as answer:
+                if range_of and answer.status_code == 206 and _tag(answer) in ("", tag):
                     return self._receive(answer, have)
-                if answer.status_code not in (206, 416):
-                    return self._afresh(url, answer)
-        with requests.get(url, headers=headers, stream=True, timeout=TIMEOUT) as answer:
-            return self._afresh(url, answer)
-
-    def _afresh(self, url: str, answer: Any) -> int | None:
-        self.check(url, answer)
-        self._forget()
-        self.tag.write_text(_tag(answer), encoding="latin-1")
-        return self._receive(answer, 0)
+                if not (range_of and answer.status_code in (206, 416)):  # else the file has changed, and is requested as a whole
+                    self.check(url, answer)
+                    self._forget()
+                    self.tag.write_text(_tag(answer), encoding="latin-1")
+                    return self._receive(answer, 0)
+        return None
 
     def _forget(self) -> None:
         self.part.unlink(missing_ok=True)

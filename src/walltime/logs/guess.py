@@ -10,6 +10,7 @@ import numpy as np
 
 from walltime.dataframes import pl
 from walltime.errors import LogError
+from walltime.logs import titles
 from walltime.logs.cells import (
     BLANK,
     CLOCKS,
@@ -27,18 +28,6 @@ from walltime.logs.cells import (
 from walltime.logs.comparison import Relation, agreeing, middle_of, share
 from walltime.logs.mapping import SPANS, TEXTS, TIMES, UNITS, WORDS, Source, Status, TableMapping, plain_title
 from walltime.logs.sample import Sample
-from walltime.logs.titles import (
-    EXITS,
-    HOURS_AND_MINUTES,
-    MAY_BE_RUNTIMES,
-    MAY_BE_WAITS,
-    MEGABYTES,
-    SYNONYMS,
-    candidates,
-    is_of_utc,
-    is_telling,
-    times_by_words,
-)
 from walltime.wording import printable
 
 WITHIN_REQUESTS = ("soft_walltime", "time_min", "predicted")
@@ -122,8 +111,8 @@ class Guessing:
 
     def guess(self) -> Guess | None:
         """Return the meaning of the table; None if nothing is recognised. Raises LogError if it lacks an essential column."""
-        for name, words in SYNONYMS.items():
-            likely = candidates(words.split(), self.known) + times_by_words(name, self.known)
+        for name, words in titles.SYNONYMS.items():
+            likely = titles.candidates(words.split(), self.known) + titles.times_by_words(name, self.known)
             for unit, title in sorted(likely, key=lambda one: self._is_constant(name, one[1])):
                 if self._fits(name, unit, title, self.known[title]):
                     break
@@ -133,7 +122,7 @@ class Guessing:
         self._check_units()
         self._take_resources()
         told = " ".join(self.reading.values())
-        unused = [title for title in self.known if self.known[title] and repr(printable(title)) not in told and is_telling(title)]
+        unused = [title for title in self.known if self.known[title] and repr(printable(title)) not in told and titles.is_telling(title)]
         self.reading |= {"unused": f"not used: {', '.join(map(printable, unused[:_UNUSED]))}"} if unused else {}
         return self.described()
 
@@ -176,15 +165,15 @@ class Guessing:
         if len({"submit", "start", "runtime", "end", "wait"} & columns.keys()) < 2:
             return None
         time_titles = [source.column or "" for name, source in columns.items() if name in TIMES]
-        zone = "UTC" if time_titles and all(map(is_of_utc, time_titles)) else None
+        zone = "UTC" if time_titles and all(map(titles.is_of_utc, time_titles)) else None
         try:
             mapping = TableMapping(
                 columns, self.status, zone, relative_times=self.relative, delimiter=self.sample.delimiter, comment=self.sample.comment
             )
         except LogError as error:
-            titles = ", ".join(map(printable, list(self.sample.columns)[:40]))
+            known = ", ".join(map(printable, list(self.sample.columns)[:40]))
             raise LogError(
-                f"{self.where}: the columns were not recognised ({error}); describe them with mapping=FILE; they are {titles}",
+                f"{self.where}: the columns were not recognised ({error}); describe them with mapping=FILE; they are {known}",
                 "unknown_columns",
             ) from None
         return Guess(mapping, tuple(self.reading.values()), tuple(self.doubts))
@@ -192,12 +181,12 @@ class Guessing:
     def _second_meanings(self) -> None:
         """Take a walltime as the runtime, or a duration as the request, where the usual columns are missing."""
         if "runtime" not in self.sources and "requested" in self.sources:
-            for unit, title in candidates(("walltime",), self.known):
+            for unit, title in titles.candidates(("walltime",), self.known):
                 if self._fits("runtime", unit, title, self.known[title]):
                     return
         runtime = self.seconds("runtime")
         if runtime is not None and "requested" not in self.sources:
-            for unit, title in candidates(("duration",), self.known):
+            for unit, title in titles.candidates(("duration",), self.known):
                 limits = agreeing(self.seconds_of(Source(title, unit=unit or "s")), runtime, "limit")
                 if limits.get("s", 0) >= _CLEARLY and self._fits("requested", unit, title, self.known[title]):
                     return
@@ -213,7 +202,7 @@ class Guessing:
         if (
             not texts
             or any(source.column == title for source in self.sources.values())
-            or (unit in MEGABYTES) != (name == "memory" and unit != "")
+            or (unit in titles.MEGABYTES) != (name == "memory" and unit != "")
         ):
             return False
         if (
@@ -223,7 +212,7 @@ class Guessing:
         ):
             return False  # such a number is that of a cluster, and such a size is unknown
         if name in TIMES:
-            waits = plain_title(title) in MAY_BE_WAITS and share(texts, NUMBER) >= _MOSTLY and middle_of(texts) < EARLIEST
+            waits = plain_title(title) in titles.MAY_BE_WAITS and share(texts, NUMBER) >= _MOSTLY and middle_of(texts) < EARLIEST
             source = None if waits else self.time(title, texts, _HALF)
         elif name in SPANS:
             source = self._span(title, texts, unit)
@@ -231,7 +220,7 @@ class Guessing:
             pattern = JOB_NUMBER if name == "job_id" else r"[0-9]{1,12}(\.0*)?"
             source = Source(title, text=False) if share(texts, re.compile(pattern)) >= _HALF else None
         elif name == "memory" and unit:
-            name, source = "mem_mb", Source(title, factor=MEGABYTES[unit], text=False) if share(texts, NUMBER) >= _HALF else None
+            name, source = "mem_mb", Source(title, factor=titles.MEGABYTES[unit], text=False) if share(texts, NUMBER) >= _HALF else None
         elif name == "memory":
             requested = "req" in plain_title(title)  # of an unknown unit, and not what was used
             source = None if requested else Source(title, text=share(texts, NUMBER) < _MOSTLY)
@@ -285,14 +274,14 @@ class Guessing:
 
     def take_status(self, title: str, texts: list[str]) -> bool:
         """Take a column if it holds states, and return whether it does."""
-        if plain_title(title) in EXITS and share(texts, re.compile(r"-?[0-9]+(\.0)?")) == 1:
+        if plain_title(title) in titles.EXITS and share(texts, re.compile(r"-?[0-9]+(\.0)?")) == 1:
             self.status = Status(title, completed=("0", "0.0"), other="failed")
             self.reading["status"] = f"status is {printable(title)!r} (completed: 0; all others failed)"
             return True
         words = _words_by_kind(texts, KINDS)
         if "completed" not in words:
             words = _words_by_kind(texts, KINDS | _OF_OAR)
-        others = {plain_title(other) for other in self.known if self.known[other]} & set(EXITS)
+        others = {plain_title(other) for other in self.known if self.known[other]} & set(titles.EXITS)
         if others and "completed" not in words and not all(re.search(_FAILURES, text.lower()) for text in words.get("failed", ())):
             return False  # such as PBS's F, finished
         if len(words.get("failed", [])) > 50 or not words.keys() - {"failed"}:
@@ -343,7 +332,7 @@ class Guessing:
                 self._settle("runtime", runtime, spent, "exact")
             runtime = spent if np.isfinite(spent).any() else runtime
         requested = self.seconds("requested")
-        if runtime is not None and requested is not None and plain_title(self.sources["requested"].column or "") in MAY_BE_RUNTIMES:
+        if runtime is not None and requested is not None and plain_title(self.sources["requested"].column or "") in titles.MAY_BE_RUNTIMES:
             there = np.isfinite(runtime) & np.isfinite(requested) & (runtime > 0)
             if there.any() and (np.abs(runtime - requested)[there] <= 1).mean() >= _MOSTLY:
                 source, requested = self.sources.pop("requested"), None
@@ -400,7 +389,7 @@ class Guessing:
             elif others is not None:
                 fits[clock] = agreeing(values, others, how).get("s")
         short, long = (fits.get(clock) for clock in CLOCKS)
-        usual = plain_title(title) in HOURS_AND_MINUTES
+        usual = plain_title(title) in titles.HOURS_AND_MINUTES
         share_of_jobs = ""
         if short is not None and long is not None:
             both = long >= _CLEARLY and (within is not None or (usual and how == "limit"))

@@ -12,24 +12,8 @@ import numpy as np
 
 from walltime.dataframes import pl
 from walltime.errors import LogError
-from walltime.logs import rules
+from walltime.logs import cells, rules
 from walltime.logs.batch_systems import NO_LIMIT, Names, make_log, unknown
-from walltime.logs.cells import (
-    BLANK,
-    CLOCKS,
-    JOB_NUMBER,
-    NO_LIMITS,
-    NUMBER,
-    ZONE_IN_TEXT,
-    blank,
-    plain_numbers,
-    plain_texts,
-    spans,
-    stamps,
-    times_as,
-    without_limit,
-    zone_offsets,
-)
 from walltime.logs.clock import Local, settle, to_unix
 from walltime.logs.csv_rows import ROWS_AT_ONCE, Table, csv_tables, places_of
 from walltime.logs.input import LogFile, reading
@@ -43,23 +27,17 @@ from walltime.wording import quoted
 from walltime.workload import MISSING, SWF_BY_NAME
 
 Array = np.ndarray
-_NUMBER = f"^{NUMBER.pattern}$"
+_NUMBER = f"^{cells.NUMBER.pattern}$"
 _STEP = r"^(.+)\.(?:batch|extern|interactive|[0-9]{1,10})$"
 """The number of a step of a job, and of its job."""
 _ARRAY_TASK = r"^([0-9]{1,15})(?:_|\[)([0-9]{1,9})\]?(?:\..*)?$"
 """The number of a job array, and of a task in it."""
 _ESSENTIAL = {"runtime": ("start", "end"), "wait": ("submit", "start"), "allocated_procs": (), "requested_procs": ()}
 """Numbers without which a record is not a job, with the times that give a duration as well."""
-_FACTS = {
-    rules.AMBIGUOUS: "OPEN",
-    rules.SKIPPED: "SKIPPED",
-    rules.FLOORED: "FRACTION",
-    rules.UNREADABLE_DURATION: "UNREADABLE",
-    rules.UNREADABLE_VALUE: "ODD",
-}
-"""The rules for rows that become jobs, with the masks of these rows."""
+_NOTED = (rules.ZONE_UNKNOWN, rules.FLOORED, rules.UNREADABLE_DURATION, rules.UNREADABLE_VALUE, rules.AMBIGUOUS, rules.SKIPPED)
+"""The rules for rows that become jobs."""
 _FRACTION = r":[0-9][0-9][.,][0-9]*[1-9]"
-_NO_LIMITS = [float(text) for text in NO_LIMITS if NUMBER.fullmatch(text)] + [float("inf")]
+_NO_LIMITS = [float(text) for text in cells.NO_LIMITS if cells.NUMBER.fullmatch(text)] + [float("inf")]
 _NEVER = 2 * 86_400
 """Times up to this many s since 1970 stand for events that did not happen."""
 
@@ -106,7 +84,7 @@ class _TablePart:
         self.reasons: dict[int, str] = {}
         self.times: dict[str, Local] = {}
         self.values: dict[str, Array] = {}
-        self.local, self.fraction, self.unreadable, self.odd = (np.zeros(self.rows, bool) for _ in range(4))
+        self.noted = {rule: np.zeros(self.rows, bool) for rule in _NOTED}
         self.status = unknown(self.rows)
         self.ids: pl.Series | None = None
         texts = {}
@@ -132,12 +110,12 @@ class _TablePart:
         """The texts, empty where unknown; `grouped`: numbers may have separators of thousands, which are removed."""
         if source.column is None:
             return pl.repeat(str(source.constant), self.rows, dtype=pl.String, eager=True)
-        texts = plain_texts(self.table[source.column])
+        texts = cells.plain_texts(self.table[source.column])
         if source.pattern is not None:
             texts = texts.str.extract(source.pattern).fill_null("")
         elif grouped and not source.text:
-            texts = plain_numbers(texts, self.mapping.delimiter)
-        return texts.set(texts.is_in((*BLANK, str(MISSING)) if source.text else BLANK), "")
+            texts = cells.plain_numbers(texts, self.mapping.delimiter)
+        return texts.set(texts.is_in((*cells.BLANK, str(MISSING)) if source.text else cells.BLANK), "")
 
     def _numbers(self, name: str, source: Source) -> Array:
         """Numbers with unit and factor, float64; -1 if unknown."""
@@ -157,17 +135,17 @@ class _TablePart:
         texts = self._texts(source)
         fits = texts.str.contains(_NUMBER)
         values = texts.set(~fits, None).cast(pl.Float64, strict=False).fill_null(float(MISSING)).to_numpy().copy()
-        bad = ~fits.to_numpy() & ~blank(texts)
-        free = without_limit(texts) if name == "requested" else np.zeros(self.rows, bool)
+        bad = ~fits.to_numpy() & ~cells.blank(texts)
+        free = cells.without_limit(texts) if name == "requested" else np.zeros(self.rows, bool)
         if name == "job_id":
             self.ids = texts
             if bad.any():  # 17[3], 17_3 and 17.server are 17; other names, such as 0x1f and 2026-17, are unknown
-                numbers = texts.str.extract(f"^{JOB_NUMBER}$").cast(pl.Float64, strict=False).fill_null(float(MISSING)).to_numpy()
+                numbers = texts.str.extract(f"^{cells.JOB_NUMBER}$").cast(pl.Float64, strict=False).fill_null(float(MISSING)).to_numpy()
                 values = np.where(bad, numbers, values)
                 bad[:] = False
         values = np.where(values >= 0, values * scale, values)
         if name in SPANS and bad.any():
-            durations, odd = spans(texts, source.clock or CLOCKS[0])
+            durations, odd = cells.spans(texts, source.clock or cells.CLOCKS[0])
             values = np.where(bad & ~odd, durations, values)
             bad &= odd
         return self._checked(name, source, texts, values, bad & ~free, free)
@@ -185,8 +163,7 @@ class _TablePart:
         broken = (values != np.floor(values)) & ~bad if whole else np.zeros(self.rows, bool)
         others = _ESSENTIAL.get(name)
         if (others is None or (others and set(others) <= self.mapping.columns.keys())) and (values >= 0).any():
-            unreadable = self.unreadable if name in SPANS else self.odd
-            unreadable |= bad | broken
+            self.noted[rules.UNREADABLE_DURATION if name in SPANS else rules.UNREADABLE_VALUE] |= bad | broken
             return np.where(broken, MISSING, values)
         self._bad(source, texts, bad, f"it must be {'a duration' if name in SPANS else 'a number'}")
         self._bad(source, texts, broken, "it must be a whole number")
@@ -201,61 +178,62 @@ class _TablePart:
         if source.format is not None:
             return self._formatted_times(source, source.format, self._texts(source))
         texts = self._texts(source, grouped=False)
-        local, read, own_zone = stamps(texts, self.zone)
-        self.local |= read & ~own_zone
-        self.fraction |= texts.str.contains(_FRACTION).to_numpy()
-        if (read | blank(texts)).all():
+        local, read, own_zone = cells.stamps(texts, self.zone)
+        self.noted[rules.ZONE_UNKNOWN] |= read & ~own_zone
+        self.noted[rules.FLOORED] |= texts.str.contains(_FRACTION).to_numpy()
+        if (read | cells.blank(texts)).all():
             return local
         texts = self._texts(source)
         numbers = texts.set(~texts.str.contains(_NUMBER), None).cast(pl.Float64, strict=False)
         numeric = numbers.is_not_null().to_numpy()
-        unix = self._epochs(source, texts, numbers.fill_null(float(MISSING)).to_numpy(), ~(read | numeric | blank(texts)))
+        unix = self._epochs(source, texts, numbers.fill_null(float(MISSING)).to_numpy(), ~(read | numeric | cells.blank(texts)))
         return Local(*(np.where(numeric, unix, times) for times in (local.first, local.last)), local.skipped)
 
     def _formatted_times(self, source: Source, form: str, texts: pl.Series) -> Local:
-        empty = blank(texts)
+        empty = cells.blank(texts)
         written = texts.set(pl.Series(empty), None)
-        parsed = times_as(written, form)
+        parsed = cells.times_as(written, form)
         self._bad(source, texts, parsed.is_null().to_numpy() & ~empty, f"it must be a time such as {form}")
         if "%Z" not in form:
             return self._from_datetimes(parsed)
         seconds = parsed.dt.epoch("s").fill_null(MISSING).to_numpy()
-        offsets = zone_offsets(written.str.extract(ZONE_IN_TEXT), self.zone)
+        offsets = cells.zone_offsets(written.str.extract(cells.ZONE_IN_TEXT), self.zone)
         return Local.exact(np.where(parsed.is_null().to_numpy(), MISSING, seconds - offsets))
 
     def _epochs(self, source: Source, texts: pl.Series, numbers: Array, bad: Array) -> Array:
         """Unix times in s, int64, from numbers in the source's unit (float64, -1 unknown); `bad`: cells that are not times."""
         exact = numbers * UNITS[source.unit]
         unix = np.where(numbers >= 0, np.floor(exact + 1e-6), MISSING)
-        self.fraction |= (numbers >= 0) & (exact - unix > 1e-6)
+        self.noted[rules.FLOORED] |= (numbers >= 0) & (exact - unix > 1e-6)
         huge = unix >= 2.0**53
         self._bad(source, texts, bad | huge, "it must be a time such as 2026-11-20 21:33:45, or seconds since 1970; else give its format")
         return np.where(huge, MISSING, unix).astype(np.int64)
 
     def _from_datetimes(self, column: pl.Series) -> Local:
         kind = column.dtype
-        self.fraction |= (column.dt.nanosecond().fill_null(0) > 0).to_numpy()
+        self.noted[rules.FLOORED] |= (column.dt.nanosecond().fill_null(0) > 0).to_numpy()
         if isinstance(kind, pl.Datetime) and kind.time_zone is not None:
             return Local.exact(column.dt.epoch("s").fill_null(MISSING).to_numpy())
-        self.local |= column.is_not_null().to_numpy()
+        self.noted[rules.ZONE_UNKNOWN] |= column.is_not_null().to_numpy()
         return to_unix(column, self.zone)
 
     def _read_status(self, status: Status) -> None:
-        texts = plain_texts(self.table[status.column])
+        texts = cells.plain_texts(self.table[status.column])
         words_in_table = texts.unique(maintain_order=True).to_list()
         other = -99 if status.other is None else STATUS[status.other]
         known = [(text, status.kind_of(text)) for text in words_in_table]
-        kinds = [kind if kind is not None else MISSING if text in BLANK else other for text, kind in known]
+        kinds = [kind if kind is not None else MISSING if text in cells.BLANK else other for text, kind in known]
         self.status = texts.replace_strict(words_in_table, kinds, return_dtype=pl.Int64).to_numpy().copy()
         unnamed = "the mapping must name this state, or the kind of all other states with status.other"
         self._bad(Source(status.column), texts, self.status == -99, unnamed)
 
-    def columns(self) -> tuple[dict[str, Array], Array]:
-        """Return the columns, with `submit, eligible, start` as Unix times and `runtime, requested` in s, and a mask of ambiguous times."""
+    def columns(self) -> dict[str, Array]:
+        """Return the columns, with `submit, eligible, start` as Unix times and `runtime, requested` in s."""
         values, status = self.values, self.status
         nothing = Local.exact(unknown(self.rows))
         elapsed = np.floor(values.get("runtime", unknown(self.rows))).astype(np.int64)
-        times, is_open = settle([self.times.get(name, nothing) for name in TIMES], elapsed)
+        times, self.noted[rules.AMBIGUOUS] = settle([self.times.get(name, nothing) for name in TIMES], elapsed)
+        self.noted[rules.SKIPPED] = np.logical_or.reduce([nothing.skipped, *(one.skipped for one in self.times.values())])
         if not self.mapping.relative_times and times["submit"].max(initial=MISSING) > _NEVER:
             times = {name: np.where(clock <= _NEVER, MISSING, clock) for name, clock in times.items()}
         submit, eligible, start, end = times.values()
@@ -268,7 +246,7 @@ class _TablePart:
         requested = values.pop("requested", unknown(self.rows))
         requested = np.where((requested > 0) | (requested == NO_LIMIT), requested, MISSING)
         times = {"submit": submit, "start": start} | ({"eligible": eligible} if "eligible" in self.times else {})
-        return {**values, **times, "runtime": runtime, "requested": requested}, is_open
+        return {**values, **times, "runtime": runtime, "requested": requested}
 
     def never_started(self, columns: Mapping[str, Array]) -> Array:
         """Return which rows, with these columns, are of jobs that ended without a start and were not cancelled."""
@@ -284,6 +262,7 @@ class _TableReader:
         self.rows = 0
         self._names = {name: Names() for name, source in mapping.columns.items() if source.text}
         self._columns: defaultdict[str, list[Array]] = defaultdict(list)
+        self._noted: defaultdict[rules.Rule, list[Array]] = defaultdict(list)
         self._ids: list[pl.Series | None] = []
         self._later: dict[int, tuple[int, str]] = {}
         """Rows that are bad unless they are steps of jobs: their line or record, and the reason."""
@@ -291,12 +270,12 @@ class _TableReader:
     def add(self, table: pl.DataFrame, places: Array) -> dict[int, str]:
         """Read further rows; return the reasons of bad ones by row, in order, except for possible steps of jobs. `places`: their lines."""
         part = _TablePart(table, self.mapping, self.zone, self._names)
-        columns, is_open = part.columns()
-        skipped = np.logical_or.reduce([times.skipped for times in part.times.values()])
-        facts = {"STATUS": part.status, "LOCAL": part.local, "OPEN": is_open, "SKIPPED": skipped, "GOOD": part.good}
-        facts |= {"FRACTION": part.fraction, "UNREADABLE": part.unreadable, "ODD": part.odd, "NEVER": part.never_started(columns)}
+        columns = part.columns()
+        facts = {"STATUS": part.status, "GOOD": part.good, "NEVER": part.never_started(columns)}
         for name, values in {**columns, **facts}.items():
             self._columns[name].append(_narrow(values))
+        for rule, mask in part.noted.items():
+            self._noted[rule].append(mask)
         self._ids.append(part.ids)
         bad = {}
         for row, reason in sorted(part.reasons.items()):
@@ -324,10 +303,9 @@ class _TableReader:
         state.drop(kept, NEVER_STARTED, facts["NEVER"])
         if not kept.any():
             raise state.no_jobs()
-        for rule, name in _FACTS.items():
-            state.count(rule, facts[name] & kept)
-        if state.options.time_zone is None:
-            state.count(rules.ZONE_UNKNOWN, facts["LOCAL"] & kept)
+        for rule, masks in self._noted.items():
+            if rule is not rules.ZONE_UNKNOWN or state.options.time_zone is None:
+                state.count(rule, np.concatenate(masks) & kept)
         columns["status"] = np.where(status >= 0, status, MISSING)
         if tasks is not None and not tasks.keys() & columns.keys():
             columns |= tasks | {"job_id": np.where(tasks["array_job"] >= 0, MISSING, columns["job_id"])}
@@ -341,7 +319,7 @@ def _steps(numbers: Sequence[pl.Series | None], rows: int) -> Array:
     known = [part for part in numbers if part is not None]
     if not any(part.dtype == pl.String and part.str.contains(_STEP).any() for part in known):
         return np.zeros(rows, bool)
-    texts = pl.concat([plain_texts(part) for part in known])
+    texts = pl.concat([cells.plain_texts(part) for part in known])
     step: Array = texts.str.extract(_STEP).is_in(texts.unique().implode()).fill_null(False).to_numpy()
     return step
 
@@ -351,7 +329,7 @@ def _tasks(numbers: Sequence[pl.Series | None]) -> dict[str, Array] | None:
     known = [part for part in numbers if part is not None]
     if not any(part.dtype == pl.String and part.str.contains(_ARRAY_TASK).any() for part in known):
         return None
-    pieces = pl.concat([plain_texts(part) for part in known]).str.extract_groups(_ARRAY_TASK).struct.unnest()
+    pieces = pl.concat([cells.plain_texts(part) for part in known]).str.extract_groups(_ARRAY_TASK).struct.unnest()
     arrays, indices = (pieces.to_series(place).cast(pl.Int64).fill_null(MISSING) for place in range(2))
     several = arrays.is_duplicated().to_numpy()
     return {name: np.where(several, part.to_numpy(), MISSING) for name, part in (("array_job", arrays), ("array_task", indices))}
@@ -382,7 +360,7 @@ def _tables_of(file: LogFile, wanted: list[str], name: str, is_parquet: bool) ->
             raise LogError(f"{file.where}: {series.name} holds {series.dtype}; it must hold numbers, texts or times")
     for first in range(0, max(len(frame), 1), ROWS_AT_ONCE):
         rows = frame.slice(first, ROWS_AT_ONCE)
-        plain = [one if isinstance(one.dtype, pl.Datetime) or one.dtype.is_numeric() else plain_texts(one) for one in rows]
+        plain = [one if isinstance(one.dtype, pl.Datetime) or one.dtype.is_numeric() else cells.plain_texts(one) for one in rows]
         yield pl.DataFrame(plain), np.arange(first + 1, first + 1 + len(rows))
         if file.progress is not None:
             file.progress(first + len(rows), len(frame), "rows")

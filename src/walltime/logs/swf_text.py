@@ -43,55 +43,6 @@ class Comment:
     text: str
 
 
-@dataclass
-class SwfText:
-    """The content of a file: number of records, columns with at least one known value (int64, or float64), comments.
-
-    `fields`: the number of fields in the longest record. A column beyond the 18th is named by its number, such as `field19`; if it has any
-    text, it is a column of names, which are in `names`.
-    """
-
-    records: int
-    fields: int
-    columns: dict[str, Array]
-    names: dict[str, tuple[str, ...]]
-    comments: list[Comment]
-
-
-def parse_swf(state: ReaderState) -> SwfText:
-    """Parse a file; raises LogError, see `walltime.logs.read_swf`."""
-    parts = _GrowingColumns()
-    comments: list[Comment] = []
-    for first, block in state.file.text_blocks():
-        plain = _plain_numbers(block)
-        if plain is not None:
-            parts.add(plain, {})
-            continue
-        lines = block.split(b"\n")
-        numbers: list[int] = []
-        records: list[bytes] = []
-        notes: list[tuple[int, bytes]] = []
-        for number, line in enumerate(lines, first):
-            text = line.strip()
-            if text.startswith(b";"):
-                notes.append((len(records), line))
-            elif text:
-                numbers.append(number)
-                records.append(text)
-        values, texts, bad = _values(records)
-        for row, reason in bad.items():
-            state.add_bad(numbers[row], reason, decoded(records[row])[0])
-        kept = np.ones(len(records) + 1, np.int64)
-        kept[list(bad)] = 0
-        before = parts.records + np.cumsum(kept) - kept
-        comments.extend(Comment(int(before[row]), decoded(line.rstrip(b"\r"))[0]) for row, line in notes)
-        parts.add(list(values.T), texts)
-    if parts.records == 0:
-        raise state.no_jobs("no_jobs")
-    columns, names = parts.columns()
-    return SwfText(parts.records, parts.fields, columns, names, comments)
-
-
 def field_column(number: int) -> Column:
     """Return the column of a field, counted from 1; beyond the 18th it has only a number."""
     return SWF_COLUMNS[number - 1] if number <= FIELDS else Column(f"field{number}", "float64", "", "", number)
@@ -101,12 +52,16 @@ Texts = dict[int, list[str]]
 """Fields beyond the 18th in which a block of records has texts, by number: the texts of all records, empty where missing."""
 
 
-class _GrowingColumns:
-    """Columns that grow block by block; parts without a known value are not stored."""
+class SwfText:
+    """The content of a file, which grows block by block; parts of columns without a known value are not stored.
+
+    `records`: their number. `fields`: the number of fields in the longest one. `comments`: all lines that start with a semicolon.
+    """
 
     def __init__(self) -> None:
         self.records = 0
         self.fields = FIELDS
+        self.comments: list[Comment] = []
         self._parts: dict[str, list[tuple[int, Array]]] = {}
         self._texts: dict[str, list[tuple[int, list[str]]]] = {}
 
@@ -121,7 +76,10 @@ class _GrowingColumns:
         self.records += len(values[0])
 
     def columns(self) -> tuple[dict[str, Array], dict[str, tuple[str, ...]]]:
-        """Return the joined columns, and names; blocks are released column by column, to save memory."""
+        """Return the columns with known values (int64, or float64), and the names of those with texts; the blocks are released.
+
+        A column beyond the 18th is named by its number, such as `field19`; if it has any text, it is a column of names.
+        """
         joined, names = {}, {}
         for name, blocks in self._texts.items():
             texts = [""] * self.records
@@ -134,11 +92,41 @@ class _GrowingColumns:
             names[name] = numbers.texts
         for name in list(self._parts):
             parts = self._parts.pop(name)
-            dtype = np.result_type(*(block.dtype for _, block in parts))
-            joined[name] = np.full(self.records, MISSING, dtype)
+            joined[name] = np.full(self.records, MISSING, np.result_type(*(block.dtype for _, block in parts)))
             for start, block in parts:
                 joined[name][start : start + len(block)] = block
         return joined, names
+
+
+def parse_swf(state: ReaderState) -> SwfText:
+    """Parse a file; raises LogError, see `walltime.logs.read_swf`."""
+    text = SwfText()
+    for first, block in state.file.text_blocks():
+        plain = _plain_numbers(block)
+        if plain is not None:
+            text.add(plain, {})
+            continue
+        numbers: list[int] = []
+        records: list[bytes] = []
+        notes: list[tuple[int, bytes]] = []
+        for number, line in enumerate(block.split(b"\n"), first):
+            content = line.strip()
+            if content.startswith(b";"):
+                notes.append((len(records), line))
+            elif content:
+                numbers.append(number)
+                records.append(content)
+        values, texts, bad = _values(records)
+        for row, reason in bad.items():
+            state.add_bad(numbers[row], reason, decoded(records[row])[0])
+        kept = np.ones(len(records) + 1, np.int64)
+        kept[list(bad)] = 0
+        before = text.records + np.cumsum(kept) - kept
+        text.comments += [Comment(int(before[row]), decoded(line.rstrip(b"\r"))[0]) for row, line in notes]
+        text.add(list(values.T), texts)
+    if text.records == 0:
+        raise state.no_jobs("no_jobs")
+    return text
 
 
 def _values(records: list[bytes]) -> tuple[Array, Texts, dict[int, str]]:

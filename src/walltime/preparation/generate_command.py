@@ -140,26 +140,17 @@ def _blocks(record: dict[str, Any], w: Workload) -> Iterator[Facts | str]:
     from walltime.tables import Facts
     from walltime.wording import human_time
 
-    achieved, asked = record["offered_load"], record["load"]
+    load, asked = record["offered_load"], record["load"]
+    achieved = "n/a" if load is None else f"{100 * load:.2f} %"
+    gap = f"{human_time(record['span'] / max(len(w) - 1, 1))} between jobs on average"
+    sizes = f"{record['serial_percent']:.0f} % serial, {record['power_of_two_percent']:.0f} % powers of two"
     facts = [
         ("processors", f"{record['procs']:,}", ""),
-        (
-            "offered load",
-            "n/a" if achieved is None else f"{100 * achieved:.2f} %",
-            "the model's own" if asked is None else f"{100 * asked:g} % requested",
-        ),
-        (
-            "span of submissions",
-            f"{record['span'] / 86_400:,.1f} days",
-            f"{human_time(record['span'] / max(len(w) - 1, 1))} between jobs on average",
-        ),
+        ("offered load", achieved, "the model's own" if asked is None else f"{100 * asked:g} % requested"),
+        ("span of submissions", f"{record['span'] / 86_400:,.1f} days", gap),
         ("mean runtime", human_time(record["mean_runtime"]), f"median {human_time(record['median_runtime'])}"),
         ("mean request", human_time(record["mean_requested"]), record["estimates"] or "equal to the runtime"),
-        (
-            "mean processors",
-            f"{record['mean_procs']:.1f}",
-            f"{record['serial_percent']:.0f} % serial, {record['power_of_two_percent']:.0f} % powers of two",
-        ),
+        ("mean processors", f"{record['mean_procs']:.1f}", sizes),
     ]
     if record["repeated_percent"] is not None:
         facts.append(("repetitions", f"{record['repeated_percent']:.0f} %", "of the jobs wait for an earlier run"))

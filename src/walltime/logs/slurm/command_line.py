@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from walltime.lazy import LaterModule
+from walltime.dataframes import pl
 from walltime.logs.batch_systems import unknown
 from walltime.logs.slurm.fields import limits
 from walltime.slurm_values import MEGABYTES
 from walltime.workload import MISSING
-
-if TYPE_CHECKING:
-    import polars as pl
-else:
-    pl = LaterModule("polars")
 
 Array = np.ndarray
 _SIZE = re.compile(r"([0-9]{1,12})([KMGT]?)B?", re.IGNORECASE)

@@ -16,7 +16,7 @@ from walltime.logs.input import LogFile
 from walltime.logs.joblog import JobLog
 from walltime.logs.reader import LogFormat, ReaderState
 from walltime.logs.slurm.fields import STATES, state_word
-from walltime.logs.slurm.records import KINDS, TEXTS, TIMES, RecordReader, RecordTable
+from walltime.logs.slurm.records import TIMES, RecordReader, RecordTable
 from walltime.slurm_values import BLANK, UNLIMITED, OddError, elements, members, number_of
 from walltime.wording import quoted
 
@@ -224,9 +224,9 @@ def _read(state: ReaderState) -> JobLog:
         )
     for some, counted in ((rows, True), (steps, False)):
         if some:
-            names = dict.fromkeys(name for row in some for name in row if name in KINDS or name in TEXTS)
+            names = dict.fromkeys(name for row in some for name in row)
             table = RecordTable({name: pl.Series("", [row.get(name, "") for row in some], pl.String) for name in names})
-            reader.add(table, lambda row, name, what: state.add_bad(places[row], f"{name} is {what}", str(rows[row])), counted)
+            reader.add(table, places, rows, count_steps=counted)
     return reader.log()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 
@@ -25,8 +25,6 @@ from walltime.wording import quoted
 from walltime.workload import MISSING
 
 Array = np.ndarray
-Report = Callable[[int, str, str], None]
-"""A function that is called with the place of a bad record, its field and the reason."""
 
 TIMES = ("submit", "eligible", "start", "end")
 RESOURCES = ("alloctres", "reqtres", "allocgres", "reqgres")
@@ -68,8 +66,8 @@ class RecordTable:
     """A block of records: the texts of their fields by sacct's names in lower case; `bad`: fields with masks of invalid texts."""
 
     def __init__(self, columns: Mapping[str, pl.Series]) -> None:
-        self._columns = columns
-        self.rows = len(next(iter(columns.values())))
+        self._columns = {name: column for name, column in columns.items() if name in KINDS or name in TEXTS}
+        self.rows = len(next(iter(self._columns.values())))
         self.bad: list[tuple[str, Array]] = []
         self.odd = np.zeros(self.rows, bool)
         """Records with an unreadable value that is not needed."""
@@ -128,8 +126,18 @@ class RecordReader:
         self.blocks: list[dict[str, Array]] = []
         self.steps = Steps()
 
-    def add(self, table: RecordTable, report: Report, count_steps: bool = True) -> None:
-        """Add a block of records. `count_steps`: whether steps are records of their own, rather than parts of a job's."""
+    def add(
+        self,
+        table: RecordTable,
+        lines: Sequence[int],
+        texts: Sequence[object] = (),
+        titles: Mapping[str, str] = MappingProxyType({}),
+        count_steps: bool = True,
+    ) -> None:
+        """Add a block of records: for messages, their lines or numbers, and perhaps their texts and the titles of their fields.
+
+        `count_steps`: whether steps are records of their own, rather than parts of a job's.
+        """
         main, shown = (_job_ids(table.texts(table.first(*names))) for names in (("jobidraw", "jobid"), ("jobid", "jobidraw")))
         job, base, task, offset = (_numbers(part) for part in (main.to_series(0), *(shown.to_series(k) for k in (0, 1, 3))))
         bracket = shown.to_series(2).is_not_null().to_numpy()
@@ -171,23 +179,25 @@ class RecordReader:
             "AGAIN": words.is_in(AGAIN).to_numpy(),
             **_codes(table),
         }
-        texts = {column: table.texts(name) for name, column in TEXT_COLUMNS.items()} | {"state": words}
+        named = {column: table.texts(name) for name, column in TEXT_COLUMNS.items()} | {"state": words}
         if not table.has("user"):
-            texts["user"] = table.texts("uid")
+            named["user"] = table.texts("uid")
         if not table.has("constraints"):
-            texts["constraints"] = constraints
+            named["constraints"] = constraints
         for name in _NOT_NAMES:
-            column = texts[TEXT_COLUMNS[name]]
-            texts[TEXT_COLUMNS[name]] = column.set(column.is_in((*BLANK, "None assigned")), None)
-        amounts, texts["gpu_type"], texts["requested_gpu_type"] = _resources(table)
+            column = named[TEXT_COLUMNS[name]]
+            named[TEXT_COLUMNS[name]] = column.set(column.is_in((*BLANK, "None assigned")), None)
+        amounts, named["gpu_type"], named["requested_gpu_type"] = _resources(table)
         values |= amounts
         for name, one in times.items():
             values |= {f"{name}:first": one.first, f"{name}:last": one.last, f"{name}:skipped": one.skipped}
         usage = _usage(table, is_step)
         self.state.count(UNREADABLE_VALUE, table.odd & ~is_step & ~bad_id)
-        good = ~_report_bad(table, bad_id, is_step, report) & ~is_step
+        for row, name, fault in _faults(table, bad_id, is_step):
+            self.state.add_bad(lines[row], f"{titles.get(name, name)} is {fault}", str(texts[row]) if texts else "")
+        good = ~np.logical_or.reduce([bad_id, is_step, *(mask for _, mask in table.bad)])
         self.state.count(UNREADABLE_DURATION, odd_limit & good)
-        values |= {name: self.names[name].numbers(column, good) for name, column in texts.items()}
+        values |= {name: self.names[name].numbers(column, good) for name, column in named.items()}
         self.blocks.append({name: array[good] for name, array in values.items()})
         steps = {
             "KEY": key,
@@ -207,17 +217,14 @@ class RecordReader:
         return slurm_log(self.state, whole, local, self.steps, {column: names.texts for column, names in self.names.items()})
 
 
-def _report_bad(table: RecordTable, bad_id: Array, is_step: Array, report: Report) -> Array:
-    """Report the bad records in the order of the file, and return a mask of them."""
-    bad: Array = np.logical_or.reduce([bad_id, *(mask & ~is_step for _, mask in table.bad)])
-    for row in np.flatnonzero(bad).tolist():
-        if bad_id[row]:
-            name, allowed = table.first("jobidraw", "jobid"), "it must be a job number"
-        else:
+def _faults(table: RecordTable, bad_id: Array, is_step: Array) -> Iterator[tuple[int, str, str]]:
+    """Yield the row, the field and the fault of bad records, in the order of the file."""
+    for row in np.flatnonzero(np.logical_or.reduce([bad_id, *(mask & ~is_step for _, mask in table.bad)])).tolist():
+        name, allowed = table.first("jobidraw", "jobid"), "it must be a job number"
+        if not bad_id[row]:
             name = next(name for name, mask in table.bad if mask[row])
             allowed = _ALLOWED[KINDS[name]]
-        report(row, name, f"{quoted(str(table.texts(name)[row]))}; {allowed}")
-    return bad
+        yield row, name, f"{quoted(str(table.texts(name)[row]))}; {allowed}"
 
 
 def _job_ids(texts: pl.Series) -> pl.DataFrame:

@@ -78,11 +78,7 @@ def _read(state: ReaderState) -> JobLog:
             columns["jobid"] = columns["jobidraw"].zip_with(columns["array"].is_in(("", "0")) | (columns["task"] == ""), task)
         if "user" in columns:
             columns["user"] = columns["user"].str.replace(r"\([0-9]+\)$", "")
-
-        def report(row: int, name: str, what: str, first: int = first) -> None:
-            state.add_bad(first + row + 1, f"{names.get(name, name)} is {what}", "")
-
-        reader.add(RecordTable({name: column for name, column in columns.items() if name in KINDS or name in TEXTS}), report)
+        reader.add(RecordTable(columns), range(first + 1, len(frame) + 1), titles=names)
     return replace(reader.log(), reading=meaning.reading)
 
 

@@ -90,12 +90,9 @@ def _read(state: ReaderState, untitled: tuple[Heading, Adapted] | None = None) -
         raise LogError(f"{file.where}:1: a job log needs the columns {NEEDED}; see walltime slurm sacct-command")
     reader = RecordReader(state, meaning.forms)
     for block in blocks_of(rows, state):
-
-        def report(row: int, name: str, what: str, block: Rows = block) -> None:
-            state.add_bad(block.lines[row], f"{heading.titles[heading.fields.index(name)]} is {what}", block.texts[row])
-
         if block.texts:
-            reader.add(_table(heading, block), report)
+            titles = dict(zip(reversed(heading.fields), reversed(heading.titles), strict=True))
+            reader.add(_table(heading, block), block.lines, block.texts, titles)
     return replace(reader.log(), reading=meaning.reading)
 
 
