@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Literal, Self, get_args
 
 import numpy as np
 
+from walltime.dataframes import pl
 from walltime.errors import LogError, WorkloadError
 from walltime.logs.header import Header
 from walltime.logs.input import unpacked_name
@@ -366,7 +367,9 @@ def _reasons_to_drop(log: JobLog, submit: Array, runtime: Array, width: Array, p
     """Return which records each rule drops, in the order of the rules; bool."""
     status, ids = log.column("status"), log.column("job_id")
     part = (status >= min(_PARTS)) & (status <= max(_PARTS))
-    reasons = {"repeated_record": _repeated(log)} if log.format in _NUMBERED and (ids[1:] <= ids[:-1]).any() else {}
+    reasons = (
+        {"repeated_record": repeated(log.columns.values()) & (ids >= 0)} if log.format in _NUMBERED and (ids[1:] <= ids[:-1]).any() else {}
+    )
     if part.any() and partial == "summary":
         summarised = part & np.isin(ids, ids[~part])
         reasons |= {"partial_execution": summarised, "partial_execution_without_summary": part & ~summarised}
@@ -380,17 +383,11 @@ def _reasons_to_drop(log: JobLog, submit: Array, runtime: Array, width: Array, p
     }
 
 
-def _repeated(log: JobLog) -> Array:
-    """Return which records equal an earlier one of the same job in every column, as in two overlapping exports: bool."""
-    ids = log.column("job_id")
-    _, place, counts = np.unique(ids, return_inverse=True, return_counts=True)
-    rows = np.flatnonzero((counts[place.ravel()] > 1) & (ids >= 0))
-    repeated = np.zeros(log.records, bool)
-    if len(rows):
-        values = np.stack([column[rows].astype(np.float64) for column in log.columns.values()], axis=1)
-        repeated[rows] = True
-        repeated[rows[np.unique(values, axis=0, return_index=True)[1]]] = False
-    return repeated
+def repeated(columns: Iterable[Array]) -> Array:
+    """Return which rows have the same values in all of these columns as an earlier row: bool."""
+    table = pl.DataFrame({str(k): values for k, values in enumerate(columns)})
+    first: Array = table.select(pl.struct(pl.all()).is_first_distinct()).to_series().to_numpy()
+    return ~first
 
 
 def _left_out(log: JobLog, masks: dict[str, Array], runtime: Array, width: Array) -> tuple[Array, list[Drop]]:

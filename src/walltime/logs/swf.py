@@ -73,14 +73,11 @@ class SwfLog(JobLog):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SwfLog):
             return NotImplemented
-        return (
-            self.records == other.records
-            and self.comments == other.comments
-            and self.further == other.further
-            and self.names == other.names
-            and self.columns.keys() == other.columns.keys()
-            and all(np.array_equal(values, other.columns[name]) for name, values in self.columns.items())
+        mine, theirs = (
+            (log.records, log.comments, log.further, log.names, {name: values.tolist() for name, values in log.columns.items()})
+            for log in (self, other)
         )
+        return mine == theirs
 
     __hash__ = None  # type: ignore[assignment]  # it contains arrays
 

@@ -171,24 +171,18 @@ def _any_fault(values: Sequence[Array]) -> bool:
 
 
 def _values_line_by_line(records: list[bytes]) -> tuple[Array, Texts, dict[int, str]]:
-    bad: dict[int, str] = {}
-    rows: list[int] = []
-    good: list[list[bytes]] = []
-    for row, record in enumerate(records):
-        tokens = record.split()
-        reason = _bad_tokens(record, tokens)
-        if reason:
-            bad[row] = reason
-        else:
-            rows.append(row)
-            good.append(tokens)
+    tokens = [record.split() for record in records]
+    faults_of = {row: _bad_tokens(record, one) for row, (record, one) in enumerate(zip(records, tokens, strict=True))}
+    bad = {row: fault for row, fault in faults_of.items() if fault}
+    rows = [row for row in faults_of if row not in bad]
+    good = [tokens[row] for row in rows]
     most = max(map(len, good), default=FIELDS)
-    textual = {place for tokens in good for place, token in enumerate(tokens[FIELDS:], FIELDS) if not _NUMBER.fullmatch(token)}
+    textual = {place for one in good for place, token in enumerate(one[FIELDS:], FIELDS) if not _NUMBER.fullmatch(token)}
     values = np.full((len(good), most), float(MISSING))
     numeric = [place for place in range(most) if place not in textual]
-    for index, tokens in enumerate(good):
-        there = numeric if len(tokens) == most else [place for place in numeric if place < len(tokens)]
-        values[index, there] = [float(tokens[place]) for place in there]
+    for index, one in enumerate(good):
+        there = numeric if len(one) == most else [place for place in numeric if place < len(one)]
+        values[index, there] = [float(one[place]) for place in there]
     usable = np.ones(len(good), bool)
     for number, block in enumerate(values.T, 1):
         column = field_column(number)
@@ -199,7 +193,7 @@ def _values_line_by_line(records: list[bytes]) -> tuple[Array, Texts, dict[int, 
     kept = [good[index] for index in np.flatnonzero(usable).tolist()]
     widest = max(map(len, kept), default=FIELDS)
     texts = {
-        place + 1: ["" if place >= len(tokens) or tokens[place] == b"-1" else tokens[place].decode() for tokens in kept]
+        place + 1: ["" if place >= len(one) or one[place] == b"-1" else one[place].decode() for one in kept]
         for place in sorted(textual)
         if place < widest
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -77,7 +77,8 @@ def generate(
     workload = make_up(chosen, made.jobs, made.procs, made.load, made.seed, made.users)
     notes = [] if made.users is None else [f"; Note: {made.users} users drawn, seed {made.seed}"]
     if believed is not None:
-        workload = _with_requests(workload, believed, made.seed)
+        workload = workload.with_believed(believed.draw(workload, made.seed))
+        workload = replace(workload, requested=workload.believed)  # under any kill limit of the estimate model
         notes.append(f"; Note: requests drawn by the estimates {made.estimates}, seed {made.seed}")
     seconds = {"generate": time.perf_counter() - begin}
     begin = time.perf_counter()
@@ -98,14 +99,6 @@ def generate(
         "seconds": seconds,
     }
     output.show(record | ({} if figure is None else {"figure": figure}), _blocks(record, workload), log=out, figure=figure)
-
-
-def _with_requests(workload: Workload, believed: Any, seed: int) -> Workload:
-    """Return the workload with the drawn estimates as requests, under any kill limit of the estimate model."""
-    from dataclasses import replace
-
-    drawn = workload.with_believed(believed.draw(workload, seed))
-    return replace(drawn, requested=drawn.believed)
 
 
 def _record(w: Workload, out: Path) -> dict[str, Any]:

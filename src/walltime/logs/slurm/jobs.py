@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from walltime.dataframes import pl
 from walltime.logs import rules
 from walltime.logs.batch_systems import make_log
 from walltime.logs.clock import Local, settle
-from walltime.logs.joblog import JobLog
+from walltime.logs.joblog import JobLog, repeated
 from walltime.logs.reader import ReaderState
 from walltime.logs.rules import Rule
 from walltime.logs.slurm.fields import CANCELLED, COMPLETED, OTHER, PENDING, RUNNING
@@ -82,7 +81,7 @@ def slurm_log(
     kept = np.ones(len(submit), bool)
 
     same = (keys, records["cluster"], submit, start, end, elapsed, status, records["allocated_procs"])
-    state.drop(kept, rules.REPEATED_RECORD, records["IDENTIFIED"] & _repeated(*same))
+    state.drop(kept, rules.REPEATED_RECORD, records["IDENTIFIED"] & repeated(same))
     earlier = np.zeros(len(submit), np.int64)
     if state.options.join_runs:
         joined, before, earlier = _runs(kept, keys, records["cluster"], records["AGAIN"], submit, start, runtime)
@@ -94,11 +93,10 @@ def slurm_log(
     cancelled = status == CANCELLED
     lost = kept & (start < 0) & ~cancelled & (status != MISSING)
     of_steps = np.zeros(len(lost), bool)
-    rows, found = steps.starts(lost, keys, submit, end)
-    if rows:
-        start, runtime = start.copy(), runtime.copy()
-        of_steps[rows] = True
-        start[rows], runtime[rows] = np.array(found).T
+    found = steps.starts(lost, keys, submit, end)
+    if len(found):
+        rows, start, runtime = found["row"].to_numpy(), start.copy(), runtime.copy()
+        of_steps[rows], start[rows], runtime[rows] = True, found["START"].to_numpy(), found["ELAPSED"].to_numpy()
     state.count(START_FROM_STEP, of_steps)
     state.drop(kept, NEVER_STARTED, lost & ~of_steps & (status != COMPLETED) & (runtime <= 0))
     state.drop(kept, LOST_START, lost & ~of_steps & (runtime <= 0))
@@ -136,15 +134,6 @@ def slurm_log(
         gpus = records["gpus"]
         columns["gpu_use"] = np.where((total >= 0) & (gpus > 0), total / np.maximum(gpus, 1), columns.get("gpu_use", MISSING))
     return make_log(state, "slurm", {name: values[kept] for name, values in columns.items()}, names)
-
-
-def _repeated(*columns: Array) -> Array:
-    """The records that have the same values in these columns as an earlier one."""
-    table = pl.DataFrame({str(k): values for k, values in enumerate(columns)})
-    first = table.with_row_index("row").unique([str(k) for k in range(len(columns))], keep="first")["row"].to_numpy()
-    repeated = np.ones(len(table), bool)
-    repeated[first] = False
-    return repeated
 
 
 def _runs(

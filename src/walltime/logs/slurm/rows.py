@@ -42,15 +42,10 @@ RULES = (DELIMITER_IN_TEXT, CUT_TEXT, OTHER_LINE)
 ROWS_AT_ONCE = 50_000
 MOST_OTHER = 10
 """Most lines before the titles."""
-LAYOUTS = (
-    "jobid jobidraw cluster partition qos account group gid user uid submit eligible start end elapsed exitcode state nnodes ncpus reqcpus"
-    " reqmem reqtres alloctres timelimit nodelist jobname",
-    "jobid jobidraw cluster partition account group gid user uid submit eligible start end elapsed exitcode state nnodes ncpus reqcpus"
-    " reqmem reqgres reqtres timelimit nodelist jobname",
-    "jobid jobidraw cluster partition account group gid user uid submit eligible start end elapsed exitcode state nnodes ncpus reqcpus"
-    " reqmem reqgres timelimit nodelist jobname",
-    "jobid jobidraw cluster partition qos account group gid user uid submit eligible start end elapsed exitcode state nnodes ncpus reqcpus"
-    " reqmem timelimit nodelist jobname",
+LAYOUTS = tuple(
+    f"jobid jobidraw cluster partition {qos}account group gid user uid submit eligible start end elapsed exitcode state nnodes ncpus"
+    f" reqcpus reqmem {resources}timelimit nodelist jobname"
+    for qos, resources in (("qos ", "reqtres alloctres "), ("", "reqgres reqtres "), ("", "reqgres "), ("qos ", ""))
 )
 """The fields of archives without titles: those that OpenXDMoD's slurm helper writes, in its present and in earlier versions."""
 _HEADING = re.compile(r'(?i)("?)[a-z]*\1([^a-z0-9"]+)\1[a-z]')
@@ -278,18 +273,11 @@ def _continues(before: str, text: str, heading: Heading) -> bool:
 
 def _fields_around_texts(pieces: list[str], heading: Heading, used: Mapping[str, str]) -> list[str] | None:
     """The fields of a line with separators in free texts; None if a field in `used` is uncertain. Uncertain texts are empty."""
-    free, wanted = heading.free, len(heading.fields)
+    free, extra = heading.free, len(pieces) - len(heading.fields)
     if not free:
         return None
-    fields = [""] * wanted
-    fields[: free[0]] = pieces[: free[0]]
-    tail = wanted - 1 - free[-1]
-    if tail:
-        fields[free[-1] + 1 :] = pieces[-tail:]
-    texts = pieces[free[0] : len(pieces) - tail]
-    extra = len(pieces) - wanted
-    spans: list[list[int]] = [[free[0]]]
-    runs: list[list[int]] = []
+    spans: list[list[int]] = [[free[0]]]  # places of texts, and of fields between them that are not used
+    runs: list[list[int]] = []  # places of the fields after each span
     for before, after in pairwise(free):
         run = list(range(before + 1, after))
         if any(heading.fields[k] in used for k in run):
@@ -298,34 +286,22 @@ def _fields_around_texts(pieces: list[str], heading: Heading, used: Mapping[str,
         else:
             spans[-1].extend(run)
         spans[-1].append(after)
-    place = 0
+    fields = [*pieces[: free[0]], *([""] * (free[-1] + 1 - free[0])), *pieces[free[-1] + 1 + extra :]]
+    shift = 0  # separators in the texts so far
     for span, run in zip_longest(spans, runs, fillvalue=list[int]()):
-        if not run:  # the last texts: the rest
-            moved = len(texts) - place - len(span)
-        else:
-            looks = [_LOOKS[used.get(heading.fields[k], "text")] for k in run]
-            begins = (place + len(span) + more for more in range(extra + 1))
-            fits = [
-                begin - place - len(span)
-                for begin in begins
-                if begin + len(run) <= len(texts) and all(look(texts[begin + j]) for j, look in enumerate(looks))
-            ]
-            if len(fits) != 1:
-                return None
-            moved = fits[0]
-        if moved < 0:
+        looks = [(k, _LOOKS[used.get(heading.fields[k], "text")]) for k in run]
+        shifts = range(shift, extra + 1) if run else (extra,)
+        fits = [more for more in shifts if all(look(pieces[k + more]) for k, look in looks)]
+        if len(fits) != 1:
             return None
-        size = len(span) + moved
-        if not moved:
-            for k, text in zip(span, texts[place : place + size], strict=True):
-                fields[k] = text
+        texts = pieces[span[0] + shift : span[-1] + 1 + fits[0]]
+        if len(texts) == len(span):
+            fields[span[0] : span[-1] + 1] = texts
         elif len(span) == 1:
-            fields[span[0]] = heading.delimiter.join(texts[place : place + size])
-        place += size
-        extra -= moved
+            fields[span[0]] = heading.delimiter.join(texts)
+        shift = fits[0]
         for k in run:
-            fields[k] = texts[place]
-            place += 1
+            fields[k] = pieces[k + shift]
     return fields
 
 
