@@ -132,8 +132,7 @@ def only_used(numbers: Array, texts: Sequence[str]) -> tuple[Array, tuple[str, .
     >>> only_used(np.array([3, -1, 1, 3]), ("a", "b", "c"))
     (array([ 1, -1,  2,  1]), ('c', 'a'))
     """
-    order = pl.Series(numbers, dtype=pl.Int64).unique(maintain_order=True)
-    order = order.filter(order > 0).to_numpy()
+    order = pl.Series(numbers[numbers > 0], dtype=pl.Int64).unique(maintain_order=True).to_numpy()
     table = np.full(len(texts) + 1, MISSING, np.int64)
     table[order] = np.arange(1, len(order) + 1)
     return table[np.maximum(numbers, 0)], tuple(texts[k - 1] for k in order.tolist())

@@ -38,13 +38,7 @@ CLOCKS = ("mm:ss", "hh:mm")
 ONE_COLON = re.compile(r"[0-9]{1,9}:[0-9]{1,4}(?:\.[0-9]+)?")
 _CLOCK = r"^(?:([0-9]{1,6})\s?(-|\+|d(?:ays?)?,?\s?\+?)\s?)?([0-9]{1,9})(?::([0-9]{1,4}))?(?::([0-9]{1,4}))?(?::([0-9]{1,4}))?(\.[0-9]+)?$"
 """Days and their sign, up to four parts between colons, fraction."""
-_WEIGHTS = {
-    (False, 3): (3600, 60, 1),
-    (False, 4): (86_400, 3600, 60, 1),
-    (True, 1): (3600,),
-    (True, 2): (3600, 60),
-    (True, 3): (3600, 60, 1),
-}
+_WEIGHTS = {(False, 3): (3600, 60, 1), (False, 4): (86_400, 3600, 60, 1), **{(True, k): (3600, 60, 1)[:k] for k in (1, 2, 3)}}
 """Seconds of each part of a duration, by whether it has days before them, and the number of the parts."""
 _AMOUNT = r"([0-9]{1,12}(?:\.[0-9]+)?)\s*"
 _WORDS = ("w(?:eeks?)?", "d(?:ays?)?", "h(?:ou)?(?:rs?)?", "m(?:in(?:ute)?s?)?", r"s(?:ec(?:ond)?s?(?:\(s\))?)?")

@@ -27,7 +27,7 @@ _CONTROL = bytes(code for code in (*range(32), 127) if code not in b"\t\n")
 _BLANK_LINE = re.compile(rb"(?m)^[ \t]*$")
 
 
-Table = tuple[pl.DataFrame, Array]
+Table = tuple["pl.DataFrame", Array]
 """Some rows of a table: the columns that a mapping uses, as texts, numbers or times, and the number of each row's line or record."""
 
 

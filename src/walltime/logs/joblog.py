@@ -161,14 +161,13 @@ class JobLog:
 
         ids, new_ids = _distinct_ids(self.column("job_id"), kept)
         behind = np.zeros(self.records, bool)
-        if (submit[1:] < submit[:-1]).any():
-            behind[kept] = submit[kept] < np.maximum.accumulate(submit[kept])
+        behind[kept] = submit[kept] < np.maximum.accumulate(submit[kept])
         estimated = requested > 0
         if not estimated[kept].all():
             requested = np.where(estimated, requested, np.maximum(runtime, 1))
         allocated, wanted = self.column("allocated_procs"), self.column("requested_procs")
         changed = {
-            "clipped_to_machine": wide & kept,
+            "clipped_to_machine": wide,
             "runtime_as_estimate": ~estimated,
             "rounded_time": rounded,
             "reordered": behind,
@@ -414,28 +413,19 @@ def _distinct_ids(ids: Array, kept: Array) -> tuple[Array, dict[str, Array]]:
     if not unknown.any() and (ids[1:] > ids[:-1]).all():
         return ids, {}
     rows = np.flatnonzero(kept & ~unknown)
-    repeated = np.zeros(len(ids), bool)
-    if (ids[rows][1:] <= ids[rows][:-1]).any():
-        repeated[rows] = True
-        repeated[rows[np.unique(ids[rows], return_index=True)[1]]] = False
-    new = np.flatnonzero(unknown | repeated)
-    if len(new):
+    again = kept & ~unknown
+    again[rows[np.unique(ids[rows], return_index=True)[1]]] = False
+    if len(new := np.flatnonzero(unknown | again)):
         ids = ids.copy()
         ids[new] = max(int(ids.max()), 0) + 1 + np.arange(len(new))
-    return ids, {"unknown_id": unknown, "duplicate_id": repeated}
+    return ids, {"unknown_id": unknown, "duplicate_id": again}
 
 
 def _order_of_arrival(kept: Array, submit: Array, ids: Array) -> Array | None:
     """Rows of the kept records by submission, then job number; None if these are all records in the order of the file."""
-    rows = None if kept.all() else np.flatnonzero(kept)
-    at, number = (submit, ids) if rows is None else (submit[rows], ids[rows])
-    later = at[1:] > at[:-1]
-    if not later.all():
-        later |= (at[1:] == at[:-1]) & (number[1:] > number[:-1])
-    if later.all():
-        return rows
-    order = np.lexsort((number, at))
-    return order if rows is None else rows[order]
+    rows = np.flatnonzero(kept)
+    order = rows[np.lexsort((ids[rows], submit[rows]))]
+    return None if len(order) == len(kept) and (order[1:] > order[:-1]).all() else order
 
 
 def _counts(masks: Mapping[str, Array], kept: Array) -> dict[str, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -187,7 +187,8 @@ class _TablePart:
         numbers = texts.set(~texts.str.contains(_NUMBER), None).cast(pl.Float64, strict=False)
         numeric = numbers.is_not_null().to_numpy()
         unix = self._epochs(source, texts, numbers.fill_null(float(MISSING)).to_numpy(), ~(read | numeric | cells.blank(texts)))
-        return Local(*(np.where(numeric, unix, times) for times in (local.first, local.last)), local.skipped)
+        first, last = (np.where(numeric, unix, times) for times in (local.first, local.last))
+        return Local(first, last, local.skipped)
 
     def _formatted_times(self, source: Source, form: str, texts: pl.Series) -> Local:
         empty = cells.blank(texts)
@@ -288,7 +289,11 @@ class _TableReader:
 
     def log(self, state: ReaderState) -> JobLog:
         """Return the log of the good rows; rows that may have been steps of jobs, but are not, are added to the bad lines."""
-        steps, tasks = _steps(self._ids, self.rows), _tasks(self._ids)
+        numbers = [part for part in self._ids if part is not None]
+        texts = (
+            pl.concat(map(cells.plain_texts, numbers)) if any(one.dtype == pl.String for one in numbers) else pl.Series([""] * self.rows)
+        )
+        steps, tasks = _steps(texts), _tasks(texts)
         self._ids = []
         for row, (place, reason) in self._later.items():
             if not steps[row]:
@@ -314,22 +319,19 @@ class _TableReader:
         return make_log(state, "mapped", columns, names, self.mapping.header, not self.mapping.relative_times)
 
 
-def _steps(numbers: Sequence[pl.Series | None], rows: int) -> Array:
+def _steps(numbers: pl.Series) -> Array:
     """Records that are steps of jobs: their number is `12.batch` or `12.0`, and there is a record of 12."""
-    known = [part for part in numbers if part is not None]
-    if not any(part.dtype == pl.String and part.str.contains(_STEP).any() for part in known):
-        return np.zeros(rows, bool)
-    texts = pl.concat([cells.plain_texts(part) for part in known])
-    step: Array = texts.str.extract(_STEP).is_in(texts.unique().implode()).fill_null(False).to_numpy()
+    jobs = numbers.str.extract(_STEP)
+    has_any = jobs.null_count() < len(jobs)
+    step: Array = jobs.is_in(numbers.unique().implode()).fill_null(False).to_numpy() if has_any else np.zeros(len(jobs), bool)
     return step
 
 
-def _tasks(numbers: Sequence[pl.Series | None]) -> dict[str, Array] | None:
+def _tasks(numbers: pl.Series) -> dict[str, Array] | None:
     """The job arrays with several tasks, and the tasks, in numbers such as 52_12 and 52[12], -1 for others; None if there are none."""
-    known = [part for part in numbers if part is not None]
-    if not any(part.dtype == pl.String and part.str.contains(_ARRAY_TASK).any() for part in known):
+    if not numbers.str.contains(_ARRAY_TASK).any():
         return None
-    pieces = pl.concat([cells.plain_texts(part) for part in known]).str.extract_groups(_ARRAY_TASK).struct.unnest()
+    pieces = numbers.str.extract_groups(_ARRAY_TASK).struct.unnest()
     arrays, indices = (pieces.to_series(place).cast(pl.Int64).fill_null(MISSING) for place in range(2))
     several = arrays.is_duplicated().to_numpy()
     return {name: np.where(several, part.to_numpy(), MISSING) for name, part in (("array_job", arrays), ("array_task", indices))}

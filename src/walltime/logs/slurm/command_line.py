@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 import numpy as np
 
@@ -29,14 +28,6 @@ _FLAGS = frozenset(
 
 def _whole(value: str) -> int:
     return int(value) if value.isdecimal() and len(value) < 10 else MISSING
-
-
-def _most_nodes(value: str) -> int:
-    return _whole(value.rpartition("-")[2])
-
-
-def _array_limit(value: str) -> int:
-    return _whole(value.partition("%")[2])
 
 
 def _memory(value: str) -> int:
@@ -68,46 +59,38 @@ def _limit(value: str) -> int:
     return MISSING if bad[0] or seconds[0] <= 0 else -(-int(seconds[0]) // 60) * 60
 
 
-class Request(NamedTuple):
-    """A column, the options that fill it, and the meaning of their values."""
-
-    column: str
-    options: tuple[str, ...]
-    meaning: Callable[[str], int]
-
-
-REQUESTS = (
-    Request("exclusive", ("--exclusive",), lambda value: 1 if value == "" else MISSING),
-    Request("most_nodes", ("-N", "--nodes"), _most_nodes),
-    Request("cpus_per_task", ("-c", "--cpus-per-task"), _whole),
-    Request("tasks_per_node", ("--ntasks-per-node",), _whole),
-    Request("array_limit", ("-a", "--array"), _array_limit),
-    Request("nice", ("--nice",), _nice),
-    Request("mem_mb_per_node", ("--mem",), _memory),
-    Request("mem_mb_per_cpu", ("--mem-per-cpu",), _memory),
-    Request("gpus_per_node", ("-G", "--gpus"), lambda _: 0),
-    Request("gpus_per_node", ("--gpus-per-node",), _gpus),
-    Request("gpus_per_node", ("--gres",), _gres),
-    Request("gpus_per_task", ("--gpus-per-task",), _gpus),
+REQUESTS: tuple[tuple[str, tuple[str, ...], Callable[[str], int]], ...] = (
+    ("exclusive", ("--exclusive",), lambda value: 1 if value == "" else MISSING),
+    ("most_nodes", ("-N", "--nodes"), lambda value: _whole(value.rpartition("-")[2])),
+    ("cpus_per_task", ("-c", "--cpus-per-task"), _whole),
+    ("tasks_per_node", ("--ntasks-per-node",), _whole),
+    ("array_limit", ("-a", "--array"), lambda value: _whole(value.partition("%")[2])),
+    ("nice", ("--nice",), _nice),
+    ("mem_mb_per_node", ("--mem",), _memory),
+    ("mem_mb_per_cpu", ("--mem-per-cpu",), _memory),
+    ("gpus_per_node", ("-G", "--gpus"), lambda _: 0),
+    ("gpus_per_node", ("--gpus-per-node",), _gpus),
+    ("gpus_per_node", ("--gres",), _gres),
+    ("gpus_per_task", ("--gpus-per-task",), _gpus),
 )
-"""A later row takes precedence over an earlier one of the same column."""
+"""Columns, the options that fill them, and the meaning of their values; a later row takes precedence over an earlier one."""
 
 
-LIMITS = (Request("LIMIT", ("-t", "--time"), _limit), Request("time_min", ("--time-min",), _limit))
+LIMITS = (("LIMIT", ("-t", "--time"), _limit), ("time_min", ("--time-min",), _limit))
 """Columns of lines with `--time-min` only."""
 
 
 def command_requests(lines: pl.Series) -> tuple[dict[str, Array], pl.Series]:
     """Return the columns of REQUESTS and LIMITS of command lines, int64, -1 where missing; and their constraints (`-C`), perhaps empty."""
-    columns = {request.column: unknown(len(lines)) for request in (*LIMITS, *REQUESTS)}
+    columns = {column: unknown(len(lines)) for column, _, _ in (*LIMITS, *REQUESTS)}
     constraints = [""] * len(lines)
     for row in lines.str.contains(_ANY.pattern).fill_null(False).arg_true().to_list():
         given = dict(options_in(lines[row]))
         constraints[row] = given.get("-C", given.get("--constraint", ""))
-        for request in (*REQUESTS, *(LIMITS if "--time-min" in given else ())):
-            for option in request.options:
-                if option in given and (value := request.meaning(given[option])) != MISSING:
-                    columns[request.column][row] = value
+        for column, options, meaning in (*REQUESTS, *(LIMITS if "--time-min" in given else ())):
+            for option in options:
+                if option in given and (value := meaning(given[option])) != MISSING:
+                    columns[column][row] = value
     return columns, pl.Series("", constraints, pl.String)
 
 

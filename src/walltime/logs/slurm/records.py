@@ -281,9 +281,8 @@ def _resources(table: RecordTable) -> tuple[dict[str, Array], pl.Series, pl.Seri
     memory = [fields.memory(allocated), _known(fields.memory(requested), by_text)]
     gpus, kinds = zip(*(fields.gpus(texts) for texts in (allocated, requested)), strict=True)
     gpus, kinds = list(gpus), list(kinds)
-    for place, (name, number) in enumerate(
-        (("allocgres", 1), ("reqgres", np.maximum(nodes, 1)))
-    ):  # before Slurm 20.11; ReqGRES is of a node
+    of_gres = (("allocgres", 1), ("reqgres", np.maximum(nodes, 1)))  # before Slurm 20.11; ReqGRES is of a node
+    for place, (name, number) in enumerate(of_gres):
         if table.has(name):
             found, types = fields.gpus(table.texts(name))
             kinds[place] = kinds[place].zip_with(pl.Series(gpus[place] >= 0), types)
