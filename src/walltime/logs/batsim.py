@@ -8,25 +8,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from walltime.errors import LogError
-from walltime.logs.batch_systems import Counts, RecordError, Run, read_runs
-from walltime.logs.input import LogFile
-from walltime.logs.joblog import JobLog, LogFormat, ReadOptions
+from walltime.logs.batch_systems import RecordError, Run, read_runs
+from walltime.logs.joblog import JobLog
+from walltime.logs.reader import LogFormat, ReaderState
 from walltime.workload import MISSING
 
 _HEAD = re.compile(rb'\A(?:\xef\xbb\xbf)?\s*+\{(?=.*"subtime"\s*:)(?=.*"(?:res|profile)"\s*:)(?!.*"JobState")', re.DOTALL)
 _ID = re.compile(r"(?:.*[!_:])?([0-9]{1,15})")
 """A job's number, perhaps after the name of its workload, as in w0!12."""
 _DEEPEST = 20
-
-
-class BatsimLog(JobLog):
-    """A log from a workload of Batsim; its jobs have no recorded waits, and its times count from 0."""
-
-    format: ClassVar[str] = "batsim"
-    endings: ClassVar[tuple[str, ...]] = (".json",)
 
 
 def _number(job: Mapping[str, Any], key: str) -> float:
@@ -49,14 +42,17 @@ def _duration(profiles: Mapping[str, Any], name: object, depth: int = 0) -> floa
     return _number(profile, "delay")
 
 
-def _read(file: LogFile, options: ReadOptions) -> BatsimLog:
+def _read(state: ReaderState) -> JobLog:
+    state.unit = "record"
     try:
-        document = json.loads(b"".join(file.chunks()))
+        document = json.loads(b"".join(state.file.chunks()))
     except (ValueError, RecursionError) as error:
-        raise LogError(f"{file.where}: not valid JSON ({type(error).__name__}); give another file", "not_json") from error
+        raise LogError(f"{state.file.where}: not valid JSON ({type(error).__name__}); give another file", "not_json") from error
     jobs, profiles = document.get("jobs"), document.get("profiles") or {}
     if not isinstance(jobs, list) or not isinstance(profiles, Mapping):
-        raise LogError(f"{file.where}: a workload of Batsim needs a list of jobs, and an object of profiles; give another file", "no_jobs")
+        raise LogError(
+            f"{state.file.where}: a workload of Batsim needs a list of jobs, and an object of profiles; give another file", "no_jobs"
+        )
 
     def runs(job: Any) -> Iterator[Run]:
         if not isinstance(job, Mapping):
@@ -74,8 +70,8 @@ def _read(file: LogFile, options: ReadOptions) -> BatsimLog:
 
     size = document.get("nb_res")
     header = {"MaxProcs": size} if isinstance(size, int) and size > 0 else {}
-    return read_runs(BatsimLog, file, options, enumerate(jobs, 1), runs, Counts(), "record", header=header, absolute=False)
+    return read_runs(state, "batsim", enumerate(jobs, 1), runs, header, absolute=False)
 
 
 BATSIM = LogFormat("batsim", "a workload of Batsim", (), _HEAD, _read)
-"""Workloads of Batsim."""
+"""Workloads of Batsim; their jobs have no recorded waits, and their times count from 0."""

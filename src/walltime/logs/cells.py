@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from walltime.dataframes import pl
-from walltime.logs.clock import ABBREVIATIONS, ZONE_WORD, offset_of
+from walltime.logs.clock import ABBREVIATIONS, ZONE_WORD, Local, offset_of, to_unix
 from walltime.workload import MISSING
 
 Array = np.ndarray
@@ -23,6 +23,13 @@ STAMP = re.compile(
 """A time in ISO 8601: the day, hour and minute, second, zone."""
 ZONE_IN_TEXT = rf"\b(UTC|GMT|{ZONE_WORD})\b"
 """The zone in a time of another format."""
+FORMATS: tuple[str, ...] = ("%Y/%m/%d %H:%M:%S", "%Y/%m/%d %H:%M", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M", "%d/%m/%Y %H:%M:%S")
+FORMATS += ("%d/%m/%Y %H:%M", "%d-%m-%Y %H:%M:%S", "%d-%m-%Y %H:%M", "%d-%b-%Y %H:%M:%S", "%d %b %Y %H:%M:%S")
+FORMATS += ("%a %d %b %Y %I:%M:%S %p", "%a, %d %b %Y %H:%M:%S")
+FORMATS += ("%m/%d/%Y %H:%M:%S", "%m/%d/%Y %H:%M", "%m/%d/%Y %I:%M:%S %p", "%m/%d/%Y %I:%M %p", "%d/%m/%Y %I:%M:%S %p", "%d/%m/%Y %I:%M %p")
+FORMATS += ("%m/%d/%y %H:%M:%S", "%m/%d/%y %H:%M", "%d/%m/%y %H:%M:%S", "%d/%m/%y %H:%M", "%m-%d-%Y %H:%M:%S", "%m-%d-%Y %H:%M")
+FORMATS += ("%b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S %Z %Y", "%Y%m%d%H%M%S", "%Y%m%d-%H%M%S", "%Y%m%dT%H%M%S")
+"""Other formats of times, as in Python; where several fit, the earlier one is taken, and doubtful."""
 NUMBER = re.compile(r"\+?[0-9]{1,19}(?:\.[0-9]*)?(?:[eE]\+?[0-9]{1,2})?")
 JOB_NUMBER = r"([0-9]{1,15})(?:[\[_.(:+].*)?"
 """A job's number, perhaps followed by the number of a part or the name of a server."""
@@ -31,13 +38,7 @@ CLOCKS = ("mm:ss", "hh:mm")
 ONE_COLON = re.compile(r"[0-9]{1,9}:[0-9]{1,4}(?:\.[0-9]+)?")
 _CLOCK = r"^(?:([0-9]{1,6})\s?(-|\+|d(?:ays?)?,?\s?\+?)\s?)?([0-9]{1,9})(?::([0-9]{1,4}))?(?::([0-9]{1,4}))?(?::([0-9]{1,4}))?(\.[0-9]+)?$"
 """Days and their sign, up to four parts between colons, fraction."""
-_WEIGHTS = {
-    (False, 3): (3600, 60, 1),
-    (False, 4): (86_400, 3600, 60, 1),
-    (True, 1): (3600,),
-    (True, 2): (3600, 60),
-    (True, 3): (3600, 60, 1),
-}
+_WEIGHTS = {(False, 3): (3600, 60, 1), (False, 4): (86_400, 3600, 60, 1), **{(True, k): (3600, 60, 1)[:k] for k in (1, 2, 3)}}
 """Seconds of each part of a duration, by whether it has days before them, and the number of the parts."""
 _AMOUNT = r"([0-9]{1,12}(?:\.[0-9]+)?)\s*"
 _WORDS = ("w(?:eeks?)?", "d(?:ays?)?", "h(?:ou)?(?:rs?)?", "m(?:in(?:ute)?s?)?", r"s(?:ec(?:ond)?s?(?:\(s\))?)?")
@@ -96,6 +97,35 @@ def zone_offsets(zones: pl.Series, site: str | None = None) -> Array:
         if word in ABBREVIATIONS:
             offsets[(zones == word).fill_null(False).to_numpy()] = offset_of(word, site)
     return offsets
+
+
+def stamps(texts: pl.Series, site: str | None) -> tuple[Local, Array, Array]:
+    """Return times in ISO 8601 as Unix times; which of the cells are such times; and which of these have a zone of their own.
+
+    `site`: the zone of the others, and the one that decides between several meanings of an abbreviation, see `zone_offsets`.
+    """
+    sign = " " if len(texts) and texts[0][10:11] == " " else "T"
+    usual = texts.str.contains(f"^[0-9]{{4}}-[0-9][0-9]-[0-9][0-9]{sign}[0-9][0-9]:[0-9][0-9]:[0-9][0-9]$")
+    own, offsets = np.zeros(len(texts), bool), np.zeros(len(texts), np.int64)
+    if (usual | texts.is_in(BLANK)).all():
+        plain = texts.set(~usual, None)
+    else:
+        sign = "T"
+        parts = texts.str.extract_groups(f"^{STAMP.pattern}$").struct.unnest()
+        plain = parts.to_series(0) + "T" + parts.to_series(1) + parts.to_series(2).fill_null(":00")
+        own, offsets = parts.to_series(3).is_not_null().to_numpy(), zone_offsets(parts.to_series(3), site)
+    clock = plain.str.to_datetime(f"%Y-%m-%d{sign}%H:%M:%S", strict=False)
+    read = clock.is_not_null().to_numpy()
+    local = to_unix(clock, site)
+    exact = clock.dt.epoch("s").fill_null(MISSING).to_numpy() - offsets
+    first, last = (np.where(own & read, exact, times) for times in (local.first, local.last))
+    return Local(first, last, local.skipped & ~own), read, own & read
+
+
+def times_as(texts: pl.Series, form: str) -> pl.Series:
+    """Return times in a format, in which `%Z` is a zone, as datetimes of their clocks, null where a text is not one."""
+    plain = texts.str.replace(ZONE_IN_TEXT, "UTC") if "%Z" in form else texts
+    return plain.str.to_datetime(form.replace("%Z", "UTC"), strict=False)
 
 
 def plain_numbers(texts: pl.Series, delimiter: str) -> pl.Series:

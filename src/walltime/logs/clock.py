@@ -13,25 +13,11 @@ import numpy as np
 
 from walltime.dataframes import pl
 from walltime.errors import LogError, PolicyError
-from walltime.logs.joblog import Rule
 from walltime.wording import shown
 from walltime.workload import MISSING
 
 Array = np.ndarray
 
-ZONE_UNKNOWN = Rule(
-    "zone_unknown",
-    "notice",
-    "The log has local times without a time zone: they are read as UTC. Give the zone with `--time-zone`, such as Europe/Stockholm.",
-)
-AMBIGUOUS = Rule(
-    "ambiguous_time",
-    "change",
-    "A local time occurs twice, in the hour before clocks are set back, and the job's other times do not decide which one is meant: the "
-    "first is taken.",
-)
-SKIPPED = Rule("skipped_time", "change", "A local time does not exist, because clocks were set forward: it is moved forward by an hour.")
-RULES = (ZONE_UNKNOWN, AMBIGUOUS, SKIPPED)
 _OFFSET = re.compile(r"(?:UTC|GMT)?([+-])([0-9]{1,2}):?([0-9]{2})?", re.IGNORECASE)
 _HOUR = 3600
 _YEARS = range(2000, 2027)

@@ -14,7 +14,7 @@ from walltime.logs.header import Header, with_max_procs
 from walltime.logs.joblog import JobLog, is_further_name
 from walltime.logs.swf import SwfLog, swf_of
 from walltime.logs.swf_text import DERIVED, FIELDS, MOST_FIELDS, Comment
-from walltime.logs.table_file import WalltimeLog, write_csv, write_parquet
+from walltime.logs.table_file import write_csv, write_parquet
 from walltime.wording import printable
 from walltime.workload import SWF_BY_NAME, Workload
 
@@ -54,7 +54,7 @@ def write_workload(path: str | os.PathLike[str], workload: Workload, *, extra_he
     order = np.lexsort((workload.job_id, workload.submit))  # as in the log
     columns = dict(log.columns) | {name: workload.columns[name][order] for name in derived if name in workload.columns}
     names = {name: texts for name, texts in known.items() if name in columns}
-    write_log(path, WalltimeLog(log.records, columns, lines=log.header_lines, header=log.header, names=names, path=log.path))
+    write_log(path, JobLog(log.records, columns, format="walltime", header_lines=log.header_lines, names=names, path=log.path))
 
 
 def _are_words(texts: Sequence[str] | None) -> bool:

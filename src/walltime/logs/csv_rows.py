@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
 from walltime.dataframes import pl
 from walltime.errors import LogError
-from walltime.logs.batch_systems import NEWLINE_IN_TEXT, Counts, lines_in
 from walltime.logs.input import LogFile, decoded, without_panics
-from walltime.logs.joblog import BadLines
 from walltime.logs.mapping import TableMapping
+from walltime.logs.reader import ReaderState
+from walltime.logs.rules import NEWLINE_IN_TEXT
 from walltime.wording import quoted
 
 Array = np.ndarray
@@ -26,15 +27,8 @@ _CONTROL = bytes(code for code in (*range(32), 127) if code not in b"\t\n")
 _BLANK_LINE = re.compile(rb"(?m)^[ \t]*$")
 
 
-@dataclass
-class CsvTable:
-    """Some rows of a table: the columns that a mapping uses, as texts, numbers or times, and the number of each row's line or record."""
-
-    columns: dict[str, pl.Series]
-    places: Array
-
-    def __len__(self) -> int:
-        return len(self.places)
+Table = tuple["pl.DataFrame", Array]
+"""Some rows of a table: the columns that a mapping uses, as texts, numbers or times, and the number of each row's line or record."""
 
 
 def places_of(file: LogFile, titles: Sequence[str], wanted: Sequence[str], name: str) -> list[int]:
@@ -46,42 +40,40 @@ def places_of(file: LogFile, titles: Sequence[str], wanted: Sequence[str], name:
     return [list(titles).index(column) for column in wanted]
 
 
-def csv_tables(
-    file: LogFile, wanted: Sequence[str], mapping: TableMapping, name: str, bad: BadLines, counts: Counts, numbers: Sequence[str] = ()
-) -> Iterator[CsvTable]:
-    """Yield the wanted columns of a CSV file in tables of about `ROWS_AT_ONCE` rows, at least one.
+def csv_tables(state: ReaderState, wanted: Sequence[str], mapping: TableMapping, name: str, numbers: Sequence[str] = ()) -> Iterator[Table]:
+    """Yield the wanted columns of a CSV file in tables of about `ROWS_AT_ONCE` rows, at least one; all rows at once without commas.
 
     A column holds texts; a column among `numbers` may hold whole numbers, int64, null where the cell is empty. `name`: of the mapping,
-    for messages. Lines that are not records are added to `bad`. Raises LogError for a missing column.
+    for messages. Lines that are not records are added to the bad lines. Raises LogError for a missing column.
     """
     rows = _Rows(list(wanted), set(numbers), mapping.delimiter)
-    records = Records(mapping.delimiter, counts)
+    records = Records(mapping.delimiter)
     blocks = _Blocks(mapping.delimiter, mapping.comment)
+    most = ROWS_AT_ONCE if mapping.delimiter == "," else math.inf  # all rows of a column decide the meaning of commas in numbers
     if mapping.titles:
-        rows.chosen, blocks.fields = places_of(file, mapping.titles, wanted, name), len(mapping.titles)
+        rows.chosen, blocks.fields = places_of(state.file, mapping.titles, wanted, name), len(mapping.titles)
 
-    def take(place: int, text: str, row: list[str] | None) -> None:
-        if not blocks.fields:
-            titles = [title.strip() for title in row or ()]
-            rows.chosen, blocks.heading, blocks.fields = places_of(file, titles, wanted, name), text, len(titles)
-        elif row is None or len(row) != blocks.fields:
-            bad.add(place, "a closing quote is missing" if row is None else f"{len(row)} fields instead of {blocks.fields}", text)
-        elif text != blocks.heading:  # a heading is repeated where files were concatenated
-            rows.add(place, row)
+    def good(found: Iterable[tuple[int, str, list[str] | None]]) -> Iterator[tuple[int, list[str]]]:
+        for place, text, row in found:
+            if not blocks.fields:
+                titles = [title.strip() for title in row or ()]
+                rows.chosen, blocks.heading, blocks.fields = places_of(state.file, titles, wanted, name), text, len(titles)
+            elif row is None or len(row) != blocks.fields:
+                state.add_bad(place, "a closing quote is missing" if row is None else f"{len(row)} fields instead of {blocks.fields}", text)
+            elif text != blocks.heading:  # a heading is repeated where files were concatenated
+                yield place, row
 
-    for first, block in file.text_blocks():
+    for first, block in state.file.text_blocks():
         plain = None if records.waiting else blocks.plain(block)
         if plain is None or not rows.add_block(first, *plain):
-            lines: Iterable[tuple[int, str]] = lines_in(first, block, counts)
+            lines: Iterable[tuple[int, str]] = state.lines_in(first, block)
             if mapping.comment:
                 lines = ((place, text) for place, text in lines if not text.lstrip().startswith(str(mapping.comment)))
-            for place, text in lines:
-                for record in records.add(place, text):
-                    take(*record)
-        if len(rows) >= ROWS_AT_ONCE:
+            rows.add(good(chain.from_iterable(records.add(place, text) for place, text in lines)))
+        if len(rows) >= most:
             yield rows.table()
-    for record in records.rest():
-        take(*record)
+    rows.add(good(records.rest()))
+    state.count(NEWLINE_IN_TEXT, records.joined)
     if len(rows) or not rows.has_given:
         yield rows.table()
 
@@ -94,36 +86,27 @@ class _Rows:
         self.has_given = False
         self._wanted, self._delimiter = wanted, delimiter
         self._numbers = numbers  # columns that held only whole numbers and empty cells so far
-        self._parts: dict[str, list[pl.Series]] = {column: [] for column in wanted}
+        self._frames: list[pl.DataFrame] = []
         self._places: list[Array] = []
-        self._single: list[list[str]] = []
-        self._single_places: list[int] = []
-        self._rows = 0
 
     def __len__(self) -> int:
-        return self._rows
+        return sum(map(len, self._places))
 
-    def add(self, place: int, row: Sequence[str]) -> None:
-        """Add one row with all its fields."""
-        self._single.append([row[k].strip() for k in self.chosen])
-        self._single_places.append(place)
-        self._rows += 1
+    def add(self, rows: Iterable[tuple[int, list[str]]]) -> None:
+        """Add rows with all their fields."""
+        if found := list(rows):
+            columns = {title: [row[k] for _, row in found] for k, title in zip(self.chosen, self._wanted, strict=True)}
+            self._store(pl.DataFrame(columns), [place for place, _ in found])
 
     def add_block(self, first: int, block: bytes, fields: int, has_quotes: bool) -> bool:
         """Add the rows of a block of simple lines, from line `first`; return False if they must be read one by one."""
         count = block.count(b"\n") + 1
-        self._store_single()  # before parsing, because it may find columns that are not numbers
         table = self._parsed(block, fields, has_quotes, self._numbers)
         if table is None and self._numbers:
             table = self._parsed(block, fields, has_quotes, set())
-            self._numbers = {column for column in self._numbers if table is not None and _are_whole(table[column])}
         if table is None or len(table) != count:
             return False
-        for column in self._wanted:
-            series = table[column]
-            self._parts[column].append(series.str.strip_chars() if series.dtype == pl.String else series)
-        self._places.append(np.arange(first, first + count))
-        self._rows += count
+        self._store(table, np.arange(first, first + count))
         return True
 
     def _parsed(self, block: bytes, fields: int, has_quotes: bool, numbers: Collection[str]) -> pl.DataFrame | None:
@@ -141,32 +124,21 @@ class _Rows:
                 )
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
             return None
-        parsed = {column: table[names[place]] for column, place in places.items()}
-        return pl.DataFrame({name: one.fill_null("") if one.dtype == pl.String else one for name, one in parsed.items()})
+        return pl.DataFrame({column: table[names[place]] for column, place in places.items()})
 
-    def _store_single(self) -> None:
-        if not self._single:
-            return
-        for k, column in enumerate(self._wanted):
-            texts = pl.Series(column, [row[k] for row in self._single], pl.String)
-            self._parts[column].append(texts)
-            if column in self._numbers and not _are_whole(texts):
-                self._numbers.discard(column)
-        self._places.append(np.array(self._single_places, np.int64))
-        self._single, self._single_places = [], []
+    def _store(self, table: pl.DataFrame, places: Sequence[int] | Array) -> None:
+        """Keep rows, texts without blanks around them; texts of columns that held only whole numbers become numbers."""
+        texts = table.with_columns(pl.col(pl.String).str.strip_chars().fill_null(""))
+        self._numbers = {one for one in self._numbers if texts[one].dtype == pl.Int64 or _are_whole(texts[one])}
+        self._frames.append(texts.with_columns(pl.col(*self._numbers).cast(pl.Int64, strict=False)) if self._numbers else texts)
+        self._places.append(np.asarray(places, np.int64))
 
-    def table(self) -> CsvTable:
+    def table(self) -> Table:
         """The rows since the last table."""
-        self._store_single()
-        columns = {}
-        for column, parts in self._parts.items():
-            if len({part.dtype for part in parts}) > 1:
-                parts = [part.cast(pl.String).fill_null("") for part in parts]
-            columns[column] = pl.concat(parts) if parts else pl.Series(column, [], pl.String)
-            self._parts[column] = []
-        places = np.concatenate(self._places) if self._places else np.zeros(0, np.int64)
-        self._places, self._rows, self.has_given = [], 0, True
-        return CsvTable(columns, places)
+        frames = self._frames or [pl.DataFrame(schema=dict.fromkeys(self._wanted, pl.String))]
+        table, places = pl.concat(frames, how="vertical_relaxed"), np.concatenate([np.zeros(0, np.int64), *self._places])
+        self._frames, self._places, self.has_given = [], [], True
+        return table, places
 
 
 class _Blocks:
@@ -195,24 +167,15 @@ class _Blocks:
                 return None
             block = b"\n".join(b" ".join(line.split()) for line in block.split(b"\n"))
         has_quotes = b'"' in block
-        fits = self._has_whole_records(block) if has_quotes else self._has_right_counts(block)
-        return (block, self.fields, has_quotes) if fits else None
+        return (block, self.fields, has_quotes) if self._has_whole_records(block, has_quotes) else None
 
-    def _has_right_counts(self, block: bytes) -> bool:
-        """Return whether each line has the right number of delimiters."""
-        content = np.frombuffer(block, np.uint8)
-        ends = np.append(np.flatnonzero(content == ord("\n")), len(content))
-        signs = np.flatnonzero(content == ord(self._delimiter))
-        if len(signs) != len(ends) * (self.fields - 1):
-            return False
-        by_line = signs.reshape(len(ends), self.fields - 1)
-        return bool((by_line < ends[:, None]).all() and (by_line[1:] > ends[:-1, None]).all())
-
-    def _has_whole_records(self, block: bytes) -> bool:
+    def _has_whole_records(self, block: bytes, has_quotes: bool) -> bool:
         """Return whether each line is a record with the right number of fields, some of them in quotes."""
+        lines = pl.Series(block.decode().split("\n"), dtype=pl.String)
+        if not has_quotes:
+            return bool((lines.str.count_matches(self._delimiter, literal=True) == self.fields - 1).all())
         sign = re.escape(self._delimiter)
         field = rf'(?:"(?:[^"]|"")*"|[^"{sign}]*)'
-        lines = pl.Series(block.decode().split("\n"), dtype=pl.String)
         return bool(lines.str.contains(rf"^{field}(?:{sign}{field}){{{self.fields - 1}}}$").all())
 
 
@@ -224,13 +187,21 @@ def _are_whole(texts: pl.Series) -> bool:
 class Records:
     """Records of one line or several, with the number of their first line, and their fields; None if a closing quote is missing.
 
-    A text in quotes may continue in the next lines; but a line that is a whole record is never a part of another one.
+    A text in quotes may continue in the next lines; but a line that is a whole record is never a part of another one. `joined`: the number
+    of records of several lines so far.
     """
 
-    def __init__(self, delimiter: str, counts: Counts) -> None:
+    def __init__(self, delimiter: str) -> None:
         self.waiting: list[tuple[int, str]] = []  # lines of a record that may continue
-        self._delimiter, self._counts = delimiter, counts
+        self.joined = 0
+        self._delimiter = delimiter
         self._fields = 0
+
+    def of(self, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str, list[str] | None]]:
+        """Yield the records in these lines."""
+        for place, text in lines:
+            yield from self.add(place, text)
+        yield from self.rest()
 
     def add(self, place: int, text: str) -> Iterator[tuple[int, str, list[str] | None]]:
         """Yield the records that end with this line."""
@@ -239,7 +210,7 @@ class Records:
             joined = "\n".join([*(part for _, part in self.waiting), text])
             whole = fields_of(joined, self._delimiter)
             if whole is not None and len(whole) == self._fields:
-                self._counts.add(NEWLINE_IN_TEXT, 1)
+                self.joined += 1
                 begin = self.waiting[0][0]
                 self.waiting = []
                 yield begin, joined, whole

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,7 +51,7 @@ def fetch(name: str, *, progress: Progress | None = None) -> FetchedLog:
     entry = catalogue_entry(name)
     checksum = entry.sha256 and f"sha256:{entry.sha256}"
     path, source = _retrieved(entry.address(archive_address()), log_folder() / entry.file, checksum, "catalogue", progress)
-    return FetchedLog(entry, path, _sha256(path), source)
+    return FetchedLog(entry, path, _digest(path), source)
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,7 @@ def files_of(about: About) -> tuple[list[DataFile], str]:
         answer = requests.get(address, timeout=TIMEOUT)
     except requests.exceptions.RequestException as error:
         raise LogError(f"{address}: cannot be reached; check the network") from error
-    _Resuming.check(address, answer)
+    _Download.check(address, answer)
     try:
         record = answer.json()
         files = [
@@ -102,9 +101,15 @@ def fetch_file(data_set: str, file: DataFile, *, progress: Progress | None = Non
     return _retrieved(file.address, log_folder() / data_set / file.name, file.checksum, "data set's page", progress)
 
 
-def _sha256(path: Path) -> str:
+def _digest(path: Path, algorithm: str = "sha256") -> str:
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return hashlib.file_digest(file, algorithm).hexdigest()
+
+
+def _agrees(path: Path, checksum: str | None) -> bool:
+    """Whether a file has a checksum such as `sha256:...`, if there is one."""
+    algorithm, _, digest = (checksum or "").rpartition(":")
+    return checksum is None or _digest(path, algorithm or "sha256") == digest.lower()
 
 
 def _retrieved(address: str, path: Path, checksum: str | None, source: str, progress: Progress | None) -> tuple[Path, str]:
@@ -112,29 +117,24 @@ def _retrieved(address: str, path: Path, checksum: str | None, source: str, prog
 
     `checksum`: such as `sha256:...`, from `source`; if None, the checksum of the first download serves, and is recorded.
     """
-    import pooch
-
-    pooch.get_logger().setLevel("WARNING")
     folder = path.parent
-    part = folder / f"{path.name}.part"
     if not checksum:
         recorded = _recorded(folder).get(path.name)
         checksum, source = (f"sha256:{recorded}", "earlier download") if recorded else (None, "first download")
     try:
-        path = Path(pooch.retrieve(address, known_hash=checksum, fname=path.name, path=folder, downloader=_Resuming(part, progress)))
-    except ValueError as error:
-        if "hash" not in str(error).lower():
-            raise
-        part.unlink(missing_ok=True)
-        raise LogError(
-            f"{address}: the checksum differs from the {source} ({(checksum or '').rpartition(':')[2]}); nothing was kept,"
-            " try again later or another mirror",
-            "wrong_checksum",
-        ) from error
+        if not (path.exists() and _agrees(path, checksum)):
+            download = _Download(folder / f"{path.name}.part", progress)
+            download.run(address)
+            if not _agrees(download.part, checksum):
+                download.forget()
+                what = f"the checksum differs from the {source} ({(checksum or '').rpartition(':')[2]})"
+                raise LogError(f"{address}: {what}; nothing was kept, try again later or another mirror", "wrong_checksum")
+            download.part.replace(path)
+            download.forget()
     except OSError as error:
         raise OutputError(f"{folder}: cannot be written ({error.strerror or error}); name another folder with WALLTIME_LOGS") from error
     if not checksum:
-        _record(path.name, _sha256(path), folder)
+        _record(path.name, _digest(path), folder)
     return path, source
 
 
@@ -156,8 +156,8 @@ def _record(name: str, checksum: str, folder: Path) -> None:
         file.write(json.dumps(dict(sorted(record.items())), indent=2).encode() + b"\n")
 
 
-class _Resuming:
-    """A downloader for pooch that keeps partial files when the connection breaks, and requests the rest the next time.
+class _Download:
+    """A download whose partial file is kept when the connection breaks, and which requests the rest the next time.
 
     The tag of a partial file, the ETag or date by which the server identifies this version, is stored next to it. A partial
     file without a tag, or of another version, is discarded: two versions are never mixed.
@@ -168,8 +168,8 @@ class _Resuming:
         self.tag = part.with_name(f"{part.name}.tag")
         self.progress = progress
 
-    def __call__(self, url: str, output_file: Any, pooch: Any) -> None:
-        """Download into the partial file, and move it to the place pooch expects."""
+    def run(self, url: str) -> None:
+        """Download into the partial file."""
         import requests
 
         self.part.parent.mkdir(parents=True, exist_ok=True)
@@ -186,8 +186,6 @@ class _Resuming:
         size = self.part.stat().st_size
         if total is not None and size != total:
             raise LogError(f"{url}: the connection was cut after {size:,} of {total:,} bytes; run the command again to get the rest")
-        shutil.copyfile(self.part, output_file)
-        self._forget()
 
     def _download(self, url: str) -> int | None:
         """Request the rest of the partial file, or the whole file; return the expected size of the file."""
@@ -196,23 +194,21 @@ class _Resuming:
         have = self.part.stat().st_size if self.part.exists() else 0
         tag = self.tag.read_text(encoding="latin-1") if self.tag.exists() else ""
         tag = tag if tag.isascii() and tag.isprintable() else ""  # damaged
-        headers = {"Accept-Encoding": "identity"}
-        if have and tag:
-            with requests.get(url, headers=headers | {"Range": f"bytes={have}-", "If-Range": tag}, stream=True, timeout=TIMEOUT) as answer:
-                if answer.status_code == 206 and _tag(answer) in ("", tag):
+        resumed = [{"Range": f"bytes={have}-", "If-Range": tag}] if have and tag else []
+        for range_of in (*resumed, {}):
+            headers = {"Accept-Encoding": "identity", **range_of}
+            with requests.get(url, headers=headers, stream=True, timeout=TIMEOUT) as answer:
+                if range_of and answer.status_code == 206 and _tag(answer) in ("", tag):
                     return self._receive(answer, have)
-                if answer.status_code not in (206, 416):
-                    return self._afresh(url, answer)
-        with requests.get(url, headers=headers, stream=True, timeout=TIMEOUT) as answer:
-            return self._afresh(url, answer)
+                if not (range_of and answer.status_code in (206, 416)):  # else the file has changed, and is requested as a whole
+                    self.check(url, answer)
+                    self.forget()
+                    self.tag.write_text(_tag(answer), encoding="latin-1")
+                    return self._receive(answer, 0)
+        return None
 
-    def _afresh(self, url: str, answer: Any) -> int | None:
-        self.check(url, answer)
-        self._forget()
-        self.tag.write_text(_tag(answer), encoding="latin-1")
-        return self._receive(answer, 0)
-
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """Remove the partial file."""
         self.part.unlink(missing_ok=True)
         self.tag.unlink(missing_ok=True)
 

@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from walltime.errors import LogError
-from walltime.logs import batch_systems
 from walltime.logs.anonymous import anonymise as replace_names
 from walltime.logs.anonymous import read_key
 from walltime.logs.batsim import BATSIM
@@ -18,13 +17,15 @@ from walltime.logs.clock import parse_zone
 from walltime.logs.guess import Guess, Guessing, fitted
 from walltime.logs.htcondor import HTCONDOR, is_history
 from walltime.logs.input import LogFile, Progress, unpacked_name
-from walltime.logs.joblog import RULES, JobLog, LogFormat, Partial, ReadOptions, Rule, TooWide
+from walltime.logs.joblog import JobLog, Partial, TooWide
 from walltime.logs.joined import joined_tables
 from walltime.logs.lsf import LSF
-from walltime.logs.mapped import MappedLog, read_table
+from walltime.logs.mapped import read_table
 from walltime.logs.mapping import MAPPING_FILE, TableMapping, plain_title
 from walltime.logs.pbs import PBS
 from walltime.logs.qstat import QSTAT, is_pbs
+from walltime.logs.reader import LogFormat, ReaderState, ReadOptions
+from walltime.logs.rules import BATCH_RULES, RULES, Rule
 from walltime.logs.sample import Sample, sample_of
 from walltime.logs.sge import SGE, is_accounting
 from walltime.logs.slurm.document import SLURM_JSON
@@ -76,11 +77,11 @@ def read_log(
     key = None if anonymise is None else read_key(anonymise)
     options = ReadOptions(skip_bad_lines, None if time_zone is None else parse_zone(time_zone), join_runs)
     if mapping is None:
-        log = _read(_log_file(find_log(path), progress=progress), options)
+        log = _read(ReaderState(_log_file(find_log(path), progress=progress), options))
     else:
         name = os.fspath(mapping)
         chosen = shipped().get(name) or MAPPING_FILE.read(name)
-        log = _read_mapped(_log_file(find_log(path), chosen, progress), options, chosen, name)
+        log = _read_mapped(ReaderState(_log_file(find_log(path), chosen, progress), options), chosen, name)
     return log if key is None else replace_names(log, key)
 
 
@@ -122,19 +123,18 @@ def _log_file(path: Path, mapping: TableMapping | None = None, progress: Progres
     return (joined_tables(path, mapping, progress) if is_folder else None) or LogFile(path, progress=progress)
 
 
-def _read(file: LogFile, options: ReadOptions) -> JobLog:
-    described = description_of(file)
-    if described is None:
-        return format_of(file).read(file, options)
+def _read(state: ReaderState) -> JobLog:
+    file = state.file
+    described = description_of(file) or format_of(file)
     if isinstance(described, LogFormat):
-        return described.read(file, options)
+        return described.read(state)
     if described.doubts:
         raise LogError(
             f"{file.where}: {described.doubts[0]}; write the mapping to a file with walltime mapping,"
             " correct it, and give it with mapping=FILE",
             "ambiguous_columns",
         )
-    return replace(read_table(MappedLog, file, options, described.mapping, "the recognised mapping"), reading=described.reading)
+    return replace(read_table(state, described.mapping, "the recognised mapping"), reading=described.reading)
 
 
 def description_of(file: LogFile) -> Guess | LogFormat | None:
@@ -186,10 +186,11 @@ def _check_titles(file: LogFile) -> None:
         )
 
 
-def _read_mapped(file: LogFile, options: ReadOptions, chosen: TableMapping, mapping: str) -> JobLog:
+def _read_mapped(state: ReaderState, chosen: TableMapping, mapping: str) -> JobLog:
     """Read a table with a mapping. `mapping`: its name if it is a shipped one, else its file."""
+    file = state.file
     if mapping not in shipped():
-        return read_table(MappedLog, file, options, _with_clocks(file, chosen), f"the mapping {mapping}")
+        return read_table(state, _with_clocks(file, chosen), f"the mapping {mapping}")
     if chosen.titles and chosen.about is not None and chosen.about.marks:
         head = sample_of(file)
         there = {plain_title(title) for title in head.columns} if head is not None and not head.untitled else set()
@@ -201,7 +202,7 @@ def _read_mapped(file: LogFile, options: ReadOptions, chosen: TableMapping, mapp
             chosen = fitted(chosen, sample, file.where).mapping
         except LogError as error:
             raise LogError(f"{file.where}: the mapping {mapping} does not fit ({error}); give another one") from None
-    return read_table(MappedLog, file, options, chosen, f"the mapping {mapping}")
+    return read_table(state, chosen, f"the mapping {mapping}")
 
 
 def _with_clocks(file: LogFile, mapping: TableMapping) -> TableMapping:
@@ -288,4 +289,4 @@ def format_of(file: LogFile) -> LogFormat:
 
 def all_rules() -> tuple[Rule, ...]:
     """Return the rules for all logs, then those of batch systems, then those of single formats."""
-    return (*RULES, *batch_systems.RULES, *(rule for known in FORMATS for rule in known.rules))
+    return (*RULES, *BATCH_RULES, *(rule for known in FORMATS for rule in known.rules))

@@ -5,35 +5,34 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import median
-from typing import Literal
 
 import numpy as np
 
 from walltime.dataframes import pl
 from walltime.errors import LogError
-from walltime.logs.cells import BLANK, CLOCKS, JOB_NUMBER, NO_LIMITS, NUMBER, ONE_COLON, STAMP, ZONE_IN_TEXT, spans, without_limit
-from walltime.logs.mapping import SPANS, TEXTS, TIMES, UNITS, Source, Status, TableMapping, plain_title
+from walltime.logs import titles
+from walltime.logs.cells import (
+    BLANK,
+    CLOCKS,
+    FORMATS,
+    JOB_NUMBER,
+    NO_LIMITS,
+    NUMBER,
+    ONE_COLON,
+    STAMP,
+    ZONE_IN_TEXT,
+    spans,
+    times_as,
+    without_limit,
+)
+from walltime.logs.comparison import Relation, agreeing, middle_of, share
+from walltime.logs.mapping import SPANS, TEXTS, TIMES, UNITS, WORDS, Source, Status, TableMapping, plain_title
 from walltime.logs.sample import Sample
-from walltime.logs.titles import MEGABYTES, SYNONYMS, candidates, is_of_utc, is_telling, times_by_words
 from walltime.wording import printable
 
-MAY_BE_WAITS = ("queued", "queuetime", "qtime")
-"""Titles of times, or of durations if the numbers are small."""
-MAY_BE_RUNTIMES = ("walltime", "walltimelimit", "limit")
-"""Titles of requests, or of runtimes if the values are the time from start to end."""
 WITHIN_REQUESTS = ("soft_walltime", "time_min", "predicted")
 """Durations that are at most the request, usually in its unit."""
-HOURS_AND_MINUTES = ("reqdtime", "elaptime", "runlimit", "runtimelimit")
-"""Titles of durations that qstat -a and LSF write as hours and minutes."""
-EXITS = ("exitstatus", "exitcode")
 COUNTS = ("allocated_procs", "requested_procs", "nodes", "requested_nodes", "gpus")
-FORMATS: tuple[str, ...] = ("%Y/%m/%d %H:%M:%S", "%Y/%m/%d %H:%M", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M", "%d/%m/%Y %H:%M:%S")
-FORMATS += ("%d/%m/%Y %H:%M", "%d-%m-%Y %H:%M:%S", "%d-%m-%Y %H:%M", "%d-%b-%Y %H:%M:%S", "%d %b %Y %H:%M:%S")
-FORMATS += ("%a %d %b %Y %I:%M:%S %p", "%a, %d %b %Y %H:%M:%S")
-FORMATS += ("%m/%d/%Y %H:%M:%S", "%m/%d/%Y %H:%M", "%m/%d/%Y %I:%M:%S %p", "%m/%d/%Y %I:%M %p", "%d/%m/%Y %I:%M:%S %p", "%d/%m/%Y %I:%M %p")
-FORMATS += ("%m/%d/%y %H:%M:%S", "%m/%d/%y %H:%M", "%d/%m/%y %H:%M:%S", "%d/%m/%y %H:%M", "%m-%d-%Y %H:%M:%S", "%m-%d-%Y %H:%M")
-FORMATS += ("%b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S %Z %Y", "%Y%m%d%H%M%S", "%Y%m%d-%H%M%S", "%Y%m%dT%H%M%S")
 KINDS = {
     "failed": r"incomplete|unfinished|unsuccess|not |fail|error",
     "completed": r"complet(?!ing)|done|success|succeed|finish(?!ing)|ok$|exited|^pass|^cd$",
@@ -43,7 +42,6 @@ KINDS = {
 }
 _OF_OAR = {"completed": "^terminated$"}
 """The usual end of a job in OAR; elsewhere it is a failure."""
-WORDS = {"ns": "nanoseconds", "us": "microseconds", "ms": "milliseconds", "s": "seconds", "min": "minutes", "h": "hours", "d": "days"}
 _MOSTLY = 0.95
 _HALF = 0.51
 """Share of values that must be readable in a column whose title tells its meaning; the others are bad, or unknown."""
@@ -61,7 +59,6 @@ EARLIEST = 10**8
 _LONGEST = 10**9
 _EPOCHS = {"s": 1e11, "ms": 1e14, "us": 1e17, "ns": float("inf")}
 """Upper bounds of Unix times of these decades, by unit."""
-Relation = Literal["exact", "limit"]
 
 
 @dataclass(frozen=True)
@@ -88,34 +85,34 @@ def fitted(mapping: TableMapping, sample: Sample, where: str) -> Guess:
             form = looks.time(source.column or "", texts)
             if form is not None and (form.format, form.unit) != (None, source.unit):
                 columns[name] = replace(source, format=form.format, unit=form.unit)
-                looks.reading.append(f"{name} is written {form.format or f'in {WORDS[form.unit]}'}")
+                looks.reading[f"form of {name}"] = f"{name} is written {form.format or f'in {WORDS[form.unit]}'}"
     looks.sources = columns
     looks.compare()
     status = looks.status_of(mapping.status) if mapping.status is not None else None
     if looks.relative and not mapping.relative_times:
-        looks.reading.append("times count from an unknown start")
+        looks.reading["start"] = "times count from an unknown start"
     mapping = replace(mapping, columns=looks.sources, status=status, relative_times=mapping.relative_times or looks.relative)
     if not mapping.titles:
         mapping = replace(mapping, delimiter=sample.delimiter, comment=sample.comment)
-    return Guess(mapping, tuple(looks.reading), tuple(looks.doubts))
+    return Guess(mapping, tuple(looks.reading.values()), tuple(looks.doubts))
 
 
 class Guessing:
-    """The guesses about one table so far."""
+    """The guesses about one table so far; `reading`: the lines about its columns, by the name of the column or another key."""
 
     def __init__(self, where: str, sample: Sample) -> None:
         self.where, self.sample = where, sample
         self.known = {title: [text for text in texts if text not in BLANK and text != "-1"] for title, texts in sample.columns.items()}
         self.sources: dict[str, Source] = {}
-        self.reading: list[str] = []
+        self.reading: dict[str, str] = {}
         self.doubts: list[str] = []
         self.relative = False
         self.status: Status | None = None
 
     def guess(self) -> Guess | None:
         """Return the meaning of the table; None if nothing is recognised. Raises LogError if it lacks an essential column."""
-        for name, words in SYNONYMS.items():
-            likely = candidates(words.split(), self.known) + times_by_words(name, self.known)
+        for name, words in titles.SYNONYMS.items():
+            likely = titles.candidates(words.split(), self.known) + titles.times_by_words(name, self.known)
             for unit, title in sorted(likely, key=lambda one: self._is_constant(name, one[1])):
                 if self._fits(name, unit, title, self.known[title]):
                     break
@@ -124,9 +121,9 @@ class Guessing:
         self._number_rows()
         self._check_units()
         self._take_resources()
-        told = " ".join(self.reading)
-        unused = [title for title in self.known if self.known[title] and repr(printable(title)) not in told and is_telling(title)]
-        self.reading += [f"not used: {', '.join(map(printable, unused[:_UNUSED]))}"] if unused else []
+        told = " ".join(self.reading.values())
+        unused = [title for title in self.known if self.known[title] and repr(printable(title)) not in told and titles.is_telling(title)]
+        self.reading |= {"unused": f"not used: {', '.join(map(printable, unused[:_UNUSED]))}"} if unused else {}
         return self.described()
 
     def _is_constant(self, name: str, title: str) -> bool:
@@ -140,8 +137,8 @@ class Guessing:
             return
         for name in sorted(constant & {"allocated_procs", "requested_procs"}):
             title = self.sources.pop(name).column or ""
-            self.reading = [line for line in self.reading if not line.startswith(f"{name} is ")]
-            self.reading.append(f"not used: {printable(title)!r}, which is {self.known[title][0]} in all rows")
+            del self.reading[name]
+            self.reading[f"unused {name}"] = f"not used: {printable(title)!r}, which is {self.known[title][0]} in all rows"
 
     def _take_resources(self) -> None:
         """Take GPUs and memory from a list of resources, such as `cpu=8,gres/gpu=2,mem=4000M`, if they have no columns."""
@@ -152,8 +149,7 @@ class Guessing:
         ):
             for title in lists if name not in self.sources else ():
                 if sum(re.search(pattern, text) is not None for text in self.known[title]) > least * len(self.known[title]):
-                    self.sources[name] = Source(title, pattern=pattern, text=False)
-                    self.reading.append(f"{name} is {printable(title)!r} ({'gres/gpu' if name == 'gpus' else 'mem'} in it)")
+                    self.take(name, Source(title, pattern=pattern, text=False), f"{'gres/gpu' if name == 'gpus' else 'mem'} in it")
                     break
 
     def described(self) -> Guess | None:
@@ -165,32 +161,32 @@ class Guessing:
             if found is not None:
                 source = columns[found[1]] = columns[found[0]]
                 unit, lacks = ("GPUs", "processors or nodes") if found[0] == "gpus" else ("nodes", "processors")
-                self.reading.append(f"processors are {unit} ({source.column}): the table has no column of {lacks}")
+                self.reading["procs"] = f"processors are {unit} ({source.column}): the table has no column of {lacks}"
         if len({"submit", "start", "runtime", "end", "wait"} & columns.keys()) < 2:
             return None
         time_titles = [source.column or "" for name, source in columns.items() if name in TIMES]
-        zone = "UTC" if time_titles and all(map(is_of_utc, time_titles)) else None
+        zone = "UTC" if time_titles and all(map(titles.is_of_utc, time_titles)) else None
         try:
             mapping = TableMapping(
                 columns, self.status, zone, relative_times=self.relative, delimiter=self.sample.delimiter, comment=self.sample.comment
             )
         except LogError as error:
-            titles = ", ".join(map(printable, list(self.sample.columns)[:40]))
+            known = ", ".join(map(printable, list(self.sample.columns)[:40]))
             raise LogError(
-                f"{self.where}: the columns were not recognised ({error}); describe them with mapping=FILE; they are {titles}",
+                f"{self.where}: the columns were not recognised ({error}); describe them with mapping=FILE; they are {known}",
                 "unknown_columns",
             ) from None
-        return Guess(mapping, tuple(self.reading), tuple(self.doubts))
+        return Guess(mapping, tuple(self.reading.values()), tuple(self.doubts))
 
     def _second_meanings(self) -> None:
         """Take a walltime as the runtime, or a duration as the request, where the usual columns are missing."""
         if "runtime" not in self.sources and "requested" in self.sources:
-            for unit, title in candidates(("walltime",), self.known):
+            for unit, title in titles.candidates(("walltime",), self.known):
                 if self._fits("runtime", unit, title, self.known[title]):
                     return
         runtime = self.seconds("runtime")
         if runtime is not None and "requested" not in self.sources:
-            for unit, title in candidates(("duration",), self.known):
+            for unit, title in titles.candidates(("duration",), self.known):
                 limits = agreeing(self.seconds_of(Source(title, unit=unit or "s")), runtime, "limit")
                 if limits.get("s", 0) >= _CLEARLY and self._fits("requested", unit, title, self.known[title]):
                     return
@@ -206,22 +202,25 @@ class Guessing:
         if (
             not texts
             or any(source.column == title for source in self.sources.values())
-            or (unit in MEGABYTES) != (name == "memory" and unit != "")
+            or (unit in titles.MEGABYTES) != (name == "memory" and unit != "")
         ):
             return False
-        if len(texts) > 1 and self._is_constant(name, title) and (name == "job_id" or (name in COUNTS and float_of(texts[0]) == 0)):
+        if (
+            len(texts) > 1
+            and self._is_constant(name, title)
+            and (name == "job_id" or (name in COUNTS and re.fullmatch(r"0+(\.0*)?", texts[0])))
+        ):
             return False  # such a number is that of a cluster, and such a size is unknown
         if name in TIMES:
-            waits = plain_title(title) in MAY_BE_WAITS and share(texts, NUMBER) >= _MOSTLY and middle_of(texts) < EARLIEST
+            waits = plain_title(title) in titles.MAY_BE_WAITS and share(texts, NUMBER) >= _MOSTLY and middle_of(texts) < EARLIEST
             source = None if waits else self.time(title, texts, _HALF)
         elif name in SPANS:
             source = self._span(title, texts, unit)
-        elif name in COUNTS:
-            source = Source(title, text=False) if share(texts, re.compile(r"[0-9]{1,12}(\.0*)?")) >= _HALF else None
-        elif name == "job_id":
-            source = Source(title, text=False) if share(texts, re.compile(JOB_NUMBER)) >= _HALF else None
+        elif name in (*COUNTS, "job_id"):
+            pattern = JOB_NUMBER if name == "job_id" else r"[0-9]{1,12}(\.0*)?"
+            source = Source(title, text=False) if share(texts, re.compile(pattern)) >= _HALF else None
         elif name == "memory" and unit:
-            name, source = "mem_mb", Source(title, factor=MEGABYTES[unit], text=False) if share(texts, NUMBER) >= _HALF else None
+            name, source = "mem_mb", Source(title, factor=titles.MEGABYTES[unit], text=False) if share(texts, NUMBER) >= _HALF else None
         elif name == "memory":
             requested = "req" in plain_title(title)  # of an unknown unit, and not what was used
             source = None if requested else Source(title, text=share(texts, NUMBER) < _MOSTLY)
@@ -231,11 +230,15 @@ class Guessing:
             source = Source(title, text=name in TEXTS) if name != "queue" or share(texts, NUMBER) < _MOSTLY else None
         if source is None:
             return False
-        self.sources[name] = source
-        how = "; ".join(filter(None, [source.format and f"times such as {source.format}", _unit_note(name, source)]))
-        label = repr(printable(title)) if title else "the first column, which has no title"
-        self.reading.append(f"{name} is {label}{f' ({how})' if how else ''}")
+        self.take(name, source, "; ".join(filter(None, [source.format and f"times such as {source.format}", _unit_note(name, source)])))
         return True
+
+    def take(self, name: str, source: Source, how: str) -> None:
+        """Take a source of a column, perhaps in place of an earlier one; `how`: what is added to the line about it."""
+        self.sources[name] = source
+        title = repr(printable(source.column)) if source.column else "the first column, which has no title"
+        self.reading.pop(name, None)
+        self.reading[name] = f"{name} is {title}{f' ({how})' if how else ''}"
 
     def time(self, title: str, texts: list[str], least: float = _MOSTLY) -> Source | None:
         """Return the source of a column of times, with their format or unit; None if fewer than `least` of the values are times."""
@@ -246,8 +249,8 @@ class Guessing:
             middle = middle_of(texts)
             self.relative |= middle < EARLIEST
             return Source(title, unit=next(unit for unit, most in _EPOCHS.items() if middle < most), text=False)
-        series = pl.Series(texts).str.replace(ZONE_IN_TEXT, "UTC")
-        with_zone = "UTC" in series[0]
+        series = pl.Series(texts)
+        with_zone = re.search(ZONE_IN_TEXT, texts[0]) is not None
         forms = [form if "%Z" in form else f"{form} %Z" for form in FORMATS] if with_zone else FORMATS
         likely = [form for form in forms if _times_as(series.head(_FIRST), form)]
         fitting = [form for form in likely if _times_as(series, form) >= least * len(texts)]
@@ -271,14 +274,14 @@ class Guessing:
 
     def take_status(self, title: str, texts: list[str]) -> bool:
         """Take a column if it holds states, and return whether it does."""
-        if plain_title(title) in EXITS and share(texts, re.compile(r"-?[0-9]+(\.0)?")) == 1:
+        if plain_title(title) in titles.EXITS and share(texts, re.compile(r"-?[0-9]+(\.0)?")) == 1:
             self.status = Status(title, completed=("0", "0.0"), other="failed")
-            self.reading.append(f"status is {printable(title)!r} (completed: 0; all others failed)")
+            self.reading["status"] = f"status is {printable(title)!r} (completed: 0; all others failed)"
             return True
         words = _words_by_kind(texts, KINDS)
         if "completed" not in words:
             words = _words_by_kind(texts, KINDS | _OF_OAR)
-        others = {plain_title(other) for other in self.known if self.known[other]} & set(EXITS)
+        others = {plain_title(other) for other in self.known if self.known[other]} & set(titles.EXITS)
         if others and "completed" not in words and not all(re.search(_FAILURES, text.lower()) for text in words.get("failed", ())):
             return False  # such as PBS's F, finished
         if len(words.get("failed", [])) > 50 or not words.keys() - {"failed"}:
@@ -286,7 +289,7 @@ class Guessing:
         kinds = {kind: tuple(texts) for kind, texts in words.items() if kind != "failed"}
         self.status = Status(title, other="failed", otherwise=None, **kinds)
         words_of_kinds = ", ".join(f"{kind}: {'/'.join(map(printable, texts[:3]))}" for kind, texts in kinds.items())
-        self.reading.append(f"status is {printable(title)!r} ({words_of_kinds}; all others failed)")
+        self.reading["status"] = f"status is {printable(title)!r} ({words_of_kinds}; all others failed)"
         return True
 
     def status_of(self, status: Status) -> Status | None:
@@ -297,24 +300,20 @@ class Guessing:
         if all(re.search(_FAILURES, text.lower()) for text in texts):
             return status
         words = ", ".join(printable(text) for text in list(dict.fromkeys(texts))[:_SHOWN])
-        self.reading.append(f"the states in {printable(status.column)!r} are unknown ({words}), and ignored")
+        self.reading["status"] = f"the states in {printable(status.column)!r} are unknown ({words}), and ignored"
         return None
 
     def compare(self) -> None:
         """Correct the units of runtimes and requests in a given mapping where other columns of the table contradict them."""
         self.settle_clocks()
         runtime, spent = self.seconds("runtime"), self.between("start", "end")
-        kinds: tuple[tuple[str, np.ndarray | None, np.ndarray | None, Relation], ...] = (
-            ("runtime", runtime, spent, "exact"),
-            ("requested", self.seconds("requested"), runtime if spent is None else spent, "limit"),
-        )
-        for name, values, others, how in kinds:
-            source = self.sources.get(name)
-            if values is None or others is None or source is None or source.factor != 1 or source.pattern is not None:
+        kinds: tuple[tuple[str, np.ndarray | None, Relation], ...]
+        kinds = (("runtime", spent, "exact"), ("requested", runtime if spent is None else spent, "limit"))
+        for name, others, how in kinds:
+            source, values = self.sources.get(name), self.seconds(name)
+            if source is None or values is None or others is None or source.factor != 1 or source.pattern is not None:
                 continue
-            if share(self.known[source.column or ""] or [""], NUMBER) < _MOSTLY:
-                continue
-            shares = agreeing(values / UNITS[source.unit], others, how)
+            shares = agreeing(values / UNITS[source.unit], others, how) if self._is_numeric(source) else {}
             best = max(shares, key=lambda unit: shares[unit], default="s")
             if how == "limit" and source.unit == "s":
                 best = next((unit for unit in ("min", "h") if shares.get(unit, 0) >= _CLEARLY), "s")
@@ -322,7 +321,7 @@ class Guessing:
                 best = source.unit  # a longer unit cannot be refuted
             if shares and shares.get(source.unit, 0) < 0.6 and shares[best] >= _CLEARLY:
                 self.sources[name] = replace(source, unit=best)
-                self.reading.append(f"{name} is written in {WORDS[best]}, by comparison")
+                self.reading[f"unit of {name}"] = f"{name} is written in {WORDS[best]}, by comparison"
 
     def _check_units(self) -> None:
         """Find the units of durations without one: compare a runtime with start and end, a request with the runtime."""
@@ -333,12 +332,12 @@ class Guessing:
                 self._settle("runtime", runtime, spent, "exact")
             runtime = spent if np.isfinite(spent).any() else runtime
         requested = self.seconds("requested")
-        if runtime is not None and requested is not None and plain_title(self.sources["requested"].column or "") in MAY_BE_RUNTIMES:
+        if runtime is not None and requested is not None and plain_title(self.sources["requested"].column or "") in titles.MAY_BE_RUNTIMES:
             there = np.isfinite(runtime) & np.isfinite(requested) & (runtime > 0)
             if there.any() and (np.abs(runtime - requested)[there] <= 1).mean() >= _MOSTLY:
                 source, requested = self.sources.pop("requested"), None
-                self.reading = [line for line in self.reading if not line.startswith("requested is ")]
-                self.reading.append(f"{printable(source.column or '')!r} is the runtime again, not a request")
+                self.reading.pop("requested")
+                self.reading["again"] = f"{printable(source.column or '')!r} is the runtime again, not a request"
         if runtime is not None and requested is not None and self._lacks_unit("requested"):
             self._settle("requested", requested, runtime, "limit")
         requested = self.seconds("requested")
@@ -371,7 +370,7 @@ class Guessing:
                 self.sources[name] = replace(source, unit="min")
             kinds = {CLOCKS[0]: "minutes and seconds", CLOCKS[1]: "hours and minutes"}
             unit = f"; numbers are {WORDS[self.sources[name].unit]}" if numbers.any() else ""
-            self._note(name, f"{texts[int(np.argmax(clocks))]} is {kinds[clock]}{unit}")
+            self.take(name, self.sources[name], f"{texts[int(np.argmax(clocks))]} is {kinds[clock]}{unit}")
 
     def _clock_of(self, name: str, source: Source, clocks: np.ndarray, others: np.ndarray | None, how: Relation) -> str:
         """The meaning of a column's durations with one colon: as other columns decide, else its own texts; a doubt if neither does."""
@@ -390,7 +389,7 @@ class Guessing:
             elif others is not None:
                 fits[clock] = agreeing(values, others, how).get("s")
         short, long = (fits.get(clock) for clock in CLOCKS)
-        usual = plain_title(title) in HOURS_AND_MINUTES
+        usual = plain_title(title) in titles.HOURS_AND_MINUTES
         share_of_jobs = ""
         if short is not None and long is not None:
             both = long >= _CLEARLY and (within is not None or (usual and how == "limit"))
@@ -428,19 +427,15 @@ class Guessing:
                 self.doubt(title, f"seconds or minutes ({', '.join(over)})", self.sample.columns[title])
 
     def _unit(self, name: str, unit: str) -> None:
-        if unit == self.sources[name].unit:
-            return
-        self.sources[name] = Source(self.sources[name].column, unit=unit, text=False)
-        self._note(name, f"{_unit_note(name, self.sources[name])}, by comparison")
+        if unit != self.sources[name].unit:
+            source = Source(self.sources[name].column, unit=unit, text=False)
+            self.take(name, source, f"{_unit_note(name, source)}, by comparison")
 
-    def _note(self, name: str, how: str) -> None:
-        """Replace the line about a column."""
-        self.reading = [line for line in self.reading if not line.startswith(f"{name} is ")]
-        self.reading.append(f"{name} is {printable(self.sources[name].column or '')!r} ({how})")
+    def _is_numeric(self, source: Source) -> bool:
+        return share(self.known[source.column or ""], NUMBER) >= _MOSTLY
 
     def _lacks_unit(self, name: str) -> bool:
-        source = self.sources[name]
-        return source.unit == "s" and share(self.known[source.column or ""], NUMBER) >= _MOSTLY
+        return self.sources[name].unit == "s" and self._is_numeric(self.sources[name])
 
     def between(self, first: str, last: str) -> np.ndarray | None:
         """Return the time between two recognised times, s, NaN where unknown; None if one was not recognised."""
@@ -465,15 +460,11 @@ class Guessing:
     def clock_of(self, source: Source) -> np.ndarray:
         """Return the times in a column, Unix times in s, NaN where unknown."""
         texts = pl.Series(self.sample.columns[source.column or ""], dtype=pl.String)
-        form = source.format
-        if form is not None:
-            texts = texts.str.replace(ZONE_IN_TEXT, "UTC")
-        else:
-            numbers = [float(text) * UNITS[source.unit] if NUMBER.fullmatch(text) else np.nan for text in texts]
-            texts = texts.str.extract(r"^([0-9]{4}(?:-[0-9]{2}){2}[T ][0-9]{2}(?::[0-9]{2}){1,2})").str.replace("T", " ")
-        parsed = texts.str.to_datetime((form or "%Y-%m-%d %H:%M:%S").replace("%Z", "UTC"), strict=False)
-        times = parsed.dt.epoch("s").cast(pl.Float64).fill_null(float("nan")).to_numpy()
-        return times if form is not None else np.where(np.isnan(numbers), times, numbers)
+        if source.format is not None:
+            return _seconds_in(times_as(texts, source.format))
+        numbers = np.array([float(text) * UNITS[source.unit] if NUMBER.fullmatch(text) else np.nan for text in texts])
+        texts = texts.str.extract(r"^([0-9]{4}(?:-[0-9]{2}){2}[T ][0-9]{2}(?::[0-9]{2}){1,2})").str.replace("T", " ")
+        return np.where(np.isnan(numbers), _seconds_in(times_as(texts, "%Y-%m-%d %H:%M:%S")), numbers)
 
     def doubt(self, title: str, meanings: str, texts: Sequence[str]) -> None:
         """Add the question which of two meanings of a column is right, with its first values."""
@@ -492,38 +483,12 @@ def _words_by_kind(texts: Iterable[str], kinds: Mapping[str, str]) -> dict[str, 
 
 def _times_as(texts: pl.Series, form: str) -> int:
     """The number of texts that are times in this format."""
-    return int((texts.str.to_datetime(form.replace("%Z", "UTC"), strict=False).dt.year() >= _FIRST_YEAR).sum())
+    return int((times_as(texts, form).dt.year() >= _FIRST_YEAR).sum())
 
 
-def agreeing(values: np.ndarray, others: np.ndarray, how: Relation) -> dict[str, float]:
-    """Return the share of durations that equal others (s), or are limits of them, by the unit of the former."""
-    there = np.isfinite(values) & np.isfinite(others) & (values > 0) & (others > 0)
-    if not there.any():
-        return {}
-    values, others = values[there], others[there]
-    if how == "limit":
-        return {unit: float((others <= 1.05 * values * UNITS[unit] + 60).mean()) for unit in ("s", "min", "h")}
-    coarse = 60.0 if (others % 60 == 0).all() or (values % 60 == 0).all() else 0.0  # if times are given without seconds
-    middle = 0.01 * float(np.median(others))
-    return {
-        unit: float((np.abs(values * UNITS[unit] - others) <= max(UNITS[unit], coarse, middle)).mean()) for unit in ("s", "ms", "min", "h")
-    }
+def _seconds_in(clock: pl.Series) -> np.ndarray:
+    return clock.dt.epoch("s").cast(pl.Float64).fill_null(float("nan")).to_numpy()
 
 
 def _unit_note(name: str, source: Source) -> str:
     return f"numbers are {WORDS[source.unit]}" if name in SPANS or source.unit != "s" else ""
-
-
-def middle_of(texts: Sequence[str]) -> float:
-    """Return the median of the numbers among texts."""
-    return median(float(text) for text in texts if NUMBER.fullmatch(text))
-
-
-def float_of(text: str) -> float:
-    """Return the number that a text is, NaN for others."""
-    return float(text) if NUMBER.fullmatch(text) else float("nan")
-
-
-def share(texts: Sequence[str], pattern: re.Pattern[str]) -> float:
-    """Return the share of texts that match a pattern."""
-    return sum(pattern.fullmatch(text) is not None for text in texts) / len(texts)

@@ -35,8 +35,7 @@ class Header(Mapping[str, tuple[str, ...]]):
     """
 
     def __init__(self, values: Mapping[str, Iterable[str]]) -> None:
-        self._values = {_SPELLING.get(key.casefold(), key): tuple(entries) for key, entries in values.items()}
-        self._spelling = {key.casefold(): key for key in self._values}
+        self._values = {key: tuple(entries) for key, entries in values.items()}
 
     @classmethod
     def parse(cls, lines: Iterable[str]) -> Header:
@@ -61,7 +60,7 @@ class Header(Mapping[str, tuple[str, ...]]):
         return cls({key: ["\n".join(parts).strip() for parts in values] for key, values in entries.items()})
 
     def __getitem__(self, key: str) -> tuple[str, ...]:
-        return self._values[self._spelling[key.casefold()]]
+        return self._values[_SPELLING[key.casefold()]]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)

@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import ClassVar
 
-from walltime.logs.batch_systems import STILL_PENDING, STILL_RUNNING, Counts, RecordError, Run, Skip, numbered, read_runs
-from walltime.logs.input import LogFile
-from walltime.logs.joblog import JobLog, LogFormat, ReadOptions, Rule
+from walltime.logs.batch_systems import RecordError, Run, Skip, numbered, read_runs
+from walltime.logs.joblog import JobLog
+from walltime.logs.reader import LogFormat, ReaderState
+from walltime.logs.rules import STILL_PENDING, STILL_RUNNING, Rule
 from walltime.logs.sample import Sample, items_of
 from walltime.logs.slurm.jobs import ELAPSED_DIFFERS, NEVER_STARTED
 from walltime.workload import MISSING
@@ -35,13 +35,6 @@ _SIZES = {
     "mem_mb": ("memoryprovisioned", "requestmemory"),
 }
 _TEXTS = {"user": ("owner", "user"), "group": ("acctgroup", "accountinggroup"), "executable": ("cmd",)}
-
-
-class HtcondorLog(JobLog):
-    """A log from HTCondor's history; each run of an evicted job is a job."""
-
-    format: ClassVar[str] = "htcondor"
-    endings: ClassVar[tuple[str, ...]] = (".json", ".log", ".txt")
 
 
 class _Ad:
@@ -76,7 +69,7 @@ def _starts(ad: _Ad) -> list[tuple[float, float]]:
     return [*([(first, earlier)] if earlier > 1 and 0 < first <= start - earlier else []), (start, last)]
 
 
-def _runs(counts: Counts, row: Mapping[str, object]) -> Iterator[Run]:
+def _runs(state: ReaderState, row: Mapping[str, object]) -> Iterator[Run]:
     """Yield the runs of a job."""
     ad = _Ad(row)
     status = int(ad.number("jobstatus")) if ad.number("jobstatus") >= 0 else _COMPLETED
@@ -92,7 +85,7 @@ def _runs(counts: Counts, row: Mapping[str, object]) -> Iterator[Run]:
         raise Skip(NEVER_STARTED)
     end, total = ad.number("completiondate", least=1), ad.number("remotewallclocktime")
     lost = (total >= 0 and abs(total - sum(run[1] for run in runs)) > 1) or abs(end - sum(runs[-1])) > 1
-    counts.add(ELAPSED_DIFFERS, int(end > 0 and lost))
+    state.count(ELAPSED_DIFFERS, int(end > 0 and lost))
     code = ad.number("exitcode", "exitstatus")
     done = status == _COMPLETED and code <= 0 and ad.text("exitbysignal").lower() != "true"
     hosts = max(ad.number("currenthosts", "maxhosts"), 1) if ad.number("jobuniverse") == _PARALLEL else 1
@@ -114,11 +107,9 @@ def is_history(sample: Sample) -> bool:
     return {"clusterid", "qdate", "jobstatus"} <= {title.lower() for title in sample.columns} and sample.delimiter != " "
 
 
-def _read(file: LogFile, options: ReadOptions) -> HtcondorLog:
-    counts = Counts()
-    rows, unit = items_of(file, counts)
-    return read_runs(HtcondorLog, file, options, rows, partial(_runs, counts), counts, unit)
+def _read(state: ReaderState) -> JobLog:
+    return read_runs(state, "htcondor", items_of(state), partial(_runs, state))
 
 
 HTCONDOR = LogFormat("htcondor", "HTCondor's history", (), _HEAD, _read, (SUBMIT_HOST,))
-"""HTCondor's history, as class ads or JSON."""
+"""HTCondor's history, as class ads or JSON; each run of an evicted job is a job."""

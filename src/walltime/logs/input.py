@@ -11,13 +11,13 @@ import io
 import json
 import lzma
 import os
-import queue
 import re
 import stat
 import threading
 import zlib
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,12 @@ _FRAMED = re.compile(rb"\A(?:\xef\xbb\xbf)?\s*\|[^\n]*\|[ \t\r]*\n[ \t]*\|(?:[ \
 _BARS = re.compile(rb"(?m)^[ \t]*\|[ \t]*|[ \t]*\|[ \t\r]*$|[ \t]*(\|)[ \t]*")
 Progress = Callable[[int, int | None, str], None]
 """A function that is called with the amount read, the total (None if unknown), and the unit: bytes, columns or rows."""
+_UNREADABLE = {
+    FileNotFoundError: ("no such file; check its name", "missing_file"),
+    IsADirectoryError: ("this is a directory; name a file in it", ""),
+    PermissionError: ("no permission to read the file; ask its owner", ""),
+}
+"""Messages and codes for files that cannot be opened."""
 LOG_FACTS = "walltime-log"
 """Key of the metadata of a Parquet file for the facts of a log that a table cannot hold."""
 PARTS = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson")
@@ -185,37 +191,15 @@ class Digest:
 def _in_advance(pieces: Iterator[bytes]) -> Iterator[bytes]:
     """Yield the same pieces; a thread makes those after the first while the caller works on others."""
     yield from (piece for piece in [next(pieces, b"")] if piece)
-    made: queue.Queue[bytes | BaseException | None] = queue.Queue(_AHEAD)
-    unwanted = threading.Event()
-
-    def put(one: bytes | BaseException | None) -> None:
-        is_put = False
-        while not (is_put or unwanted.is_set()):
-            with contextlib.suppress(queue.Full):
-                made.put(one, timeout=0.1)
-                is_put = True
-
-    def make() -> None:
-        try:
-            for piece in pieces:
-                put(piece)
-                if unwanted.is_set():
-                    return
-            put(None)
-        except BaseException as error:  # the caller gets it with the next piece
-            put(error)
-
-    thread = threading.Thread(target=make, daemon=True)
-    thread.start()
+    pool = ThreadPoolExecutor(1)
+    worker = pool.submit(threading.get_ident).result()
+    ahead = deque(pool.submit(next, pieces, None) for _ in range(_AHEAD))
     try:
-        while (one := made.get()) is not None:
-            if isinstance(one, BaseException):
-                raise one
-            yield one
-    finally:
-        unwanted.set()
-        if thread is not threading.current_thread():  # the garbage collector may run this in the thread itself
-            thread.join()
+        while (piece := ahead.popleft().result()) is not None:
+            ahead.append(pool.submit(next, pieces, None))
+            yield piece
+    finally:  # the garbage collector may run this in the thread itself
+        pool.shutdown(wait=threading.get_ident() != worker, cancel_futures=True)
 
 
 class _Hashed(io.RawIOBase):
@@ -253,18 +237,13 @@ def chunks_of(path: str, where: str, digest: Digest) -> Iterator[bytes]:
         raise LogError(f"{where}: the {packed} file is truncated; fetch it again", "damaged_archive") from error
     except (gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
         raise LogError(f"{where}: the {packed} file is damaged ({printable(str(error))}); fetch it again", "damaged_archive") from error
-    except FileNotFoundError as error:
-        raise LogError(f"{where}: no such file; check its name", "missing_file") from error
-    except IsADirectoryError as error:
-        raise LogError(f"{where}: this is a directory; name a file in it") from error
-    except PermissionError as error:
-        raise LogError(f"{where}: no permission to read the file; ask its owner") from error
     except OSError as error:
         if packed and error.errno is None:
             raise LogError(
                 f"{where}: the {packed} file is damaged ({printable(str(error)).lower()}); fetch it again", "damaged_archive"
             ) from error
-        raise LogError(f"{where}: cannot be read ({(error.strerror or str(error)).lower()}); check the file") from error
+        what, code = _UNREADABLE.get(type(error), (f"cannot be read ({(error.strerror or str(error)).lower()}); check the file", ""))
+        raise LogError(f"{where}: {what}", code) from error
     except ValueError as error:  # such as a NUL in the name
         raise LogError(f"{where}: cannot be read ({error}); check its name") from error
 

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import operator
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import ClassVar, Literal, Self, get_args
+from typing import Literal, Self, get_args
 
 import numpy as np
 
+from walltime.dataframes import pl
 from walltime.errors import LogError, WorkloadError
 from walltime.logs.header import Header
-from walltime.logs.input import LogFile, unpacked_name
+from walltime.logs.input import unpacked_name
+from walltime.logs.reader import BadLine
+from walltime.logs.rules import IDLE, MEANINGS
 from walltime.wording import printable
 from walltime.workload import BELIEVED, MISSING, PROCS, SWF_BY_NAME, Column, Origin, Workload
-from walltime.workload.drops import TOO_WIDE, Drop, counts_of, drop_jobs
+from walltime.workload.drops import Drop, counts_of, drop_jobs
 
 Array = np.ndarray
 Partial = Literal["summary", "parts"]
 TooWide = Literal["drop", "clip", "error"]
+ENDINGS = (".csv", ".tsv", ".txt", ".log", ".json", ".jsonl", ".ndjson", ".parquet", ".sacct", ".acct")
+"""File extensions of logs, except those of the Standard Workload Format."""
 RESERVED_NAMES = frozenset({*SWF_BY_NAME, PROCS.name, BELIEVED.name, "job", "and", "or", "not"})
 """Names that additional columns may not have: they have other meanings in workloads and filters."""
 _PARTS = (2, 3, 4)
@@ -33,86 +38,8 @@ WHOLE_NODES = 0.9
 LIMIT = 2.0**53
 """All whole numbers below it are exact in a float64, so one parser serves all fields."""
 _NOT_NEGATIVE = ("submit", "runtime", "requested")
-
-
-_MEANINGS: dict[str, str] = {}
-"""The meanings of the rules of all readers, by name."""
-_IDLE = frozenset(
-    {
-        *("step", "part_of_resized", "array_summary", "still_pending", "never_started", "cancelled_before_start"),
-        *("repeated_record", "partial_execution", "partial_execution_summary"),
-    }
-)
-"""Rules that drop records without work of their own: of jobs that never ran, or whose work is in another record."""
 _NUMBERED = frozenset({"swf", "slurm"})
 """Formats in which two records of one job differ in some column; elsewhere, tasks of an array may have one number, and be equal."""
-
-
-@dataclass(frozen=True)
-class Rule:
-    """A rule for certain records of a log, applied when a workload is built.
-
-    `effect`: `drop` (the record does not become a job), `change` (the job differs from its record) or `notice` (the job is
-    unusual, but unchanged).
-    """
-
-    name: str
-    effect: Literal["drop", "change", "notice"]
-    meaning: str
-
-    def __post_init__(self) -> None:
-        _MEANINGS[self.name] = self.meaning
-
-
-REPEATED_RECORD = Rule("repeated_record", "drop", "An earlier record is of the same run, as where two exports overlap.")
-RULES = (
-    Rule("bad_line", "drop", "The line is not a valid record of the log's format; only if bad lines are skipped."),
-    REPEATED_RECORD,
-    Rule("partial_execution", "drop", "Part (status 2, 3, 4) of an interrupted job that also has a summary record, which is kept."),
-    Rule("partial_execution_without_summary", "drop", "Part (status 2, 3, 4) of an interrupted job that has no summary record."),
-    Rule("partial_execution_summary", "drop", "Summary of an interrupted job whose parts are kept instead; only with `parts`."),
-    Rule("cancelled_before_start", "drop", "Cancelled (status 5) without having run: no runtime or no processors."),
-    Rule("unknown_submit", "drop", "The submit time is unknown."),
-    Rule("unknown_runtime", "drop", "The runtime is unknown, and the job is not marked as cancelled."),
-    Rule("no_processors", "drop", "The number of processors is unknown or 0."),
-    Rule("too_wide", "drop", TOO_WIDE["too_wide"]),
-    Rule("clipped_to_machine", "change", "The job needs more processors than the machine has and gets all of them; only with `clip`."),
-    Rule("runtime_as_estimate", "change", "No requested time is known: the runtime serves as estimate, at least 1 s."),
-    Rule("rounded_time", "change", "A time is fractional: it is rounded to the nearest second, halves up; an estimate to at least 1 s."),
-    Rule("reordered", "change", "The record comes after one with a later submission; jobs are sorted by arrival."),
-    Rule("unknown_id", "change", "The job has no number and gets one above the largest of the log."),
-    Rule("duplicate_id", "change", "An earlier record has the same job number; this one gets a number above the largest of the log."),
-    Rule("zero_runtime", "notice", "The runtime is 0 s."),
-    Rule("runtime_over_estimate", "notice", "The job ran longer than requested."),
-    Rule("procs_differ", "notice", "The numbers of allocated and requested processors differ."),
-)
-"""The rules for logs of all formats; rules that drop records are applied in this order.
-
-A record counts under the first rule that drops it. `all_rules` of `formats.py` adds the rules of single formats.
-"""
-
-
-@dataclass(frozen=True)
-class ReadOptions:
-    """Options of readers.
-
-    `skip_bad_lines`: skip and list invalid lines, instead of raising LogError. `time_zone`: time zone of the local times in a log that
-    does not give it, such as Europe/Stockholm, or an offset in seconds; None if unknown. `join_runs`: make one job of the runs of a job
-    that Slurm put back into the queue.
-    """
-
-    skip_bad_lines: bool = False
-    time_zone: str | None = None
-    join_runs: bool = False
-
-
-@dataclass(frozen=True)
-class BadLine:
-    """A skipped line: its number from 1, the reason, and its text."""
-
-    line: int
-    reason: str
-    text: str
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -121,9 +48,10 @@ class JobLog:
 
     `columns`: by name, one entry per record in the order of the file; the columns of `walltime.workload.SWF_COLUMNS`, in their units,
     and others under the format's own names (int64 or float64, -1 is unknown). They become read-only int64, or float64 if a
-    value is fractional; columns that are -1 everywhere are not stored. `header`: the log's description of itself. `names`: the texts for
-    which the numbers 1, 2, ... of a column stand, if the log has names. `dropped, changed, noticed`: the reader's counts, by rule.
-    `reading`: notes on how the columns of a table were recognised.
+    value is fractional; columns that are -1 everywhere are not stored. `format`: its name. `header_lines`: the log's description of
+    itself, as lines of the Standard Workload Format. `names`: the texts for which the numbers 1, 2, ... of a column stand, if the log has
+    names. `dropped, changed, noticed`: the reader's counts, by rule. `reading`: notes on how the columns of a table were recognised.
+    `endings`: file extensions to remove from the name of the log, after the extension of a packed file.
 
     Raises LogError if the columns differ in length or contain invalid values.
 
@@ -132,13 +60,10 @@ class JobLog:
     ([-1, -1], [1, 1])
     """
 
-    format: ClassVar[str] = "table"
-    endings: ClassVar[tuple[str, ...]] = ()
-    """File extensions to remove from the name of the log, after the extension of a packed file."""
-
     records: int
     columns: Mapping[str, Array]
-    header: Header = field(default_factory=lambda: Header({}), kw_only=True)
+    format: str = field(default="table", kw_only=True)
+    header_lines: tuple[str, ...] = field(default=(), kw_only=True)
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict, kw_only=True)
     bad_lines: tuple[BadLine, ...] = field(default=(), kw_only=True)
     path: str = field(default="log", kw_only=True)
@@ -147,6 +72,7 @@ class JobLog:
     changed: Mapping[str, int] = field(default_factory=dict, kw_only=True)
     noticed: Mapping[str, int] = field(default_factory=dict, kw_only=True)
     reading: tuple[str, ...] = field(default=(), kw_only=True)
+    endings: tuple[str, ...] = field(default=ENDINGS, kw_only=True)
 
     def __post_init__(self) -> None:
         given = {name: self._checked(name, values) for name, values in self.columns.items()}
@@ -167,19 +93,17 @@ class JobLog:
         """File name without directory, the ending of a packed file and the extension of the format."""
         file = Path(self.path).name
         short = unpacked_name(file)
-        for ending in self.endings:
-            if short.lower().endswith(ending):
-                short = short[: -len(ending)]
-        return short or file
+        ending = next((one for one in self.endings if short.lower().endswith(one)), "")
+        return short.removesuffix(short[len(short) - len(ending) :]) or file
 
-    @property
-    def header_lines(self) -> tuple[str, ...]:
-        """The header as lines of the Standard Workload Format."""
-        return tuple(f"; {key}: {line}" for key, values in self.header.items() for value in values for line in value.splitlines())
+    @cached_property
+    def header(self) -> Header:
+        """The standard keys of the header with their values; the case of a key does not matter."""
+        return Header.parse(self.header_lines)
 
     def with_header(self, lines: Sequence[str]) -> Self:
         """Return the log with these lines as its header."""
-        return replace(self, header=Header.parse(lines))
+        return replace(self, header_lines=tuple(lines))
 
     def all_dropped(self) -> dict[str, int]:
         """Return how many records the reader left out, by rule, including bad lines."""
@@ -237,14 +161,13 @@ class JobLog:
 
         ids, new_ids = _distinct_ids(self.column("job_id"), kept)
         behind = np.zeros(self.records, bool)
-        if (submit[1:] < submit[:-1]).any():
-            behind[kept] = submit[kept] < np.maximum.accumulate(submit[kept])
+        behind[kept] = submit[kept] < np.maximum.accumulate(submit[kept])
         estimated = requested > 0
         if not estimated[kept].all():
             requested = np.where(estimated, requested, np.maximum(runtime, 1))
         allocated, wanted = self.column("allocated_procs"), self.column("requested_procs")
         changed = {
-            "clipped_to_machine": wide & kept,
+            "clipped_to_machine": wide,
             "runtime_as_estimate": ~estimated,
             "rounded_time": rounded,
             "reordered": behind,
@@ -321,27 +244,6 @@ def _is_known(values: Array) -> bool:
 def is_further_name(name: str) -> bool:
     """Return whether this is a valid name for a non-standard column: lower case, and usable in a filter."""
     return name.isidentifier() and name == name.lower() and name not in RESERVED_NAMES
-
-
-@dataclass(frozen=True)
-class LogFormat:
-    """A format of job logs: its name, and how files are recognized and read.
-
-    `title`: its name in messages. `endings`: file extensions, in lower case and without `.gz`, such as `.swf`; they decide if
-    no format recognizes the content. `head`: a pattern to search for in the first bytes of a file (up to 512 KiB, decompressed). `read`:
-    reads a file, with `ReadOptions`; an invalid line raises a LogError that names it, unless bad lines are skipped. `rules`: rules that
-    the reader itself counts. `is_one`: a further test of the first bytes, where `head` does not suffice. `needs_head`: an extension alone
-    does not make a file one of this format.
-    """
-
-    name: str
-    title: str
-    endings: tuple[str, ...]
-    head: re.Pattern[bytes]
-    read: Callable[[LogFile, ReadOptions], JobLog]
-    rules: tuple[Rule, ...] = ()
-    is_one: Callable[[bytes], bool] = lambda head: True
-    needs_head: bool = False
 
 
 def faults(column: Column, values: Array) -> Iterator[tuple[Array, str]]:
@@ -464,7 +366,9 @@ def _reasons_to_drop(log: JobLog, submit: Array, runtime: Array, width: Array, p
     """Return which records each rule drops, in the order of the rules; bool."""
     status, ids = log.column("status"), log.column("job_id")
     part = (status >= min(_PARTS)) & (status <= max(_PARTS))
-    reasons = {"repeated_record": _repeated(log)} if log.format in _NUMBERED and (ids[1:] <= ids[:-1]).any() else {}
+    reasons = (
+        {"repeated_record": repeated(log.columns.values()) & (ids >= 0)} if log.format in _NUMBERED and (ids[1:] <= ids[:-1]).any() else {}
+    )
     if part.any() and partial == "summary":
         summarised = part & np.isin(ids, ids[~part])
         reasons |= {"partial_execution": summarised, "partial_execution_without_summary": part & ~summarised}
@@ -478,31 +382,25 @@ def _reasons_to_drop(log: JobLog, submit: Array, runtime: Array, width: Array, p
     }
 
 
-def _repeated(log: JobLog) -> Array:
-    """Return which records equal an earlier one of the same job in every column, as in two overlapping exports: bool."""
-    ids = log.column("job_id")
-    _, place, counts = np.unique(ids, return_inverse=True, return_counts=True)
-    rows = np.flatnonzero((counts[place.ravel()] > 1) & (ids >= 0))
-    repeated = np.zeros(log.records, bool)
-    if len(rows):
-        values = np.stack([column[rows].astype(np.float64) for column in log.columns.values()], axis=1)
-        repeated[rows] = True
-        repeated[rows[np.unique(values, axis=0, return_index=True)[1]]] = False
-    return repeated
+def repeated(columns: Iterable[Array]) -> Array:
+    """Return which rows have the same values in all of these columns as an earlier row: bool."""
+    table = pl.DataFrame({str(k): values for k, values in enumerate(columns)})
+    first: Array = table.select(pl.struct(pl.all()).is_first_distinct()).to_series().to_numpy()
+    return ~first
 
 
 def _left_out(log: JobLog, masks: dict[str, Array], runtime: Array, width: Array) -> tuple[Array, list[Drop]]:
     """Return which records become jobs (bool), and the records that the reader and the rules of the masks leave out."""
     work = np.where((runtime >= 0) & (width > 0), runtime * width.astype(np.float64), np.nan)
-    for name in _IDLE & masks.keys():
+    for name in IDLE & masks.keys():
         work[masks[name]] = 0.0
     of_reader = log.all_dropped()
     count = log.records + sum(of_reader.values())
-    kept, drops = drop_jobs(masks, _MEANINGS, work, count)
+    kept, drops = drop_jobs(masks, MEANINGS, work, count)
     total = float(np.nansum(work))
     return kept, [
         *(
-            Drop(name, _MEANINGS.get(name, "The reader leaves the record out."), jobs, 0.0 if name in _IDLE else np.nan, count, total)
+            Drop(name, MEANINGS.get(name, "The reader leaves the record out."), jobs, 0.0 if name in IDLE else np.nan, count, total)
             for name, jobs in of_reader.items()
         ),
         *drops,
@@ -515,45 +413,21 @@ def _distinct_ids(ids: Array, kept: Array) -> tuple[Array, dict[str, Array]]:
     if not unknown.any() and (ids[1:] > ids[:-1]).all():
         return ids, {}
     rows = np.flatnonzero(kept & ~unknown)
-    repeated = np.zeros(len(ids), bool)
-    if (ids[rows][1:] <= ids[rows][:-1]).any():
-        repeated[rows] = True
-        repeated[rows[np.unique(ids[rows], return_index=True)[1]]] = False
-    new = np.flatnonzero(unknown | repeated)
-    if len(new):
+    again = kept & ~unknown
+    again[rows[np.unique(ids[rows], return_index=True)[1]]] = False
+    if len(new := np.flatnonzero(unknown | again)):
         ids = ids.copy()
         ids[new] = max(int(ids.max()), 0) + 1 + np.arange(len(new))
-    return ids, {"unknown_id": unknown, "duplicate_id": repeated}
+    return ids, {"unknown_id": unknown, "duplicate_id": again}
 
 
 def _order_of_arrival(kept: Array, submit: Array, ids: Array) -> Array | None:
     """Rows of the kept records by submission, then job number; None if these are all records in the order of the file."""
-    rows = None if kept.all() else np.flatnonzero(kept)
-    at, number = (submit, ids) if rows is None else (submit[rows], ids[rows])
-    later = at[1:] > at[:-1]
-    if not later.all():
-        later |= (at[1:] == at[:-1]) & (number[1:] > number[:-1])
-    if later.all():
-        return rows
-    order = np.lexsort((number, at))
-    return order if rows is None else rows[order]
+    rows = np.flatnonzero(kept)
+    order = rows[np.lexsort((ids[rows], submit[rows]))]
+    return None if len(order) == len(kept) and (order[1:] > order[:-1]).all() else order
 
 
 def _counts(masks: Mapping[str, Array], kept: Array) -> dict[str, int]:
     counts = {name: int(np.count_nonzero(mask & kept)) for name, mask in masks.items()}
     return {name: count for name, count in counts.items() if count}
-
-
-class BadLines:
-    """The bad lines of a file so far; `what`: what messages call a record."""
-
-    def __init__(self, file: LogFile, options: ReadOptions, what: str = "line") -> None:
-        self.file, self.options, self._what = file, options, what
-        self.lines: list[BadLine] = []
-
-    def add(self, line: int, reason: str, text: str) -> None:
-        """Add a bad line; raises LogError that names it, unless bad lines are skipped."""
-        if not self.options.skip_bad_lines:
-            place = f"{self.file.where}:{line}" if self._what == "line" else f"{self.file.where}: {self._what} {line}"
-            raise LogError(f"{place}: {reason}; correct the {self._what}, or skip bad lines with skip_bad_lines=True", "bad_line")
-        self.lines.append(BadLine(line, reason, text))

@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any
 
-from walltime.logs.batch_systems import FIRST_LINES, OTHER_EVENT, Counts, RecordError, Run, Skip, numbered, read_runs, text_lines, whole
-from walltime.logs.input import LogFile
-from walltime.logs.joblog import JobLog, LogFormat, ReadOptions
+from walltime.logs.batch_systems import FIRST_LINES, RecordError, Run, Skip, numbered, read_runs, whole
+from walltime.logs.joblog import JobLog
+from walltime.logs.reader import LogFormat, ReaderState
+from walltime.logs.rules import OTHER_EVENT
 from walltime.workload import MISSING
 
 _TOKEN = re.compile(r'\s*(?:"((?:[^"]|"")*)"(?=\s|$)|([^\s"]+)(?=\s|$))')
@@ -44,13 +45,6 @@ _GPUS, _LIMITS = 1042, 1086
 """Keys of submission extensions: the requested GPUs, such as `num=2:mode=shared`, and the limits; the run limit has the index `_RUN`."""
 _RUN = 9
 _GPUS_USED = re.compile(r"\bngpus(?:_physical|_excl_p|_excl_t|_shared)?=([0-9]{1,4})(?:\.0*)?(/task)?")
-
-
-class LsfLog(JobLog):
-    """A log from lsb.acct."""
-
-    format: ClassVar[str] = "lsf"
-    endings: ClassVar[tuple[str, ...]] = (".acct", ".log", ".txt")
 
 
 @cache
@@ -171,9 +165,8 @@ def _runs(line: str) -> Iterator[Run]:
     yield numbers, {"user": f["userName"], "group": f["projectName"], "queue": f["queue"], "executable": f["jobName"]}, (job, index, submit)
 
 
-def _read(file: LogFile, options: ReadOptions) -> LsfLog:
-    counts = Counts()
-    return read_runs(LsfLog, file, options, text_lines(file, counts), _runs, counts)
+def _read(state: ReaderState) -> JobLog:
+    return read_runs(state, "lsf", state.lines(), _runs)
 
 
 LSF = LogFormat("lsf", "LSF's lsb.acct", (), re.compile(rb"\A" + FIRST_LINES + _EVENT.pattern.encode()), _read)

@@ -5,83 +5,49 @@ from __future__ import annotations
 import io
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import ClassVar
 
 import numpy as np
 
 from walltime.dataframes import pl
 from walltime.errors import LogError
-from walltime.logs.batch_systems import (
-    FLOORED,
-    NO_LIMIT,
-    STILL_PENDING,
-    STILL_RUNNING,
-    UNREADABLE_DURATION,
-    UNREADABLE_VALUE,
-    Counts,
-    Names,
-    make_log,
-    nothing_left,
-    unknown,
-)
-from walltime.logs.cells import (
-    BLANK,
-    CLOCKS,
-    JOB_NUMBER,
-    NO_LIMITS,
-    NUMBER,
-    STAMP,
-    ZONE_IN_TEXT,
-    blank,
-    plain_numbers,
-    plain_texts,
-    spans,
-    without_limit,
-    zone_offsets,
-)
-from walltime.logs.clock import AMBIGUOUS, SKIPPED, ZONE_UNKNOWN, Local, settle, to_unix
-from walltime.logs.csv_rows import ROWS_AT_ONCE, CsvTable, csv_tables, places_of
+from walltime.logs import cells, rules
+from walltime.logs.batch_systems import NO_LIMIT, Names, make_log, unknown
+from walltime.logs.clock import Local, settle, to_unix
+from walltime.logs.csv_rows import ROWS_AT_ONCE, Table, csv_tables, places_of
 from walltime.logs.input import LogFile, reading
-from walltime.logs.joblog import BadLines, JobLog, ReadOptions
+from walltime.logs.joblog import JobLog
 from walltime.logs.mapping import SPANS, STATUS, TIMES, UNITS, Source, Status, TableMapping
 from walltime.logs.objects import frame_of, holds_objects
+from walltime.logs.reader import ReaderState
 from walltime.logs.slurm.jobs import NEVER_STARTED, STEP
 from walltime.logs.table_file import PARQUET
 from walltime.wording import quoted
 from walltime.workload import MISSING, SWF_BY_NAME
 
 Array = np.ndarray
-_STAMP = f"^{STAMP.pattern}$"
-_NUMBER = f"^{NUMBER.pattern}$"
+_NUMBER = f"^{cells.NUMBER.pattern}$"
 _STEP = r"^(.+)\.(?:batch|extern|interactive|[0-9]{1,10})$"
 """The number of a step of a job, and of its job."""
 _ARRAY_TASK = r"^([0-9]{1,15})(?:_|\[)([0-9]{1,9})\]?(?:\..*)?$"
 """The number of a job array, and of a task in it."""
 _ESSENTIAL = {"runtime": ("start", "end"), "wait": ("submit", "start"), "allocated_procs": (), "requested_procs": ()}
 """Numbers without which a record is not a job, with the times that give a duration as well."""
-_FACTS = {AMBIGUOUS: "OPEN", SKIPPED: "SKIPPED", FLOORED: "FRACTION", UNREADABLE_DURATION: "UNREADABLE", UNREADABLE_VALUE: "ODD"}
-"""The rules for rows that become jobs, with the masks of these rows."""
+_NOTED = (rules.ZONE_UNKNOWN, rules.FLOORED, rules.UNREADABLE_DURATION, rules.UNREADABLE_VALUE, rules.AMBIGUOUS, rules.SKIPPED)
+"""The rules for rows that become jobs."""
 _FRACTION = r":[0-9][0-9][.,][0-9]*[1-9]"
-_NO_LIMITS = [float(text) for text in NO_LIMITS if NUMBER.fullmatch(text)] + [float("inf")]
+_NO_LIMITS = [float(text) for text in cells.NO_LIMITS if cells.NUMBER.fullmatch(text)] + [float("inf")]
 _NEVER = 2 * 86_400
 """Times up to this many s since 1970 stand for events that did not happen."""
 
 
-class MappedLog(JobLog):
-    """A log from a table with a mapping."""
-
-    format: ClassVar[str] = "mapped"
-    endings: ClassVar[tuple[str, ...]] = (".csv", ".tsv", ".txt", ".parquet", ".json", ".jsonl", ".ndjson")
-
-
-def read_table(kind: type[JobLog], file: LogFile, options: ReadOptions, mapping: TableMapping, name: str = "the mapping") -> JobLog:
+def read_table(state: ReaderState, mapping: TableMapping, name: str = "the mapping") -> JobLog:
     """Return the log in a table. `name`: the mapping, in messages."""
-    counts = Counts()
+    file = state.file
     is_parquet, is_json = file.head.startswith(PARQUET), holds_objects(file.head)
-    zone = options.time_zone or mapping.time_zone
-    bad = BadLines(file, replace(options, time_zone=zone), "record" if is_parquet or is_json else "line")
+    state.options = replace(state.options, time_zone=state.options.time_zone or mapping.time_zone)
+    state.unit = "record" if is_parquet or is_json else "line"
     sources = mapping.columns.values()
     status = [] if mapping.status is None else [mapping.status.column]
     titles = (title for source in sources for title in (source.column, source.by, source.otherwise) if title is not None)
@@ -90,59 +56,35 @@ def read_table(kind: type[JobLog], file: LogFile, options: ReadOptions, mapping:
         tables = _tables_of(file, wanted, name, is_parquet)
     else:
         texts = {*status, *(source.column for source in sources if source.text or source.pattern or source.format)}
-        tables = csv_tables(file, wanted, mapping, name, bad, counts, [column for column in wanted if column not in texts])
-        if mapping.delimiter != ",":  # all rows of a column decide the meaning of commas and points in numbers
-            tables = iter((_joined(list(tables)),))
-    reader = _TableReader(mapping, zone)
-    for table in tables:
+        tables = csv_tables(state, wanted, mapping, name, [column for column in wanted if column not in texts])
+    reader = _TableReader(mapping, state.options.time_zone)
+    for table, places in tables:
         try:
-            bad_rows = reader.add(table)
+            bad_rows = reader.add(table, places)
         except LogError as error:  # it concerns all rows
             raise LogError(f"{file.where}: {error}") from None
         for row, reason in bad_rows.items():
-            bad.add(int(table.places[row]), reason, "")
-    return reader.log(kind, bad, counts)
+            state.add_bad(int(places[row]), reason, "")
+    return reader.log(state)
 
 
-def _joined(parts: Sequence[CsvTable]) -> CsvTable:
-    """The rows of all parts in one table."""
-    columns = {}
-    for name in parts[0].columns:
-        several = [part.columns[name] for part in parts]
-        if len({one.dtype for one in several}) > 1:
-            several = [plain_texts(one) for one in several]
-        columns[name] = pl.concat(several)
-    return CsvTable(columns, np.concatenate([part.places for part in parts]))
-
-
-class _GrowingColumn:
-    """A column that grows; whole numbers take as little memory as possible."""
-
-    def __init__(self) -> None:
-        self.parts: list[Array] = []
-
-    def add(self, values: Array) -> None:
-        """Add the values of further rows."""
-        if values.dtype in (np.float64, np.int64) and (np.abs(values) < 2.0**31).all() and (values == np.floor(values)).all():
-            values = values.astype(np.int32)
-        self.parts.append(values)
-
-    def whole(self) -> Array:
-        """Return all values, and release the parts."""
-        parts, self.parts = self.parts, []
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+def _narrow(values: Array) -> Array:
+    """Return the values in as little memory as possible, if they are whole numbers."""
+    if values.dtype in (np.float64, np.int64) and (np.abs(values) < 2.0**31).all() and (values == np.floor(values)).all():
+        return values.astype(np.int32)
+    return values
 
 
 class _TablePart:
     """Reads some rows of a table according to a mapping; `names`: the names so far. `ids`: the numbers of the jobs, as written."""
 
-    def __init__(self, table: CsvTable, mapping: TableMapping, zone: str | None, names: Mapping[str, Names]) -> None:
+    def __init__(self, table: pl.DataFrame, mapping: TableMapping, zone: str | None, names: Mapping[str, Names]) -> None:
         self.table, self.mapping, self.zone = table, mapping, zone
         self.rows = len(table)
         self.reasons: dict[int, str] = {}
         self.times: dict[str, Local] = {}
         self.values: dict[str, Array] = {}
-        self.local, self.fraction, self.unreadable, self.odd = (np.zeros(self.rows, bool) for _ in range(4))
+        self.noted = {rule: np.zeros(self.rows, bool) for rule in _NOTED}
         self.status = unknown(self.rows)
         self.ids: pl.Series | None = None
         texts = {}
@@ -164,15 +106,16 @@ class _TablePart:
         for row in np.flatnonzero(mask).tolist():
             self.reasons.setdefault(row, f"{source.column} is {quoted(str(texts[row]))}; {what}")
 
-    def _texts(self, source: Source) -> pl.Series:
+    def _texts(self, source: Source, grouped: bool = True) -> pl.Series:
+        """The texts, empty where unknown; `grouped`: numbers may have separators of thousands, which are removed."""
         if source.column is None:
             return pl.repeat(str(source.constant), self.rows, dtype=pl.String, eager=True)
-        texts = plain_texts(self.table.columns[source.column])
+        texts = cells.plain_texts(self.table[source.column])
         if source.pattern is not None:
             texts = texts.str.extract(source.pattern).fill_null("")
-        elif not source.text:
-            texts = plain_numbers(texts, self.mapping.delimiter)
-        return texts.set(texts.is_in((*BLANK, str(MISSING)) if source.text else BLANK), "")
+        elif grouped and not source.text:
+            texts = cells.plain_numbers(texts, self.mapping.delimiter)
+        return texts.set(texts.is_in((*cells.BLANK, str(MISSING)) if source.text else cells.BLANK), "")
 
     def _numbers(self, name: str, source: Source) -> Array:
         """Numbers with unit and factor, float64; -1 if unknown."""
@@ -180,7 +123,7 @@ class _TablePart:
             titles = (source.column, source.otherwise)
             first, second = (self._numbers(name, replace(source, column=title, otherwise=None)) for title in titles)
             return np.where(first >= 0, first, second)
-        column = None if source.column is None else self.table.columns[source.column]
+        column = None if source.column is None else self.table[source.column]
         scale = source.factor * (UNITS[source.unit] if name in SPANS else 1.0)
         if source.by is not None:
             scale = scale * np.maximum(self._numbers("", Source(source.by, text=False)), 0)
@@ -192,17 +135,17 @@ class _TablePart:
         texts = self._texts(source)
         fits = texts.str.contains(_NUMBER)
         values = texts.set(~fits, None).cast(pl.Float64, strict=False).fill_null(float(MISSING)).to_numpy().copy()
-        bad = ~fits.to_numpy() & ~blank(texts)
-        free = without_limit(texts) if name == "requested" else np.zeros(self.rows, bool)
+        bad = ~fits.to_numpy() & ~cells.blank(texts)
+        free = cells.without_limit(texts) if name == "requested" else np.zeros(self.rows, bool)
         if name == "job_id":
             self.ids = texts
             if bad.any():  # 17[3], 17_3 and 17.server are 17; other names, such as 0x1f and 2026-17, are unknown
-                numbers = texts.str.extract(f"^{JOB_NUMBER}$").cast(pl.Float64, strict=False).fill_null(float(MISSING)).to_numpy()
+                numbers = texts.str.extract(f"^{cells.JOB_NUMBER}$").cast(pl.Float64, strict=False).fill_null(float(MISSING)).to_numpy()
                 values = np.where(bad, numbers, values)
                 bad[:] = False
         values = np.where(values >= 0, values * scale, values)
         if name in SPANS and bad.any():
-            durations, odd = spans(texts, source.clock or CLOCKS[0])
+            durations, odd = cells.spans(texts, source.clock or cells.CLOCKS[0])
             values = np.where(bad & ~odd, durations, values)
             bad &= odd
         return self._checked(name, source, texts, values, bad & ~free, free)
@@ -220,89 +163,78 @@ class _TablePart:
         broken = (values != np.floor(values)) & ~bad if whole else np.zeros(self.rows, bool)
         others = _ESSENTIAL.get(name)
         if (others is None or (others and set(others) <= self.mapping.columns.keys())) and (values >= 0).any():
-            unreadable = self.unreadable if name in SPANS else self.odd
-            unreadable |= bad | broken
+            self.noted[rules.UNREADABLE_DURATION if name in SPANS else rules.UNREADABLE_VALUE] |= bad | broken
             return np.where(broken, MISSING, values)
         self._bad(source, texts, bad, f"it must be {'a duration' if name in SPANS else 'a number'}")
         self._bad(source, texts, broken, "it must be a whole number")
         return values
 
     def _times(self, name: str, source: Source) -> Local:
-        column = self.table.columns[source.column] if source.column is not None else None
+        column = self.table[source.column] if source.column is not None else None
         if column is not None and column.dtype == pl.Datetime:
             return self._from_datetimes(column)
-        if column is not None and source.pattern is None and source.format is None:
-            if column.dtype.is_numeric():
-                return Local.exact(self._epochs(source, column, *_read_numbers(name, column)[:2]))
-            usual = _usual_stamps(plain_texts(column))
-            if usual is not None:
-                return self._from_datetimes(usual)
-        texts = self._texts(source)
+        if column is not None and source.pattern is None and source.format is None and column.dtype.is_numeric():
+            return Local.exact(self._epochs(source, column, *_read_numbers(name, column)[:2]))
         if source.format is not None:
-            return self._formatted_times(source, source.format, texts)
-        parts = texts.str.extract_groups(_STAMP).struct.unnest()
-        joined = parts.to_series(0) + "T" + parts.to_series(1) + parts.to_series(2).fill_null(":00")
-        clock = joined.str.to_datetime("%Y-%m-%dT%H:%M:%S", strict=False)
-        zones = parts.to_series(3)
-        own_zone = zones.is_not_null().to_numpy()
-        local = to_unix(clock, self.zone)
-        seconds = clock.dt.epoch("s").fill_null(MISSING).to_numpy()
-        read = clock.is_not_null().to_numpy()
-        exact = seconds - zone_offsets(zones, self.zone)
+            return self._formatted_times(source, source.format, self._texts(source))
+        texts = self._texts(source, grouped=False)
+        local, read, own_zone = cells.stamps(texts, self.zone)
+        self.noted[rules.ZONE_UNKNOWN] |= read & ~own_zone
+        self.noted[rules.FLOORED] |= texts.str.contains(_FRACTION).to_numpy()
+        if (read | cells.blank(texts)).all():
+            return local
+        texts = self._texts(source)
         numbers = texts.set(~texts.str.contains(_NUMBER), None).cast(pl.Float64, strict=False)
         numeric = numbers.is_not_null().to_numpy()
-        unix = self._epochs(source, texts, numbers.fill_null(float(MISSING)).to_numpy(), ~(read | numeric | blank(texts)))
-        self.local |= read & ~own_zone
-        self.fraction |= texts.str.contains(_FRACTION).to_numpy()
-        first, last = (np.where(numeric, unix, np.where(own_zone & read, exact, times)) for times in (local.first, local.last))
-        return Local(first, last, local.skipped & ~own_zone)
+        unix = self._epochs(source, texts, numbers.fill_null(float(MISSING)).to_numpy(), ~(read | numeric | cells.blank(texts)))
+        first, last = (np.where(numeric, unix, times) for times in (local.first, local.last))
+        return Local(first, last, local.skipped)
 
     def _formatted_times(self, source: Source, form: str, texts: pl.Series) -> Local:
-        empty = blank(texts)
+        empty = cells.blank(texts)
         written = texts.set(pl.Series(empty), None)
-        has_zone = "%Z" in form
-        plain = written.str.replace(ZONE_IN_TEXT, "UTC") if has_zone else written
-        parsed = plain.str.to_datetime(form.replace("%Z", "UTC"), strict=False)
+        parsed = cells.times_as(written, form)
         self._bad(source, texts, parsed.is_null().to_numpy() & ~empty, f"it must be a time such as {form}")
-        if not has_zone:
+        if "%Z" not in form:
             return self._from_datetimes(parsed)
         seconds = parsed.dt.epoch("s").fill_null(MISSING).to_numpy()
-        offsets = zone_offsets(written.str.extract(ZONE_IN_TEXT), self.zone)
+        offsets = cells.zone_offsets(written.str.extract(cells.ZONE_IN_TEXT), self.zone)
         return Local.exact(np.where(parsed.is_null().to_numpy(), MISSING, seconds - offsets))
 
     def _epochs(self, source: Source, texts: pl.Series, numbers: Array, bad: Array) -> Array:
         """Unix times in s, int64, from numbers in the source's unit (float64, -1 unknown); `bad`: cells that are not times."""
         exact = numbers * UNITS[source.unit]
         unix = np.where(numbers >= 0, np.floor(exact + 1e-6), MISSING)
-        self.fraction |= (numbers >= 0) & (exact - unix > 1e-6)
+        self.noted[rules.FLOORED] |= (numbers >= 0) & (exact - unix > 1e-6)
         huge = unix >= 2.0**53
         self._bad(source, texts, bad | huge, "it must be a time such as 2026-11-20 21:33:45, or seconds since 1970; else give its format")
         return np.where(huge, MISSING, unix).astype(np.int64)
 
     def _from_datetimes(self, column: pl.Series) -> Local:
         kind = column.dtype
-        self.fraction |= (column.dt.nanosecond().fill_null(0) > 0).to_numpy()
+        self.noted[rules.FLOORED] |= (column.dt.nanosecond().fill_null(0) > 0).to_numpy()
         if isinstance(kind, pl.Datetime) and kind.time_zone is not None:
             return Local.exact(column.dt.epoch("s").fill_null(MISSING).to_numpy())
-        self.local |= column.is_not_null().to_numpy()
+        self.noted[rules.ZONE_UNKNOWN] |= column.is_not_null().to_numpy()
         return to_unix(column, self.zone)
 
     def _read_status(self, status: Status) -> None:
-        texts = plain_texts(self.table.columns[status.column])
+        texts = cells.plain_texts(self.table[status.column])
         words_in_table = texts.unique(maintain_order=True).to_list()
         other = -99 if status.other is None else STATUS[status.other]
         known = [(text, status.kind_of(text)) for text in words_in_table]
-        kinds = [kind if kind is not None else MISSING if text in BLANK else other for text, kind in known]
+        kinds = [kind if kind is not None else MISSING if text in cells.BLANK else other for text, kind in known]
         self.status = texts.replace_strict(words_in_table, kinds, return_dtype=pl.Int64).to_numpy().copy()
         unnamed = "the mapping must name this state, or the kind of all other states with status.other"
         self._bad(Source(status.column), texts, self.status == -99, unnamed)
 
-    def columns(self) -> tuple[dict[str, Array], Array]:
-        """Return the columns, with `submit, eligible, start` as Unix times and `runtime, requested` in s, and a mask of ambiguous times."""
+    def columns(self) -> dict[str, Array]:
+        """Return the columns, with `submit, eligible, start` as Unix times and `runtime, requested` in s."""
         values, status = self.values, self.status
         nothing = Local.exact(unknown(self.rows))
         elapsed = np.floor(values.get("runtime", unknown(self.rows))).astype(np.int64)
-        times, is_open = settle([self.times.get(name, nothing) for name in TIMES], elapsed)
+        times, self.noted[rules.AMBIGUOUS] = settle([self.times.get(name, nothing) for name in TIMES], elapsed)
+        self.noted[rules.SKIPPED] = np.logical_or.reduce([nothing.skipped, *(one.skipped for one in self.times.values())])
         if not self.mapping.relative_times and times["submit"].max(initial=MISSING) > _NEVER:
             times = {name: np.where(clock <= _NEVER, MISSING, clock) for name, clock in times.items()}
         submit, eligible, start, end = times.values()
@@ -315,7 +247,7 @@ class _TablePart:
         requested = values.pop("requested", unknown(self.rows))
         requested = np.where((requested > 0) | (requested == NO_LIMIT), requested, MISSING)
         times = {"submit": submit, "start": start} | ({"eligible": eligible} if "eligible" in self.times else {})
-        return {**values, **times, "runtime": runtime, "requested": requested}, is_open
+        return {**values, **times, "runtime": runtime, "requested": requested}
 
     def never_started(self, columns: Mapping[str, Array]) -> Array:
         """Return which rows, with these columns, are of jobs that ended without a start and were not cancelled."""
@@ -330,79 +262,76 @@ class _TableReader:
         self.mapping, self.zone = mapping, zone
         self.rows = 0
         self._names = {name: Names() for name, source in mapping.columns.items() if source.text}
-        self._columns: defaultdict[str, _GrowingColumn] = defaultdict(_GrowingColumn)
+        self._columns: defaultdict[str, list[Array]] = defaultdict(list)
+        self._noted: defaultdict[rules.Rule, list[Array]] = defaultdict(list)
         self._ids: list[pl.Series | None] = []
         self._later: dict[int, tuple[int, str]] = {}
         """Rows that are bad unless they are steps of jobs: their line or record, and the reason."""
 
-    def add(self, table: CsvTable) -> dict[int, str]:
-        """Read further rows; return the reasons of bad ones by row, in order, except for possible steps of jobs."""
+    def add(self, table: pl.DataFrame, places: Array) -> dict[int, str]:
+        """Read further rows; return the reasons of bad ones by row, in order, except for possible steps of jobs. `places`: their lines."""
         part = _TablePart(table, self.mapping, self.zone, self._names)
-        columns, is_open = part.columns()
-        skipped = np.logical_or.reduce([times.skipped for times in part.times.values()])
-        facts = {"STATUS": part.status, "LOCAL": part.local, "OPEN": is_open, "SKIPPED": skipped, "GOOD": part.good}
-        facts |= {"FRACTION": part.fraction, "UNREADABLE": part.unreadable, "ODD": part.odd, "NEVER": part.never_started(columns)}
+        columns = part.columns()
+        facts = {"STATUS": part.status, "GOOD": part.good, "NEVER": part.never_started(columns)}
         for name, values in {**columns, **facts}.items():
-            self._columns[name].add(values)
+            self._columns[name].append(_narrow(values))
+        for rule, mask in part.noted.items():
+            self._noted[rule].append(mask)
         self._ids.append(part.ids)
         bad = {}
         for row, reason in sorted(part.reasons.items()):
             if part.ids is not None and part.ids.dtype == pl.String and re.match(_STEP, part.ids[row] or ""):
-                self._later[self.rows + row] = int(table.places[row]), reason
+                self._later[self.rows + row] = int(places[row]), reason
             else:
                 bad[row] = reason
         self.rows += part.rows
         return bad
 
-    def log(self, kind: type[JobLog], bad: BadLines, counts: Counts) -> JobLog:
-        """Return the log of the good rows; rows that may have been steps of jobs, but are not, are added to `bad`."""
-        steps, tasks = _steps(self._ids, self.rows), _tasks(self._ids)
+    def log(self, state: ReaderState) -> JobLog:
+        """Return the log of the good rows; rows that may have been steps of jobs, but are not, are added to the bad lines."""
+        numbers = [part for part in self._ids if part is not None]
+        texts = (
+            pl.concat(map(cells.plain_texts, numbers)) if any(one.dtype == pl.String for one in numbers) else pl.Series([""] * self.rows)
+        )
+        steps, tasks = _steps(texts), _tasks(texts)
         self._ids = []
         for row, (place, reason) in self._later.items():
             if not steps[row]:
-                bad.add(place, reason, "")
-        facts = {name: self._columns.pop(name).whole() for name in list(self._columns) if name.isupper()}
+                state.add_bad(place, reason, "")
+        columns = {name: np.concatenate(self._columns.pop(name)) for name in list(self._columns)}  # releases the parts
+        facts = {name: columns.pop(name) for name in list(columns) if name.isupper()}
         kept = facts["GOOD"] & ~steps
-        if not (kept | steps).any():
-            raise LogError(nothing_left(bad, counts))
-        counts.add(STEP, steps)
         status = facts["STATUS"]
-        for rule, number in ((STILL_PENDING, STATUS["pending"]), (STILL_RUNNING, STATUS["running"])):
-            counts.add(rule, kept & (status == number))
-            kept &= status != number
-        counts.add(NEVER_STARTED, kept & facts["NEVER"])
-        kept &= ~facts["NEVER"]
+        state.count(STEP, steps)
+        state.drop(kept, rules.STILL_PENDING, status == STATUS["pending"])
+        state.drop(kept, rules.STILL_RUNNING, status == STATUS["running"])
+        state.drop(kept, NEVER_STARTED, facts["NEVER"])
         if not kept.any():
-            raise LogError(nothing_left(bad, counts))
-        for rule, name in _FACTS.items():
-            counts.add(rule, facts[name] & kept)
-        if bad.options.time_zone is None:
-            counts.add(ZONE_UNKNOWN, facts["LOCAL"] & kept)
-        self._columns["status"].add(np.where(status >= 0, status, MISSING))
-        columns = {name: column.whole() for name, column in self._columns.items()}
+            raise state.no_jobs()
+        for rule, masks in self._noted.items():
+            if rule is not rules.ZONE_UNKNOWN or state.options.time_zone is None:
+                state.count(rule, np.concatenate(masks) & kept)
+        columns["status"] = np.where(status >= 0, status, MISSING)
         if tasks is not None and not tasks.keys() & columns.keys():
             columns |= tasks | {"job_id": np.where(tasks["array_job"] >= 0, MISSING, columns["job_id"])}
         columns = columns if kept.all() else {name: values[kept] for name, values in columns.items()}
         names = {name: numbers.texts for name, numbers in self._names.items()}
-        return make_log(kind, bad, counts, columns, names, self.mapping.header, not self.mapping.relative_times)
+        return make_log(state, "mapped", columns, names, self.mapping.header, not self.mapping.relative_times)
 
 
-def _steps(numbers: Sequence[pl.Series | None], rows: int) -> Array:
+def _steps(numbers: pl.Series) -> Array:
     """Records that are steps of jobs: their number is `12.batch` or `12.0`, and there is a record of 12."""
-    known = [part for part in numbers if part is not None]
-    if not any(part.dtype == pl.String and part.str.contains(_STEP).any() for part in known):
-        return np.zeros(rows, bool)
-    texts = pl.concat([plain_texts(part) for part in known])
-    step: Array = texts.str.extract(_STEP).is_in(texts.unique().implode()).fill_null(False).to_numpy()
+    jobs = numbers.str.extract(_STEP)
+    has_any = jobs.null_count() < len(jobs)
+    step: Array = jobs.is_in(numbers.unique().implode()).fill_null(False).to_numpy() if has_any else np.zeros(len(jobs), bool)
     return step
 
 
-def _tasks(numbers: Sequence[pl.Series | None]) -> dict[str, Array] | None:
+def _tasks(numbers: pl.Series) -> dict[str, Array] | None:
     """The job arrays with several tasks, and the tasks, in numbers such as 52_12 and 52[12], -1 for others; None if there are none."""
-    known = [part for part in numbers if part is not None]
-    if not any(part.dtype == pl.String and part.str.contains(_ARRAY_TASK).any() for part in known):
+    if not numbers.str.contains(_ARRAY_TASK).any():
         return None
-    pieces = pl.concat([plain_texts(part) for part in known]).str.extract_groups(_ARRAY_TASK).struct.unnest()
+    pieces = numbers.str.extract_groups(_ARRAY_TASK).struct.unnest()
     arrays, indices = (pieces.to_series(place).cast(pl.Int64).fill_null(MISSING) for place in range(2))
     several = arrays.is_duplicated().to_numpy()
     return {name: np.where(several, part.to_numpy(), MISSING) for name, part in (("array_job", arrays), ("array_task", indices))}
@@ -418,17 +347,7 @@ def _read_numbers(name: str, column: pl.Series) -> tuple[Array, Array, Array]:
     return values, bad, free
 
 
-def _usual_stamps(texts: pl.Series) -> pl.Series | None:
-    """The times, if all are such as 2026-11-20 21:33:45 or empty; else None."""
-    empty = texts == ""
-    for sign in (" ", "T"):
-        if (empty | texts.str.contains(rf"^[0-9]{{4}}-[0-9][0-9]-[0-9][0-9]{sign}[0-9][0-9]:[0-9][0-9]:[0-9][0-9]$")).all():
-            times = texts.set(empty, None).str.to_datetime(f"%Y-%m-%d{sign}%H:%M:%S", strict=False)
-            return times if times.null_count() == empty.sum() else None
-    return None
-
-
-def _tables_of(file: LogFile, wanted: list[str], name: str, is_parquet: bool) -> Iterator[CsvTable]:
+def _tables_of(file: LogFile, wanted: list[str], name: str, is_parquet: bool) -> Iterator[Table]:
     """The rows of a Parquet or JSON file in tables of `ROWS_AT_ONCE`, at least one; numbers and times unchanged, others as texts."""
     if is_parquet:
         with reading(file.where):
@@ -443,7 +362,7 @@ def _tables_of(file: LogFile, wanted: list[str], name: str, is_parquet: bool) ->
             raise LogError(f"{file.where}: {series.name} holds {series.dtype}; it must hold numbers, texts or times")
     for first in range(0, max(len(frame), 1), ROWS_AT_ONCE):
         rows = frame.slice(first, ROWS_AT_ONCE)
-        plain = {one.name: one if isinstance(one.dtype, pl.Datetime) or one.dtype.is_numeric() else plain_texts(one) for one in rows}
-        yield CsvTable(plain, np.arange(first + 1, first + 1 + len(rows)))
+        plain = [one if isinstance(one.dtype, pl.Datetime) or one.dtype.is_numeric() else cells.plain_texts(one) for one in rows]
+        yield pl.DataFrame(plain), np.arange(first + 1, first + 1 + len(rows))
         if file.progress is not None:
             file.progress(first + len(rows), len(frame), "rows")

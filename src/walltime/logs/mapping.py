@@ -23,6 +23,7 @@ SPANS = ("wait", "runtime", "requested", "cpu_time", "think_time", "soft_walltim
 TEXTS = ("user", "group", "executable", "queue", "partition")
 """Columns of names."""
 UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
+WORDS = {"ns": "nanoseconds", "us": "microseconds", "ms": "milliseconds", "s": "seconds", "min": "minutes", "h": "hours", "d": "days"}
 STATUS = {"completed": 1, "failed": 0, "cancelled": 5, "pending": -10, "running": -11}
 """Kinds of status: the numbers of the Standard Workload Format, and two for jobs that have not ended."""
 Words = tuple[str | int, ...]
@@ -42,12 +43,6 @@ def _pattern(text: str) -> str:
     return text
 
 
-def _factor(number: float) -> float:
-    if not 0 < number < 2**40:
-        raise LogError(f"must be a number above 0, not {number:g}")
-    return number
-
-
 @dataclass(frozen=True)
 class Source:
     """The source of a column's values."""
@@ -60,7 +55,7 @@ class Source:
     """meaning of a duration with one colon, such as 24:00; by default as the values decide"""
     format: str | None = None
     """format of a time, as in Python; by default such as 2026-11-20 21:33:45, or seconds since 1970"""
-    factor: Annotated[float, Field("times", read=_factor)] = 1.0
+    factor: Annotated[float, Field("times", above=0)] = 1.0
     """factor by which numbers are multiplied"""
     by: str | None = None
     """title of a further column by which numbers are multiplied, such as processors of a node by nodes"""

@@ -16,7 +16,8 @@ _JOB_FIELDS = 3
 """Least number of simple values by which an object is a job, rather than a file of jobs."""
 _DEEPEST = 6
 """Greatest depth of nested objects and lists in JSON that become columns."""
-_NAMED_OBJECTS = re.compile(rb'\A\s*+\{\s*+"[^"\n]{1,100}+"\s*+:\s*+\{')
+_LINES = re.compile(rb"\A\{[^\n]*\}\s*\n\s*\{")
+"""JSON lines: a line is a whole object, and another one follows."""
 _CLASS_ADS = re.compile(rb"\A(?:\s*+\*\*\*[^\n]*+\n)?+\s*+(?:[A-Za-z]\w*+ = [^\n]*+\r?\n){5}")
 _FIRST_PAIR = re.compile(rb"[A-Za-z]\w*+=\S")
 _FEWEST_PAIRS = 4
@@ -75,42 +76,41 @@ def _flat(table: pl.DataFrame) -> pl.DataFrame:
 def _table_of_objects(content: bytes) -> pl.DataFrame:
     if content[:1] not in (b"[", b"{"):
         return _class_ads(content) if _CLASS_ADS.match(content) else _pairs(content)
-    if _NAMED_OBJECTS.match(content):
-        named = _named_objects(content)
-        if named is not None:
-            return named
+    is_lines = _LINES.match(content) is not None
     try:
+        if is_lines:
+            return pl.read_ndjson(io.BytesIO(content), infer_schema_length=None)
         if content[:1] == b"[":
             return pl.read_json(io.BytesIO(content), infer_schema_length=None)
-        table = pl.read_ndjson(io.BytesIO(content), infer_schema_length=None)
-    except pl.exceptions.ComputeError:  # values of several kinds in a column, or an object on several lines
-        rows = json.loads(content) if content[:1] == b"[" else _document(content)
-        if not rows or not all(isinstance(row, dict) for row in rows):
-            raise
-        return _of_rows(rows)
-    return _table_in_object(table, content) if len(table) == 1 else table
+    except pl.exceptions.ComputeError:  # values of several kinds in a column
+        pass
+    rows = [json.loads(line) for line in content.splitlines() if line.strip()] if is_lines else json.loads(content)
+    rows = _rows_in(rows) if isinstance(rows, dict) else rows
+    if not rows or not all(isinstance(row, dict) for row in rows):
+        raise ValueError("it has values that are not objects")
+    return _of_rows(rows)
 
 
-def _document(content: bytes) -> list[Any]:
-    """The jobs in JSON lines, or in one object, which may span several lines."""
-    try:
-        whole = json.loads(content)
-    except ValueError:
-        return [json.loads(line) for line in content.splitlines() if line.strip()]
-    return _jobs_in(whole) or [whole]
-
-
-def _jobs_in(whole: Any) -> list[dict[str, Any]]:
-    """The jobs in an object: in a list of objects, or in an object with their names as keys, as from `qstat -f -F json`; else empty."""
-    if not isinstance(whole, dict):
-        return []
+def _rows_in(whole: dict[str, Any]) -> list[dict[str, Any]]:
+    """The jobs in an object: its list of objects, its objects with their names as keys, its columns, or itself."""
+    values = list(whole.values())
+    if values and all(isinstance(one, dict) for one in values):
+        by_number = [all(key.isdecimal() for key in one) for one in (whole, *values)]
+        if by_number[0] or not all(by_number[1:]):
+            return values
+        if len({tuple(one) for one in values}) == 1:  # columns, as pandas writes them
+            return [dict(zip(whole, row, strict=True)) for row in zip(*(one.values() for one in values), strict=True)]
     lists = []
-    for value in whole.values():
+    for value in values:
         if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
             lists.append(value)
         elif isinstance(value, dict) and value and all(isinstance(one, dict) and len(one) >= _JOB_FIELDS for one in value.values()):
-            lists.append([{"job_id": name, **one} for name, one in value.items()])
-    return lists[0] if len(lists) == 1 else []
+            lists.append([{"job_id": name, **one} for name, one in value.items()])  # as from `qstat -f -F json`
+    if len(lists) == 1:
+        return lists[0]
+    if values and all(isinstance(one, list) for one in values) and len(set(map(len, values))) == 1:
+        return [dict(zip(whole, row, strict=True)) for row in zip(*values, strict=True)]
+    return [whole]
 
 
 def _of_rows(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
@@ -151,30 +151,3 @@ def _pairs(content: bytes) -> pl.DataFrame:
         if rows:
             rows[-1] |= {name: value.strip() for name, value in pairs}
     return pl.DataFrame(rows, infer_schema_length=None)
-
-
-def _named_objects(content: bytes) -> pl.DataFrame | None:
-    """The table in an object of objects, which are jobs with their numbers as keys, or columns with their titles; None for JSON lines."""
-    try:
-        whole = json.loads(content)
-    except ValueError:
-        return None
-    if not all(isinstance(one, dict) for one in whole.values()):
-        return None
-    numbered = [all(key.isdecimal() for key in one) for one in (whole, *whole.values())]
-    if numbered[0] or not all(numbered[1:]):
-        return _of_rows(list(whole.values()))
-    rows = {name: list(one.values()) for name, one in whole.items()}
-    return pl.DataFrame(rows, strict=False) if len({tuple(one) for one in whole.values()}) == 1 else None
-
-
-def _table_in_object(table: pl.DataFrame, content: bytes) -> pl.DataFrame:
-    """The table in a single object: a list of objects and few other values, or a list for each column."""
-    kinds = table.schema
-    lists = [name for name, kind in kinds.items() if isinstance(kind, pl.List) and isinstance(kind.inner, pl.Struct)]
-    if len(lists) == 1 and sum(not kind.is_nested() for kind in kinds.values()) < _JOB_FIELDS:
-        return table.select(pl.col(lists[0]).explode()).unnest(lists[0])
-    if all(isinstance(kind, pl.List) for kind in kinds.values()) and len({len(one[0]) for one in table}) == 1:
-        return table.explode(table.columns)
-    rows = _jobs_in(json.loads(content))
-    return _of_rows(rows) if rows else table

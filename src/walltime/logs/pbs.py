@@ -9,13 +9,10 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import ClassVar
 
 from walltime.logs.batch_systems import (
     FIRST_LINES,
-    OTHER_EVENT,
     UNREADABLE,
-    Counts,
     RecordError,
     Run,
     Skip,
@@ -24,11 +21,11 @@ from walltime.logs.batch_systems import (
     numbered,
     read_runs,
     seconds_of,
-    text_lines,
     whole,
 )
-from walltime.logs.input import LogFile
-from walltime.logs.joblog import JobLog, LogFormat, ReadOptions, Rule
+from walltime.logs.joblog import JobLog
+from walltime.logs.reader import LogFormat, ReaderState
+from walltime.logs.rules import OTHER_EVENT, Rule
 from walltime.logs.slurm.jobs import NEVER_STARTED
 from walltime.workload import MISSING
 
@@ -53,13 +50,6 @@ _NO_PROJECT = "_pbs_project_default"
 _ENDS = ("E", "R", "A")
 """Records of the end of a run: of its job, before the job is queued again, and because the server aborted it."""
 _REPEATED = frozenset({"user", "ctime", "qtime", "etime", "start", "end", "Exit_status", "Resource_List.walltime", "Resource_List.ncpus"})
-
-
-class PbsLog(JobLog):
-    """A log from accounting files of PBS."""
-
-    format: ClassVar[str] = "pbs"
-    endings: ClassVar[tuple[str, ...]] = (".acct", ".log", ".txt")
 
 
 def _items(text: str) -> dict[str, str]:
@@ -159,8 +149,8 @@ def _sizes(items: Mapping[str, str]) -> dict[str, int]:
 class PbsRecords:
     """Reads the records of a file one by one; `deleted`: the jobs that were deleted, `started`: the records of starts, by job."""
 
-    def __init__(self, counts: Counts) -> None:
-        self.counts = counts
+    def __init__(self, state: ReaderState) -> None:
+        self.state = state
         self.deleted: set[str] = set()
         self.started: dict[str, tuple[str, str]] = {}
 
@@ -172,7 +162,7 @@ class PbsRecords:
         stamp, event, identity, items = match.groups()
         begun = self.started.pop(identity, None) if event in ("S", *_ENDS) else None
         if event == "S":
-            self.counts.add(LOST_RUN, int(begun is not None))
+            self.state.count(LOST_RUN, int(begun is not None))
             self.started[identity] = stamp, items
         elif event == "D":
             self.deleted.add(identity)
@@ -181,7 +171,7 @@ class PbsRecords:
         values = _items(items)
         if event != "E" and "end" not in values and "[]" not in identity:  # Torque's record of a requeued or aborted run has only its time
             if begun is None:
-                raise Skip(LOST_RUN)
+                raise Skip(OTHER_EVENT)
             values = _items(begun[1]) | values
             values["end"] = str(whole(values.get("start"), "start") + _time_of(stamp) - _time_of(begun[0]))
         yield self.run(identity, values, event)
@@ -224,7 +214,7 @@ class PbsRecords:
             "run_count": count_of(items.get("run_count")),
         }
         used = seconds_of(items.get("resources_used.walltime"))
-        self.counts.add(USED_DIFFERS, int(used >= 0 and abs(used - (end - start)) > 60))
+        self.state.count(USED_DIFFERS, int(used >= 0 and abs(used - (end - start)) > 60))
         texts = {
             name: next((items[key] for key in keys if items.get(key, _NO_PROJECT) not in ("", _NO_PROJECT)), "")
             for name, keys in _TEXTS.items()
@@ -245,9 +235,8 @@ def _time_of(stamp: str) -> int:
         raise RecordError(f"{stamp} is not a time") from None
 
 
-def _read(file: LogFile, options: ReadOptions) -> PbsLog:
-    counts = Counts()
-    return read_runs(PbsLog, file, options, text_lines(file, counts), PbsRecords(counts), counts)
+def _read(state: ReaderState) -> JobLog:
+    return read_runs(state, "pbs", state.lines(), PbsRecords(state))
 
 
 PBS = LogFormat("pbs", "PBS or Torque accounting", (".acct",), _HEAD, _read, (ARRAY_SUMMARY, USED_DIFFERS, LOST_RUN))

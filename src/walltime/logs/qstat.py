@@ -9,12 +9,12 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo
 
 from walltime.errors import LogError
-from walltime.logs.batch_systems import STILL_PENDING, STILL_RUNNING, Counts, RecordError, Run, Skip, read_runs, seconds_of
+from walltime.logs.batch_systems import RecordError, Run, Skip, read_runs, seconds_of
 from walltime.logs.cells import BLANK
-from walltime.logs.clock import ZONE_UNKNOWN
-from walltime.logs.input import LogFile
-from walltime.logs.joblog import LogFormat, ReadOptions
-from walltime.logs.pbs import PbsLog, PbsRecords
+from walltime.logs.joblog import JobLog
+from walltime.logs.pbs import PbsRecords
+from walltime.logs.reader import LogFormat, ReaderState
+from walltime.logs.rules import STILL_PENDING, STILL_RUNNING, ZONE_UNKNOWN
 from walltime.logs.sample import Sample, items_of
 
 _HEAD = re.compile(
@@ -37,9 +37,10 @@ _OPEN = {**dict.fromkeys("QHWTMB", STILL_PENDING), **dict.fromkeys("RESU", STILL
 """Values of job_state for jobs that have not ended."""
 
 
-def _jobs(file: LogFile) -> Iterator[tuple[int, Mapping[str, object]]]:
+def _jobs(state: ReaderState) -> Iterator[tuple[int, Mapping[str, object]]]:
     """Yield the number and the items of each job; the item `id` is its name."""
-    content = file.content().removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
+    state.unit = "record"
+    content = state.file.content().removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
     if not content.lstrip().startswith("{"):
         for number, block in enumerate(re.split(r"^Job Id: *", content, flags=re.MULTILINE)[1:], 1):
             first, *lines = re.sub(r"\r?\n\t", "", block).splitlines()
@@ -48,7 +49,7 @@ def _jobs(file: LogFile) -> Iterator[tuple[int, Mapping[str, object]]]:
     try:
         jobs = json.loads(content)["Jobs"]
     except (ValueError, RecursionError) as error:
-        raise LogError(f"{file.where}: not valid JSON ({type(error).__name__}); give another file", "not_json") from error
+        raise LogError(f"{state.file.where}: not valid JSON ({type(error).__name__}); give another file", "not_json") from error
     for number, (name, job) in enumerate(jobs.items(), 1):
         items = {"id": name}
         for key, value in job.items() if isinstance(job, Mapping) else ():
@@ -81,11 +82,10 @@ def _items(row: Mapping[str, object]) -> dict[str, str]:
     return {"id": next((texts[name] for name in _IDS if name in texts), "")} | texts
 
 
-def _read(file: LogFile, options: ReadOptions) -> PbsLog:
-    counts = Counts()
-    of_accounting, name = PbsRecords(counts), options.time_zone
+def _read(state: ReaderState) -> JobLog:
+    of_accounting, name = PbsRecords(state), state.options.time_zone
     zone = UTC if name is None else timezone(timedelta(seconds=int(name))) if name.lstrip("+-").isdecimal() else ZoneInfo(name)
-    rows, unit = (_jobs(file), "record") if _HEAD.match(file.head) else items_of(file, counts)
+    rows = _jobs(state) if _HEAD.match(state.file.head) else items_of(state)
 
     def runs(row: Mapping[str, object]) -> Iterator[Run]:
         job = _items(row)
@@ -97,10 +97,10 @@ def _read(file: LogFile, options: ReadOptions) -> PbsLog:
         start = items.get("start") or "0"
         end = items.get("end") or str(int(start) + max(seconds_of(items.get("resources_used.walltime")), 0))
         run = of_accounting.run(items["id"], items | {"start": start, "end": end}, "E")
-        counts.add(ZONE_UNKNOWN, int(name is None and not job.get("ctime", "0").isdecimal()))
+        state.count(ZONE_UNKNOWN, int(name is None and not job.get("ctime", "0").isdecimal()))
         yield run
 
-    return read_runs(PbsLog, file, options, rows, runs, counts, unit)
+    return read_runs(state, "pbs", rows, runs)
 
 
 QSTAT = LogFormat("pbs-qstat", "qstat -f of PBS or Torque", (), _HEAD, _read)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 from walltime.dataframes import pl
-from walltime.logs.batch_systems import Counts, text_lines
 from walltime.logs.cells import NUMBER, STAMP, plain_numbers, plain_texts
 from walltime.logs.csv_rows import Records
 from walltime.logs.input import LogFile
 from walltime.logs.objects import frame_of, holds_objects
+from walltime.logs.reader import ReaderState
+from walltime.logs.rules import NEWLINE_IN_TEXT
 from walltime.logs.table_file import PARQUET
 
 ROWS = 2000
@@ -65,25 +65,23 @@ def sample_of_frame(frame: pl.DataFrame) -> Sample | None:
     return Sample({one.name: plain_texts(one).to_list() for one in plain}) if plain and len(frame) else None
 
 
-def items_of(file: LogFile, counts: Counts) -> tuple[Iterator[tuple[int, Mapping[str, object]]], str]:
-    """Return the rows of a table in any format, with their numbers and as values by title, and the word for a row: line or record.
+def items_of(state: ReaderState) -> Iterator[tuple[int, Mapping[str, object]]]:
+    """Yield the rows of a table in any format, with their numbers and as values by title; sets the unit of the state.
 
     The values of a line with a wrong number of fields are empty.
     """
-    if file.head.startswith(PARQUET) or holds_objects(file.head):
-        return enumerate(frame_of(file).iter_rows(named=True), 1), "record"
-    sample = sample_of(file)
-    records = Records("," if sample is None else sample.delimiter, counts)
-
-    def lines() -> Iterator[tuple[int, Mapping[str, object]]]:
-        titles: list[str] | None = None
-        found = chain(chain.from_iterable(records.add(number, line) for number, line in text_lines(file, counts)), records.rest())
-        for number, _, fields in found:
-            if titles is not None:
-                yield number, dict(zip(titles, fields, strict=True)) if fields is not None and len(fields) == len(titles) else {}
-            titles = titles or fields
-
-    return lines(), "line"
+    if state.file.head.startswith(PARQUET) or holds_objects(state.file.head):
+        state.unit = "record"
+        yield from enumerate(frame_of(state.file).iter_rows(named=True), 1)
+        return
+    sample = sample_of(state.file)
+    records = Records("," if sample is None else sample.delimiter)
+    titles: list[str] | None = None
+    for number, _, fields in records.of(state.lines()):
+        if titles is not None:
+            yield number, dict(zip(titles, fields, strict=True)) if fields is not None and len(fields) == len(titles) else {}
+        titles = titles or fields
+    state.count(NEWLINE_IN_TEXT, records.joined)
 
 
 def _columns(titles: Sequence[str], rows: Sequence[Sequence[str]], delimiter: str) -> dict[str, list[str]]:
@@ -93,6 +91,4 @@ def _columns(titles: Sequence[str], rows: Sequence[Sequence[str]], delimiter: st
 
 def _rows(lines: Sequence[str], delimiter: str) -> list[list[str]]:
     """The fields of the records; lines without a closing quote are left out."""
-    records = Records(delimiter, Counts())
-    found = chain(chain.from_iterable(records.add(place, line) for place, line in enumerate(lines)), records.rest())
-    return [fields for _, _, fields in found if fields is not None]
+    return [fields for _, _, fields in Records(delimiter).of(enumerate(lines)) if fields is not None]

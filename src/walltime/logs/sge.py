@@ -7,24 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import ClassVar
 
-from walltime.logs.batch_systems import (
-    OTHER_EVENT,
-    Counts,
-    RecordError,
-    Run,
-    Skip,
-    count_of,
-    numbered,
-    read_runs,
-    seconds_of,
-    text_lines,
-    whole,
-)
+from walltime.logs.batch_systems import RecordError, Run, Skip, count_of, numbered, read_runs, seconds_of, whole
 from walltime.logs.cells import BLANK, NUMBER
-from walltime.logs.input import LogFile
-from walltime.logs.joblog import JobLog, LogFormat, ReadOptions
+from walltime.logs.joblog import JobLog
+from walltime.logs.reader import LogFormat, ReaderState
+from walltime.logs.rules import OTHER_EVENT
 from walltime.logs.sample import Sample, items_of
 from walltime.logs.slurm.jobs import NEVER_STARTED, STEP
 from walltime.workload import MISSING
@@ -63,13 +51,6 @@ _RAN = ("0", "25", "30", "37", "100")
 """Values of `failed` with which a job ran: no failure, rescheduled, failed afterwards, over a limit, killed."""
 
 _TEXTS = {"user": "owner", "group": "project", "executable": "job_name", "queue": "qname", "parallel_environment": "granted_pe"}
-
-
-class SgeLog(JobLog):
-    """A log from the accounting file of Grid Engine; its processors are slots."""
-
-    format: ClassVar[str] = "sge"
-    endings: ClassVar[tuple[str, ...]] = ()
 
 
 def _requested(category: str, name: str) -> str:
@@ -133,13 +114,11 @@ def is_accounting(sample: Sample) -> bool:
     return set(names) <= sample.columns.keys() and all(text in BLANK or NUMBER.fullmatch(text) for text in times)
 
 
-def _read(file: LogFile, options: ReadOptions) -> SgeLog:
-    counts = Counts()
-    if _HEAD.search(file.head):
-        return read_runs(SgeLog, file, options, text_lines(file, counts), _runs, counts)
-    rows, unit = items_of(file, counts)
-    return read_runs(SgeLog, file, options, rows, _of_table, counts, unit)
+def _read(state: ReaderState) -> JobLog:
+    if _HEAD.search(state.file.head):
+        return read_runs(state, "sge", state.lines(), _runs)
+    return read_runs(state, "sge", items_of(state), _of_table)
 
 
 SGE = LogFormat("sge", "Grid Engine's accounting", (), _HEAD, _read)
-"""The accounting file of Grid Engine."""
+"""The accounting file of Grid Engine; its processors are slots."""

@@ -4,33 +4,20 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
 
 import numpy as np
 
 from walltime.errors import LogError, WorkloadError
 from walltime.files import whole_file
+from walltime.logs import swf_text
 from walltime.logs.header import Header, declared_fields, with_max_procs
 from walltime.logs.input import LogFile
-from walltime.logs.joblog import JobLog, LogFormat, ReadOptions, Rule, is_further_name
-from walltime.logs.swf_text import (
-    BY_VALUES,
-    DERIVED,
-    DESCRIPTOR_DIFFERS,
-    FIELDS,
-    HEAD,
-    MOST_FIELDS,
-    NODE_LIST_DIFFERS,
-    Comment,
-    field_column,
-    layout_of,
-    name_by_content,
-    name_by_values,
-    nodes_listed,
-    parse_swf,
-)
+from walltime.logs.joblog import JobLog, is_further_name
+from walltime.logs.reader import LogFormat, ReaderState, ReadOptions
+from walltime.logs.rules import Rule
+from walltime.logs.swf_text import FIELDS, HEAD, MOST_FIELDS, Comment, field_column, parse_swf
 from walltime.wording import printable
 from walltime.workload import MISSING, SWF_BY_NAME, Workload
 
@@ -55,8 +42,7 @@ class SwfLog(JobLog):
     read-only; int64, or float64 if a value is fractional. A field that is -1 (unknown) everywhere is not stored, but `column`
     returns it. `comments`: all lines that start with `;`, including the header. `further`: the names of the fields beyond the
     18th, in order, if there are any; a field with texts is a column of names. `layout`: the known layout of these fields, such
-    as `MetaCentrum/CERIT`, or empty. `fields`: a sentence on each of these fields, with the source of its name. `bad_lines`: the skipped
-    lines. `sha256`: checksum of the file as stored, compressed or not.
+    as `MetaCentrum/CERIT`, or empty. `bad_lines`: the skipped lines. `sha256`: checksum of the file as stored, compressed or not.
 
     Raises LogError if the columns differ in length or contain invalid values.
     Source: https://www.cs.huji.ac.il/labs/parallel/workload/swf.html
@@ -66,22 +52,20 @@ class SwfLog(JobLog):
     ([-1, -1], <Workload log: 2 jobs on 4 processors>)
     """
 
-    format: ClassVar[str] = "swf"
-    endings: ClassVar[tuple[str, ...]] = ENDINGS
-
+    format: str = field(default="swf", kw_only=True)
+    endings: tuple[str, ...] = field(default=ENDINGS, kw_only=True)
+    header_lines: tuple[str, ...] = field(init=False)
+    """The comment lines before the first record, as in the file."""
     comments: tuple[Comment, ...] = ()
     further: tuple[str, ...] = ()
     layout: str = ""
-    fields: tuple[str, ...] = ()
-    header: Header = field(init=False)
-    """The standard keys of the header with their values; the case of a key does not matter."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "comments", tuple(sorted(self.comments, key=lambda comment: comment.record)))
         for comment in self.comments:
             _check_comment(comment, self.records)
+        object.__setattr__(self, "header_lines", tuple(comment.text for comment in self.comments if comment.record == 0))
         super().__post_init__()
-        object.__setattr__(self, "header", Header.parse(self.header_lines))
         further = [self.columns[name] != MISSING for name in self.further if name in self.columns]
         if further:
             object.__setattr__(self, "noticed", dict(self.noticed) | {MORE_FIELDS.name: int(np.logical_or.reduce(further).sum())})
@@ -89,21 +73,13 @@ class SwfLog(JobLog):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SwfLog):
             return NotImplemented
-        return (
-            self.records == other.records
-            and self.comments == other.comments
-            and self.further == other.further
-            and self.names == other.names
-            and self.columns.keys() == other.columns.keys()
-            and all(np.array_equal(values, other.columns[name]) for name, values in self.columns.items())
+        mine, theirs = (
+            (log.records, log.comments, log.further, log.names, {name: values.tolist() for name, values in log.columns.items()})
+            for log in (self, other)
         )
+        return mine == theirs
 
     __hash__ = None  # type: ignore[assignment]  # it contains arrays
-
-    @property
-    def header_lines(self) -> tuple[str, ...]:
-        """The comment lines before the first record, as in the file."""
-        return tuple(comment.text for comment in self.comments if comment.record == 0)
 
     def with_header(self, lines: Sequence[str]) -> SwfLog:
         """Return the log with these lines before its first record."""
@@ -115,9 +91,29 @@ class SwfLog(JobLog):
         """Names of the fields beyond the 18th, and of the columns derived from them."""
         return tuple(dict.fromkeys([*self.further, *super().further_columns]))
 
+    @property
+    def fields(self) -> list[str]:
+        """Sentences on the fields beyond the 18th, with the source of their names."""
+        notes = []
+        declared = further_fields(FIELDS + len(self.further), self.header_lines)
+        for number, (name, in_header) in enumerate(zip(self.further, declared, strict=True), FIELDS + 1):
+            example = f", such as {printable(self.names[name][0])}" if self.names.get(name) else ""
+            how = (
+                "unknown meaning" if name == field_column(number).name else "named in the header" if name == in_header else "by its values"
+            )
+            how += "" if name in self.columns else ", always unknown"
+            notes.append(f"field {number} is {name} ({how}{example})")
+        if self.layout:
+            note = f"{int((self.column('nodes') >= 0).sum()):,} descriptors are read as nodes and processors on each"
+            if "exclusive" in self.columns:
+                exclusive, shared = (int((self.columns["exclusive"] == k).sum()) for k in (1, 0))
+                note += f"; {exclusive:,} exclusive, {shared:,} shared"
+            notes.append(note)
+        return notes
+
     def may_have(self, name: str) -> bool:
         """Return whether a column may have this name."""
-        further = name in self.further or (bool(self.layout) and name in DERIVED)
+        further = name in self.further or (bool(self.layout) and name in swf_text.DERIVED)
         return name in SWF_BY_NAME or (further and super().may_have(name))
 
     def write(self, path: str | os.PathLike[str]) -> None:
@@ -158,75 +154,46 @@ def read_swf(path: str | os.PathLike[str], *, skip_bad_lines: bool = False) -> S
     >>> log, log.header["MaxProcs"], log.column("requested").tolist()
     (<SwfLog tiny: 1 records>, ('8',), [90])
     """
-    return _read(LogFile(path), ReadOptions(skip_bad_lines))
+    return _read(ReaderState(LogFile(path), ReadOptions(skip_bad_lines)))
 
 
-def _read(file: LogFile, options: ReadOptions) -> SwfLog:
-    text = parse_swf(file, options)
-    header = [comment.text for comment in text.comments if comment.record == 0]
-    further = further_fields(text.fields, header)
+def _read(state: ReaderState) -> SwfLog:
+    text = parse_swf(state)
+    columns, names = text.columns()
+    further = further_fields(text.fields, (comment.text for comment in text.comments if comment.record == 0))
     numbered = {field_column(number).name: name for number, name in enumerate(further, FIELDS + 1)}
-    layout = layout_of(text.names)
-    for field_name, texts in text.names.items():
-        found = None
-        if layout is not None:
-            found = "descriptor" if field_name == layout[1] else name_by_content(texts)
-        if numbered[field_name] == field_name and found is not None and found not in numbered.values():
-            numbered[field_name] = found
-    columns = dict(text.columns)
-    derived: dict[str, Array] = {}
-    counts: dict[str, int] = {}
+    layout, derived = swf_text.layout_of(names), dict[str, Array]()
     if layout is not None:
-        derived = layout[0].columns_of(text.columns[layout[1]], text.names[layout[1]])
         unknown = np.full(text.records, MISSING)
-        if layout[0].numbers:
-            for field_name in [field_name for field_name, name in numbered.items() if field_name == name and name in columns]:
-                found = name_by_values(columns[field_name], derived["nodes"], columns.get("requested", unknown))
-                if found is not None and found not in numbered.values():
-                    numbered[field_name] = found
-        requested, allocated = columns.get("requested_procs", unknown), columns.get("allocated_procs", unknown)
+        requested, allocated, limits = (columns.get(one, unknown) for one in ("requested_procs", "allocated_procs", "requested"))
+        derived = layout[0].columns_of(columns[layout[1]], names[layout[1]])
+        found = {one: "descriptor" if one == layout[1] else swf_text.name_by_content(texts) for one, texts in names.items()}
+        for one in numbered if layout[0].numbers else ():
+            if one in columns and one not in names:
+                found[one] = swf_text.name_by_values(columns[one], derived["nodes"], limits)
+        for one, name in found.items():
+            if name is not None and numbered[one] == one and name not in numbered.values():
+                numbered[one] = name
         procs = np.where(requested > 0, requested, allocated)
         of_descriptors = derived["nodes"] * derived["procs_per_node"]
-        counts[DESCRIPTOR_DIFFERS.name] = int(np.count_nonzero((procs > 0) & (of_descriptors > 0) & (procs != of_descriptors)))
-    columns = {numbered.get(name, name): values for name, values in columns.items()}
-    names = {numbered[name]: texts for name, texts in text.names.items()}
+        state.count(swf_text.DESCRIPTOR_DIFFERS, (procs > 0) & (of_descriptors > 0) & (procs != of_descriptors))
+    columns = {numbered.get(one, one): values for one, values in columns.items()}
+    names = {numbered[one]: texts for one, texts in names.items()}
     if derived and "node_list" in names:
-        listed = nodes_listed(columns["node_list"], names["node_list"])
-        counts[NODE_LIST_DIFFERS.name] = int(np.count_nonzero((listed >= 0) & (derived["nodes"] >= 0) & (listed != derived["nodes"])))
-    columns |= {name: values for name, values in derived.items() if name not in columns}
+        listed = swf_text.nodes_listed(columns["node_list"], names["node_list"])
+        state.count(swf_text.NODE_LIST_DIFFERS, (listed >= 0) & (derived["nodes"] >= 0) & (listed != derived["nodes"]))
     return SwfLog(
         text.records,
-        columns,
+        columns | {name: values for name, values in derived.items() if name not in columns},
         tuple(text.comments),
         tuple(numbered.values()),
         "" if layout is None else layout[0].name,
-        tuple(_field_notes(numbered, set(further), columns, names, derived)),
         names=names,
-        bad_lines=tuple(text.bad_lines),
-        path=file.path,
-        sha256=file.sha256,
-        noticed={name: count for name, count in counts.items() if count},
+        bad_lines=tuple(state.bad_lines),
+        path=state.file.path,
+        sha256=state.file.sha256,
+        noticed=state.noticed,
     )
-
-
-def _field_notes(
-    numbered: Mapping[str, str],
-    declared: set[str],
-    columns: Mapping[str, Array],
-    names: Mapping[str, Sequence[str]],
-    derived: Mapping[str, Array],
-) -> Iterator[str]:
-    """Notes on each further field, with the source of its name."""
-    for field_name, name in numbered.items():
-        example = f", such as {printable(names[name][0])}" if names.get(name) else ""
-        how = "unknown meaning" if name == field_name else "named in the header" if name in declared else "by its values"
-        how += "" if name in columns else ", always unknown"
-        yield f"{field_name.replace('field', 'field ')} is {name} ({how}{example})"
-    if derived:
-        note = f"{int((derived['nodes'] >= 0).sum()):,} descriptors are read as nodes and processors on each"
-        if "exclusive" in derived:
-            note += f"; {int((derived['exclusive'] == 1).sum()):,} exclusive, {int((derived['exclusive'] == 0).sum()):,} shared"
-        yield note
 
 
 def further_fields(fields: int, header: Iterable[str]) -> tuple[str, ...]:
@@ -248,7 +215,13 @@ def _may_be(head: bytes) -> bool:
 
 
 SWF = LogFormat(
-    "swf", "Standard Workload Format", ENDINGS, HEAD, _read, (MORE_FIELDS, DESCRIPTOR_DIFFERS, NODE_LIST_DIFFERS), is_one=_may_be
+    "swf",
+    "Standard Workload Format",
+    ENDINGS,
+    HEAD,
+    _read,
+    (MORE_FIELDS, swf_text.DESCRIPTOR_DIFFERS, swf_text.NODE_LIST_DIFFERS),
+    is_one=_may_be,
 )
 """The format of the Parallel Workloads Archive."""
 
@@ -284,7 +257,7 @@ def swf_of(
     submit: Array | None = None,
     runtime: Array | None = None,
     extra_header: Sequence[str] = (),
-    others: Sequence[str] = BY_VALUES,
+    others: Sequence[str] = swf_text.BY_VALUES,
 ) -> SwfLog:
     """Return the log that `write_swf` writes; `others`: further columns of the workload that become fields, named in the header."""
     columns = dict(workload.columns)
@@ -297,12 +270,11 @@ def swf_of(
             raise WorkloadError(
                 f"{name} has shape {columns[name].shape}; it must have one entry for each of the {len(workload)} jobs", "wrong_length"
             )
-    unknown = np.full(len(workload), MISSING, np.int64)
-    allocated, requested = columns.get("allocated_procs", unknown), columns.get("requested_procs", workload.procs)
+    allocated, requested = (columns.get(name, workload.procs) for name in ("allocated_procs", "requested_procs"))
     procs = np.where(allocated > 0, allocated, requested)
-    columns["allocated_procs"] = np.where(procs == workload.procs, columns.get("allocated_procs", workload.procs), workload.procs)
+    columns["allocated_procs"] = np.where(procs == workload.procs, allocated, workload.procs)
     columns["requested_procs"] = requested
-    status = columns.get("status", unknown)
+    status = columns.get("status", np.full(len(workload), MISSING, np.int64))
     columns["status"] = np.where(np.isin(status, (2, 3, 4)) | ((status == 5) & (columns["runtime"] == 0)), MISSING, status)
     header = [*_header(workload), *extra_header]
     comments = tuple(Comment(0, line if line.lstrip(_BLANKS).startswith(";") else f"; {line}") for line in header)

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from walltime.dataframes import pl
-from walltime.errors import LogError
-from walltime.logs.batch_systems import Counts, Names, nothing_left
-from walltime.logs.input import LogFile, decoded
-from walltime.logs.joblog import BadLine, BadLines, ReadOptions, Rule, faults, narrowed
+from walltime.logs.batch_systems import Names
+from walltime.logs.input import decoded
+from walltime.logs.joblog import faults, narrowed
+from walltime.logs.reader import ReaderState
+from walltime.logs.rules import Rule
 from walltime.wording import quoted
 from walltime.workload import MISSING, SWF_COLUMNS, Column
 
@@ -42,57 +43,6 @@ class Comment:
     text: str
 
 
-@dataclass
-class SwfText:
-    """The content of a file: number of records, columns with at least one known value (int64, or float64), comments, bad lines.
-
-    `fields`: the number of fields in the longest record. A column beyond the 18th is named by its number, such as `field19`; if it has any
-    text, it is a column of names, which are in `names`.
-    """
-
-    records: int
-    fields: int
-    columns: dict[str, Array]
-    names: dict[str, tuple[str, ...]]
-    comments: list[Comment]
-    bad_lines: list[BadLine]
-
-
-def parse_swf(file: LogFile, options: ReadOptions) -> SwfText:
-    """Parse a file; raises LogError, see `walltime.logs.read_swf`."""
-    parts = _GrowingColumns()
-    comments: list[Comment] = []
-    bad_lines = BadLines(file, options)
-    for first, block in file.text_blocks():
-        plain = _plain_numbers(block)
-        if plain is not None:
-            parts.add(plain, {})
-            continue
-        lines = block.split(b"\n")
-        numbers: list[int] = []
-        records: list[bytes] = []
-        notes: list[tuple[int, bytes]] = []
-        for number, line in enumerate(lines, first):
-            text = line.strip()
-            if text.startswith(b";"):
-                notes.append((len(records), line))
-            elif text:
-                numbers.append(number)
-                records.append(text)
-        values, texts, bad = _values(records)
-        for row, reason in bad.items():
-            bad_lines.add(numbers[row], reason, decoded(records[row])[0])
-        kept = np.ones(len(records) + 1, np.int64)
-        kept[list(bad)] = 0
-        before = parts.records + np.cumsum(kept) - kept
-        comments.extend(Comment(int(before[row]), decoded(line.rstrip(b"\r"))[0]) for row, line in notes)
-        parts.add(list(values.T), texts)
-    if parts.records == 0:
-        raise LogError(nothing_left(bad_lines, Counts()), "no_jobs")
-    columns, names = parts.columns()
-    return SwfText(parts.records, parts.fields, columns, names, comments, bad_lines.lines)
-
-
 def field_column(number: int) -> Column:
     """Return the column of a field, counted from 1; beyond the 18th it has only a number."""
     return SWF_COLUMNS[number - 1] if number <= FIELDS else Column(f"field{number}", "float64", "", "", number)
@@ -102,12 +52,16 @@ Texts = dict[int, list[str]]
 """Fields beyond the 18th in which a block of records has texts, by number: the texts of all records, empty where missing."""
 
 
-class _GrowingColumns:
-    """Columns that grow block by block; parts without a known value are not stored."""
+class SwfText:
+    """The content of a file, which grows block by block; parts of columns without a known value are not stored.
+
+    `records`: their number. `fields`: the number of fields in the longest one. `comments`: all lines that start with a semicolon.
+    """
 
     def __init__(self) -> None:
         self.records = 0
         self.fields = FIELDS
+        self.comments: list[Comment] = []
         self._parts: dict[str, list[tuple[int, Array]]] = {}
         self._texts: dict[str, list[tuple[int, list[str]]]] = {}
 
@@ -122,7 +76,10 @@ class _GrowingColumns:
         self.records += len(values[0])
 
     def columns(self) -> tuple[dict[str, Array], dict[str, tuple[str, ...]]]:
-        """Return the joined columns, and names; blocks are released column by column, to save memory."""
+        """Return the columns with known values (int64, or float64), and the names of those with texts; the blocks are released.
+
+        A column beyond the 18th is named by its number, such as `field19`; if it has any text, it is a column of names.
+        """
         joined, names = {}, {}
         for name, blocks in self._texts.items():
             texts = [""] * self.records
@@ -135,11 +92,41 @@ class _GrowingColumns:
             names[name] = numbers.texts
         for name in list(self._parts):
             parts = self._parts.pop(name)
-            dtype = np.result_type(*(block.dtype for _, block in parts))
-            joined[name] = np.full(self.records, MISSING, dtype)
+            joined[name] = np.full(self.records, MISSING, np.result_type(*(block.dtype for _, block in parts)))
             for start, block in parts:
                 joined[name][start : start + len(block)] = block
         return joined, names
+
+
+def parse_swf(state: ReaderState) -> SwfText:
+    """Parse a file; raises LogError, see `walltime.logs.read_swf`."""
+    text = SwfText()
+    for first, block in state.file.text_blocks():
+        plain = _plain_numbers(block)
+        if plain is not None:
+            text.add(plain, {})
+            continue
+        numbers: list[int] = []
+        records: list[bytes] = []
+        notes: list[tuple[int, bytes]] = []
+        for number, line in enumerate(block.split(b"\n"), first):
+            content = line.strip()
+            if content.startswith(b";"):
+                notes.append((len(records), line))
+            elif content:
+                numbers.append(number)
+                records.append(content)
+        values, texts, bad = _values(records)
+        for row, reason in bad.items():
+            state.add_bad(numbers[row], reason, decoded(records[row])[0])
+        kept = np.ones(len(records) + 1, np.int64)
+        kept[list(bad)] = 0
+        before = text.records + np.cumsum(kept) - kept
+        text.comments += [Comment(int(before[row]), decoded(line.rstrip(b"\r"))[0]) for row, line in notes]
+        text.add(list(values.T), texts)
+    if text.records == 0:
+        raise state.no_jobs("no_jobs")
+    return text
 
 
 def _values(records: list[bytes]) -> tuple[Array, Texts, dict[int, str]]:
@@ -184,24 +171,18 @@ def _any_fault(values: Sequence[Array]) -> bool:
 
 
 def _values_line_by_line(records: list[bytes]) -> tuple[Array, Texts, dict[int, str]]:
-    bad: dict[int, str] = {}
-    rows: list[int] = []
-    good: list[list[bytes]] = []
-    for row, record in enumerate(records):
-        tokens = record.split()
-        reason = _bad_tokens(record, tokens)
-        if reason:
-            bad[row] = reason
-        else:
-            rows.append(row)
-            good.append(tokens)
+    tokens = [record.split() for record in records]
+    faults_of = {row: _bad_tokens(record, one) for row, (record, one) in enumerate(zip(records, tokens, strict=True))}
+    bad = {row: fault for row, fault in faults_of.items() if fault}
+    rows = [row for row in faults_of if row not in bad]
+    good = [tokens[row] for row in rows]
     most = max(map(len, good), default=FIELDS)
-    textual = {place for tokens in good for place, token in enumerate(tokens[FIELDS:], FIELDS) if not _NUMBER.fullmatch(token)}
+    textual = {place for one in good for place, token in enumerate(one[FIELDS:], FIELDS) if not _NUMBER.fullmatch(token)}
     values = np.full((len(good), most), float(MISSING))
     numeric = [place for place in range(most) if place not in textual]
-    for index, tokens in enumerate(good):
-        there = numeric if len(tokens) == most else [place for place in numeric if place < len(tokens)]
-        values[index, there] = [float(tokens[place]) for place in there]
+    for index, one in enumerate(good):
+        there = numeric if len(one) == most else [place for place in numeric if place < len(one)]
+        values[index, there] = [float(one[place]) for place in there]
     usable = np.ones(len(good), bool)
     for number, block in enumerate(values.T, 1):
         column = field_column(number)
@@ -212,7 +193,7 @@ def _values_line_by_line(records: list[bytes]) -> tuple[Array, Texts, dict[int, 
     kept = [good[index] for index in np.flatnonzero(usable).tolist()]
     widest = max(map(len, kept), default=FIELDS)
     texts = {
-        place + 1: ["" if place >= len(tokens) or tokens[place] == b"-1" else tokens[place].decode() for tokens in kept]
+        place + 1: ["" if place >= len(one) or one[place] == b"-1" else one[place].decode() for one in kept]
         for place in sorted(textual)
         if place < widest
     }

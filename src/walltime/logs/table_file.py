@@ -6,9 +6,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -16,10 +14,10 @@ from walltime.dataframes import pl
 from walltime.errors import LogError
 from walltime.files import whole_file, write_as_parquet
 from walltime.logs.batch_systems import Names
-from walltime.logs.header import Header
 from walltime.logs.input import LOG_FACTS, LogFile, reading
-from walltime.logs.joblog import JobLog, LogFormat, ReadOptions, is_further_name
+from walltime.logs.joblog import JobLog, is_further_name
 from walltime.logs.mapping import TEXTS
+from walltime.logs.reader import LogFormat, ReaderState
 from walltime.wording import quoted
 from walltime.workload import MISSING, SWF_BY_NAME
 
@@ -38,25 +36,6 @@ _IS_NUMBER = re.compile(r"-?[0-9]*(\.[0-9]+)?")
 _CELL = re.compile(r'(?:"(?:[^"]|"")*"|[^,]*)(?:,|$)')
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
 """First characters of texts that spreadsheets take as formulas; the apostrophe, which marks them, is marked as well."""
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class WalltimeLog(JobLog):
-    """A log from a table that this program wrote; `lines`: its header, as in the log that was converted."""
-
-    format: ClassVar[str] = "walltime"
-    endings: ClassVar[tuple[str, ...]] = (".parquet", ".csv")
-
-    lines: tuple[str, ...] = ()
-
-    @property
-    def header_lines(self) -> tuple[str, ...]:
-        """The header as lines of the Standard Workload Format."""
-        return self.lines
-
-    def with_header(self, lines: Sequence[str]) -> WalltimeLog:
-        """Return the log with these lines as its header."""
-        return replace(self, lines=tuple(lines), header=Header.parse(lines))
 
 
 def table_of(log: JobLog) -> pl.DataFrame:
@@ -105,7 +84,8 @@ def _escaped(text: str) -> str:
     return f"'{plain}" if text.startswith(_FORMULA) else plain
 
 
-def _read(file: LogFile, options: ReadOptions) -> WalltimeLog:
+def _read(state: ReaderState) -> JobLog:
+    file = state.file
     content = file.content()
     facts: dict[str, Any] = {}
     if content.startswith(PARQUET):
@@ -137,13 +117,12 @@ def _read(file: LogFile, options: ReadOptions) -> WalltimeLog:
             raise LogError(f"{file.where}: {name} holds {series.dtype}; it must hold numbers or names")
     if not records:
         raise LogError(f"{file.where}: the log has no job records; give another log")
-    lines = tuple(map(str, facts.get("header", ())))
-    counts: dict[str, Any] = {
+    about: dict[str, Any] = {
         name: {str(rule): int(count) for rule, count in facts.get(name, {}).items()} for name in ("dropped", "changed", "noticed")
     }
-    header = Header.parse(lines)
+    about |= {"header_lines": tuple(map(str, facts.get("header", ()))), "names": names, "path": file.path, "sha256": file.sha256}
     try:
-        return WalltimeLog(records, columns, lines=lines, header=header, names=names, path=file.path, sha256=file.sha256, **counts)
+        return JobLog(records, columns, format="walltime", **about)
     except LogError as error:
         raise LogError(f"{file.where}: {error}") from None
 

@@ -48,6 +48,13 @@ SYNONYMS: Mapping[str, str] = {
     "status": "state status jobstate jobstatus exitstate finalstate stat newstatus newstate jobresult podphase outcome exitstatus exitcode",
 }
 """Titles for columns of a log, in lower case, letters and digits only, the most likely first."""
+MAY_BE_WAITS = ("queued", "queuetime", "qtime")
+"""Titles of times, or of durations if the numbers are small."""
+MAY_BE_RUNTIMES = ("walltime", "walltimelimit", "limit")
+"""Titles of requests, or of runtimes if the values are the time from start to end."""
+HOURS_AND_MINUTES = ("reqdtime", "elaptime", "runlimit", "runtimelimit")
+"""Titles of durations that qstat -a and LSF write as hours and minutes."""
+EXITS = ("exitstatus", "exitcode")
 _ENDINGS = {"ms": "milliseconds ms", "us": "microseconds us", "ns": "ns", "s": "seconds secs sec s", "min": "minutes mins min"}
 _ENDINGS |= {"h": "hours hrs hour h", "kB": "kb kib kbytes", "MB": "mb mib mbytes", "GB": "gb gib gbytes", "B": "bytes"}
 ENDINGS: Mapping[str, str] = {end: unit for unit, ends in _ENDINGS.items() for end in ends.split()}

@@ -10,7 +10,8 @@ import numpy as np
 
 from walltime.errors import LogError
 from walltime.logs.cells import JOB_NUMBER, NUMBER
-from walltime.logs.guess import EARLIEST, Guess, Guessing, agreeing, middle_of, share
+from walltime.logs.comparison import agreeing, middle_of, share
+from walltime.logs.guess import EARLIEST, Guess, Guessing
 from walltime.logs.mapping import TIMES, Source
 from walltime.wording import listed, printable
 
@@ -41,7 +42,7 @@ class GuessingByValues(Guessing):
         titled = Guessing(self.where, self.sample)
         titled.guess()
         self.sources = {name: source for name, source in titled.sources.items() if name not in TIMES}
-        self.reading = [line for line in titled.reading if line.split(" is ")[0] in self.sources or line.startswith("status is ")]
+        self.reading = {name: line for name, line in titled.reading.items() if name in (*self.sources, "status")}
         self.status = titled.status
         try:
             described = self.guess()
@@ -81,10 +82,6 @@ class GuessingByValues(Guessing):
         taken = {source.column for source in self.sources.values()} | ({self.status.column} if self.status else set())
         return [title for title, texts in self.known.items() if texts and title not in taken]
 
-    def _take(self, name: str, source: Source, how: str) -> None:
-        self.sources[name] = source
-        self.reading.append(f"{name} is {printable(source.column or '')!r} ({how})")
-
     def _times(self) -> bool:
         """Take the times, by their order; return False if there are fewer than two."""
         by_title: dict[str, tuple[Source, Array]] = {}
@@ -114,7 +111,7 @@ class GuessingByValues(Guessing):
             order, names = [order[0], order[-2], order[-1]], _ORDERS[3]
         for name, title in zip(names, order, strict=True):
             source = by_title[title][0]
-            self._take(name, source, f"times such as {self.known[title][0]}, by their order")
+            self.take(name, source, f"times such as {self.known[title][0]}, by their order")
         return True
 
     def _spans(self) -> None:
@@ -128,7 +125,7 @@ class GuessingByValues(Guessing):
                 fits = agreeing(self._values(title), others, "exact")
                 unit = max(fits, key=lambda one: fits[one], default="s")
                 if fits and fits[unit] >= _MOSTLY:
-                    self._take(name, Source(title, unit=unit, text=False), what)
+                    self.take(name, Source(title, unit=unit, text=False), what)
                     break
         spent = self.seconds("runtime") if spent is None else spent
         if spent is not None and "requested" not in self.sources:
@@ -137,7 +134,7 @@ class GuessingByValues(Guessing):
             how = "limits of the runtimes" if likely else "limits of the runtimes, in seconds"
             likely = likely or [title for title in limits if self._is_round(title)]
             if len(likely) == 1:
-                self._take("requested", Source(likely[0], text=False), how)
+                self.take("requested", Source(likely[0], text=False), how)
 
     def _is_round(self, title: str) -> bool:
         """Whether these look like numbers of seconds that people choose: whole minutes, few different ones."""
@@ -155,7 +152,7 @@ class GuessingByValues(Guessing):
         for title in self._free():
             texts = self.known[title]
             if share(texts, re.compile(JOB_NUMBER)) >= _MOSTLY and len(set(texts)) >= _MOSTLY * len(texts):
-                self._take("job_id", Source(title, text=False), "numbers that do not repeat")
+                self.take("job_id", Source(title, text=False), "numbers that do not repeat")
                 return
 
     def _sizes(self) -> None:
@@ -180,7 +177,7 @@ class GuessingByValues(Guessing):
                 break
         how = f"whole numbers, multiples of {taken[1]!r}" if len(taken) > 1 else "whole numbers"
         for name, title in zip(("allocated_procs", "nodes"), taken, strict=False):
-            self._take(name, Source(title, text=False), how if name == "allocated_procs" else "whole numbers")
+            self.take(name, Source(title, text=False), how if name == "allocated_procs" else "whole numbers")
         others = [title for title in counts if title not in taken]
         if others:
             self.doubt(taken[0], f"the processors, or is {others[0]!r} the processors", self.sample.columns[taken[0]])
@@ -192,4 +189,4 @@ class GuessingByValues(Guessing):
         likely = [title for title, count in words.items() if 1 < count <= len(self.known[title]) // 2]
         if likely:
             title = max(likely, key=lambda one: words[one])
-            self._take("user", Source(title, text=True), f"names, {words[title]:,} different ones in the first rows")
+            self.take("user", Source(title, text=True), f"names, {words[title]:,} different ones in the first rows")

@@ -50,9 +50,7 @@ def convert(
     if how.procs is not None:
         log = with_procs(log, how.procs)
     write_log(out, log)
-    counts = {"dropped": dict(log.dropped), "changed": dict(log.changed), "noticed": dict(log.noticed)}
-    if log.bad_lines:
-        counts["dropped"]["bad_line"] = len(log.bad_lines)
+    counts = {"dropped": log.all_dropped(), "changed": dict(log.changed), "noticed": dict(log.noticed)}
     record = {"trace": str(trace), "format": log.format, "sha256": log.sha256, "records": log.records, **counts, "out": out}
     lines = [f"{did}: {', '.join(f'{count:,} {rule}' for rule, count in rules.items())}" for did, rules in counts.items() if rules]
     output.show(record | {"version": version()}, [*lines, f"{log.records:,} records written to {printable(out)}"])

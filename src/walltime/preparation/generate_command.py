@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -77,7 +77,8 @@ def generate(
     workload = make_up(chosen, made.jobs, made.procs, made.load, made.seed, made.users)
     notes = [] if made.users is None else [f"; Note: {made.users} users drawn, seed {made.seed}"]
     if believed is not None:
-        workload = _with_requests(workload, believed, made.seed)
+        workload = workload.with_believed(believed.draw(workload, made.seed))
+        workload = replace(workload, requested=workload.believed)  # under any kill limit of the estimate model
         notes.append(f"; Note: requests drawn by the estimates {made.estimates}, seed {made.seed}")
     seconds = {"generate": time.perf_counter() - begin}
     begin = time.perf_counter()
@@ -98,14 +99,6 @@ def generate(
         "seconds": seconds,
     }
     output.show(record | ({} if figure is None else {"figure": figure}), _blocks(record, workload), log=out, figure=figure)
-
-
-def _with_requests(workload: Workload, believed: Any, seed: int) -> Workload:
-    """Return the workload with the drawn estimates as requests, under any kill limit of the estimate model."""
-    from dataclasses import replace
-
-    drawn = workload.with_believed(believed.draw(workload, seed))
-    return replace(drawn, requested=drawn.believed)
 
 
 def _record(w: Workload, out: Path) -> dict[str, Any]:
@@ -140,26 +133,17 @@ def _blocks(record: dict[str, Any], w: Workload) -> Iterator[Facts | str]:
     from walltime.tables import Facts
     from walltime.wording import human_time
 
-    achieved, asked = record["offered_load"], record["load"]
+    load, asked = record["offered_load"], record["load"]
+    achieved = "n/a" if load is None else f"{100 * load:.2f} %"
+    gap = f"{human_time(record['span'] / max(len(w) - 1, 1))} between jobs on average"
+    sizes = f"{record['serial_percent']:.0f} % serial, {record['power_of_two_percent']:.0f} % powers of two"
     facts = [
         ("processors", f"{record['procs']:,}", ""),
-        (
-            "offered load",
-            "n/a" if achieved is None else f"{100 * achieved:.2f} %",
-            "the model's own" if asked is None else f"{100 * asked:g} % requested",
-        ),
-        (
-            "span of submissions",
-            f"{record['span'] / 86_400:,.1f} days",
-            f"{human_time(record['span'] / max(len(w) - 1, 1))} between jobs on average",
-        ),
+        ("offered load", achieved, "the model's own" if asked is None else f"{100 * asked:g} % requested"),
+        ("span of submissions", f"{record['span'] / 86_400:,.1f} days", gap),
         ("mean runtime", human_time(record["mean_runtime"]), f"median {human_time(record['median_runtime'])}"),
         ("mean request", human_time(record["mean_requested"]), record["estimates"] or "equal to the runtime"),
-        (
-            "mean processors",
-            f"{record['mean_procs']:.1f}",
-            f"{record['serial_percent']:.0f} % serial, {record['power_of_two_percent']:.0f} % powers of two",
-        ),
+        ("mean processors", f"{record['mean_procs']:.1f}", sizes),
     ]
     if record["repeated_percent"] is not None:
         facts.append(("repetitions", f"{record['repeated_percent']:.0f} %", "of the jobs wait for an earlier run"))

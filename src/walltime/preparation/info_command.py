@@ -107,7 +107,7 @@ def _record(log: JobLog, w: Workload) -> dict[str, Any]:
             name: dict(zip(map(str, quantiles), np.percentile(values, quantiles).tolist(), strict=True))
             for name, values in (("runtime", w.runtime), ("requested", requested), ("procs", w.procs))
         },
-        "status": _counts(w, "status"),
+        "status": {str(status): int((w.columns["status"] == status).sum()) for status in np.unique(w.columns.get("status", []))},
         "dropped": dict(origin.dropped),
         "left_out": left_out(origin.drops),
         "changed": dict(origin.changed),
@@ -129,15 +129,6 @@ def _size_text(procs: int, estimate: dict[str, Any] | None) -> str:
     if estimate["nodes"] is not None:
         basis += f"; {estimate['nodes']:,} nodes, for {human_time(estimate['nodes_seconds'])}"
     return f"{procs:,} processors, estimated ({basis}); confirm or correct it with --procs {procs}"
-
-
-def _counts(w: Workload, column: str) -> dict[str, int]:
-    import numpy as np
-
-    if column not in w.columns:
-        return {}
-    values, counts = np.unique(w.columns[column], return_counts=True)
-    return {str(value): int(count) for value, count in zip(values, counts, strict=True)}
 
 
 def _blocks(facts: dict[str, Any], w: Workload) -> Iterator[Facts | Table | str]:

@@ -57,7 +57,7 @@ def with_sessions(workload: Workload, within: int = SESSION) -> Workload:
         preceding[mine[follows]] = workload.job_id[followed[follows]]
         think[mine[follows]] = gap[follows]
     columns = {**workload.columns, "preceding_job": preceding, "think_time": think}
-    origin = replace(workload.origin, steps=(*workload.origin.steps, f"sessions: think times under {within} s"))
+    origin = workload.origin.after(f"sessions: think times under {within} s")
     return replace(workload, columns=columns, origin=origin, feedback=True)
 
 
@@ -96,7 +96,7 @@ def resample_weeks(workload: Workload, seed: int = 0) -> Workload:
     if not len(place):
         raise WorkloadError(f"the weeks drawn from {workload.origin.name} with seed {seed} have no jobs; use another seed")
     columns = {name: np.full_like(values, MISSING) if name == "running_since" else values for name, values in workload.columns.items()}
-    origin = replace(workload.origin, steps=(*workload.origin.steps, f"{weeks} weeks resampled with seed {seed}"))
+    origin = workload.origin.after(f"{weeks} weeks resampled with seed {seed}")
     return copied(
         replace(workload, columns=columns, origin=origin),
         place,

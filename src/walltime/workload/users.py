@@ -45,7 +45,7 @@ def with_users(workload: Workload, users: int, seed: int = 0) -> Workload:
     ends = np.arange(1, users + 1) + np.floor((jobs - users) * np.cumsum(shares) / shares.sum() + 1e-9).astype(np.int64)
     user = np.empty(jobs, np.int64)
     user[order] = np.searchsorted(ends, np.arange(jobs), side="right") + 1
-    origin = replace(workload.origin, steps=(*workload.origin.steps, f"users {users}, drawn with seed {seed}"))
+    origin = workload.origin.after(f"users {users}, drawn with seed {seed}")
     return replace(workload, columns={**workload.columns, "user": user}, origin=origin)
 
 

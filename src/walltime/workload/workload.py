@@ -451,19 +451,12 @@ def _check(w: Workload) -> None:
     for name, array in (arrays | dict(w.columns)).items():
         if len(array) != n:
             raise WorkloadError(f"{name} has {len(array)} entries, submit has {n}", "wrong_length")
-    lowest = {"submit": 0, "runtime": 0, "requested": 1, "procs": 1, "believed": 1}
-    for name, least in lowest.items():
-        low = arrays[name] < least
-        if low.any():
-            i = int(np.argmax(low))
-            raise WorkloadError(f"{name} of job {w.job_id[i]} is {arrays[name][i]}; it must be at least {least}", "number_out_of_range")
-    for name in ("submit", "runtime", "requested", "believed"):
-        high = arrays[name] >= MAX_TIME
-        if high.any():
-            i = int(np.argmax(high))
-            raise WorkloadError(
-                f"{name} of job {w.job_id[i]} is {arrays[name][i]} s, which is too large for a schedule", "number_out_of_range"
-            )
+    for name, least in (("submit", 0), ("runtime", 0), ("requested", 1), ("believed", 1), ("procs", 1)):
+        odd = (arrays[name] < least) | (arrays[name] >= MAX_TIME)
+        if odd.any():
+            i = int(np.argmax(odd))
+            fault = f"; it must be at least {least}" if arrays[name][i] < least else " s, which is too large for a schedule"
+            raise WorkloadError(f"{name} of job {w.job_id[i]} is {arrays[name][i]}{fault}", "number_out_of_range")
     most = max(int(arrays[name].max(initial=0)) for name in ("runtime", "requested", "believed"))
     widest = int(w.procs.max(initial=0))
     thinking = float(np.maximum(w.columns.get("think_time", w.submit[:0]), 0).sum(dtype=np.float64)) if w.feedback else 0.0

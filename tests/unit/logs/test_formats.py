@@ -16,28 +16,21 @@ import pytest
 import walltime as wt
 from tests.cli import call, one_line
 from tests.errors import raises
-from walltime.logs import FORMATS, Header, JobLog, LogFormat, Rule, all_rules, write_swf
+from walltime.logs import FORMATS, JobLog, LogFormat, Rule, all_rules, write_swf
 from walltime.logs.catalogue import catalogue_entry
 
 SWF_LINE = "1 0 3 60 4 -1 -1 4 90 -1 1 7 -1 -1 -1 -1 -1 -1\n"
 TINY = "job,submit,runtime,procs\n7,100,60,4\n8,105,30,2\n9,106,-,1\n10,107,5,8\n"
 
 
-class TinyLog(JobLog):
-    """A log of four columns."""
-
-    format = "tiny"
-    endings = (".tiny",)
-
-
-def read_tiny(file, skip_bad_lines):
-    rows = [line.split(",") for line in b"".join(file.chunks()).decode().splitlines()[1:]]
+def read_tiny(state):
+    rows = [line.split(",") for _, line in state.lines()][1:]
     known = [row for row in rows if row[2] != "-"]
     job, submit, runtime, procs = (np.array([int(row[k]) for row in known]) for k in range(4))
     columns = {"job_id": job, "submit": submit - 100, "runtime": runtime, "allocated_procs": procs, "nodes": procs // 2}
-    header = Header({"MaxProcs": ["4"], "UnixStartTime": ["100"], "Computer": ["tiny"]})
+    about = {"format": "tiny", "header_lines": ("; MaxProcs: 4", "; UnixStartTime: 100", "; Computer: tiny"), "endings": (".tiny",)}
     dropped = {"without_end": len(rows) - len(known)}
-    return TinyLog(len(known), columns, header=header, path=file.path, sha256=file.sha256, dropped=dropped)
+    return JobLog(len(known), columns, **about, path=state.file.path, sha256=state.file.sha256, dropped=dropped)
 
 
 TINY_FORMAT = LogFormat(
@@ -149,9 +142,9 @@ def test_table__further_columns_have_names_that_filters_can_use(name):
         JobLog(1, {name: [1]})
 
 
-def test_table__header_becomes_lines():
-    log = JobLog(1, {"submit": [1]}, header=Header({"MaxProcs": ["8"], "Note": ["one\ntwo", "three"]}))
-    assert log.header_lines == ("; MaxProcs: 8", "; Note: one", "; Note: two", "; Note: three")
+def test_table__header_is_parsed_from_lines():
+    log = JobLog(1, {"submit": [1]}, header_lines=("; MaxProcs: 8", "; Note: one", "; Note: two"))
+    assert dict(log.header) == {"MaxProcs": ("8",), "Note": ("one", "two")}
     with pytest.raises(KeyError, match="nodes"):
         log.column("nodes")
 

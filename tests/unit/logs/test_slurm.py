@@ -4,6 +4,7 @@ import json
 import random
 
 import numpy as np
+import polars as pl
 import pytest
 
 import walltime as wt
@@ -12,7 +13,8 @@ from tests.errors import raises
 from tests.profiles import scaled
 from tests.slurm_text import HEADING, ROWS, TEXT, D, job
 from walltime.logs import read_log
-from walltime.logs.slurm.fields import command_limit, state_word
+from walltime.logs.slurm.command_line import command_requests
+from walltime.logs.slurm.fields import state_word
 from walltime.logs.slurm.records import KINDS, TEXTS
 from walltime.workload.filters import select
 
@@ -255,14 +257,16 @@ def test_daylight_saving__in_stockholm(written):
     [
         ("sbatch -t 20 --time-min=3 job.sh", 1200),
         ("sbatch --time-min 3 --time=1-2:30 job.sh", 95_400),
-        ("srun --parsable -n4 -t 90:30 x", 5460),
-        ("sbatch --exclusive job.sh -t 20", None),
-        ("sbatch --time-min=3 --wrap 'x -t 20'", None),
-        ("", None),
+        ("srun --parsable -n4 -t 90:30 --time-min=3 x", 5460),
+        ("sbatch --time-min=3 job.sh -t 20", -1),
+        ("sbatch --time-min=3 --wrap 'x -t 20'", -1),
+        ("sbatch -t 20 job.sh", -1),
+        ("", -1),
     ],
 )
 def test_asked_limit(line, seconds):
-    assert command_limit(line) == seconds
+    columns, _ = command_requests(pl.Series([line]))
+    assert columns["LIMIT"].tolist() == [seconds]
 
 
 def test_state_word__takes_no_state_for_another():

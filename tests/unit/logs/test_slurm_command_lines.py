@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from walltime.logs.slurm.command_line import command_requests, constraints_in
+from walltime.logs.slurm.command_line import command_requests
 from walltime.machine.constraints import satisfies
 
 
@@ -31,14 +31,14 @@ from walltime.machine.constraints import satisfies
     ],
 )
 def test_command_requests(options, expected):
-    found = command_requests(pl.Series(["sbatch job.sh", f"sbatch -t 5 {options}"]))
+    found, _ = command_requests(pl.Series(["sbatch job.sh", f"sbatch -t 5 {options}"]))
     assert all(values[0] == -1 for values in found.values())
     assert {name: int(values[1]) for name, values in found.items() if values[1] != -1} == expected
 
 
-def test_constraints_in():
+def test_command_requests__include_constraints():
     lines = pl.Series(["sbatch -C intel|amd job.sh", "sbatch --constraint=fast x", "sbatch x -C no", None])
-    assert constraints_in(lines).to_list() == ["intel|amd", "fast", "", ""]
+    assert command_requests(lines)[1].to_list() == ["intel|amd", "fast", "", ""]
 
 
 @pytest.mark.parametrize(

@@ -390,10 +390,7 @@ def test_cm5__jobs_without_estimate_or_processors():
 def test_repeated_records__of_two_exports_count_once():
     columns = {"job_id": [1, 2, 1, 1], "submit": [0, 5, 0, 0], "runtime": [9, 9, 9, 8], "allocated_procs": [4, 2, 4, 4], "wait": [1] * 4}
 
-    class Numbered(JobLog):
-        format = "swf"
-
-    jobs = Numbered(4, columns).to_workload(procs=8)
+    jobs = JobLog(4, columns, format="swf").to_workload(procs=8)
     assert jobs.origin.dropped == {"repeated_record": 1}
     assert (jobs.origin.drops[0].work, jobs.origin.changed["duplicate_id"], len(jobs)) == (0, 1, 3)
     tasks = JobLog(4, columns).to_workload(procs=8)

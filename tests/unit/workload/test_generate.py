@@ -190,7 +190,7 @@ def test_parse_model__parameters():
         ("feitelson96:think_time=soon", ("wrong_value", "think-time", "'soon'")),
         ("feitelson96:mean_gap=long", ("wrong_value", "mean-gap", "'long'")),
         ("feitelson96:same_runtime=maybe", ("wrong_value", "same-runtime", "'maybe'")),
-        ("feitelson96:mean_gap=-1", ("number_out_of_range", "mean_gap", -1)),
+        ("feitelson96:mean_gap=-1", ("wrong_value", "mean-gap", "'-1'")),
         ("feitelson96:mean_gap=nan", ("wrong_value", "mean-gap", "'nan'")),
         ("downey97:size_rule=x", ("wrong_value", "size-rule")),
     ],

@@ -135,18 +135,23 @@ def test_keep_cycle__off_stretches_the_arrivals_themselves():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"least_parallelism": 0.5}, ("number_out_of_range", "1", "0.5")),
-        ({"most_parallelism": 0.5}, ("number_out_of_range", "1")),
-        ({"least_work": 0.0}, ("number_out_of_range", "work", "0")),
-        ({"most_work": 1.0}, ("number_out_of_range", "work", "60", "1")),
-        ({"least_sigma": 3.0}, ("number_out_of_range", "sigma", "0", "3", "2")),
-        ({"mean_gap": -1.0}, ("number_out_of_range", "0")),
-        ({"day_share": 1.5}, ("number_out_of_range",)),
-        ({"day_begins": 86_400}, ("number_out_of_range",)),
+        ({"least_parallelism": 0.5}, ("1", "0.5")),
+        ({"least_work": 0.0}, ("least-work", "0")),
+        ({"least_sigma": -1.0}, ("least-sigma", "0", "-1")),
+        ({"mean_gap": -1.0}, ("mean-gap", "0", "-1")),
+        ({"mean_gap": float("nan")}, ("mean-gap", "nan")),
+        ({"day_share": 1.5}, ("day-share", "1", "1.5")),
+        ({"day_begins": 86_400}, ("day-begins", "86400")),
     ],
 )
 def test_bad_constants(change, message):
-    with raises(WorkloadError, *message):
+    with raises(PolicyError, "wrong_value", *message):
+        Downey97(**change)
+
+
+@pytest.mark.parametrize("change", [{"most_parallelism": 0.5}, {"most_work": 1.0}, {"least_sigma": 3.0}])
+def test_empty_ranges(change):
+    with raises(WorkloadError, "number_out_of_range", next(iter(change)).partition("_")[2]):
         Downey97(**change)
 
 

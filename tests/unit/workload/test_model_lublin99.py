@@ -11,7 +11,7 @@ from scipy import stats
 
 from tests.errors import raises
 from walltime.errors import PolicyError
-from walltime.workload.models.lublin99 import BATCH, INTERACTIVE, TYPELESS, Lublin99, _gamma_up_to, _sizes, day_time, day_weights, gamma_cdf
+from walltime.workload.models.lublin99 import BATCH, INTERACTIVE, TYPELESS, Lublin99, _gamma_up_to, _sizes, day_time, day_weights
 from walltime.workload.models.model import stream
 
 LEVEL = 1e-3
@@ -69,12 +69,6 @@ def test_day_weights__are_differences_of_the_gamma_distribution(part):
     raw = {(i - 1) % 48: np.diff(stats.gamma.cdf([i - 0.5, i + 0.5], part.anum, scale=part.bnum))[0] for i in range(11, 59)}
     expected = np.array([raw[k] for k in range(48)])
     np.testing.assert_allclose(weights, expected / expected.mean(), rtol=1e-9)
-
-
-@pytest.mark.parametrize("shape", [0.3, 1.0, 4.2, 639.1])
-def test_gamma_cdf__equals_scipys(shape):
-    for x in (1e-3, 0.5, 1.0, 3.0, 20.0, 600.0, 700.0):
-        assert gamma_cdf(x, shape, 1.5) == pytest.approx(stats.gamma.cdf(x, shape, scale=1.5), rel=1e-9, abs=1e-14)
 
 
 def size_probabilities(part, most):

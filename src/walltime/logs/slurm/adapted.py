@@ -76,8 +76,7 @@ def adapted(titles: Mapping[str, str], sample: Sample | None, where: str) -> Ada
         elif name in _ODD:
             is_mixed = name == "requested" and source.clock is None and _is_mixed(looks.known[title])
             forms[str(sacct)] = replace(source, unit="min") if is_mixed else source
-        lines = [line for line in looks.reading if line.startswith(f"{name} is ")]
-        reading += [line.replace("are seconds", "are minutes") if is_mixed else line for line in lines]
+        reading.append(looks.reading[name].replace("are seconds", "are minutes") if is_mixed else looks.reading[name])
     return Adapted(found, forms, (*reading, *_unused([title for title in others if title not in found.values()])))
 
 

@@ -3,39 +3,31 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from walltime.lazy import LaterModule
+from walltime.dataframes import pl
 from walltime.logs.batch_systems import unknown
-from walltime.logs.slurm.fields import options_in
+from walltime.logs.slurm.fields import limits
 from walltime.slurm_values import MEGABYTES
 from walltime.workload import MISSING
-
-if TYPE_CHECKING:
-    import polars as pl
-else:
-    pl = LaterModule("polars")
 
 Array = np.ndarray
 _SIZE = re.compile(r"([0-9]{1,12})([KMGT]?)B?", re.IGNORECASE)
 _GPU = re.compile(r"(?:gres[:/])?gpu(?:[:=][^:=,()]*[^0-9:=,()][^:=,()]*)?(?:[:=]([0-9]{1,6}))?(?:\(.*\))?")
-_ANY = re.compile(r" (?:-[acnNGC]|--(?:array|cpus|ntasks|mem|gres|gpus|nodes|exclusive|nice|constraint))")
+_ANY = re.compile(r" (?:-[acnNGC]|--(?:array|cpus|ntasks|mem|gres|gpus|nodes|exclusive|nice|constraint|time-min))")
 """A sign that a line has one of the options."""
+_FLAGS = frozenset(
+    {"--parsable", "--exclusive", "--nice", "--requeue", "--no-requeue", "--hold", "-H", "--quiet", "-Q", "--verbose", "-v", "--wait", "-W"}
+    | {"--no-kill", "-k", "--oversubscribe", "-s", "--overcommit", "-O", "--contiguous", "--test-only", "--pty", "--label", "-l"}
+    | {"--unbuffered", "-u", "--ignore-pbs", "--spread-job", "--use-min-nodes", "--reboot", "--immediate", "-I"}
+)
+"""Options of sbatch, srun and salloc without a value, or with a value only after an equals sign."""
 
 
 def _whole(value: str) -> int:
     return int(value) if value.isdecimal() and len(value) < 10 else MISSING
-
-
-def _most_nodes(value: str) -> int:
-    return _whole(value.rpartition("-")[2])
-
-
-def _array_limit(value: str) -> int:
-    return _whole(value.partition("%")[2])
 
 
 def _memory(value: str) -> int:
@@ -61,47 +53,57 @@ def _nice(value: str) -> int:
     return 100 if value == "" else -_whole(value[1:]) if value.startswith("-") else _whole(value)
 
 
-class Request(NamedTuple):
-    """A column, the options that fill it, and the meaning of their values."""
-
-    column: str
-    options: tuple[str, ...]
-    meaning: Callable[[str], int]
+def _limit(value: str) -> int:
+    """Return a time limit, s, in whole minutes, to which Slurm rounds it up; -1 for no simple one."""
+    seconds, bad = limits(pl.Series("", [value], pl.String))
+    return MISSING if bad[0] or seconds[0] <= 0 else -(-int(seconds[0]) // 60) * 60
 
 
-REQUESTS = (
-    Request("exclusive", ("--exclusive",), lambda value: 1 if value == "" else MISSING),
-    Request("most_nodes", ("-N", "--nodes"), _most_nodes),
-    Request("cpus_per_task", ("-c", "--cpus-per-task"), _whole),
-    Request("tasks_per_node", ("--ntasks-per-node",), _whole),
-    Request("array_limit", ("-a", "--array"), _array_limit),
-    Request("nice", ("--nice",), _nice),
-    Request("mem_mb_per_node", ("--mem",), _memory),
-    Request("mem_mb_per_cpu", ("--mem-per-cpu",), _memory),
-    Request("gpus_per_node", ("-G", "--gpus"), lambda _: 0),
-    Request("gpus_per_node", ("--gpus-per-node",), _gpus),
-    Request("gpus_per_node", ("--gres",), _gres),
-    Request("gpus_per_task", ("--gpus-per-task",), _gpus),
+REQUESTS: tuple[tuple[str, tuple[str, ...], Callable[[str], int]], ...] = (
+    ("exclusive", ("--exclusive",), lambda value: 1 if value == "" else MISSING),
+    ("most_nodes", ("-N", "--nodes"), lambda value: _whole(value.rpartition("-")[2])),
+    ("cpus_per_task", ("-c", "--cpus-per-task"), _whole),
+    ("tasks_per_node", ("--ntasks-per-node",), _whole),
+    ("array_limit", ("-a", "--array"), lambda value: _whole(value.partition("%")[2])),
+    ("nice", ("--nice",), _nice),
+    ("mem_mb_per_node", ("--mem",), _memory),
+    ("mem_mb_per_cpu", ("--mem-per-cpu",), _memory),
+    ("gpus_per_node", ("-G", "--gpus"), lambda _: 0),
+    ("gpus_per_node", ("--gpus-per-node",), _gpus),
+    ("gpus_per_node", ("--gres",), _gres),
+    ("gpus_per_task", ("--gpus-per-task",), _gpus),
 )
-"""A later row takes precedence over an earlier one of the same column."""
+"""Columns, the options that fill them, and the meaning of their values; a later row takes precedence over an earlier one."""
 
 
-def command_requests(lines: pl.Series) -> dict[str, Array]:
-    """Return the columns of REQUESTS of command lines, int64; -1 where a line does not request it."""
-    columns = {request.column: unknown(len(lines)) for request in REQUESTS}
+LIMITS = (("LIMIT", ("-t", "--time"), _limit), ("time_min", ("--time-min",), _limit))
+"""Columns of lines with `--time-min` only."""
+
+
+def command_requests(lines: pl.Series) -> tuple[dict[str, Array], pl.Series]:
+    """Return the columns of REQUESTS and LIMITS of command lines, int64, -1 where missing; and their constraints (`-C`), perhaps empty."""
+    columns = {column: unknown(len(lines)) for column, _, _ in (*LIMITS, *REQUESTS)}
+    constraints = [""] * len(lines)
     for row in lines.str.contains(_ANY.pattern).fill_null(False).arg_true().to_list():
         given = dict(options_in(lines[row]))
-        for request in REQUESTS:
-            for option in request.options:
-                if option in given and (value := request.meaning(given[option])) != MISSING:
-                    columns[request.column][row] = value
-    return columns
+        constraints[row] = given.get("-C", given.get("--constraint", ""))
+        for column, options, meaning in (*REQUESTS, *(LIMITS if "--time-min" in given else ())):
+            for option in options:
+                if option in given and (value := meaning(given[option])) != MISSING:
+                    columns[column][row] = value
+    return columns, pl.Series("", constraints, pl.String)
 
 
-def constraints_in(lines: pl.Series) -> pl.Series:
-    """Return the constraints of command lines (`-C`); empty without one."""
-    texts = [""] * len(lines)
-    for row in lines.str.contains(r" (?:-C|--constraint)").fill_null(False).arg_true().to_list():
-        given = dict(options_in(lines[row]))
-        texts[row] = given.get("-C", given.get("--constraint", ""))
-    return pl.Series("", texts, pl.String)
+def options_in(line: str) -> Iterator[tuple[str, str]]:
+    """Yield the options in a command line of sbatch, srun or salloc, up to the script, and their values; empty for flags."""
+    words = iter(line.split()[1:])  # Slurm writes the arguments without quotes
+    for word in words:
+        option, equal, value = word.partition("=")
+        if not word.startswith("-") or option == "--wrap":  # the script
+            break
+        short = not word.startswith("--")
+        if short and len(word) > 2:
+            option, value = word[:2], word[2:]
+        elif not equal and option not in _FLAGS:
+            value = next(words, "")
+        yield option, value

@@ -12,12 +12,11 @@ from typing import Any
 
 from walltime.dataframes import pl
 from walltime.errors import LogError
-from walltime.logs.batch_systems import Counts
 from walltime.logs.input import LogFile
-from walltime.logs.joblog import BadLines, LogFormat, ReadOptions
+from walltime.logs.joblog import JobLog
+from walltime.logs.reader import LogFormat, ReaderState
 from walltime.logs.slurm.fields import STATES, state_word
-from walltime.logs.slurm.jobs import SlurmLog
-from walltime.logs.slurm.records import KINDS, TEXTS, TIMES, RecordReader, RecordTable
+from walltime.logs.slurm.records import TIMES, RecordReader, RecordTable
 from walltime.slurm_values import BLANK, UNLIMITED, OddError, elements, members, number_of
 from walltime.wording import quoted
 
@@ -151,30 +150,22 @@ def _queued(job: Json) -> Row:
     return row
 
 
-def _steps(job: Json) -> list[Row]:
-    """The fields of the steps of a job of sacct."""
-    steps = []
+def _steps(job: Json) -> Iterator[Row]:
+    """Yield the fields of the steps of a job of sacct."""
     for entry in elements(job.get("steps"), "steps"):
         step = members(entry, "steps")
-        times, used = (
-            members(step.get("time"), "steps.time"),
-            members(members(step.get("tres"), "steps.tres").get("requested"), "requested"),
-        )
-        identity = members(step.get("step"), "step").get("id")
+        identity = _at(step, "step.id")
         name = str(identity.get("step_id") if isinstance(identity, Mapping) else identity).rpartition(".")[2]
-        largest = _resources(used.get("max"), "steps.tres.max", unit="")
+        used = [_resources(_at(step, f"tres.requested.{what}"), f"steps.tres.{what}", unit="") for what in ("max", "total", "average")]
         part = name if name in ("batch", "extern", "interactive") else "1"  # not 0: a column of 12.0 alone would be one of fractions
-        steps.append(
-            {
-                "jobidraw": f"{_number(job.get('job_id'), 'job_id')}.{part}",
-                "start": _number(times.get("start"), "steps.time.start"),
-                "elapsedraw": _number(times.get("elapsed"), "steps.time.elapsed"),
-                "maxrss": next((part[4:] for part in largest.split(",") if part.startswith("mem=")), ""),
-                "tresusageintot": _resources(used.get("total"), "steps.tres.total", unit=""),
-                "tresusageinave": _resources(used.get("average"), "steps.tres.average", unit=""),
-            }
-        )
-    return steps
+        yield {
+            "jobidraw": f"{_number(job.get('job_id'), 'job_id')}.{part}",
+            "start": _number(_at(step, "time.start"), "steps.time.start"),
+            "elapsedraw": _number(_at(step, "time.elapsed"), "steps.time.elapsed"),
+            "maxrss": next((amount[4:] for amount in used[0].split(",") if amount.startswith("mem=")), ""),
+            "tresusageintot": used[1],
+            "tresusageinave": used[2],
+        }
 
 
 def _values(file: LogFile) -> Iterator[Any]:
@@ -205,38 +196,39 @@ def _jobs(file: LogFile) -> Iterator[Any]:
         yield from jobs
 
 
-def _read(file: LogFile, options: ReadOptions) -> SlurmLog:
-    bad = BadLines(file, options, "record")
-    reader = RecordReader(options, Counts())
+def _read(state: ReaderState) -> JobLog:
+    state.unit = "record"
+    reader = RecordReader(state)
     rows: list[Row] = []
     places: list[int] = []
     steps: list[Row] = []
     queued = 0
-    for place, job in enumerate(_jobs(file), 1):
+    for place, job in enumerate(_jobs(state.file), 1):
         try:
             if isinstance(job, Mapping) and "time" in job:
-                row, of_job = _accounted(job), _steps(job)
+                row, of_job = _accounted(job), list(_steps(job))
             elif isinstance(job, Mapping) and "job_state" in job and "submit_time" in job:
                 row, of_job = _queued(job), []
                 queued += 1
             else:
                 raise OddError("not a job of sacct --json")
         except OddError as error:
-            bad.add(place, str(error), json.dumps(job)[:200])
+            state.add_bad(place, str(error), json.dumps(job)[:200])
             continue
         rows.append(row)
         places.append(place)
         steps += of_job
     if queued == len(rows) > 0 and all(STATES.get(row["state"]) not in range(6) for row in rows):
         raise LogError(
-            f"{file.where}: this is the output of squeue --json, whose jobs have not ended; print the log with sacct --json", "waiting_jobs"
+            f"{state.file.where}: this is the output of squeue --json, whose jobs have not ended; print the log with sacct --json",
+            "waiting_jobs",
         )
     for some, counted in ((rows, True), (steps, False)):
         if some:
-            names = dict.fromkeys(name for row in some for name in row if name in KINDS or name in TEXTS)
+            names = dict.fromkeys(name for row in some for name in row)
             table = RecordTable({name: pl.Series("", [row.get(name, "") for row in some], pl.String) for name in names})
-            reader.add(table, lambda row, name, what: bad.add(places[row], f"{name} is {what}", str(rows[row])), counted)
-    return reader.log(bad)
+            reader.add(table, places, rows, count_steps=counted)
+    return reader.log()
 
 
 SLURM_JSON = LogFormat("slurm-json", "Slurm's sacct --json", (".json",), re.compile(b""), _read, (), _is_json)

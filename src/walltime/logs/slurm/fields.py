@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from walltime.dataframes import pl
 from walltime.logs.batch_systems import NO_LIMIT
-from walltime.logs.cells import CLOCKS, STAMP, spans, zone_offsets
-from walltime.logs.clock import Local, to_unix
+from walltime.logs.cells import CLOCKS, spans, stamps
+from walltime.logs.clock import Local
 from walltime.logs.joblog import LIMIT
 from walltime.logs.mapping import UNITS
 from walltime.slurm_values import BLANK, NO_LIMITS, gpu_types_of, gpus_of
@@ -34,7 +34,6 @@ SHORT = {pair.split("=")[0]: pair.split("=")[1] for pairs in _LETTERS.values() f
 STATES = {pair.split("=")[1]: status for status, pairs in _LETTERS.items() for pair in pairs.split()}
 STATES |= {"RECONFIG_FAIL": FAILED, "EXPEDITING": PENDING}  # of Slurm 23.11 and 25.05
 """The states with the status of the job, or the reason to drop its record."""
-_ISO = r"^[0-9]{4}-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-9][0-9]:[0-9][0-9]$"
 _NUMBER = r"^([0-9]{1,16})(?:\.[0-9]*)?$"
 _DECIMAL = r"^([0-9]{1,16}(?:\.[0-9]*)?)$"
 _ABBREVIATED = r"^([0-9]{1,12}(?:\.[0-9]+)?)([KMGTP])$"
@@ -52,12 +51,6 @@ _NEVER = 2 * 86_400
 """Times up to this many s since 1970 stand for events that did not happen."""
 _PER_CPU = 2**31
 """Some versions of sacct add this to a request for memory per processor (MB), and print it as one per node."""
-_FLAGS = frozenset(
-    {"--parsable", "--exclusive", "--nice", "--requeue", "--no-requeue", "--hold", "-H", "--quiet", "-Q", "--verbose", "-v", "--wait", "-W"}
-    | {"--no-kill", "-k", "--oversubscribe", "-s", "--overcommit", "-O", "--contiguous", "--test-only", "--pty", "--label", "-l"}
-    | {"--unbuffered", "-u", "--ignore-pbs", "--spread-job", "--use-min-nodes", "--reboot", "--immediate", "-I"}
-)
-"""Options of sbatch, srun and salloc without a value, or with a value only after an equals sign."""
 
 
 def blank(texts: pl.Series) -> Array:
@@ -100,23 +93,11 @@ def times(texts: pl.Series, zone: str | None) -> tuple[Local, Array, Array]:
     for _ in range(3):
         numbers = np.where(numbers >= _SECONDS, numbers // 1000, numbers)
     bad = (written.is_null().to_numpy() & ~blank(texts)) | (numbers > _LAST)
-    offsets, own = np.zeros(len(texts), np.int64), np.zeros(len(texts), bool)
-    usual = texts.str.contains(_ISO)
-    if (bad & ~usual.to_numpy()).any():
-        parts = texts.str.extract_groups(f"^{STAMP.pattern}$").struct.unnest()
-        texts = parts.to_series(0) + "T" + parts.to_series(1) + parts.to_series(2).fill_null(":00")
-        own = parts.to_series(3).is_not_null().to_numpy()
-        offsets = zone_offsets(parts.to_series(3), zone)
-    else:
-        texts = texts.set(~usual, None)
-    clock = texts.str.to_datetime("%Y-%m-%dT%H:%M:%S", strict=False)
-    local = to_unix(clock, zone)
-    read = clock.is_not_null().to_numpy()
-    exact = clock.dt.epoch("s").fill_null(MISSING).to_numpy() - offsets
+    local, read, own = stamps(texts, zone)
     bad = bad & ~read | (read & (local.first < 0))
-    first, last = (np.where(own & read, exact, np.where(read, times, numbers)) for times in (local.first, local.last))
+    first, last = (np.where(read, times, numbers) for times in (local.first, local.last))
     known = ~bad & (first > _NEVER)
-    return Local(np.where(known, first, MISSING), np.where(known, last, MISSING), local.skipped & ~own), bad, read & ~own
+    return Local(np.where(known, first, MISSING), np.where(known, last, MISSING), local.skipped), bad, read & ~own
 
 
 def elapsed(texts: pl.Series, unit: str = "s", clock: str = CLOCKS[0]) -> tuple[Array, Array]:
@@ -228,46 +209,3 @@ def state_word(text: str) -> str | None:
         return word
     fits = [state for state in STATES if state.startswith(word[:-1])] if word.endswith("+") and len(word) > 3 else []
     return fits[0] if len(fits) == 1 and word == text else None
-
-
-def command_limit(line: str, *options: str) -> int | None:
-    """Return the time limit, s, in a command line such as `sbatch -t 20 --time-min=3 job.sh`; None if it has no simple one.
-
-    `options`: the options with the limit, by default -t and --time.
-
-    >>> [command_limit(f"sbatch {words}") for words in ("-t 20 --time-min=3 job.sh", "--time-min=3 job.sh -t 20", "--time=1-2 x")]
-    [1200, None, 93600]
-    >>> command_limit("sbatch -t 20 --time-min=3 job.sh", "--time-min")
-    180
-    """
-    value = option_value(line, *(options or ("-t", "--time")))
-    seconds, bad = limits(pl.Series("", [value or ""], pl.String))
-    return None if bad[0] or seconds[0] <= 0 else -(-int(seconds[0]) // 60) * 60  # as Slurm rounds it
-
-
-def option_value(line: str, *options: str) -> str | None:
-    """Return the last value of one of these options in a command line of sbatch, srun or salloc; empty for a flag, None if missing.
-
-    >>> option_value("sbatch --exclusive -N 2 job.sh --exclusive=user", "--exclusive"), option_value("sbatch job.sh", "--exclusive")
-    ('', None)
-    """
-    found = None
-    for option, value in options_in(line):
-        if option in options:
-            found = value
-    return found
-
-
-def options_in(line: str) -> Iterator[tuple[str, str]]:
-    """Yield the options of a command line, up to the script, and their values; empty for flags."""
-    words = iter(line.split()[1:])  # Slurm writes the arguments without quotes
-    for word in words:
-        option, equal, value = word.partition("=")
-        if not word.startswith("-") or option == "--wrap":  # the script
-            break
-        short = not word.startswith("--")
-        if short and len(word) > 2:
-            option, value = word[:2], word[2:]
-        elif not equal and option not in _FLAGS:
-            value = next(words, "")
-        yield option, value

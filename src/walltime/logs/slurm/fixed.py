@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from walltime.logs.batch_systems import Counts, text_lines
-from walltime.logs.input import LogFile
-from walltime.logs.joblog import BadLines
-from walltime.logs.slurm.rows import CUT_TEXT, MOST_OTHER, OTHER_LINE, ROWS_AT_ONCE, Heading, Rows
+from walltime.logs.reader import ReaderState
+from walltime.logs.slurm.rows import CUT_TEXT, MOST_OTHER, OTHER_LINE, Heading, Row
 
 _CUT_TIME = re.compile(r"([0-9]+-[0-9][0-9](?::[0-9][0-9])?):?[0-9]?\+")
 _CUT_TASKS = re.compile(r"([0-9]+_)(?:\[.*|[0-9]*)\+")
@@ -24,15 +22,15 @@ def is_fixed(lines: Sequence[str]) -> bool:
 
 
 def _fixed_fields(
-    line: str, heading: Heading, spans: Sequence[tuple[int, int]], used: Mapping[str, str], counts: Counts
-) -> list[str] | None:
-    """The fields of a line, without the signs of cut values; None if the line does not have these columns."""
+    line: str, heading: Heading, spans: Sequence[tuple[int, int]], used: Mapping[str, str], state: ReaderState
+) -> list[str] | str:
+    """The fields of a line, without the signs of cut values; a reason if the line does not have these columns."""
     for raw in (line.encode(), line.encode("latin-1", "replace")):  # sacct counts bytes, other programs characters
         if all(raw[last : last + 1] in (b"", b" ") for _, last in spans) and not raw[spans[-1][1] :].strip():
             fields = [raw[first:last].decode(errors="replace").strip() for first, last in spans]
             break
     else:
-        return None
+        return "the columns differ from the heading"
     is_cut = False
     for k, (name, (first, last)) in enumerate(zip(heading.fields, spans, strict=True)):
         text = fields[k]
@@ -49,7 +47,7 @@ def _fixed_fields(
             fields[k] = f"{number}.0" if point else f"{tasks[1]}[]" if tasks else text.replace("+", "?")
         elif used[name] == "text":
             fields[k] = text[:-1]
-    counts.add(CUT_TEXT, int(is_cut and "." not in fields[0]))
+    state.count(CUT_TEXT, int(is_cut and "." not in fields[0]))
     return fields
 
 
@@ -58,25 +56,13 @@ def found_titles(lines: Sequence[str]) -> int | None:
     return next((place for place in range(min(len(lines), MOST_OTHER)) if is_fixed(lines[place : place + 2])), None)
 
 
-def fixed_rows(file: LogFile, place: int, used: Mapping[str, str], bad: BadLines, counts: Counts) -> Iterator[tuple[Heading, Rows]]:
-    """Yield the heading and the rows of a file, in blocks. `place`: of its titles. `used`: the kinds of the fields that are read."""
-    lines = text_lines(file, counts)
+def fixed_rows(state: ReaderState, place: int, used: Mapping[str, str]) -> tuple[Heading, Iterator[Row]]:
+    """Return the heading and the rows of a file. `place`: of its titles. `used`: the kinds of the fields that are read."""
+    lines = state.lines()
     *others, (_, first), (_, dashes) = (next(lines) for _ in range(place + 2))
-    counts.add(OTHER_LINE, len(others))
+    state.count(OTHER_LINE, len(others))
     spans = [match.span() for match in re.finditer("-+", dashes)]
     titles = tuple(first.encode()[begin:end].decode(errors="replace").strip() for begin, end in spans)
     heading = Heading(tuple(title.lower() for title in titles), titles, "|", False)
-    yield heading, Rows()
-    rows = Rows()
-    for number, line in lines:
-        if line in (first, dashes):
-            continue  # the heading is repeated where files were concatenated
-        fields = _fixed_fields(line, heading, spans, used, counts)
-        if fields is None:
-            bad.add(number, "the columns differ from the heading", line)
-            continue
-        rows.add(number, "", fields)
-        if len(rows.texts) >= ROWS_AT_ONCE:
-            yield heading, rows
-            rows = Rows()
-    yield heading, rows
+    rows = ((n, line) for n, line in lines if line not in (first, dashes))  # the heading is repeated where files were concatenated
+    return heading, ((number, line, _fixed_fields(line, heading, spans, used, state)) for number, line in rows)

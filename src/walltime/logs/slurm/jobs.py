@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
 
 import numpy as np
 
-from walltime.dataframes import pl
-from walltime.errors import LogError
-from walltime.logs.batch_systems import STILL_PENDING, STILL_RUNNING, Counts, make_log, nothing_left
-from walltime.logs.clock import AMBIGUOUS, SKIPPED, ZONE_UNKNOWN, Local, settle
-from walltime.logs.joblog import REPEATED_RECORD, BadLines, JobLog, Rule
+from walltime.logs import rules
+from walltime.logs.batch_systems import make_log
+from walltime.logs.clock import Local, settle
+from walltime.logs.joblog import JobLog, repeated
+from walltime.logs.reader import ReaderState
+from walltime.logs.rules import Rule
 from walltime.logs.slurm.fields import CANCELLED, COMPLETED, OTHER, PENDING, RUNNING
 from walltime.logs.slurm.steps import Steps
 from walltime.workload import MISSING
@@ -64,17 +64,10 @@ TEXT_COLUMNS = {
 """Slurm's fields that become numbers with names, and their columns."""
 
 
-class SlurmLog(JobLog):
-    """A log from Slurm's accounting; its further columns, with Slurm's names, are in `docs/reference/columns.md`."""
-
-    format: ClassVar[str] = "slurm"
-    endings: ClassVar[tuple[str, ...]] = (".json", ".sacct", ".txt", ".csv", ".log")
-
-
 def slurm_log(
-    records: Mapping[str, Array], local: Sequence[Local], steps: Steps, bad: BadLines, names: Mapping[str, Sequence[str]], counts: Counts
-) -> SlurmLog:
-    """Return the log of the jobs that have ended.
+    state: ReaderState, records: Mapping[str, Array], local: Sequence[Local], steps: Steps, names: Mapping[str, Sequence[str]]
+) -> JobLog:
+    """Return the log of the jobs that have ended; its further columns, with Slurm's names, are in `docs/reference/columns.md`.
 
     `records`: columns of the log, int64 or float64, -1 if unknown. `requested`: s, NO_LIMIT for none. `status`: as in
     `walltime.logs.slurm.fields.STATES`. More columns have names in capital letters: KEY, a number that a job and its steps share;
@@ -87,48 +80,43 @@ def slurm_log(
     runtime = np.where(elapsed >= 0, elapsed, np.where((start >= 0) & (end >= start), end - start, MISSING))
     kept = np.ones(len(submit), bool)
 
-    def drop(rule: Rule, mask: Array) -> None:
-        counts.add(rule, mask & kept)
-        np.logical_and(kept, ~mask, out=kept)
-
     same = (keys, records["cluster"], submit, start, end, elapsed, status, records["allocated_procs"])
-    drop(REPEATED_RECORD, records["IDENTIFIED"] & _repeated(*same))
+    state.drop(kept, rules.REPEATED_RECORD, records["IDENTIFIED"] & repeated(same))
     earlier = np.zeros(len(submit), np.int64)
-    if bad.options.join_runs:
+    if state.options.join_runs:
         joined, before, earlier = _runs(kept, keys, records["cluster"], records["AGAIN"], submit, start, runtime)
-        drop(EARLIER_RUN, before)
+        state.drop(kept, EARLIER_RUN, before)
         submit, eligible = np.where(joined >= 0, joined, submit), np.where(joined >= 0, np.minimum(eligible, joined), eligible)
-    drop(STILL_PENDING, status == PENDING)
-    drop(STILL_RUNNING, status == RUNNING)
-    drop(PART_OF_RESIZED, status == OTHER)
+    state.drop(kept, rules.STILL_PENDING, status == PENDING)
+    state.drop(kept, rules.STILL_RUNNING, status == RUNNING)
+    state.drop(kept, PART_OF_RESIZED, status == OTHER)
     cancelled = status == CANCELLED
     lost = kept & (start < 0) & ~cancelled & (status != MISSING)
     of_steps = np.zeros(len(lost), bool)
-    rows, found = steps.starts(lost, keys, submit, end)
-    if rows:
-        start, runtime = start.copy(), runtime.copy()
-        of_steps[rows] = True
-        start[rows], runtime[rows] = np.array(found).T
-    counts.add(START_FROM_STEP, of_steps)
-    drop(NEVER_STARTED, lost & ~of_steps & (status != COMPLETED) & (runtime <= 0))
-    drop(LOST_START, lost & ~of_steps & (runtime <= 0))
+    found = steps.starts(lost, keys, submit, end)
+    if len(found):
+        rows, start, runtime = found["row"].to_numpy(), start.copy(), runtime.copy()
+        of_steps[rows], start[rows], runtime[rows] = True, found["START"].to_numpy(), found["ELAPSED"].to_numpy()
+    state.count(START_FROM_STEP, of_steps)
+    state.drop(kept, NEVER_STARTED, lost & ~of_steps & (status != COMPLETED) & (runtime <= 0))
+    state.drop(kept, LOST_START, lost & ~of_steps & (runtime <= 0))
     runtime = np.where(cancelled & (start < 0), 0, runtime)
     if not kept.any():
-        raise LogError(nothing_left(bad, counts))
+        raise state.no_jobs()
 
     gap = np.abs(end - start - runtime) > 1
     shrunk = (records["LIMIT"] > requested) & (requested > 0)
-    counts.add(AMBIGUOUS, is_open & kept)
-    counts.add(SKIPPED, kept & np.logical_or.reduce([times.skipped for times in local]))
-    counts.add(SHRUNK_LIMIT, shrunk & kept)
-    counts.add(JOINED_RUNS, (earlier > 0) & kept)
-    counts.add(REQUEUED, records["REQUEUED"] & kept)
-    counts.add(HET_COMPONENT, (records["het_job"] >= 0) & kept)
-    counts.add(ELAPSED_DIFFERS, kept & (start >= 0) & (end >= 0) & (elapsed >= 0) & ~of_steps & gap)
+    state.count(rules.AMBIGUOUS, is_open & kept)
+    state.count(rules.SKIPPED, kept & np.logical_or.reduce([times.skipped for times in local]))
+    state.count(SHRUNK_LIMIT, shrunk & kept)
+    state.count(JOINED_RUNS, (earlier > 0) & kept)
+    state.count(REQUEUED, records["REQUEUED"] & kept)
+    state.count(HET_COMPONENT, (records["het_job"] >= 0) & kept)
+    state.count(ELAPSED_DIFFERS, kept & (start >= 0) & (end >= 0) & (elapsed >= 0) & ~of_steps & gap)
     clusters = np.bincount(np.maximum(records["cluster"][kept], 0))
-    counts.add(SEVERAL_CLUSTERS, int(clusters[1:].sum() - clusters[1:].max(initial=0)))
-    if bad.options.time_zone is None:
-        counts.add(ZONE_UNKNOWN, records["LOCAL"] & kept)
+    state.count(SEVERAL_CLUSTERS, int(clusters[1:].sum() - clusters[1:].max(initial=0)))
+    if state.options.time_zone is None:
+        state.count(rules.ZONE_UNKNOWN, records["LOCAL"] & kept)
     ran = (start >= 0) | (runtime > 0)
     allocated, requested_procs = records["allocated_procs"], records["requested_procs"]
     columns = {name: values for name, values in records.items() if not name.isupper()} | {
@@ -145,16 +133,7 @@ def slurm_log(
     if total is not None:
         gpus = records["gpus"]
         columns["gpu_use"] = np.where((total >= 0) & (gpus > 0), total / np.maximum(gpus, 1), columns.get("gpu_use", MISSING))
-    return make_log(SlurmLog, bad, counts, {name: values[kept] for name, values in columns.items()}, names)
-
-
-def _repeated(*columns: Array) -> Array:
-    """The records that have the same values in these columns as an earlier one."""
-    table = pl.DataFrame({str(k): values for k, values in enumerate(columns)})
-    first = table.with_row_index("row").unique([str(k) for k in range(len(columns))], keep="first")["row"].to_numpy()
-    repeated = np.ones(len(table), bool)
-    repeated[first] = False
-    return repeated
+    return make_log(state, "slurm", {name: values[kept] for name, values in columns.items()}, names)
 
 
 def _runs(

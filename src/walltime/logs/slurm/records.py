@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 
 import numpy as np
 
 from walltime.dataframes import pl
-from walltime.errors import LogError
-from walltime.logs.batch_systems import UNREADABLE_DURATION, UNREADABLE_VALUE, Counts, Names, nothing_left, unknown
-from walltime.logs.cells import CLOCKS, ZONE_IN_TEXT
+from walltime.logs.batch_systems import Names, unknown
+from walltime.logs.cells import CLOCKS, ZONE_IN_TEXT, times_as
 from walltime.logs.clock import Local
-from walltime.logs.joblog import BadLines, ReadOptions
+from walltime.logs.joblog import JobLog
 from walltime.logs.mapping import STATUS, Source, Status
+from walltime.logs.reader import ReaderState
+from walltime.logs.rules import UNREADABLE_DURATION, UNREADABLE_VALUE
 from walltime.logs.slurm import fields
-from walltime.logs.slurm.command_line import command_requests, constraints_in
-from walltime.logs.slurm.jobs import AGAIN, STEP, TEXT_COLUMNS, SlurmLog, slurm_log
+from walltime.logs.slurm.command_line import command_requests
+from walltime.logs.slurm.jobs import AGAIN, STEP, TEXT_COLUMNS, slurm_log
 from walltime.logs.slurm.steps import Steps
 from walltime.slurm_values import BLANK
 from walltime.wording import quoted
 from walltime.workload import MISSING
 
 Array = np.ndarray
-Report = Callable[[int, str, str], None]
-"""A function that is called with the place of a bad record, its field and the reason."""
 
 TIMES = ("submit", "eligible", "start", "end")
 RESOURCES = ("alloctres", "reqtres", "allocgres", "reqgres")
@@ -67,8 +66,8 @@ class RecordTable:
     """A block of records: the texts of their fields by sacct's names in lower case; `bad`: fields with masks of invalid texts."""
 
     def __init__(self, columns: Mapping[str, pl.Series]) -> None:
-        self._columns = columns
-        self.rows = len(next(iter(columns.values())))
+        self._columns = {name: column for name, column in columns.items() if name in KINDS or name in TEXTS}
+        self.rows = len(next(iter(self._columns.values())))
         self.bad: list[tuple[str, Array]] = []
         self.odd = np.zeros(self.rows, bool)
         """Records with an unreadable value that is not needed."""
@@ -106,8 +105,7 @@ class RecordTable:
         texts = self._columns[name]
         if isinstance(form, Source) and form.format is not None:
             zones = texts.str.extract(ZONE_IN_TEXT).fill_null("") if "%Z" in form.format else ""
-            plain = texts.str.replace(ZONE_IN_TEXT, "UTC").str.to_datetime(form.format.replace("%Z", "UTC"), strict=False)
-            texts = (plain.dt.strftime("%Y-%m-%dT%H:%M:%S") + zones).fill_null(texts)
+            texts = (times_as(texts, form.format).dt.strftime("%Y-%m-%dT%H:%M:%S") + zones).fill_null(texts)
         local, bad, was_local = fields.times(texts, zone)
         if bad.any():
             self.bad.append((name, bad))
@@ -117,8 +115,8 @@ class RecordTable:
 class RecordReader:
     """Reads blocks of records, and joins them; `forms`: as in `walltime.logs.slurm.adapted.Adapted`."""
 
-    def __init__(self, options: ReadOptions, counts: Counts, forms: Mapping[str, Source | Status] = MappingProxyType({})) -> None:
-        self.options, self.counts = options, counts
+    def __init__(self, state: ReaderState, forms: Mapping[str, Source | Status] = MappingProxyType({})) -> None:
+        self.state = state
         self._limits, self._elapsed = (
             partial(parse, unit=form.unit, clock=form.clock or CLOCKS[0]) if isinstance(form, Source) else parse
             for form, parse in ((forms.get("timelimit"), fields.limits), (forms.get("elapsed"), fields.elapsed))
@@ -128,8 +126,18 @@ class RecordReader:
         self.blocks: list[dict[str, Array]] = []
         self.steps = Steps()
 
-    def add(self, table: RecordTable, report: Report, count_steps: bool = True) -> None:
-        """Add a block of records. `count_steps`: whether steps are records of their own, rather than parts of a job's."""
+    def add(
+        self,
+        table: RecordTable,
+        lines: Sequence[int],
+        texts: Sequence[object] = (),
+        titles: Mapping[str, str] = MappingProxyType({}),
+        count_steps: bool = True,
+    ) -> None:
+        """Add a block of records: for messages, their lines or numbers, and perhaps their texts and the titles of their fields.
+
+        `count_steps`: whether steps are records of their own, rather than parts of a job's.
+        """
         main, shown = (_job_ids(table.texts(table.first(*names))) for names in (("jobidraw", "jobid"), ("jobid", "jobidraw")))
         job, base, task, offset = (_numbers(part) for part in (main.to_series(0), *(shown.to_series(k) for k in (0, 1, 3))))
         bracket = shown.to_series(2).is_not_null().to_numpy()
@@ -142,25 +150,23 @@ class RecordReader:
         waits = status == fields.PENDING
         bad_id = (job < 0) & ~waits  # a waiting job may have any number
         is_step = main.to_series(4).is_not_null().to_numpy() & ~bad_id
-        self.counts.add(STEP, is_step if count_steps else 0)
+        self.state.count(STEP, is_step if count_steps else 0)
         raw = table.has("jobidraw")
         key = job if raw else (job << 29) + ((np.clip(offset, MISSING, 126) + 1) << 22) + task + 1
-        zone = self.options.time_zone
+        zone = self.state.options.time_zone
         times, local = {}, np.zeros(table.rows, bool)
         for name in TIMES:
             times[name], was_local = table.times(name, zone, self._forms.get(name))
             local |= was_local
         elapsed = table.read(table.first("elapsedraw", "elapsed"), self._elapsed)
         requested, odd_limit = self._limits(table.texts(table.first("timelimitraw", "timelimit")))
-        lines = table.texts("submitline")
+        commands, constraints = command_requests(table.texts("submitline"))
         values = {
             "KEY": key,
             "IDENTIFIED": ~bracket,
             "ELAPSED": elapsed,
             "requested": requested,
-            "LIMIT": _limits_with_time_min(lines),
-            "time_min": _limits_with_time_min(lines, "--time-min"),
-            **command_requests(lines),
+            **commands,
             "LOCAL": local,
             "job_id": job if raw else np.where((task >= 0) | bracket | (offset > 0), MISSING, job),
             "array_job": np.where((task >= 0) | bracket, base, MISSING),
@@ -173,23 +179,25 @@ class RecordReader:
             "AGAIN": words.is_in(AGAIN).to_numpy(),
             **_codes(table),
         }
-        texts = {column: table.texts(name) for name, column in TEXT_COLUMNS.items()} | {"state": words}
+        named = {column: table.texts(name) for name, column in TEXT_COLUMNS.items()} | {"state": words}
         if not table.has("user"):
-            texts["user"] = table.texts("uid")
+            named["user"] = table.texts("uid")
         if not table.has("constraints"):
-            texts["constraints"] = constraints_in(lines)
+            named["constraints"] = constraints
         for name in _NOT_NAMES:
-            column = texts[TEXT_COLUMNS[name]]
-            texts[TEXT_COLUMNS[name]] = column.set(column.is_in((*BLANK, "None assigned")), None)
-        amounts, texts["gpu_type"], texts["requested_gpu_type"] = _resources(table)
+            column = named[TEXT_COLUMNS[name]]
+            named[TEXT_COLUMNS[name]] = column.set(column.is_in((*BLANK, "None assigned")), None)
+        amounts, named["gpu_type"], named["requested_gpu_type"] = _resources(table)
         values |= amounts
         for name, one in times.items():
             values |= {f"{name}:first": one.first, f"{name}:last": one.last, f"{name}:skipped": one.skipped}
         usage = _usage(table, is_step)
-        self.counts.add(UNREADABLE_VALUE, table.odd & ~is_step & ~bad_id)
-        good = ~_report_bad(table, bad_id, is_step, report) & ~is_step
-        self.counts.add(UNREADABLE_DURATION, odd_limit & good)
-        values |= {name: self.names[name].numbers(column, good) for name, column in texts.items()}
+        self.state.count(UNREADABLE_VALUE, table.odd & ~is_step & ~bad_id)
+        for row, name, fault in _faults(table, bad_id, is_step):
+            self.state.add_bad(lines[row], f"{titles.get(name, name)} is {fault}", str(texts[row]) if texts else "")
+        good = ~np.logical_or.reduce([bad_id, is_step, *(mask for _, mask in table.bad)])
+        self.state.count(UNREADABLE_DURATION, odd_limit & good)
+        values |= {name: self.names[name].numbers(column, good) for name, column in named.items()}
         self.blocks.append({name: array[good] for name, array in values.items()})
         steps = {
             "KEY": key,
@@ -199,27 +207,24 @@ class RecordReader:
         }
         self.steps.add({name: array[is_step] for name, array in (steps | usage).items()})
 
-    def log(self, bad: BadLines) -> SlurmLog:
+    def log(self) -> JobLog:
         """Return the log of all blocks; raises LogError if they have no job."""
         if not self.blocks:
-            raise LogError(nothing_left(bad, self.counts))
+            raise self.state.no_jobs()
         whole = {name: np.concatenate([block[name] for block in self.blocks]) for name in self.blocks[0]}
         self.blocks = []
         local = [Local(*(whole.pop(f"{name}:{part}") for part in ("first", "last", "skipped"))) for name in TIMES]
-        return slurm_log(whole, local, self.steps, bad, {column: names.texts for column, names in self.names.items()}, self.counts)
+        return slurm_log(self.state, whole, local, self.steps, {column: names.texts for column, names in self.names.items()})
 
 
-def _report_bad(table: RecordTable, bad_id: Array, is_step: Array, report: Report) -> Array:
-    """Report the bad records in the order of the file, and return a mask of them."""
-    bad: Array = np.logical_or.reduce([bad_id, *(mask & ~is_step for _, mask in table.bad)])
-    for row in np.flatnonzero(bad).tolist():
-        if bad_id[row]:
-            name, allowed = table.first("jobidraw", "jobid"), "it must be a job number"
-        else:
+def _faults(table: RecordTable, bad_id: Array, is_step: Array) -> Iterator[tuple[int, str, str]]:
+    """Yield the row, the field and the fault of bad records, in the order of the file."""
+    for row in np.flatnonzero(np.logical_or.reduce([bad_id, *(mask & ~is_step for _, mask in table.bad)])).tolist():
+        name, allowed = table.first("jobidraw", "jobid"), "it must be a job number"
+        if not bad_id[row]:
             name = next(name for name, mask in table.bad if mask[row])
             allowed = _ALLOWED[KINDS[name]]
-        report(row, name, f"{quoted(str(table.texts(name)[row]))}; {allowed}")
-    return bad
+        yield row, name, f"{quoted(str(table.texts(name)[row]))}; {allowed}"
 
 
 def _job_ids(texts: pl.Series) -> pl.DataFrame:
@@ -238,14 +243,6 @@ def _state_of(status: Status, text: str) -> str:
 
 def _numbers(texts: pl.Series) -> Array:
     return texts.cast(pl.Int64, strict=False).fill_null(MISSING).to_numpy()
-
-
-def _limits_with_time_min(lines: pl.Series, *options: str) -> Array:
-    """The limits in command lines with `--time-min`, s; -1 for all others. `options`: as in `command_limit`."""
-    limits = unknown(len(lines))
-    for row in lines.str.contains("--time-min", literal=True).fill_null(False).arg_true().to_list():
-        limits[row] = fields.command_limit(lines[row], *options) or MISSING
-    return limits
 
 
 def _codes(table: RecordTable) -> dict[str, Array]:
@@ -284,9 +281,8 @@ def _resources(table: RecordTable) -> tuple[dict[str, Array], pl.Series, pl.Seri
     memory = [fields.memory(allocated), _known(fields.memory(requested), by_text)]
     gpus, kinds = zip(*(fields.gpus(texts) for texts in (allocated, requested)), strict=True)
     gpus, kinds = list(gpus), list(kinds)
-    for place, (name, number) in enumerate(
-        (("allocgres", 1), ("reqgres", np.maximum(nodes, 1)))
-    ):  # before Slurm 20.11; ReqGRES is of a node
+    of_gres = (("allocgres", 1), ("reqgres", np.maximum(nodes, 1)))  # before Slurm 20.11; ReqGRES is of a node
+    for place, (name, number) in enumerate(of_gres):
         if table.has(name):
             found, types = fields.gpus(table.texts(name))
             kinds[place] = kinds[place].zip_with(pl.Series(gpus[place] >= 0), types)

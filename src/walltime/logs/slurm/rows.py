@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain, pairwise, zip_longest
+from itertools import pairwise, zip_longest
 
-from walltime.logs.batch_systems import NEWLINE_IN_TEXT, Counts, text_lines
 from walltime.logs.cells import STAMP
 from walltime.logs.csv_rows import Records, fields_of
-from walltime.logs.input import LogFile
-from walltime.logs.joblog import BadLines, Rule
+from walltime.logs.reader import ReaderState
+from walltime.logs.rules import NEWLINE_IN_TEXT, Rule
 from walltime.logs.slurm.fields import STATES, state_word
 from walltime.slurm_values import BLANK, NO_LIMITS
 
@@ -43,15 +42,10 @@ RULES = (DELIMITER_IN_TEXT, CUT_TEXT, OTHER_LINE)
 ROWS_AT_ONCE = 50_000
 MOST_OTHER = 10
 """Most lines before the titles."""
-LAYOUTS = (
-    "jobid jobidraw cluster partition qos account group gid user uid submit eligible start end elapsed exitcode state nnodes ncpus reqcpus"
-    " reqmem reqtres alloctres timelimit nodelist jobname",
-    "jobid jobidraw cluster partition account group gid user uid submit eligible start end elapsed exitcode state nnodes ncpus reqcpus"
-    " reqmem reqgres reqtres timelimit nodelist jobname",
-    "jobid jobidraw cluster partition account group gid user uid submit eligible start end elapsed exitcode state nnodes ncpus reqcpus"
-    " reqmem reqgres timelimit nodelist jobname",
-    "jobid jobidraw cluster partition qos account group gid user uid submit eligible start end elapsed exitcode state nnodes ncpus reqcpus"
-    " reqmem timelimit nodelist jobname",
+LAYOUTS = tuple(
+    f"jobid jobidraw cluster partition {qos}account group gid user uid submit eligible start end elapsed exitcode state nnodes ncpus"
+    f" reqcpus reqmem {resources}timelimit nodelist jobname"
+    for qos, resources in (("qos ", "reqtres alloctres "), ("", "reqgres reqtres "), ("", "reqgres "), ("qos ", ""))
 )
 """The fields of archives without titles: those that OpenXDMoD's slurm helper writes, in its present and in earlier versions."""
 _HEADING = re.compile(r'(?i)("?)[a-z]*\1([^a-z0-9"]+)\1[a-z]')
@@ -99,6 +93,10 @@ class Rows:
             self.fields.append((len(self.texts), fields))
         self.texts.append(text)
         self.lines.append(line)
+
+
+Row = tuple[int, str, list[str] | str | None]
+"""The number of a row's first line, its text, and its fields; None if a separator is between any two, a reason if they are uncertain."""
 
 
 def heading_of(line: str) -> Heading | None:
@@ -180,50 +178,48 @@ def is_printed(heading: Heading, lines: Sequence[str]) -> bool:
     return not rows or any(_looks_right(row, heading) for row in rows)
 
 
-def rows_of(
-    file: LogFile, place: int, heading: Heading, used: Mapping[str, str], bad: BadLines, counts: Counts
-) -> Iterator[tuple[Heading, Rows]]:
-    """Yield the heading and the rows of a file, in blocks.
+def rows_of(state: ReaderState, place: int, heading: Heading, used: Mapping[str, str]) -> Iterator[Row]:
+    """Return the rows of a file.
 
     `place`: of the heading among the lines, -1 for a file without titles. `used`: the kinds of the fields that are read, as in `_LOOKS`.
     """
-    lines = ((number, _FRAME.sub("", line)) for number, line in text_lines(file, counts))
+    lines = ((number, _FRAME.sub("", line)) for number, line in state.lines())
     first = None
     if place >= 0:
         *others, (_, first) = (next(lines) for _ in range(place + 1))
         first = first.removesuffix(heading.delimiter) if heading.ends else first
-        counts.add(OTHER_LINE, len(others))
-    rows = Rows()
-    for number, line, fields in _records(lines, heading, counts) if heading.is_csv else _lines(lines, heading, used, counts):
-        if line == first:
-            continue  # the heading is repeated where files were concatenated
+        state.count(OTHER_LINE, len(others))
+    rows = _records(lines, heading, state) if heading.is_csv else _lines(lines, heading, used, state)
+    return (row for row in rows if row[1] != first)  # the heading is repeated where files were concatenated
+
+
+def blocks_of(rows: Iterable[Row], state: ReaderState) -> Iterator[Rows]:
+    """Yield the rows in blocks; those with uncertain fields are added to the bad lines."""
+    block = Rows()
+    for number, text, fields in rows:
         if isinstance(fields, str):
-            bad.add(number, fields, line)
+            state.add_bad(number, fields, text)
             continue
-        rows.add(number, line if fields is None else "", fields)
-        if len(rows.texts) >= ROWS_AT_ONCE:
-            yield heading, rows
-            rows = Rows()
-    yield heading, rows
+        block.add(number, text if fields is None else "", fields)
+        if len(block.texts) >= ROWS_AT_ONCE:
+            yield block
+            block = Rows()
+    yield block
 
 
-def _records(lines: Iterator[tuple[int, str]], heading: Heading, counts: Counts) -> Iterator[tuple[int, str, list[str] | str | None]]:
-    """Yield the number, the text and the fields of each record in CSV, or the reason why they cannot be told."""
-    records, wanted = Records(heading.delimiter, counts), len(heading.fields)
-    for number, text, fields in chain(chain.from_iterable(records.add(number, line) for number, line in lines), records.rest()):
+def _records(lines: Iterator[tuple[int, str]], heading: Heading, state: ReaderState) -> Iterator[Row]:
+    """Yield the records in CSV."""
+    records, wanted = Records(heading.delimiter), len(heading.fields)
+    for number, text, fields in records.of(lines):
         row = fields if fields is None or not heading.ends else fields[:-1]
         yield number, text, "a closing quote is missing" if row is None else row if len(row) == wanted else _count(len(row), wanted)
+    state.count(NEWLINE_IN_TEXT, records.joined)
 
 
-def _lines(
-    lines: Iterator[tuple[int, str]], heading: Heading, used: Mapping[str, str], counts: Counts
-) -> Iterator[tuple[int, str, list[str] | str | None]]:
-    """Yield the number and the text of each row of `sacct -P`, and its fields if it cannot be split at the separator.
-
-    Instead of fields there is a reason if they cannot be told.
-    """
+def _lines(lines: Iterator[tuple[int, str]], heading: Heading, used: Mapping[str, str], state: ReaderState) -> Iterator[Row]:
+    """Yield the rows of `sacct -P`, with their fields if they cannot be split at the separator."""
     wanted = len(heading.fields)
-    for number, line in _joined(lines, heading, counts):
+    for number, line in _joined(lines, heading, state):
         text = line.removesuffix(heading.delimiter) if heading.ends else line
         count = text.count(heading.delimiter) + 1
         if count == wanted:
@@ -231,7 +227,7 @@ def _lines(
             continue
         fields = _fields_around_texts(text.split(heading.delimiter), heading, used) if count > wanted else None
         if fields is not None:
-            counts.add(DELIMITER_IN_TEXT, 1)
+            state.count(DELIMITER_IN_TEXT, 1)
             yield number, text, fields
             continue
         reason = _count(count, wanted)
@@ -246,14 +242,14 @@ def _count(fields: int, wanted: int) -> str:
     return f"{fields} {'field' if fields == 1 else 'fields'} instead of {wanted}"
 
 
-def _joined(lines: Iterator[tuple[int, str]], heading: Heading, counts: Counts) -> Iterator[tuple[int, str]]:
+def _joined(lines: Iterator[tuple[int, str]], heading: Heading, state: ReaderState) -> Iterator[tuple[int, str]]:
     """Yield the lines, joined where a free text contains a line end, with the number of the first one."""
     waiting: tuple[int, str] | None = None
     several = False
     for number, text in lines:
         if waiting is not None and _continues(waiting[1], text, heading):
             waiting = (waiting[0], f"{waiting[1]}\n{text}")
-            counts.add(NEWLINE_IN_TEXT, 0 if several else 1)
+            state.count(NEWLINE_IN_TEXT, 0 if several else 1)
             several = True
             continue
         if waiting is not None:
@@ -277,18 +273,11 @@ def _continues(before: str, text: str, heading: Heading) -> bool:
 
 def _fields_around_texts(pieces: list[str], heading: Heading, used: Mapping[str, str]) -> list[str] | None:
     """The fields of a line with separators in free texts; None if a field in `used` is uncertain. Uncertain texts are empty."""
-    free, wanted = heading.free, len(heading.fields)
+    free, extra = heading.free, len(pieces) - len(heading.fields)
     if not free:
         return None
-    fields = [""] * wanted
-    fields[: free[0]] = pieces[: free[0]]
-    tail = wanted - 1 - free[-1]
-    if tail:
-        fields[free[-1] + 1 :] = pieces[-tail:]
-    texts = pieces[free[0] : len(pieces) - tail]
-    extra = len(pieces) - wanted
-    spans: list[list[int]] = [[free[0]]]
-    runs: list[list[int]] = []
+    spans: list[list[int]] = [[free[0]]]  # places of texts, and of fields between them that are not used
+    runs: list[list[int]] = []  # places of the fields after each span
     for before, after in pairwise(free):
         run = list(range(before + 1, after))
         if any(heading.fields[k] in used for k in run):
@@ -297,34 +286,22 @@ def _fields_around_texts(pieces: list[str], heading: Heading, used: Mapping[str,
         else:
             spans[-1].extend(run)
         spans[-1].append(after)
-    place = 0
+    fields = [*pieces[: free[0]], *([""] * (free[-1] + 1 - free[0])), *pieces[free[-1] + 1 + extra :]]
+    shift = 0  # separators in the texts so far
     for span, run in zip_longest(spans, runs, fillvalue=list[int]()):
-        if not run:  # the last texts: the rest
-            moved = len(texts) - place - len(span)
-        else:
-            looks = [_LOOKS[used.get(heading.fields[k], "text")] for k in run]
-            begins = (place + len(span) + more for more in range(extra + 1))
-            fits = [
-                begin - place - len(span)
-                for begin in begins
-                if begin + len(run) <= len(texts) and all(look(texts[begin + j]) for j, look in enumerate(looks))
-            ]
-            if len(fits) != 1:
-                return None
-            moved = fits[0]
-        if moved < 0:
+        looks = [(k, _LOOKS[used.get(heading.fields[k], "text")]) for k in run]
+        shifts = range(shift, extra + 1) if run else (extra,)
+        fits = [more for more in shifts if all(look(pieces[k + more]) for k, look in looks)]
+        if len(fits) != 1:
             return None
-        size = len(span) + moved
-        if not moved:
-            for k, text in zip(span, texts[place : place + size], strict=True):
-                fields[k] = text
+        texts = pieces[span[0] + shift : span[-1] + 1 + fits[0]]
+        if len(texts) == len(span):
+            fields[span[0] : span[-1] + 1] = texts
         elif len(span) == 1:
-            fields[span[0]] = heading.delimiter.join(texts[place : place + size])
-        place += size
-        extra -= moved
+            fields[span[0]] = heading.delimiter.join(texts)
+        shift = fits[0]
         for k in run:
-            fields[k] = texts[place]
-            place += 1
+            fields[k] = pieces[k + shift]
     return fields
 
 

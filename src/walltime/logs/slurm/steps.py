@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -22,25 +22,19 @@ class Steps:
     """
 
     def __init__(self) -> None:
-        self._blocks: list[Mapping[str, Array]] = []
+        self._blocks: list[pl.DataFrame] = []
 
     def add(self, block: Mapping[str, Array]) -> None:
         """Add steps."""
-        if len(block["KEY"]):
-            self._blocks.append(block)
-
-    def _column(self, name: str) -> Array:
-        return np.concatenate([block[name] for block in self._blocks])
+        self._blocks.append(pl.DataFrame(block))
 
     def used(self, keys: Array, start: Array) -> dict[str, Array]:
         """Return the columns of `USED` for jobs with these keys and Unix times of start; a step is of the last run before it.
 
         Columns about which no step knows anything are left out.
         """
-        if not self._blocks:
-            return {}
         jobs = pl.DataFrame({"KEY": keys, "START": start}).with_row_index("job").sort("START")
-        steps = pl.DataFrame({name: self._column(name) for name in ("KEY", "START", *USED)}).sort("START")
+        steps = pl.concat(self._blocks, how="vertical_relaxed").sort("START")
         found = steps.join_asof(jobs, on="START", by="KEY", strategy="backward", check_sortedness=False).drop_nulls("job")
         most = found.group_by("job").agg(pl.col(USED).max())
         columns = {}
@@ -50,20 +44,10 @@ class Steps:
                 columns[name][most["job"].to_numpy()] = most[name].to_numpy()
         return columns
 
-    def starts(self, lost: Array, keys: Array, submit: Array, end: Array) -> tuple[Sequence[int], Sequence[tuple[int, int]]]:
-        """Return the rows of `lost` jobs whose start a batch step has, and the start and the elapsed time of that step."""
-        rows: list[int] = []
-        found: list[tuple[int, int]] = []
-        if not self._blocks or not lost.any():
-            return rows, found
-        batch = self._column("BATCH") & (self._column("START") >= 0)
-        steps = np.array([self._column(name)[batch] for name in ("KEY", "START", "ELAPSED")])
-        steps = steps[:, np.argsort(steps[0], kind="stable")]
-        for row in np.flatnonzero(lost).tolist():
-            low, high = np.searchsorted(steps[0], [keys[row], keys[row] + 1])
-            for begin, elapsed in steps[1:, low:high].T.tolist():
-                if begin >= submit[row] and elapsed >= 0 and (end[row] < 0 or begin + elapsed <= end[row] + 1):
-                    rows.append(row)
-                    found.append((begin, elapsed))
-                    break
-        return rows, found
+    def starts(self, lost: Array, keys: Array, submit: Array, end: Array) -> pl.DataFrame:
+        """Return the rows of `lost` jobs whose start a batch step has (`row`), and the `START` and `ELAPSED` of that step."""
+        jobs = pl.DataFrame({"row": np.arange(len(keys)), "KEY": keys, "SUBMIT": submit, "END": end}).filter(pl.Series(lost))
+        batch = pl.concat(self._blocks, how="vertical_relaxed").filter(pl.col("BATCH") & (pl.col("START") >= 0) & (pl.col("ELAPSED") >= 0))
+        found = jobs.join(batch, on="KEY", maintain_order="left_right").filter(pl.col("START") >= pl.col("SUBMIT"))
+        within = (pl.col("END") < 0) | (pl.col("START") + pl.col("ELAPSED") <= pl.col("END") + 1)
+        return found.filter(within).unique("row", keep="first", maintain_order=True)

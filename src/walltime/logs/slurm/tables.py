@@ -7,14 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from walltime.dataframes import pl
-from walltime.logs.batch_systems import Counts
 from walltime.logs.cells import BLANK, plain_texts
-from walltime.logs.input import LogFile
-from walltime.logs.joblog import BadLines, LogFormat, ReadOptions
+from walltime.logs.joblog import JobLog
 from walltime.logs.objects import frame_of
+from walltime.logs.reader import LogFormat, ReaderState
 from walltime.logs.sample import Sample, sample_of_frame
 from walltime.logs.slurm.adapted import adapted
-from walltime.logs.slurm.jobs import SlurmLog
 from walltime.logs.slurm.records import KINDS, TEXTS, RecordReader, RecordTable, suffice
 from walltime.logs.slurm.rows import Heading, is_printed
 
@@ -67,12 +65,12 @@ def _texts(column: pl.Series) -> pl.Series:
     return texts.set(texts.is_in(BLANK), "")
 
 
-def _read(file: LogFile, options: ReadOptions) -> SlurmLog:
-    bad = BadLines(file, options, "record")
-    frame = frame_of(file)
-    meaning = adapted(_names(frame.columns), sample_of_frame(frame), file.where)
+def _read(state: ReaderState) -> JobLog:
+    state.unit = "record"
+    frame = frame_of(state.file)
+    meaning = adapted(_names(frame.columns), sample_of_frame(frame), state.file.where)
     names = meaning.titles
-    reader = RecordReader(options, Counts(), meaning.forms)
+    reader = RecordReader(state, meaning.forms)
     for first in range(0, len(frame), _ROWS_AT_ONCE):
         columns = {name: _texts(frame[title].slice(first, _ROWS_AT_ONCE)) for name, title in names.items()}
         if {"array", "task"} <= columns.keys():
@@ -80,12 +78,8 @@ def _read(file: LogFile, options: ReadOptions) -> SlurmLog:
             columns["jobid"] = columns["jobidraw"].zip_with(columns["array"].is_in(("", "0")) | (columns["task"] == ""), task)
         if "user" in columns:
             columns["user"] = columns["user"].str.replace(r"\([0-9]+\)$", "")
-
-        def report(row: int, name: str, what: str, first: int = first) -> None:
-            bad.add(first + row + 1, f"{names.get(name, name)} is {what}", "")
-
-        reader.add(RecordTable({name: column for name, column in columns.items() if name in KINDS or name in TEXTS}), report)
-    return replace(reader.log(bad), reading=meaning.reading)
+        reader.add(RecordTable(columns), range(first + 1, len(frame) + 1), titles=names)
+    return replace(reader.log(), reading=meaning.reading)
 
 
 SLURM_TABLE = LogFormat("slurm-table", "a table with the fields of Slurm's sacct", (), re.compile(b"(?!)"), _read)

@@ -8,18 +8,17 @@ from functools import partial
 
 from walltime.dataframes import pl
 from walltime.errors import LogError
-from walltime.logs.batch_systems import Counts
 from walltime.logs.cells import BLANK
 from walltime.logs.guess import Guess
-from walltime.logs.input import LogFile
-from walltime.logs.joblog import BadLines, LogFormat, ReadOptions
+from walltime.logs.joblog import JobLog
+from walltime.logs.reader import LogFormat, ReaderState
 from walltime.logs.sample import Sample, sample_of
 from walltime.logs.slurm.adapted import FIELDS_OF, Adapted, adapted
 from walltime.logs.slurm.fields import state_word
 from walltime.logs.slurm.fixed import fixed_rows, found_titles
-from walltime.logs.slurm.jobs import RULES, SlurmLog
+from walltime.logs.slurm.jobs import RULES
 from walltime.logs.slurm.records import KINDS, TEXTS, RecordReader, RecordTable, suffice
-from walltime.logs.slurm.rows import NEEDED, Heading, Rows, first_lines, found_heading, is_printed, rows_of
+from walltime.logs.slurm.rows import NEEDED, Heading, Rows, blocks_of, first_lines, found_heading, is_printed, rows_of
 from walltime.logs.slurm.rows import RULES as LINE_RULES
 
 _LIST = re.compile(r"[a-z]+(?:/[a-z:0-9_.-]+)?=[^,]*,[a-z]")
@@ -71,12 +70,11 @@ def untitled(sample: Sample, guess: Guess) -> LogFormat | None:
     return replace(SLURM, read=partial(_read, untitled=(heading, Adapted({}, forms, guess.reading))))
 
 
-def _read(file: LogFile, options: ReadOptions, untitled: tuple[Heading, Adapted] | None = None) -> SlurmLog:
-    counts, bad = Counts(), BadLines(file, options)
-    lines = first_lines(file.head)
+def _read(state: ReaderState, untitled: tuple[Heading, Adapted] | None = None) -> JobLog:
+    file, lines = state.file, first_lines(state.file.head)
     place, meaning = found_titles(lines), Adapted({}) if untitled is None else untitled[1]
     if place is not None:
-        blocks = fixed_rows(file, place, KINDS, bad, counts)
+        heading, rows = fixed_rows(state, place, KINDS)
     else:
         found = (-1, untitled[0]) if untitled is not None else found_heading(lines)
         if found is None:
@@ -87,18 +85,15 @@ def _read(file: LogFile, options: ReadOptions, untitled: tuple[Heading, Adapted]
             meaning = adapted(titles, sample_of(file, delimiter=heading.delimiter), file.where)
             names = {title: name for name, title in meaning.titles.items()}
             heading = replace(heading, fields=tuple(map(names.get, heading.titles, heading.fields)))
-        blocks = rows_of(file, place, heading, KINDS, bad, counts)
-    reader = RecordReader(options, counts, meaning.forms)
-    for heading, rows in blocks:
-        if not suffice(set(heading.fields)):
-            raise LogError(f"{file.where}:1: a job log needs the columns {NEEDED}; see walltime slurm sacct-command")
-
-        def report(row: int, name: str, what: str, heading: Heading = heading, rows: Rows = rows) -> None:
-            bad.add(rows.lines[row], f"{heading.titles[heading.fields.index(name)]} is {what}", rows.texts[row])
-
-        if rows.texts:
-            reader.add(_table(heading, rows), report)
-    return replace(reader.log(bad), reading=meaning.reading)
+        rows = rows_of(state, place, heading, KINDS)
+    if not suffice(set(heading.fields)):
+        raise LogError(f"{file.where}:1: a job log needs the columns {NEEDED}; see walltime slurm sacct-command")
+    reader = RecordReader(state, meaning.forms)
+    for block in blocks_of(rows, state):
+        if block.texts:
+            titles = dict(zip(reversed(heading.fields), reversed(heading.titles), strict=True))
+            reader.add(_table(heading, block), block.lines, block.texts, titles)
+    return replace(reader.log(), reading=meaning.reading)
 
 
 SLURM = LogFormat("slurm", "Slurm's sacct -P", (".sacct",), re.compile(b""), _read, (*RULES, *LINE_RULES), _is_text)

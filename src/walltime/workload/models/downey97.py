@@ -38,46 +38,35 @@ class Downey97(WorkloadModel):
     (1000, 0.7)
     """
 
-    least_parallelism: float = 1.0
+    least_parallelism: Annotated[float, Field(least=1)] = 1.0
     """least average parallelism A of a job"""
     most_parallelism: float | None = None
     """largest average parallelism; by default the processors of the machine"""
-    least_work: float = 60.0
+    least_work: Annotated[float, Field(above=0)] = 60.0
     """least work, processor-seconds"""
     most_work: float = 1e6
     """largest work, processor-seconds"""
-    least_sigma: float = 0.0
+    least_sigma: Annotated[float, Field(least=0)] = 0.0
     """least variance of the parallelism"""
     most_sigma: float = 2.0
     """largest variance of the parallelism"""
     size_rule: Annotated[SizeRule, Field(least=1)] = "average-parallelism"
     """rule for the size: average-parallelism, half-efficiency-knee, or a number of processors for all jobs"""
-    mean_gap: float = 1200.0
+    mean_gap: Annotated[float, Field(above=0)] = 1200.0
     """mean time between arrivals, s"""
-    day_share: float = 0.75
+    day_share: Annotated[float, Field(least=0, most=1)] = 0.75
     """share of the jobs that arrive by day"""
-    day_begins: int = 28_800
+    day_begins: Annotated[int, Field(least=0, most=DAY - 1)] = 28_800
     """start of the day, s after midnight"""
     keep_cycle: bool = True
     """whether a day still has 24 hours if a load is given"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        highest = math.inf if self.most_parallelism is None else self.most_parallelism
-        a, work, sigma = self.least_parallelism, (self.least_work, self.most_work), (self.least_sigma, self.most_sigma)
-        arrivals = 0 < self.mean_gap < math.inf and 0 <= self.day_share <= 1 and 0 <= self.day_begins < DAY
-        checks = (
-            (1 <= a <= highest and a < math.inf, f"average parallelism must range from 1 or more up, not from {a:g} to {highest:g}"),
-            (0 < work[0] <= work[1] < math.inf, f"work must range from more than 0 s up, not from {work[0]:g} to {work[1]:g} s"),
-            (0 <= sigma[0] <= sigma[1] < math.inf, f"sigma must range from 0 or more up, not from {sigma[0]:g} to {sigma[1]:g}"),
-            (
-                arrivals,
-                "arrivals need a mean gap over 0 s, a share of the day from 0 to 1 and a start within the day, not"
-                f" {self.mean_gap:g}, {self.day_share:g} and {self.day_begins}",
-            ),
-        )
-        if fault := next((text for is_valid, text in checks if not is_valid), None):
-            raise WorkloadError(fault, "number_out_of_range")
+        for what in ("parallelism", "work", "sigma"):
+            least, most = getattr(self, f"least_{what}"), getattr(self, f"most_{what}")
+            if most is not None and most < least:
+                raise WorkloadError(f"the {what} of {self.name} must range from {least:g} up, not to {most:g}", "number_out_of_range")
 
     def draw(self, jobs: int, machine_procs: int, seed: int = 0) -> tuple[Array, Array, Array]:
         """Return average parallelism, sigma and work (processor-seconds) of each moldable job, float64."""

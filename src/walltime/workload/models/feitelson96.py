@@ -51,35 +51,28 @@ class Feitelson96(WorkloadModel):
     (1000, 0.7, True)
     """
 
-    order: float = 1.5
+    order: Annotated[float, Field(least=0)] = 1.5
     """exponent of the sizes: a size of n processors has a probability proportional to 1 / n**order"""
-    power_emphasis: float = 3.0
+    power_emphasis: Annotated[float, Field(above=0)] = 3.0
     """factor of the probability of powers of two"""
-    small_sizes: int = 9
+    small_sizes: Annotated[int, Field(least=0)] = 9
     """largest size with a higher probability"""
-    small_emphasis: float = 1.5
+    small_emphasis: Annotated[float, Field(above=0)] = 1.5
     """factor of the probability of these small sizes"""
     stages: Annotated[tuple[tuple[float, float, float], ...], Field(inside=True)] = TWO_STAGES
-    runs_order: float = 2.5
+    runs_order: Annotated[float, Field(least=0)] = 2.5
     """exponent of the runs: k runs of a job have a probability proportional to 1 / k**runs_order"""
-    max_runs: int = 1000
+    max_runs: Annotated[int, Field(least=1)] = 1000
     """largest number of runs of a job"""
     same_runtime: bool = True
     """whether all runs of a job have the same runtime"""
-    mean_gap: float = 120.0
+    mean_gap: Annotated[float, Field(above=0)] = 120.0
     """mean time between first runs, s"""
-    think_time: int = 0
+    think_time: Annotated[int, Field(least=0)] = 0
     """time from the end of a run to the submission of the next, s"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        positive = ("power_emphasis", "small_emphasis", "mean_gap", "max_runs")
-        for name in ("order", "runs_order", "small_sizes", "think_time", *positive):
-            value = getattr(self, name)
-            if not 0 <= value < math.inf or (value == 0 and name in positive):
-                raise WorkloadError(
-                    f"{name} of {self.name} must be {'over 0' if name in positive else '0 or more'}, not {value:g}", "number_out_of_range"
-                )
         means, small, large = np.array(self.stages, np.float64).reshape(-1, 3).T
         if not len(means) or (means <= 0).any() or (small < 0).any() or (large < 0).any() or not np.isfinite(means).all():
             raise WorkloadError(

@@ -1,0 +1,116 @@
+"""Parts of readers that all formats share: their description, the options, and the bad lines and counts of one file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from walltime.errors import LogError
+from walltime.logs.input import LogFile, decoded
+from walltime.logs.rules import NOT_UTF8, Rule
+
+if TYPE_CHECKING:
+    from walltime.logs.joblog import JobLog
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """Options of readers.
+
+    `skip_bad_lines`: skip and list invalid lines, instead of raising LogError. `time_zone`: time zone of the local times in a log that
+    does not give it, such as Europe/Stockholm, or an offset in seconds; None if unknown. `join_runs`: make one job of the runs of a job
+    that Slurm put back into the queue.
+    """
+
+    skip_bad_lines: bool = False
+    time_zone: str | None = None
+    join_runs: bool = False
+
+
+@dataclass(frozen=True)
+class BadLine:
+    """A skipped line: its number from 1, the reason, and its text."""
+
+    line: int
+    reason: str
+    text: str
+
+
+@dataclass
+class ReaderState:
+    """The file that a reader reads, its options, and the bad lines and the counts by rule so far; zeros are not kept.
+
+    `unit`: the word for a record in messages, `line` or `record`.
+    """
+
+    file: LogFile
+    options: ReadOptions
+    unit: str = "line"
+    bad_lines: list[BadLine] = field(default_factory=list)
+    dropped: dict[str, int] = field(default_factory=dict)
+    changed: dict[str, int] = field(default_factory=dict)
+    noticed: dict[str, int] = field(default_factory=dict)
+
+    def add_bad(self, line: int, reason: str, text: str) -> None:
+        """Add a bad line; raises LogError that names it, unless bad lines are skipped."""
+        if not self.options.skip_bad_lines:
+            place = f"{self.file.where}:{line}" if self.unit == "line" else f"{self.file.where}: {self.unit} {line}"
+            raise LogError(f"{place}: {reason}; correct the {self.unit}, or skip bad lines with skip_bad_lines=True", "bad_line")
+        self.bad_lines.append(BadLine(line, reason, text))
+
+    def count(self, rule: Rule, what: np.ndarray | int) -> None:
+        """Add a number of jobs, or the jobs of a mask, to the count of a rule."""
+        counts = {"drop": self.dropped, "change": self.changed, "notice": self.noticed}[rule.effect]
+        if number := int(np.count_nonzero(what)) if isinstance(what, np.ndarray) else what:
+            counts[rule.name] = counts.get(rule.name, 0) + number
+
+    def drop(self, kept: np.ndarray, rule: Rule, mask: np.ndarray) -> None:
+        """Count the jobs of a mask that are still in `kept` under a rule, and remove them from `kept`."""
+        self.count(rule, mask & kept)
+        np.logical_and(kept, ~mask, out=kept)
+
+    def lines(self) -> Iterator[tuple[int, str]]:
+        """Yield the lines that are not blank, with their numbers; lines that are not UTF-8 are counted."""
+        for first, text in self.file.text_blocks():
+            yield from self.lines_in(first, text)
+
+    def lines_in(self, first: int, text: bytes) -> Iterator[tuple[int, str]]:
+        """Yield the lines of a block whose first line has this number, as `lines` does."""
+        for number, line in enumerate(text.split(b"\n"), first):
+            if line.strip():
+                decoded_line, is_utf8 = decoded(line)
+                self.count(NOT_UTF8, int(not is_utf8))
+                yield number, decoded_line.rstrip("\r")
+
+    def no_jobs(self, code: str = "") -> LogError:
+        """Return the error for a file without jobs."""
+        if self.bad_lines and not self.dropped:
+            first = f"the first of {len(self.bad_lines)} bad lines is line {self.bad_lines[0].line}: {self.bad_lines[0].reason}"
+            return LogError(f"{self.file.where}: no job record can be read ({first}); give another log", code)
+        dropped = ", ".join(f"{count:,} {rule}" for rule, count in self.dropped.items())
+        what = f"the log has no job that has ended ({dropped})" if dropped else "the log has no job records"
+        return LogError(f"{self.file.where}: {what}; give another log", code)
+
+
+@dataclass(frozen=True)
+class LogFormat:
+    """A format of job logs: its name, and how files are recognized and read.
+
+    `title`: its name in messages. `endings`: file extensions, in lower case and without `.gz`, such as `.swf`; they decide if
+    no format recognizes the content. `head`: a pattern to search for in the first bytes of a file (up to 512 KiB, decompressed). `read`:
+    reads the file of a `ReaderState`, to which it adds invalid lines. `rules`: rules that the reader itself counts. `is_one`: a further
+    test of the first bytes, where `head` does not suffice. `needs_head`: an extension alone does not make a file one of this format.
+    """
+
+    name: str
+    title: str
+    endings: tuple[str, ...]
+    head: re.Pattern[bytes]
+    read: Callable[[ReaderState], JobLog]
+    rules: tuple[Rule, ...] = ()
+    is_one: Callable[[bytes], bool] = lambda head: True
+    needs_head: bool = False
