@@ -64,10 +64,10 @@ def columns_of(schedule):
     return {name: getattr(schedule, name).tolist() for name in names} | {"slots": [one.tolist() for one in schedule.slots or ()]}
 
 
-def outcome(simulate):
+def outcome(simulate, *arguments, **options):
     """The schedule, or the code of the error: a submitted job may be one that no limit lets start."""
     try:
-        return columns_of(simulate())
+        return columns_of(simulate(*arguments, **options))
     except EngineError as error:
         return error.code
 
@@ -155,7 +155,7 @@ def test_copies__go_on_in_any_turns_and_take_other_jobs(kind):
             else:
                 step_about(draw, chosen, 3)
         for one in simulations:
-            assert outcome(one.finish) == outcome(lambda one=one: wt.simulate(one.workload, policy, **options)), f"seed {seed}"
+            assert outcome(one.finish) == outcome(wt.simulate, one.workload, policy, **options), f"seed {seed}"
 
 
 @pytest.mark.parametrize("policy", ["easy", "easy:order=wfp"])

@@ -184,7 +184,9 @@ class Schedule:
         individually". Raises WorkloadError if the log does not record its start time.
         """
         origin = self.workload.origin
-        return metrics.monthly(**self._jobs, machine_procs=self.workload.machine_procs, unix_start_time=origin.unix_start_time, tzinfo=origin.tzinfo(), by=by)
+        return metrics.monthly(
+            **self._jobs, machine_procs=self.workload.machine_procs, unix_start_time=origin.unix_start_time, tzinfo=origin.tzinfo(), by=by
+        )
 
     def breakdown(self, by: str, edges: Edges = None, trim: str = "none") -> pl.DataFrame:
         """Return averages of groups of jobs as a polars table: one row for each group, in the order of the groups.
