@@ -32,8 +32,6 @@ FIRST_NUMBER = 10**12
 LONGEST = 14 * 86400
 """The longest time for which arrivals are drawn, s."""
 MOST_MISFITS = 100
-MOST_LOOSE = 10
-"""If more running jobs do not fit on nodes with what they requested, all running jobs get any nodes."""
 
 
 @dataclass(frozen=True)
@@ -240,6 +238,7 @@ class Forecast:
         self.snapshot, self.scheduler = snapshot, Scheduler.of(chosen, None)
         self.misfits: list[str] = []
         self.loose: set[str] = set()
+        attempts = 0
         self.arrivals: Arrivals | None = None
         while True:
             self.state = make_initial_state(snapshot, history, self.scheduler, self.misfits, self.loose)
@@ -248,10 +247,9 @@ class Forecast:
             if place is None:
                 break
             label = self.state.jobs[place].label
-            if label not in self.loose and self.state.demands is not None:
-                self.loose.add(label)
-                if len(self.loose) > MOST_LOOSE:
-                    self.loose |= {job.label for job in snapshot.running}
+            if label not in self.loose and self.state.demands is not None:  # twice as many at each attempt, as each takes a while
+                self.loose.update(job.label for job in self.state.jobs[place : place + 2**attempts] if job.start is not None)
+                attempts += 1
                 continue
             self.misfits.append(label)
             if len(self.misfits) > MOST_MISFITS:
