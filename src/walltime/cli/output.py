@@ -123,12 +123,17 @@ class Lines:
             self._done = done
             self._print(now, self._quiet and now - self._begin >= SOON and self._left(now) > LONG)
 
+    def again(self) -> None:
+        """Print the line again if the last one is old, unless the activity has reported nothing yet."""
+        with _lock:
+            now = time.monotonic()
+            if self._first is not None:
+                self._print(now, False)
+
     def repeat(self, ended: threading.Event) -> None:
-        """Print the line again whenever it is old, until the activity has ended; nothing if none has been reported."""
+        """Print the line again whenever it is old, until the activity has ended."""
         while not ended.wait(1.0):
-            with _lock:
-                if self._first is not None:
-                    self._print(time.monotonic(), False)
+            self.again()
 
     def _left(self, now: float) -> float:
         """Estimate the seconds left; 0 if they are unknown."""

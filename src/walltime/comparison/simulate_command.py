@@ -129,12 +129,10 @@ def simulate(
     [chosen] = run.schedulers([simulated.policy or (machine.policy if machine is not None else None) or "easy"])
     groupings = shown.groupings
     length = None if files.every is None else parse_seconds(files.every)
-    for missing, message in (
-        (files.every is not None and files.timeline is None, "--interval sets the time between rows of --timeline; give both"),
-        (shown.sample is not None and not shown.fair, "--fairness-sample sets the number of jobs sampled for --fairness; give both"),
-    ):
-        if missing:
-            raise PolicyError(message)
+    if files.every is not None and files.timeline is None:
+        raise PolicyError("--interval sets the time between rows of --timeline; give both")
+    if shown.sample is not None and not shown.fair:
+        raise PolicyError("--fairness-sample sets the number of jobs sampled for --fairness; give both")
     if not run.is_single or len(part.loads) > 1:
         from walltime.comparison.many_runs_command import refuse, run_many
 
