@@ -229,7 +229,7 @@ def evaluate(
     texts = [f"seed {one.seed}" if isinstance(one, TrainedAgent) else one.name for one in judged]
     labels = [f"agent {number}, {text}" for number, text in enumerate(texts, 1)]
     players = {name: partial(formula_outcomes, episodes, first.task.rules, orders) for name, orders in SCHEDULERS.items()}
-    players |= {label: partial(one.outcomes, episodes) for label, one in zip(labels, judged, strict=True)}
+    players |= dict(zip(labels, [partial(one.outcomes, episodes) for one in judged], strict=True))
     outcomes: dict[str, Array] = {}
     for number, (name, play) in enumerate(players.items(), 1):
         outcomes[name] = play()

@@ -106,7 +106,8 @@ def _part(workload: Workload, jobs: int, part: str, test_share: float) -> tuple[
 def _cut(workload: Workload, first: list[int], jobs: int, note: str, warm: Policy | Scheduler | str | None, overrun: str) -> list[Episode]:
     """Return the windows that begin with these jobs."""
     scales, episodes = scales_of(workload), []
-    start = end = np.full(len(workload), -1, np.int64)  # without a scheduler, all earlier jobs have ended
+    start: Array = np.full(len(workload), -1, np.int64)  # without a scheduler, all earlier jobs have ended
+    end = start
     if warm is not None:
         schedule = simulate(workload, warm, overrun=overrun)
         start, end, note = schedule.start, schedule.end, f", and waiting jobs{note}"

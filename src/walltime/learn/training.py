@@ -202,7 +202,7 @@ def load(folder: str | Path) -> TrainedAgent:
         plan = json.loads((folder / SETTINGS).read_text())
         check_data(plan["task"], printable(folder / SETTINGS))
         given = {name: plan["task"].pop(name) for name in FIXED}
-        tuples = {name: tuple(value) if isinstance(value, list) else value for name, value in plan["settings"].items()}
+        tuples: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in plan["settings"].items()}
         task, settings = Task(**plan["task"]), ppo.TrainingSettings(**tuples)
         state = _State(folder, settings, 0)
         state.restore()

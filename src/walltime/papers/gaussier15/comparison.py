@@ -54,7 +54,7 @@ def agreement(study: Study) -> Parts:
             yield Claim(f"{subject.name}: every deterministic triple equals the published one", fixed.all(), f"{len(fixed)} triples")
             within = int((deviations(chosen, ours, published, "avgbsld", True) <= 0.01).sum())
             evidence = f"{int(equal.sum())} of {len(equal)} equal to 9 digits, {within} within 1 %"
-            yield Claim(f"{subject.name}: nearly all learned ones (99 %) do", np.mean(equal) >= 0.99, evidence)
+            yield Claim(f"{subject.name}: nearly all learned ones (99 %) do", bool(np.mean(equal) >= 0.99), evidence)
         mine_by = bounded[subject.name] = {}
         for name, policy in (("shortest first", SJBF), ("in order", FCFS)):
             mine_by[name] = np.sort([row["avgbsld"] for t, row in zip(chosen, ours, strict=True) if t.policy == policy])

@@ -95,7 +95,7 @@ def figure_9(study: Study) -> Parts:
         yield Claim(f"{log}: SJFness rises, then falls (an inverted V)", rise > 0 and drop > 0, evidence)
         share = float((sweep.twin("sjfness")[1:] > sweep.mean("sjfness")[1:]).mean())
         yield Claim(f"{log}: SJFness is higher under the deterministic model", share > 0.5, f"{100 * share:.0f} % of the f")
-        rows.append([log, values[0], values[top], *(sweep.at(name, AT) for name in ("sjfness", "sjfness_of_choices"))])
+        rows.append([log, float(values[0]), float(values[top]), *(sweep.at(name, AT) for name in ("sjfness", "sjfness_of_choices"))])
     title = "SJFness (%): every start counted, and without starts of jobs that were alone"
     yield Table("fig9-sjfness", title, ["log", "f = 0", "highest", "f = 10", "f = 10, of real choices only"], rows, digits=2)
     yield "SJFness counts every start, also of a job that was alone in the queue; the table has the other reading too."
