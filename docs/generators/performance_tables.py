@@ -358,8 +358,8 @@ def nodes_memory(result: Numbers) -> str:
         ("10,000 x 1", *(f"{million[one] / by:,.0f}" for one, by in (("peak_bytes", 1e6), ("bytes_per_job", 1), ("bytes_per_node", 1))))
     )
     said = (
-        f"The last line is {million['jobs']:,.0f} generated jobs with a mean queue of {million['waiting']:,.0f} wait in the mean: "
-        f"{million['seconds']:,.0f} s of simulation."
+        f"The last line has {million['jobs']:,.0f} generated jobs; {million['waiting']:,.0f} wait on average, and the simulation takes "
+        f"{million['seconds']:,.0f} s."
     )
     return f"{table(('log, nodes x processors', 'MB', 'bytes per job', 'bytes per node'), rows)}\n\n{said}"
 

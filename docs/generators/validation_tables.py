@@ -47,13 +47,14 @@ def theory(result: Numbers) -> str:
     worst = max(lines, key=lambda line: abs(line["deviation"]))
     passed = sum(line["passed"] for line in lines)
     bonferroni = student_t(1 - 0.05 / (2 * len(lines)), result["seeds"] - 1)
-    shares = ", ".join(f"{100 * sum(value > limit for value in off) / len(off):.0f} % by more than {limit}" for limit in (1, 2, 3))
+    beyond = [f"{100 * sum(value > limit for value in off) / len(off):.0f} %" for limit in (1, 2, 3)]
     return (
         f"{passed} of {len(lines)} values are within {result['limit']} standard errors of theory, each from {result['seeds']} "
-        f"independent replications of {result['jobs']:,} jobs. {shares} (expected by chance: 32 %, 5 % and 0.5 %). The largest "
-        f"deviation is {worst['queue']} at load {worst['load']}, {worst['what']}: {worst['deviation']:+.1f}. Among this many values, a "
-        f"correct engine would exceed {bonferroni:.1f} in at most 5 % of such tables (Bonferroni, Student's t); the limit here is "
-        "stricter. The seeds are fixed, so a repetition gives the same numbers."
+        f"independent replications of {result['jobs']:,} jobs. More than 1, 2 and 3 standard errors off are {beyond[0]}, {beyond[1]} and "
+        f"{beyond[2]} (expected by chance: 32 %, 5 % and 0.5 %). The largest deviation is {worst['queue']} at load {worst['load']}, "
+        f"{worst['what']}: {worst['deviation']:+.1f}. Among this many values, a correct engine would exceed {bonferroni:.1f} in at most "
+        "5 % of such tables (Bonferroni, Student's t); the limit here is stricter. The seeds are fixed, so a repetition gives the same "
+        "numbers."
     )
 
 

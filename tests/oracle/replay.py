@@ -40,7 +40,8 @@ def schedule_of(case: dict, engine: str = "kernel") -> wt.Schedule:
     order, backfill = wt.policy.parse_order(case.pop("order")), case.pop("backfill_order")
     name = case.pop("policy")
     own = backfill if name.startswith(("easy", "hybrid")) else None
-    policy = wt.policy.parse_policy(name, order, wt.policy.parse_order(own) if own else None)
+    orders = {"order": order} | ({"backfill_order": wt.policy.parse_order(own)} if own else {})
+    policy = wt.policy.POLICIES.parse(name, **orders)
     modes = {name: case.pop(name) for name in ("coincident", "overrun")}
     return wt.simulate(wt.Workload.from_arrays(**case), policy, engine=engine, **modes)
 

@@ -43,40 +43,47 @@ COMPILED_FOR_POOLS = ("head", "fresh", "kept")
 
 
 class PassSpec(NamedTuple):
-    """The scheduling passes of a policy: their kind and its parameters. Engines and auditor interpret kinds, not policies.
-
-    `kind`: `head`: at most one reservation; `fresh`: reservations recomputed in every pass; `kept`: reservations kept; `python`: a policy
-    in plain Python; `unknown`: another program; otherwise the name of the first policy with such passes. `depth`: number of waiting jobs
-    with a reservation, None for all. `compiled`: whether the compiled engine supports them with these options. `backfills`: whether a job
-    may overtake another. `window`: number of waiting jobs in the queue, by arrival; 0 for all. `committed`: whether a job that has reached
-    the head stays there until it starts. `every_arrival`: with predictions, whether each arrival triggers a pass, or only the arrival of a
-    job that fits. `extra`, `shadow`, `ends`, `compression`: the options of EASY and of conservative backfilling. `head_runtime_factor`:
-    expected over planned runtime of a job that starts at the head of the queue. `ahead`: number of jobs considered together in backfilling,
-    0 for one after the other; `objective`: what a set of them maximises: `procs`, `seconds`, `procseconds`, or `slowdown` (procs, then
-    slowdown). `omega`: largest delay of the head, in units of its expected wait. `factor`: the expansion factor above which a job has a
-    reservation, or the slack in mean waits; `adapts`: whether it is the mean slowdown of the jobs that have ended. `bounds`: bounds of the
-    runtime classes, s. `recent`: number of latest starts that determine the slack.
-    """
+    """The scheduling passes of a policy: their kind and its parameters. Engines and auditor interpret kinds, not policies."""
 
     kind: str
+    """`head`: at most one reservation. `fresh`: reservations recomputed in every pass. `kept`: reservations kept. `python`: a policy in
+    plain Python. `unknown`: another program. Otherwise the name of the first policy with such passes"""
     depth: int | None = None
+    """number of waiting jobs with a reservation; None for all"""
     compiled: bool = True
+    """whether the compiled engine supports them with these options"""
     backfills: bool = True
+    """whether a job may overtake another"""
     window: int = 0
+    """number of waiting jobs in the queue, by arrival; 0 for all"""
     committed: bool = False
+    """whether a job that has reached the head stays there until it starts"""
     every_arrival: bool = True
+    """with predicted runtimes: whether each arrival triggers a pass, or only the arrival of a job that fits"""
     extra: str = "all"
+    """which processors are extra, as in EASY's option"""
     shadow: str = "afresh"
+    """when the shadow time is computed, as in EASY's option"""
     ends: str = "by"
+    """when backfilled jobs must end, as in EASY's option"""
     head_runtime_factor: int = 1
+    """expected over planned runtime of a job that starts at the head of the queue"""
     compression: str = "once"
+    """when kept reservations move forward, as in the option of conservative backfilling"""
     ahead: int = 0
+    """number of jobs considered together in backfilling; 0 for one after the other"""
     objective: str = "procs"
+    """what a set of jobs maximises: `procs`, `seconds`, `procseconds`, or `slowdown` (procs, then slowdown)"""
     omega: float = 0.0
+    """largest delay of the head, in units of its expected wait"""
     factor: float = 0.0
+    """the expansion factor above which a job has a reservation, or the slack in mean waits"""
     adapts: bool = False
+    """whether that expansion factor is the mean slowdown of the jobs that have ended"""
     bounds: tuple[int, ...] = ()
+    """bounds of the runtime classes, s"""
     recent: int = 0
+    """number of latest starts that determine the slack"""
 
 
 class Reservations(NamedTuple):

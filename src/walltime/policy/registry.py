@@ -12,7 +12,7 @@ from walltime.policy.base import Policy
 from walltime.policy.expressions import Expression
 from walltime.policy.files import load_named, location_of
 from walltime.policy.formulas import FORMULAS, SCORES
-from walltime.policy.orders import FCFS, FirstCome, Order, ShortestFirst, UserOrder, Wfp
+from walltime.policy.orders import FirstCome, Order, ShortestFirst, UserOrder, Wfp
 from walltime.policy.plain import OwnPolicy, PlainPolicy
 from walltime.specification import Family, Variant, spell
 from walltime.toml_file import TomlFile
@@ -121,20 +121,15 @@ def policy_variants() -> tuple[str, ...]:
     return tuple(dict.fromkeys(labels))
 
 
-def parse_policy(text: str | Policy, order: Order = FCFS, backfill_order: Order | None = None) -> Policy:
+def parse_policy(text: str | Policy) -> Policy:
     """Return the policy with this specification; raises PolicyError if the specification is invalid.
 
-    `order`, `backfill_order`: defaults. A custom policy, a subclass of `walltime.PlainPolicy`, is written `FILE.py:NAME`.
+    A custom policy, a subclass of `walltime.PlainPolicy`, is written `FILE.py:NAME`.
 
     >>> parse_policy("hybrid:depth=3").depth, parse_policy("easy:backfill-order=sjf").label
     (3, 'easy:backfill-order=sjf')
     """
-    defaults: dict[str, Any] = {"order": order} if order != FCFS else {}
-    if backfill_order is not None:
-        if not has_option(text, "backfill-order"):
-            raise PolicyError(f"{text} has no backfill order of its own; leave it out, or use easy or hybrid:depth=N")
-        defaults["backfill_order"] = backfill_order
-    return POLICIES.parse(text, **defaults)
+    return POLICIES.parse(text)
 
 
 def has_option(text: str | Policy, option: str) -> bool:

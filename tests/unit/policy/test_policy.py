@@ -43,11 +43,11 @@ def test_parse_policy__reads_a_policys_own_name(policy):
     assert wt.policy.parse_policy(policy.label) == policy
 
 
-def test_parse_policy__passes_the_orders_on():
-    assert wt.policy.parse_policy("easy", wt.WFP, wt.SJF) == wt.Easy(order=wt.WFP, backfill_order=wt.SJF)
-    assert wt.policy.parse_policy("hybrid:2", wt.WFP, wt.SJF) == wt.Hybrid(depth=2, order=wt.WFP, backfill_order=wt.SJF)
-    assert wt.policy.parse_policy("conservative", wt.WFP) == wt.Conservative(order=wt.WFP)
-    assert wt.policy.parse_policy("fcfs", wt.SJF) == wt.NoBackfilling(order=wt.SJF)
+def test_policies__take_defaults_of_options():
+    parse = wt.policy.POLICIES.parse
+    assert parse("easy", order=wt.WFP, backfill_order=wt.SJF) == wt.Easy(order=wt.WFP, backfill_order=wt.SJF)
+    assert parse("hybrid:2,order=sjf", order=wt.WFP) == wt.Hybrid(depth=2, order=wt.SJF)
+    assert parse("fcfs", order=wt.SJF) == wt.NoBackfilling(order=wt.SJF)
 
 
 @pytest.mark.parametrize("text", ["", "sjf", "easy:1", "hybrid:-1", "hybrid:1.5", "hybrid:x", "fcfs:0", "conservative:9"])
