@@ -9,14 +9,12 @@ import threading
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numba import float64, int64, typeof
 from numba.core import event
 
-from walltime.compiled.cache import is_kept
 from walltime.compiled.compilation import Compilation, notify
 from walltime.compiled.jit import StoredFunction
 from walltime.compiled.jit import entry as compiled_entry
@@ -141,13 +139,9 @@ def load_predictor(compiled: CompiledPredictor | None) -> dict[str, int]:
     """Return the addresses of a predictor's functions, by purpose; none if predictions were made in advance."""
     if compiled is None:
         return {}
-    functions: tuple[tuple[str, Any, Any], ...] = (
-        ("predict", compiled.predict, float64),
-        ("observe", compiled.observe, int64),
-        ("started", compiled.started, int64),
-    )
+    returns = {name: (getattr(compiled, name), kind) for name, kind in (("predict", float64), ("observe", int64), ("started", int64))}
     with _loading:
-        return {name: callbacks.compile_callback(function, returns) for name, function, returns in functions if function is not None}
+        return {name: callbacks.compile_callback(*function) for name, function in returns.items() if function[0] is not None}
 
 
 ENTRIES = {entry.name: entry for entry in _TABLE}
@@ -216,8 +210,3 @@ class _Counter(event.Listener):
     def _say(self, state: Compilation) -> None:
         self._state = state
         notify(state)
-
-
-def entries_in(folder: Path) -> list[str]:
-    """Return the names of the entries compiled in this folder."""
-    return [entry.name for entry in ENTRIES.values() if is_kept(entry.function, folder)]

@@ -105,8 +105,7 @@ class NodesEngine(PlannedNodes):
     loop_name = "slurm"
 
     def __init__(self, problem: Problem):
-        super().__init__(None)
-        self.problem = problem
+        super().__init__(problem)
         machine, demands, shares = problem.machine, problem.demands, problem.shares
         assert isinstance(machine, Nodes)
         assert isinstance(demands, NodeDemands)
@@ -169,12 +168,12 @@ class OarEngine(PlannedNodes):
     loop_name = "oar"
 
     def __init__(self, problem: Problem):
-        super().__init__(None)
+        super().__init__(problem)
         machine, demands, settings = problem.machine, problem.demands, problem.settings
         assert isinstance(machine, Nodes)
         assert isinstance(demands, NodeDemands)
         assert isinstance(settings, OarSettings)
-        self.problem, self._procs, takes = problem, machine.procs, settings.latencies
+        self._procs, takes = machine.procs, settings.latencies
         jobs = new_jobs(problem, OAR_JOB)
         jobs.nodes, jobs.partition = demands.nodes, demands.partition
         jobs.noticed, jobs.phase = settings.noticed, settings.phase
