@@ -54,12 +54,6 @@ class Entry:
 _NOTHING = np.zeros(0, np.int64)
 
 
-def _read_only(array: np.ndarray) -> np.ndarray:
-    view = array.view()
-    view.flags.writeable = False
-    return view
-
-
 _MODULES = (importlib.import_module(f"{number.__name__}.{one.name}") for one in pkgutil.iter_modules(number.__path__))
 PASSES: tuple[Pass, ...] = tuple(module.PASS for module in _MODULES if hasattr(module, "PASS"))
 PASS_OF = {kind: own for own in PASSES for kind in own.kinds}
@@ -97,8 +91,10 @@ def _example_dynamics() -> Arguments:
 
 
 def _example_decisions() -> Arguments:
-    jobs, rules, episodes = (_read_only(records(kind, 0)) for kind in (decisions.JOB, decisions.RULES, decisions.EPISODE))
-    log = decisions.Log(jobs, _read_only(np.zeros((0, 0))), _read_only(np.zeros((0, 0), np.float32)), episodes)
+    jobs, rules, episodes = (records(kind, 0) for kind in (decisions.JOB, decisions.RULES, decisions.EPISODE))
+    log = decisions.Log(jobs, np.zeros((0, 0)), np.zeros((0, 0), np.float32), episodes)
+    for array in (rules, *log):
+        array.flags.writeable = False
     shown, summary = np.zeros((0, 0, 0), np.float32), np.zeros((0, 0), np.float32)
     observed = decisions.Observations(shown, summary, np.zeros((0, 0), np.int8), np.zeros(0))
     return 0, 0, _NOTHING, rules, log, decisions.new_environments(0, 0, 0, 0, False), observed

@@ -50,14 +50,8 @@ def _processors_together(procs: Array, demands: NodeDemands, machine: Nodes) -> 
 def _shaped(machine: Nodes, demands: NodeDemands) -> Array:
     """Return which jobs cannot use all free processors of a node; bool."""
     largest = np.array([machine.procs[own].max() for own in machine.members])[demands.members]
-    partly = (
-        (demands.task > 1)
-        | (demands.per_task > 0)
-        | (demands.task_memory > 0)
-        | (demands.most_nodes > 0)
-        | (demands.least > 1)
-        | (demands.most < largest)
-    )
+    partly = (demands.task > 1) | (demands.least > 1) | (demands.most < largest)
+    partly |= (demands.per_task > 0) | (demands.task_memory > 0) | (demands.most_nodes > 0)
     return np.asarray((demands.whole == 0) & partly)
 
 
