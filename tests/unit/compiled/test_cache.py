@@ -32,11 +32,11 @@ class Counter(event.Listener):
 
 event.register("numba:compile", Counter())
 import walltime
-from walltime.compiled import folder
+from walltime.compiled import cache, folder
 from walltime.engine.interface import load
 from walltime.engine.kernel.dynamics import EFFECT
 from walltime.engine.kernel.memory import ITEM, JOB, NOTE, RUN, records
-cached = "dynamics" in load.entries_in(folder.cache_folder())
+cached = cache.is_kept(load.ENTRIES["dynamics"].function, folder.cache_folder())
 jobs, notes, found = records(JOB, 3), records(NOTE, 3), records(EFFECT, 3)
 jobs.start, jobs.runtime, jobs.procs = [0, 10, 18], [10, 8, 3], 4
 notes.job, notes.arrived, notes.head = [0, 1, 2], [1, 3, 3], -1
@@ -311,7 +311,7 @@ for owner in cpu_target.options.__mro__:
 def test_another_numba__gives_one_warning_and_the_same_numbers(change, warning, tmp_path):
     script = f"""{change}
 import numpy as np
-from walltime.compiled import folder
+from walltime.compiled import cache, folder
 from walltime.engine.interface import load
 from walltime.engine.kernel.dynamics import EFFECT
 from walltime.engine.kernel.memory import ITEM, JOB, NOTE, RUN, records
@@ -319,7 +319,7 @@ jobs, notes, found = records(JOB, 3), records(NOTE, 3), records(EFFECT, 3)
 jobs.start, jobs.runtime, jobs.procs = [0, 10, 18], [10, 8, 3], 4
 notes.job, notes.arrived, notes.head = [0, 1, 2], [1, 3, 3], -1
 load.load("dynamics")(np.arange(3), jobs, 4, notes, records(ITEM, 3), records(RUN, 4), found)
-assert "dynamics" in load.entries_in(folder.cache_folder())
+assert cache.is_kept(load.ENTRIES["dynamics"].function, folder.cache_folder())
 print(found.shortest.tolist(), sum(load.ENTRIES["dynamics"].function.dispatcher.stats.cache_hits.values()))
 """
     results = [run_script(script, WALLTIME_CACHE=str(tmp_path)) for _ in range(2)]

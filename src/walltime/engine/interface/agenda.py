@@ -12,8 +12,6 @@ from walltime.engine.kernel.pools.memory import CHANGE, OPENS, SHUTS
 from walltime.engine.problem import IDLE, NEVER, ShutHours
 
 Array = np.ndarray
-Piece = tuple[Array, Array, Array]
-"""Times (s), the outages or limits that change then, and their phases; int64."""
 DAY = 86_400
 AHEAD = 60 * DAY
 """So much is known at first after the last submission, and after no more than the first year of the log, s."""
@@ -39,11 +37,6 @@ class Agenda:
         if self.known[1] <= until:
             self._reach(max(2 * until - self._begin, max(until, self.quiet_from) + IDLE))
 
-    @property
-    def changes(self) -> Any:
-        """Return the changes that are known so far."""
-        return self.known[0]
-
     def _reach(self, until: int) -> None:
         times, numbers, phases = ([column] for column in self._outages)
         going_on = False
@@ -61,8 +54,8 @@ class Agenda:
         self.known = changes, until if going_on else NEVER
 
 
-def _changes_of(outages: Any) -> Piece:
-    """Return when outages enter their phases."""
+def _changes_of(outages: Any) -> tuple[Array, Array, Array]:
+    """Return when (s) which outages enter which phases, int64."""
     changes = []
     for k, outage in enumerate(outages):
         known = min(int(outage.known), int(outage.begin))

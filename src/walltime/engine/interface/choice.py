@@ -36,17 +36,11 @@ FEATURES = {
 """Features of simulations, as in messages."""
 OF_NUMBERS = Support("", "available on a single-pool machine only")
 LIMITED: Mapping[tuple[str, str], Support] = {
-    ("number", "plain"): Support("reference", "the compiled loop cannot stop between its calls"),
+    **{(kind, "plain"): Support("reference", "the compiled loop cannot stop between its calls") for kind in ("number", "pools")},
+    **{(kind, feature): OF_NUMBERS for kind in ("pools", "nodes") for feature in ("events", "dialect", "effects")},
     ("number", "events"): Support("reference", "they are not compiled"),
-    ("pools", "plain"): Support("reference", "the compiled loop cannot stop between its calls"),
     ("pools", "history"): Support("reference", "they are not compiled for several pools"),
     ("pools", "threshold"): Support("", "which job is the head differs from pool to pool"),
-    ("pools", "events"): OF_NUMBERS,
-    ("pools", "dialect"): OF_NUMBERS,
-    ("pools", "effects"): OF_NUMBERS,
-    ("nodes", "events"): OF_NUMBERS,
-    ("nodes", "dialect"): OF_NUMBERS,
-    ("nodes", "effects"): OF_NUMBERS,
 }
 """Features that are not compiled on a kind of machine, or not supported there, under any policy."""
 

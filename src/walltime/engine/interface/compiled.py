@@ -34,15 +34,15 @@ class CompiledEngine:
     """Kind of the machine: `number`, `pools` or `nodes`."""
     loop_name: str
     """Name of the loop in load.py."""
-    problem: Problem
     agenda: Agenda | None = None
     """The changing state of a machine of pools."""
     _idle: tuple[int, int] | None = None
     """How many jobs had arrived and started when the changes were last extended, and nothing but windows was ahead."""
     _memory: Any
 
-    def __init__(self, prediction: PredictionRules | None) -> None:
-        self._prediction = prediction
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self._prediction: PredictionRules | None = None if problem.prediction is None else problem.prediction.compiled()
         self._loop: Callable[..., int] | None = None
         self.seconds = 0.0
         """Time spent in the kernel, without compilation."""
@@ -229,18 +229,8 @@ def copied(value: Any) -> Any:
     """Return a tuple of arrays, records and such tuples with copies of all arrays and records."""
     if isinstance(value, tuple):
         return type(value)(*map(copied, value))
-    if value is None:
-        return None
-    if value.ndim == 0:
-        record = np.empty(1, value.dtype)
-        record[0] = value
-        return record[0]
+    if value is None or value.ndim == 0:
+        return None if value is None else value.copy()
     other, raw = np.empty(value.shape, value.dtype), np.dtype((np.void, value.dtype.itemsize))
     other.view(raw)[...] = value.view(np.ndarray).view(raw)  # NumPy copies records field by field, which takes far longer
     return other.view(type(value))
-
-
-def compiled_prediction(problem: Problem) -> PredictionRules | None:
-    """Return the problem's prediction in the kernels' form."""
-    prediction: PredictionRules | None = None if problem.prediction is None else problem.prediction.compiled()
-    return prediction

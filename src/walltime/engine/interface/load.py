@@ -9,14 +9,12 @@ import threading
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numba import float64, int64, typeof
 from numba.core import event
 
-from walltime.compiled.cache import is_kept
 from walltime.compiled.compilation import Compilation, notify
 from walltime.compiled.jit import StoredFunction
 from walltime.compiled.jit import entry as compiled_entry
@@ -56,12 +54,6 @@ class Entry:
 _NOTHING = np.zeros(0, np.int64)
 
 
-def _read_only(array: np.ndarray) -> np.ndarray:
-    view = array.view()
-    view.flags.writeable = False
-    return view
-
-
 _MODULES = (importlib.import_module(f"{number.__name__}.{one.name}") for one in pkgutil.iter_modules(number.__path__))
 PASSES: tuple[Pass, ...] = tuple(module.PASS for module in _MODULES if hasattr(module, "PASS"))
 PASS_OF = {kind: own for own in PASSES for kind in own.kinds}
@@ -99,8 +91,10 @@ def _example_dynamics() -> Arguments:
 
 
 def _example_decisions() -> Arguments:
-    jobs, rules, episodes = (_read_only(records(kind, 0)) for kind in (decisions.JOB, decisions.RULES, decisions.EPISODE))
-    log = decisions.Log(jobs, _read_only(np.zeros((0, 0))), _read_only(np.zeros((0, 0), np.float32)), episodes)
+    jobs, rules, episodes = (records(kind, 0) for kind in (decisions.JOB, decisions.RULES, decisions.EPISODE))
+    log = decisions.Log(jobs, np.zeros((0, 0)), np.zeros((0, 0), np.float32), episodes)
+    for array in (rules, *log):
+        array.flags.writeable = False
     shown, summary = np.zeros((0, 0, 0), np.float32), np.zeros((0, 0), np.float32)
     observed = decisions.Observations(shown, summary, np.zeros((0, 0), np.int8), np.zeros(0))
     return 0, 0, _NOTHING, rules, log, decisions.new_environments(0, 0, 0, 0, False), observed
@@ -141,13 +135,9 @@ def load_predictor(compiled: CompiledPredictor | None) -> dict[str, int]:
     """Return the addresses of a predictor's functions, by purpose; none if predictions were made in advance."""
     if compiled is None:
         return {}
-    functions: tuple[tuple[str, Any, Any], ...] = (
-        ("predict", compiled.predict, float64),
-        ("observe", compiled.observe, int64),
-        ("started", compiled.started, int64),
-    )
+    returns = {name: (getattr(compiled, name), kind) for name, kind in (("predict", float64), ("observe", int64), ("started", int64))}
     with _loading:
-        return {name: callbacks.compile_callback(function, returns) for name, function, returns in functions if function is not None}
+        return {name: callbacks.compile_callback(*function) for name, function in returns.items() if function[0] is not None}
 
 
 ENTRIES = {entry.name: entry for entry in _TABLE}
@@ -216,8 +206,3 @@ class _Counter(event.Listener):
     def _say(self, state: Compilation) -> None:
         self._state = state
         notify(state)
-
-
-def entries_in(folder: Path) -> list[str]:
-    """Return the names of the entries compiled in this folder."""
-    return [entry.name for entry in ENTRIES.values() if is_kept(entry.function, folder)]

@@ -50,14 +50,8 @@ def _processors_together(procs: Array, demands: NodeDemands, machine: Nodes) -> 
 def _shaped(machine: Nodes, demands: NodeDemands) -> Array:
     """Return which jobs cannot use all free processors of a node; bool."""
     largest = np.array([machine.procs[own].max() for own in machine.members])[demands.members]
-    partly = (
-        (demands.task > 1)
-        | (demands.per_task > 0)
-        | (demands.task_memory > 0)
-        | (demands.most_nodes > 0)
-        | (demands.least > 1)
-        | (demands.most < largest)
-    )
+    partly = (demands.task > 1) | (demands.least > 1) | (demands.most < largest)
+    partly |= (demands.per_task > 0) | (demands.task_memory > 0) | (demands.most_nodes > 0)
     return np.asarray((demands.whole == 0) & partly)
 
 
@@ -105,8 +99,7 @@ class NodesEngine(PlannedNodes):
     loop_name = "slurm"
 
     def __init__(self, problem: Problem):
-        super().__init__(None)
-        self.problem = problem
+        super().__init__(problem)
         machine, demands, shares = problem.machine, problem.demands, problem.shares
         assert isinstance(machine, Nodes)
         assert isinstance(demands, NodeDemands)
@@ -169,12 +162,12 @@ class OarEngine(PlannedNodes):
     loop_name = "oar"
 
     def __init__(self, problem: Problem):
-        super().__init__(None)
+        super().__init__(problem)
         machine, demands, settings = problem.machine, problem.demands, problem.settings
         assert isinstance(machine, Nodes)
         assert isinstance(demands, NodeDemands)
         assert isinstance(settings, OarSettings)
-        self.problem, self._procs, takes = problem, machine.procs, settings.latencies
+        self._procs, takes = machine.procs, settings.latencies
         jobs = new_jobs(problem, OAR_JOB)
         jobs.nodes, jobs.partition = demands.nodes, demands.partition
         jobs.noticed, jobs.phase = settings.noticed, settings.phase

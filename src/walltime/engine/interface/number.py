@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from walltime.engine.interface.choice import check_support, features_of
-from walltime.engine.interface.compiled import CompiledEngine, compiled_prediction, lower_prediction
+from walltime.engine.interface.compiled import CompiledEngine, lower_prediction
 from walltime.engine.interface.load import PASS_OF, load, loop_name
 from walltime.engine.interface.orders import lower_orders, point_to_orders
-from walltime.engine.kernel.callbacks import SYSTEM
 from walltime.engine.kernel.dynamics import EFFECT
-from walltime.engine.kernel.history import bind_past, bind_system
+from walltime.engine.kernel.history import bind
 from walltime.engine.kernel.memory import FRESH, HOLE, ITEM, JOB, NEVER, OBJECTIVES, RULES, RUN, Memory, new_memory, record, records
 from walltime.engine.kernel.number import index
 from walltime.engine.kernel.number.conservative import KeptPlan
@@ -40,8 +39,7 @@ class NumberEngine(CompiledEngine):
         for name in ("submit", "runtime", "believed", "procs"):
             if (array := getattr(problem, name)).dtype != np.int64 or array.shape != (len(problem),):
                 raise ValueError(f"{name} must be an int64 array with one entry per job ({len(problem)})")
-        super().__init__(compiled_prediction(problem))
-        self.problem = problem
+        super().__init__(problem)
         jobs = records(JOB, len(problem))
         rules = self._lower(problem)
         jobs.submit, jobs.runtime, jobs.believed, jobs.procs = problem.submit, problem.runtime, problem.believed, problem.procs
@@ -60,12 +58,8 @@ class NumberEngine(CompiledEngine):
         return [own for order in self._kept for own in order.read.values()]
 
     def _bind(self) -> None:
-        for order in self._kept:
-            for place, own in order.read.items():
-                if place == SYSTEM:
-                    bind_system(own, self._memory)
-                else:
-                    bind_past(own, self._memory.jobs, self._memory.machine.notes, self._memory.state)
+        for own in self._histories:
+            bind(own, self._memory)
 
     def copy(self) -> NumberEngine:
         """Return another simulation that continues from here."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from bisect import bisect_left
 from collections.abc import Mapping
 from datetime import tzinfo
 from types import MappingProxyType
@@ -77,7 +78,7 @@ def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> Lo
     if order == FCFS:
         return LoweredOrder(BY_ARRIVAL)
     starvation = (NEVER if limit is None else 0) if given is None else min(given, NEVER)
-    read = {LONGEST: new_longest(limit or 0.0)} if order.reads_longest else {}
+    read: dict[int, Any] = {LONGEST: new_longest(limit or 0.0)} if order.reads_longest else {}
     bounds: dict[str, Any] = {"starvation": starvation, "limited": limit is not None, "read": read}
     if isinstance(order, ShortestFirst):
         return LoweredOrder(BY_LENGTH, **bounds)
@@ -158,11 +159,9 @@ def _utc_offsets(zone: tzinfo, first: int, last: int) -> list[tuple[int, int]]:
     while before < last:
         after = min(before + DAY, last)
         if offset(after) != offsets[-1][1]:
-            low, high = before, after  # it changes after `low`, at `high` at the latest
-            while high - low > 1:
-                middle = (low + high) // 2
-                low, high = (middle, high) if offset(middle) == offsets[-1][1] else (low, middle)
-            offsets.append((high, offset(high)))
+            moments = range(before + 1, after + 1)
+            changed = moments[bisect_left(moments, True, key=lambda moment: offset(moment) != offsets[-1][1])]
+            offsets.append((changed, offset(changed)))
         before = after
     return offsets
 

@@ -8,21 +8,11 @@ from typing import Any
 import numpy as np
 
 from walltime.engine.interface.agenda import Agenda
-from walltime.engine.interface.compiled import CompiledEngine, compiled_prediction, lower_prediction, new_jobs
+from walltime.engine.interface.compiled import CompiledEngine, lower_prediction, new_jobs
 from walltime.engine.interface.load import PASS_OF
 from walltime.engine.interface.orders import lower_orders, point_to_orders
 from walltime.engine.kernel.memory import NEVER, record, records
-from walltime.engine.kernel.pools.memory import (
-    CLUSTER_JOB,
-    CLUSTER_RULES,
-    LIMIT,
-    OUTAGE,
-    ClusterMemory,
-    Restraints,
-    as_lists,
-    followers_of,
-    new_cluster_memory,
-)
+from walltime.engine.kernel.pools import memory as of_pools
 from walltime.engine.problem import IDLE, Demands, Outcome, Pools, Problem, running_at_first
 from walltime.errors import WorkloadError
 
@@ -39,9 +29,8 @@ class PoolsEngine(CompiledEngine):
     agenda: Agenda
 
     def __init__(self, problem: Problem):
-        super().__init__(compiled_prediction(problem))
-        self.problem, passes = problem, problem.policy.passes
-        hardware, demands = problem.machine, problem.demands
+        super().__init__(problem)
+        hardware, demands, passes = problem.machine, problem.demands, problem.policy.passes
         assert isinstance(hardware, Pools)
         assert isinstance(demands, Demands)
         submit = problem.submit
@@ -50,25 +39,25 @@ class PoolsEngine(CompiledEngine):
             waits += max(hours.settled for hours in hardware.windows) + len(problem) * IDLE
         self._kept = lower_orders(problem, waits)
         depth = 0 if not passes.backfills else NEVER if passes.depth is None else passes.depth
-        rules = record(CLUSTER_RULES, mode=PASS_OF[passes.kind].mode, depth=depth, backfill=int(passes.backfills))
+        rules = record(of_pools.CLUSTER_RULES, mode=PASS_OF[passes.kind].mode, depth=depth, backfill=int(passes.backfills))
         point_to_orders(rules, self._kept)
         lower_prediction(rules, self._prediction, problem.tick)
-        jobs = new_jobs(problem, CLUSTER_JOB)
+        jobs = new_jobs(problem, of_pools.CLUSTER_JOB)
         jobs.procs, jobs.order_length, jobs.own_length, jobs.run_length = problem.procs, jobs.believed, jobs.believed, jobs.believed
         jobs.second, jobs.partition = demands.second, demands.partition
         jobs.tier = np.asarray(hardware.tiers, np.int64)[demands.partition]
-        followers = followers_of(demands.after, jobs.after, jobs.pending)
-        outages = records(OUTAGE, [(*outage, 0) for outage in hardware.outages])
+        followers = of_pools.followers_of(demands.after, jobs.after, jobs.pending)
+        outages = records(of_pools.OUTAGE, [(*outage, 0) for outage in hardware.outages])
         limits_of = demands.limits.concat(demands.windows, len(hardware.limits)) if hardware.windows else demands.limits
         limits = lowered_limits([*hardware.limits, *[(NEVER, NEVER, NEVER)] * len(hardware.windows)])
-        self._memory: ClusterMemory = new_cluster_memory(
+        self._memory: of_pools.ClusterMemory = of_pools.new_cluster_memory(
             rules,
             jobs,
             np.asarray(hardware.capacity, np.int64),
-            as_lists([list(pools) for pools in hardware.partitions]),
+            of_pools.as_lists([list(pools) for pools in hardware.partitions]),
             outages,
             limits,
-            Restraints(as_lists(limits_of), followers, demands.since, bool(hardware.windows)),
+            of_pools.Restraints(of_pools.as_lists(limits_of), followers, demands.since, bool(hardware.windows)),
             self._prediction,
         )
         self.loop_name = "cluster" if self._memory.kept is None else "cluster-kept"
@@ -92,10 +81,8 @@ class PoolsEngine(CompiledEngine):
                 machine.pools[p].free_second -= taken[1]
                 wanted = [wanted[0] - taken[0], wanted[1] - taken[1]]
             if any(wanted):
-                raise WorkloadError(
-                    f"the jobs that run at first need more than the machine has: there is no room for job number {job + 1}",
-                    "overfull_machine",
-                )
+                why = f"the jobs that run at first need more than the machine has: there is no room for job number {job + 1}"
+                raise WorkloadError(why, "overfull_machine")
             own.start = since[job]
             for k in machine.limits_of.items[machine.limits_of.first[job] : machine.limits_of.first[job + 1]]:
                 machine.limits[k].used_jobs += 1
@@ -130,7 +117,7 @@ def why_waiting(jobs: Any, count: int) -> str:
 
 def lowered_limits(limits: Sequence[tuple[int, int, int]]) -> Any:
     """Return the limits in the loops' form, with no job counted yet."""
-    lowered = records(LIMIT, len(limits))
+    lowered = records(of_pools.LIMIT, len(limits))
     lowered.until = NEVER
     lowered.jobs, lowered.procs, lowered.second = np.array(limits, np.int64).reshape(-1, 3).T
     return lowered

@@ -151,13 +151,6 @@ def size_of(members):
 
 
 @kernel
-def copy_set(members, source):
-    """Make a set equal to another one."""
-    for w in range(len(source)):
-        members[w] = source[w]
-
-
-@kernel
 def mark(members, ranges, count):
     """Make a set of the nodes of the first `count` ranges."""
     for w in range(len(members)):

@@ -185,7 +185,7 @@ def new_history(
     """Return the record for jobs with these slots (int64, shape (jobs, keys)), and the arrays that it points to, to be kept alive.
 
     `columns`: for each of `MEASURES` the bits of the columns that the order names; `alike`: whether all jobs of a slot have the same
-    score. `bind_past` sets the addresses of the loop's memory.
+    score. `bind` sets the addresses of the loop's memory.
     """
     totals, changed = (np.zeros((3, width)), np.zeros((3, width), np.int64)), (np.zeros(width, CHANGE), np.zeros(width, np.int64))
     arrays = (slots, *totals, np.zeros(len(slots) + 1, END), *changed, np.full(width, np.nan))
@@ -197,13 +197,8 @@ def new_history(
 
 
 def new_longest(limit: float) -> Records:
-    """Return the record of the longest wait; `bind_past` sets the addresses of the loop's memory."""
+    """Return the record of the longest wait; `bind` sets the addresses of the loop's memory."""
     return record(LONGEST, seen=np.iinfo(np.int64).min, limit=limit)
-
-
-def bind_past(own: Records, jobs: Records, notes: Records, state: Records) -> None:
-    """Set the addresses of the loop's jobs, of its log of starts and of their number in a record."""
-    own.jobs, own.notes, own.started = jobs.ctypes.data, notes.ctypes.data, address_of(state, "started")
 
 
 SYSTEM = record_dtype("state jobs queue running notes now arrivals ended waiting queued free machine")
@@ -256,13 +251,14 @@ def _read_system(own, state, now):
 
 
 def new_system() -> Records:
-    """Return the record; `bind_system` sets its addresses."""
+    """Return the record of queue and machine; `bind` sets its addresses."""
     return record(SYSTEM, now=np.iinfo(np.int64).min)
 
 
-def bind_system(own: Records, memory: Memory) -> None:
-    """Set the addresses of the loop's memory, and the size of the machine, in a record."""
-    machine = memory.machine
-    for name, table in (("jobs", memory.jobs), ("queue", memory.queue), ("running", machine.running), ("notes", machine.notes)):
-        own[name] = table.ctypes.data
-    own.state, own.machine = address_of(memory.state), memory.rules.procs
+def bind(own: Records, memory: Memory) -> None:
+    """Set the addresses of the loop's memory, and the size of the machine, in a record that has fields for them."""
+    tables = {"jobs": memory.jobs, "queue": memory.queue, "running": memory.machine.running, "notes": memory.machine.notes}
+    values = {name: table.ctypes.data for name, table in tables.items()} | {"machine": memory.rules.procs}
+    values |= {"state": address_of(memory.state), "started": address_of(memory.state, "started")}
+    for name in set(values) & set(own.dtype.names):
+        own[name] = values[name]

@@ -248,12 +248,11 @@ def new_memory(
     """
     count, procs = len(jobs), int(rules.procs)
     waits = records(WAIT, len(after))
-    if len(after):
-        waits.after, waits.think = after, think
-        waits.first_follower = waits.next_follower = -1
-        for job in np.flatnonzero(after >= 0)[::-1]:
-            waits.next_follower[job] = waits.first_follower[after[job]]
-            waits.first_follower[after[job]] = job
+    waits.after, waits.think = after, think
+    waits.first_follower = waits.next_follower = -1
+    for job in np.flatnonzero(after >= 0)[::-1]:
+        waits.next_follower[job] = waits.first_follower[after[job]]
+        waits.first_follower[after[job]] = job
     in_order = rules.order == BY_ARRIVAL and (not rules.backfill or rules.backfill_order == BY_ARRIVAL)
     memory = Memory(
         state=record(STATE, classes=procs.bit_length()),
@@ -279,10 +278,8 @@ def new_memory(
     state.head = state.blocked = state.earliest_of = -1
     state.next_arrival = jobs.submit[memory.machine.coming].min(initial=NEVER)
     jobs.start = jobs.reserved_start = -1
-    for name in ("order_length", "own_length", "run_length"):
-        jobs[name] = jobs.believed
-    for name in NOTE.names or ():
-        notes[name] = -1
+    jobs.order_length = jobs.own_length = jobs.run_length = jobs.believed
+    notes.job = notes.arrived = notes.head = -1
     return memory
 
 

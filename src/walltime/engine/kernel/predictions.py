@@ -21,11 +21,7 @@ def predict(address, predicting, job, now):
     known = learning.jobs[job]
     if seconds < 0:
         known.basis = NOTHING
-        predicting.predicted[job] = known.limit
-    elif seconds >= known.limit:
-        predicting.predicted[job] = known.limit
-    else:
-        predicting.predicted[job] = max(math.floor(seconds + 0.5), 1)
+    predicting.predicted[job] = max(math.floor(seconds + 0.5), 1) if 0 <= seconds < known.limit else known.limit
 
 
 @kernel

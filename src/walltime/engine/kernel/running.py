@@ -5,6 +5,8 @@ the head's place is by pool, so it is found in the plan.
 """
 
 from walltime.compiled.jit import kernel
+from walltime.engine.kernel.heap import push
+from walltime.engine.kernel.predictions import note_start
 from walltime.engine.kernel.search import first_from
 
 
@@ -27,6 +29,20 @@ def leave_running(running, count, expected, job):
     for i in range(place, count - 1):
         running[i] = running[i + 1]
     return place
+
+
+@kernel
+def run_job(state, rules, jobs, machine, job):
+    """Let a job run that starts now: its end becomes an event, and it is expected to end; return when."""
+    own = jobs[job]
+    note_start(rules, machine.predicting, job, state.now)
+    push(machine.events, state.events, state.now + own.runtime, state.started, job)
+    expected = state.now + own.run_length
+    enter_running(machine.running, state.running, expected, job, own.procs)
+    state.events += 1
+    state.started += 1
+    state.running += 1
+    return expected
 
 
 @kernel

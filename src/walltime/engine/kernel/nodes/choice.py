@@ -3,18 +3,7 @@
 import numpy as np
 
 from walltime.compiled.jit import called_kernel, kernel
-from walltime.engine.kernel.bits import (
-    add_in_planes,
-    copy_set,
-    exclude,
-    next_member,
-    number_of,
-    ones,
-    size_of,
-    total_between,
-    total_of,
-    words_of,
-)
+from walltime.engine.kernel.bits import add_in_planes, exclude, next_member, number_of, ones, size_of, total_between, total_of, words_of
 from walltime.engine.kernel.heap import pop, push
 from walltime.engine.kernel.nodes.memory import CAPACITY, CLOSED, FITTING, USABLE
 from walltime.engine.kernel.profile import NEVER
@@ -250,7 +239,8 @@ def choose(state, job, site, use, choice, time):
 def _choose_least_loaded(state, job, site, planes, choice):
     """Choose the usable nodes with the largest shares of free processors, of the lowest weight first; return whether these are enough."""
     part, left = site.members[job.members], site.sets[FITTING]
-    copy_set(left, site.sets[USABLE])
+    for w in range(len(left)):
+        left[w] = site.sets[USABLE, w]
     while state.left_most > 0 and not _has_enough(state):
         best, weight, free, whole = -1, 0, 0, 1
         for s in range(part.first_stretch, part.last_stretch):

@@ -36,7 +36,7 @@ from walltime.engine.kernel.nodes.plan import (
 )
 from walltime.engine.kernel.nodes.priority import count_end, priority_of, rank_users, sum_up_use
 from walltime.engine.kernel.nodes.use import end_use, is_any_overdue, move_overdue, start_use
-from walltime.engine.kernel.pools.limits import count_towards_limits, within_limits
+from walltime.engine.kernel.pools.limits import full_limit, use_limits
 from walltime.engine.kernel.pools.memory import list_of
 from walltime.engine.kernel.running import release
 
@@ -151,7 +151,7 @@ def _end_next(state, rules, jobs, site, use, plan, traffic):
     index, followers = pop(traffic.ends, state.events), traffic.followers
     state.events -= 1
     end_use(state, jobs[index], index, site, use, plan)
-    count_towards_limits(jobs, traffic.limits, traffic.limits_of, index, -1)
+    use_limits(jobs, traffic.limits, traffic.limits_of, index, -1)
     if rules.multifactor == 1:
         count_end(state, rules, jobs, traffic.tree, index)
     for follower in list_of(followers, index):
@@ -246,7 +246,7 @@ def _main_pass(state, rules, jobs, site, use, plan, traffic, depth):
         part.tried += 1
         if rules.partition_depth > 0 and part.tried > rules.partition_depth:
             continue
-        if not within_limits(jobs, traffic.limits, traffic.limits_of, index):
+        if full_limit(jobs, traffic.limits, traffic.limits_of, index) >= 0:
             continue
         if _could_start(state, site, use, plan, job, job.believed):
             place -= 1
@@ -310,7 +310,7 @@ def _cycle(state, rules, jobs, site, use, plan, traffic):
         index = traffic.queue[place]
         job = jobs[index]
         part = site.partitions[job.partition]
-        within = counts_all or within_limits(jobs, traffic.limits, traffic.limits_of, index)
+        within = counts_all or full_limit(jobs, traffic.limits, traffic.limits_of, index) < 0
         if within and state.tested == rules.most_tested:
             break
         if not _is_considered(state, rules, plan, traffic, job, place, within):
@@ -436,7 +436,7 @@ def _run(state, rules, jobs, site, use, plan, traffic, index, start, limit):
         job.runtime = min(job.runtime, limit)
     expected = start + (job.time_min if rules.soft and rules.half and job.time_min > 0 else limit)
     start_use(state, job, index, site, use, plan, expected)
-    count_towards_limits(jobs, traffic.limits, traffic.limits_of, index, 1)
+    use_limits(jobs, traffic.limits, traffic.limits_of, index, 1)
     push(traffic.ends, state.events, start + job.runtime, state.started, index)
     state.events += 1
     state.started += 1

@@ -14,7 +14,7 @@ from walltime.compiled.records import record_dtype
 from walltime.engine.kernel.bits import WORD
 from walltime.engine.kernel.memory import ITEM, NEVER, record, records
 from walltime.engine.kernel.pools.memory import CHANGE, Lists, as_lists
-from walltime.engine.problem import Nodes, Shares
+from walltime.engine.problem import Nodes, Ragged, Shares
 
 Array = np.ndarray
 Records = Any
@@ -364,8 +364,5 @@ def _new_tree(shares: Shares) -> Tree:
     """Return the tree before anything has been used."""
     tree = records(LEAF, len(shares.parent))
     tree.parent, tree.shares, tree.leaf = shares.parent, shares.shares, shares.leaf
-    children: list[list[int]] = [[] for _ in tree]
-    for k in range(1, len(tree)):
-        children[shares.parent[k]].append(k)
-    below = as_lists(children)
+    below = as_lists(Ragged.of_pairs(len(tree), shares.parent[1:], np.arange(1, len(tree))))
     return Tree(tree, below, below.items.copy(), np.zeros((len(tree) + 1, 2), np.int64), np.zeros(len(tree)))

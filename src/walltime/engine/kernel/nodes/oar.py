@@ -20,7 +20,7 @@ import numpy as np
 
 from walltime.compiled.jit import called_kernel, kernel
 from walltime.compiled.records import record_dtype
-from walltime.engine.kernel.bits import copy_set, count_bits, size_of
+from walltime.engine.kernel.bits import count_bits, size_of
 from walltime.engine.kernel.heap import pop, push
 from walltime.engine.kernel.memory import BACKFILLED, DONE, IMMEDIATE, ITEM, NEVER, PAUSED, REACHED, RESERVED, STUCK, record, records
 from walltime.engine.kernel.pools.memory import Lists, Records, list_of
@@ -140,7 +140,7 @@ def _place_first(state, rules, jobs, sets, had, traffic):
     """Give the jobs that run at the beginning the first nodes that are free, in order of their starts."""
     for k in range(state.at_first):
         index = traffic.at_first[k]
-        copy_set(sets[SCRATCH], sets[ALL + 1 + jobs[index].partition])
+        _copy(sets[SCRATCH], sets[ALL + 1 + jobs[index].partition])
         for i in range(state.running):
             for w in range(sets.shape[1]):
                 sets[SCRATCH, w] &= ~had[traffic.running[i], w]
@@ -148,7 +148,7 @@ def _place_first(state, rules, jobs, sets, had, traffic):
             state.no_room = index + 1
             return
         _keep_first(sets[SCRATCH], jobs[index].nodes)
-        copy_set(had[index], sets[SCRATCH])
+        _copy(had[index], sets[SCRATCH])
         _run(state, rules, jobs, traffic, index, -NEVER)
 
 
@@ -218,7 +218,7 @@ def _pass(state, rules, jobs, sets, had, plan, traffic):
     """Plan all jobs again, up to the last that could start or has not been planned before; move those placed at once to `plan.starting`."""
     queue, slots = traffic.queue, plan.slots
     slots[0].begin, slots[0].end, slots[0].next = state.now, NEVER, -1
-    copy_set(plan.free[0], sets[ALL])
+    _copy(plan.free[0], sets[ALL])
     state.slots, pointer = 1, 0
     for i in range(state.running):
         job = traffic.running[i]
@@ -245,7 +245,7 @@ def _pass(state, rules, jobs, sets, had, plan, traffic):
         if begin == state.now:
             job.kind = BACKFILLED if left > 0 else IMMEDIATE if job.reserved_start < 0 else RESERVED
             job.start = begin
-            copy_set(had[index], sets[SCRATCH])
+            _copy(had[index], sets[SCRATCH])
             plan.starting[state.starting] = index
             state.starting += 1
             continue
@@ -262,7 +262,7 @@ def _first_slot(plan, sets, members, needed, length):
     slots, slot = plan.slots, 0
     while True:
         last, other = slots[slot].begin + length - 1, slot
-        copy_set(sets[SCRATCH], sets[members])
+        _copy(sets[SCRATCH], sets[members])
         while True:
             enough = 0
             for w in range(sets.shape[1]):
@@ -292,10 +292,17 @@ def _take(state, plan, slot, last, nodes):
         new = state.slots
         state.slots += 1
         slots[new].begin, slots[new].end, slots[new].next = last + 1, slots[slot].end, slots[slot].next
-        copy_set(free[new], free[slot])
+        _copy(free[new], free[slot])
         slots[slot].end, slots[slot].next = last, new
     for w in range(len(nodes)):
         free[slot, w] &= ~nodes[w]
+
+
+@kernel
+def _copy(members, source):
+    """Make a set equal to another one."""
+    for w in range(len(source)):
+        members[w] = source[w]
 
 
 @kernel

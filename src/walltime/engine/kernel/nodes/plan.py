@@ -14,7 +14,7 @@ blocks, it is made again, which takes less time than removing blocks. The nodes 
 import numpy as np
 
 from walltime.compiled.jit import called_kernel, kernel
-from walltime.engine.kernel.bits import count_bits, mark
+from walltime.engine.kernel.bits import count_bits, mark, total_of
 from walltime.engine.kernel.nodes.choice import choose, released_by, row_at, shortfall
 from walltime.engine.kernel.nodes.memory import CAPACITY, USABLE
 from walltime.engine.kernel.profile import NEVER
@@ -137,10 +137,7 @@ def leave_plan(state, site, plan, place):
         if state.timeline_blocks > mine:
             state.timeline_blocks = NOT_MADE
         block, row = plan.blocks[mine], plan.blocks[mine].row
-        freed = 0
-        for k in range(state.procs_planes):
-            for w in range(site.sets.shape[1]):
-                freed += count_bits(site.sets[CAPACITY + k, w] & site.sets[row, w]) << k
+        freed = total_of(site.sets, CAPACITY, CAPACITY + state.procs_planes, site.sets[row])
         note_change(state, freed, freed, block.end)
         plan.spare_sets[state.spare_sets] = row
         state.spare_sets += 1

@@ -4,8 +4,8 @@ from walltime.compiled.jit import kernel
 from walltime.engine.kernel.arrivals import next_arrival, take_arrival
 from walltime.engine.kernel.heap import pop, push
 from walltime.engine.kernel.memory import BACKFILLED, IMMEDIATE, KEEP, RESERVED
-from walltime.engine.kernel.predictions import note_end, note_start
-from walltime.engine.kernel.running import enter_running, leave_running
+from walltime.engine.kernel.predictions import note_end
+from walltime.engine.kernel.running import leave_running, run_job
 
 SHORTEST = 10
 """Jobs count as running for at least 10 s in the bounded slowdown."""
@@ -18,19 +18,12 @@ def start_job(state, rules, jobs, machine, job):
     own.start = now
     own.kind = BACKFILLED if state.blocked >= 0 else IMMEDIATE if own.submit == now else RESERVED
     state.free -= own.procs
-    note_start(rules, machine.predicting, job, now)
     if machine.notes.size > 0:
         note = machine.notes[state.started]
         note.job = job
         note.arrived = state.arrivals
         note.head = state.head if state.blocked >= 0 else -1
-    push(machine.events, state.events, now + own.runtime, state.started, job)
-    state.events += 1
-    state.started += 1
-    expected = now + own.run_length
-    enter_running(machine.running, state.running, expected, job, own.procs)
-    state.running += 1
-    if expected <= state.shadow:
+    if run_job(state, rules, jobs, machine, job) <= state.shadow:
         state.before_shadow += 1
     else:
         state.extra -= own.procs

@@ -24,7 +24,7 @@ from walltime.engine.kernel.queue import order_rank
 @kernel
 def may_start(state, jobs, machine, index):
     """Return whether the limits and windows of a job let it start now."""
-    return not is_shut(state, jobs, machine, index) and within_limits(jobs, machine.limits, machine.limits_of, index)
+    return not is_shut(state, jobs, machine, index) and full_limit(jobs, machine.limits, machine.limits_of, index) < 0
 
 
 @kernel
@@ -36,12 +36,6 @@ def is_shut(state, jobs, machine, index):
             if limit.shut or state.now + jobs[index].believed > limit.until:
                 return True
     return False
-
-
-@kernel
-def within_limits(jobs, limits, limits_of, index):
-    """Return whether the limits of a job let it start."""
-    return full_limit(jobs, limits, limits_of, index) < 0
 
 
 @kernel
@@ -57,7 +51,7 @@ def full_limit(jobs, limits, limits_of, index):
 
 
 @kernel
-def is_any_tight(limits, limits_of, index):
+def is_tight(limits, limits_of, index):
     """Return 1 if another job may be over a limit of this one, which has just started."""
     for number in list_of(limits_of, index):
         limit = limits[number]
@@ -67,7 +61,7 @@ def is_any_tight(limits, limits_of, index):
 
 
 @kernel
-def count_towards_limits(jobs, limits, limits_of, index, sign):
+def use_limits(jobs, limits, limits_of, index, sign):
     """Count a job that starts (1) or has ended (-1) towards its limits."""
     for number in list_of(limits_of, index):
         limit = limits[number]

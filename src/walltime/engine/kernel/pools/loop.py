@@ -21,7 +21,7 @@ from walltime.engine.kernel.arrivals import next_arrival, take_arrival
 from walltime.engine.kernel.heap import pop, push
 from walltime.engine.kernel.memory import DONE, NEVER, PAUSED, REACHED, STUCK
 from walltime.engine.kernel.pools.kept import give_back_rest, pass_with_kept_places
-from walltime.engine.kernel.pools.limits import count_towards_limits, wake_next
+from walltime.engine.kernel.pools.limits import use_limits, wake_next
 from walltime.engine.kernel.pools.memory import OPENS, SHUTS, list_of
 from walltime.engine.kernel.pools.passes import pass_with_fresh_places, use_pools
 from walltime.engine.kernel.pools.queue_index import enter_queue
@@ -93,7 +93,7 @@ def _end_next(state, rules, jobs, machine, queue_index, plan, kept):
     state.freed = 1
     give_back_rest(state, jobs, machine, plan, kept, index, expected)
     use_pools(machine, job, index, -1)
-    count_towards_limits(jobs, machine.limits, machine.limits_of, index, -1)
+    use_limits(jobs, machine.limits, machine.limits_of, index, -1)
     for number in list_of(machine.limits_of, index):
         limit = machine.limits[number]
         if limit.throttled > 0 and not limit.waking:

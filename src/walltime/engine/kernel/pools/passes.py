@@ -16,18 +16,9 @@ import numpy as np
 
 from walltime.compiled.jit import kernel
 from walltime.engine.kernel.bits import next_member
-from walltime.engine.kernel.heap import pop_candidate, push, push_candidate
+from walltime.engine.kernel.heap import pop_candidate, push_candidate
 from walltime.engine.kernel.memory import BACKFILLED, HEAD, HOLE, IMMEDIATE, KEEP, NEVER, RESERVED
-from walltime.engine.kernel.pools.limits import (
-    count_towards_limits,
-    full_limit,
-    is_any_tight,
-    is_shut,
-    may_start,
-    throttle,
-    throttles,
-    wake_next,
-)
+from walltime.engine.kernel.pools.limits import full_limit, is_shut, is_tight, may_start, throttle, throttles, use_limits, wake_next
 from walltime.engine.kernel.pools.memory import PLACES_IN_BLOCK, list_of
 from walltime.engine.kernel.pools.plan import (
     are_shadows_enough,
@@ -42,9 +33,8 @@ from walltime.engine.kernel.pools.plan import (
     take_from_shadows,
 )
 from walltime.engine.kernel.pools.queue_index import drop_started, is_steady, renew_block, sort_waiting_jobs
-from walltime.engine.kernel.predictions import note_start
 from walltime.engine.kernel.queue import backfill_rank
-from walltime.engine.kernel.running import enter_running, overdue
+from walltime.engine.kernel.running import overdue, run_job
 
 
 @kernel
@@ -331,14 +321,9 @@ def start_in_place(state, rules, jobs, machine, index, behind):
         state.most_free = 0
         for part in range(len(machine.partitions)):
             state.most_free = max(state.most_free, machine.partitions[part].free_procs)
-    count_towards_limits(jobs, machine.limits, machine.limits_of, index, 1)
-    note_start(rules, machine.predicting, index, state.now)
-    push(machine.events, state.events, state.now + job.runtime, state.started, index)
-    state.events += 1
-    state.started += 1
-    enter_running(machine.running, state.running, state.now + job.run_length, index, job.procs)
-    state.running += 1
-    if len(machine.limits) > 0 and is_any_tight(machine.limits, machine.limits_of, index):
+    use_limits(jobs, machine.limits, machine.limits_of, index, 1)
+    run_job(state, rules, jobs, machine, index)
+    if len(machine.limits) > 0 and is_tight(machine.limits, machine.limits_of, index):
         state.freed = state.tightened = 1  # a job that waits may now be over a limit, and passed over
     if job.run_length != job.own_length:
         state.freed = 1
