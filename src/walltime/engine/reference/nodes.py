@@ -290,7 +290,7 @@ class SlurmReference:
         s = self.settings
         blocks = self._outages()
         tested = started = 0
-        tests: Counter[tuple[int | str, int]] = Counter()  # of a user, of a partition, and of a user in a partition
+        tests: Counter[tuple[object, int]] = Counter()  # of a user, of a partition, and of a user in a partition
         reserved: Counter[int] = Counter()
         for job in self._to_backfill():
             if not within_limits(job, self.running, self.machine.limits):
