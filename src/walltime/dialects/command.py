@@ -61,20 +61,13 @@ def dialects(
     count = dialect_runs(schedulers, tried.dialect, copies=tried.copies)
     workload = stretch.alone(reading.load(trace)[0])
     note(f"{count} simulations of {len(workload):,} jobs; some interpretations run on the reference engine, some seconds each")
+    how: dict[str, Any] = {"overrun": tried.overrun, "trim": tried.trim}
     with progress_bar(count, "interpretations", "simulations") as progress:
-        comparison = compare_dialects(
-            workload,
-            schedulers,
-            dialects=tried.dialect,
-            copies=tried.copies,
-            overrun=tried.overrun,
-            trim=tried.trim,
-            progress=progress,
-        )
+        comparison = compare_dialects(workload, schedulers, dialects=tried.dialect, copies=tried.copies, progress=progress, **how)
     if out is not None:
         write_rows(comparison.table(), out)
     about = {"trace": str(trace), "sha256": workload.origin.sha256, "procs": workload.machine_procs, "jobs": len(workload)}
-    output.show(about | {"overrun": tried.overrun, "trim": tried.trim} | comparison.as_dict(), _blocks(comparison), table=out)
+    output.show(about | how | comparison.as_dict(), _blocks(comparison), table=out)
 
 
 def _known() -> dict[str, Any]:

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from walltime.logs.formats import read_log as read_log
     from walltime.logs.header import STANDARD_KEYS as STANDARD_KEYS
     from walltime.logs.header import Header as Header
+    from walltime.logs.joblog import BadLine as BadLine
     from walltime.logs.joblog import JobLog as JobLog
-    from walltime.logs.reader import BadLine as BadLine
     from walltime.logs.reader import LogFormat as LogFormat
     from walltime.logs.reader import ReaderState as ReaderState
     from walltime.logs.reader import ReadOptions as ReadOptions

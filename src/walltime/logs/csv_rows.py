@@ -129,7 +129,7 @@ class _Rows:
     def _store(self, table: pl.DataFrame, places: Sequence[int] | Array) -> None:
         """Keep rows, texts without blanks around them; texts of columns that held only whole numbers become numbers."""
         texts = table.with_columns(pl.col(pl.String).str.strip_chars().fill_null(""))
-        self._numbers = {one for one in self._numbers if texts[one].dtype == pl.Int64 or _are_whole(texts[one])}
+        self._numbers = {one for one in self._numbers if texts[one].dtype == pl.Int64 or texts[one].str.contains(r"^[0-9]{0,18}$").all()}
         self._frames.append(texts.with_columns(pl.col(*self._numbers).cast(pl.Int64, strict=False)) if self._numbers else texts)
         self._places.append(np.asarray(places, np.int64))
 
@@ -177,11 +177,6 @@ class _Blocks:
         sign = re.escape(self._delimiter)
         field = rf'(?:"(?:[^"]|"")*"|[^"{sign}]*)'
         return bool(lines.str.contains(rf"^{field}(?:{sign}{field}){{{self.fields - 1}}}$").all())
-
-
-def _are_whole(texts: pl.Series) -> bool:
-    """Return whether all texts are whole numbers or empty."""
-    return bool(texts.str.contains(r"^[0-9]{0,18}$").all())
 
 
 class Records:

@@ -21,7 +21,7 @@ _WHOLE = re.compile(
 _DAY = 86_400
 _FIELD = re.compile(r"[\s;]*field\s*([0-9]{1,3})\s*:\s*(\w+).*", re.IGNORECASE | re.DOTALL)
 _FIELDS = re.compile(r"[\s;]*fields\s*:(.*)", re.IGNORECASE | re.DOTALL)
-_BLANKS = " \t\r\x0b\x0c"
+BLANKS = " \t\r\x0b\x0c"
 
 
 class Header(Mapping[str, tuple[str, ...]]):
@@ -121,5 +121,5 @@ def declared_fields(lines: Iterable[str]) -> dict[int, str]:
 
 def with_max_procs(lines: Iterable[str], procs: int) -> list[str]:
     """Return header lines with this size of the machine; a note keeps another size."""
-    kept = [f"; Note: the log had {line.strip(_BLANKS + ';')}" if "MaxProcs" in Header.parse([line]) else line for line in lines]
+    kept = [f"; Note: the log had {line.strip(BLANKS + ';')}" if "MaxProcs" in Header.parse([line]) else line for line in lines]
     return [*kept, f"; MaxProcs: {procs}"]

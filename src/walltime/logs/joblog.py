@@ -16,7 +16,6 @@ from walltime.dataframes import pl
 from walltime.errors import LogError, WorkloadError
 from walltime.logs.header import Header
 from walltime.logs.input import unpacked_name
-from walltime.logs.reader import BadLine
 from walltime.logs.rules import IDLE, MEANINGS
 from walltime.wording import printable
 from walltime.workload import BELIEVED, MISSING, PROCS, SWF_BY_NAME, Column, Origin, Workload
@@ -40,6 +39,15 @@ LIMIT = 2.0**53
 _NOT_NEGATIVE = ("submit", "runtime", "requested")
 _NUMBERED = frozenset({"swf", "slurm"})
 """Formats in which two records of one job differ in some column; elsewhere, tasks of an array may have one number, and be equal."""
+
+
+@dataclass(frozen=True)
+class BadLine:
+    """A skipped line: its number from 1, the reason, and its text."""
+
+    line: int
+    reason: str
+    text: str
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -57,15 +57,10 @@ def read_table(state: ReaderState, mapping: TableMapping, name: str = "the mappi
     else:
         texts = {*status, *(source.column for source in sources if source.text or source.pattern or source.format)}
         tables = csv_tables(state, wanted, mapping, name, [column for column in wanted if column not in texts])
-    reader = _TableReader(mapping, state.options.time_zone)
+    reader = _TableReader(state, mapping)
     for table, places in tables:
-        try:
-            bad_rows = reader.add(table, places)
-        except LogError as error:  # it concerns all rows
-            raise LogError(f"{file.where}: {error}") from None
-        for row, reason in bad_rows.items():
-            state.add_bad(int(places[row]), reason, "")
-    return reader.log(state)
+        reader.add(table, places)
+    return reader.log()
 
 
 def _narrow(values: Array) -> Array:
@@ -258,8 +253,8 @@ class _TablePart:
 class _TableReader:
     """Reads the tables of a file according to a mapping, and makes a log of them."""
 
-    def __init__(self, mapping: TableMapping, zone: str | None) -> None:
-        self.mapping, self.zone = mapping, zone
+    def __init__(self, state: ReaderState, mapping: TableMapping) -> None:
+        self.state, self.mapping = state, mapping
         self.rows = 0
         self._names = {name: Names() for name, source in mapping.columns.items() if source.text}
         self._columns: defaultdict[str, list[Array]] = defaultdict(list)
@@ -268,9 +263,12 @@ class _TableReader:
         self._later: dict[int, tuple[int, str]] = {}
         """Rows that are bad unless they are steps of jobs: their line or record, and the reason."""
 
-    def add(self, table: pl.DataFrame, places: Array) -> dict[int, str]:
-        """Read further rows; return the reasons of bad ones by row, in order, except for possible steps of jobs. `places`: their lines."""
-        part = _TablePart(table, self.mapping, self.zone, self._names)
+    def add(self, table: pl.DataFrame, places: Array) -> None:
+        """Read further rows of these lines or records; bad ones are added to the bad lines, except for possible steps of jobs."""
+        try:
+            part = _TablePart(table, self.mapping, self.state.options.time_zone, self._names)
+        except LogError as error:  # it concerns all rows
+            raise LogError(f"{self.state.file.where}: {error}") from None
         columns = part.columns()
         facts = {"STATUS": part.status, "GOOD": part.good, "NEVER": part.never_started(columns)}
         for name, values in {**columns, **facts}.items():
@@ -278,18 +276,16 @@ class _TableReader:
         for rule, mask in part.noted.items():
             self._noted[rule].append(mask)
         self._ids.append(part.ids)
-        bad = {}
         for row, reason in sorted(part.reasons.items()):
             if part.ids is not None and part.ids.dtype == pl.String and re.match(_STEP, part.ids[row] or ""):
                 self._later[self.rows + row] = int(places[row]), reason
             else:
-                bad[row] = reason
+                self.state.add_bad(int(places[row]), reason, "")
         self.rows += part.rows
-        return bad
 
-    def log(self, state: ReaderState) -> JobLog:
+    def log(self) -> JobLog:
         """Return the log of the good rows; rows that may have been steps of jobs, but are not, are added to the bad lines."""
-        numbers = [part for part in self._ids if part is not None]
+        state, numbers = self.state, [part for part in self._ids if part is not None]
         texts = (
             pl.concat(map(cells.plain_texts, numbers)) if any(one.dtype == pl.String for one in numbers) else pl.Series([""] * self.rows)
         )

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
-from zoneinfo import ZoneInfo
+from datetime import datetime, tzinfo
 
 from walltime.errors import LogError
 from walltime.logs.batch_systems import RecordError, Run, Skip, read_runs, seconds_of
@@ -16,6 +15,7 @@ from walltime.logs.pbs import PbsRecords
 from walltime.logs.reader import LogFormat, ReaderState
 from walltime.logs.rules import STILL_PENDING, STILL_RUNNING, ZONE_UNKNOWN
 from walltime.logs.sample import Sample, items_of
+from walltime.workload import Origin
 
 _HEAD = re.compile(
     rb'\A(?:\xef\xbb\xbf)?\s*+(?:Job Id: *\S+\r?\n\s+Job_Name = |\{(?=.*"Jobs"\s*:\s*\{)(?=.*"job_state"\s*:)(?=.*"ctime"\s*:))', re.DOTALL
@@ -84,7 +84,7 @@ def _items(row: Mapping[str, object]) -> dict[str, str]:
 
 def _read(state: ReaderState) -> JobLog:
     of_accounting, name = PbsRecords(state), state.options.time_zone
-    zone = UTC if name is None else timezone(timedelta(seconds=int(name))) if name.lstrip("+-").isdecimal() else ZoneInfo(name)
+    zone = Origin(time_zone=name or "UTC").tzinfo()
     rows = _jobs(state) if _HEAD.match(state.file.head) else items_of(state)
 
     def runs(row: Mapping[str, object]) -> Iterator[Run]:

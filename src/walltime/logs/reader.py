@@ -5,16 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from walltime.errors import LogError
 from walltime.logs.input import LogFile, decoded
+from walltime.logs.joblog import BadLine, JobLog
 from walltime.logs.rules import NOT_UTF8, Rule
-
-if TYPE_CHECKING:
-    from walltime.logs.joblog import JobLog
 
 
 @dataclass(frozen=True)
@@ -29,15 +26,6 @@ class ReadOptions:
     skip_bad_lines: bool = False
     time_zone: str | None = None
     join_runs: bool = False
-
-
-@dataclass(frozen=True)
-class BadLine:
-    """A skipped line: its number from 1, the reason, and its text."""
-
-    line: int
-    reason: str
-    text: str
 
 
 @dataclass

@@ -40,7 +40,8 @@ def sample_of(file: LogFile, titles: Sequence[str] = (), delimiter: str | None =
     first = next((line.lstrip() for line in lines if line.strip()), "")
     comment = first[:1] if first[:1] in ("#", ";") else None
     lines = [line for line in lines if line.strip() and not (comment and line.lstrip().startswith(comment))][:ROWS]
-    for sign in DELIMITERS if delimiter is None else (delimiter,):
+    widest: Sample | None = None
+    for sign in DELIMITERS if delimiter is None else (delimiter,):  # a list of resources such as cpu=8,mem=16G has commas, too
         rows = _rows(lines, sign)
         heading = [title.strip() for title in (titles or (rows[0] if rows else ()))]
         good = [row for row in rows if len(row) == len(heading)]
@@ -48,13 +49,8 @@ def sample_of(file: LogFile, titles: Sequence[str] = (), delimiter: str | None =
             continue
         if titles or (len(set(heading)) == len(heading) and not any(NUMBER.fullmatch(one) or STAMP.search(one) for one in heading)):
             return Sample(_columns(heading, good if titles else good[1:], sign), sign, comment)
-    widest: Sample | None = None
-    for sign in DELIMITERS if not titles else ():  # a list of resources such as cpu=8,mem=16G has commas, too
-        rows = _rows(lines, sign)
-        width = len(rows[0]) if rows else 0
-        good = [row for row in rows if len(row) == width]
-        is_table = width >= LEAST_UNTITLED and len(rows) >= 2 and len(good) >= MOSTLY * len(rows)
-        if is_table and (widest is None or (sign != " " and width > len(widest.columns))):
+        width = len(heading)
+        if width >= LEAST_UNTITLED and (widest is None or (sign != " " and width > len(widest.columns))):
             widest = Sample(_columns([f"column{k + 1}" for k in range(width)], good, sign), sign, comment, untitled=True)
     return widest
 

@@ -12,7 +12,7 @@ import numpy as np
 from walltime.errors import LogError, WorkloadError
 from walltime.files import whole_file
 from walltime.logs import swf_text
-from walltime.logs.header import Header, declared_fields, with_max_procs
+from walltime.logs.header import BLANKS, Header, declared_fields, with_max_procs
 from walltime.logs.input import LogFile
 from walltime.logs.joblog import JobLog, is_further_name
 from walltime.logs.reader import LogFormat, ReaderState, ReadOptions
@@ -27,7 +27,6 @@ _ROWS_AT_ONCE = 8192
 _TESTED_LINES = 200
 """Number of lines by which files of other formats are recognised."""
 _NUMBERED = re.compile(r"field[0-9]{1,3}")
-_BLANKS = " \t\r\x0b\x0c"
 
 MORE_FIELDS = Rule(
     "more_fields", "notice", "The line has known values beyond the 18 fields of the Standard Workload Format, kept as additional columns."
@@ -262,14 +261,12 @@ def swf_of(
     """Return the log that `write_swf` writes; `others`: further columns of the workload that become fields, named in the header."""
     columns = dict(workload.columns)
     columns |= {"job_id": workload.job_id, "submit": workload.submit, "runtime": workload.runtime, "requested": workload.requested}
-    for name, values in (("wait", wait), ("submit", submit), ("runtime", runtime)):
-        if values is None:
-            continue
-        columns[name] = np.asarray(values)
-        if columns[name].shape != (len(workload),):
-            raise WorkloadError(
-                f"{name} has shape {columns[name].shape}; it must have one entry for each of the {len(workload)} jobs", "wrong_length"
-            )
+    times = {"wait": wait, "submit": submit, "runtime": runtime}
+    for name, values in ((name, np.asarray(one)) for name, one in times.items() if one is not None):
+        if values.shape != (len(workload),):
+            what = f"it must have one entry for each of the {len(workload)} jobs"
+            raise WorkloadError(f"{name} has shape {values.shape}; {what}", "wrong_length")
+        columns[name] = values
     allocated, requested = (columns.get(name, workload.procs) for name in ("allocated_procs", "requested_procs"))
     procs = np.where(allocated > 0, allocated, requested)
     columns["allocated_procs"] = np.where(procs == workload.procs, allocated, workload.procs)
@@ -277,7 +274,7 @@ def swf_of(
     status = columns.get("status", np.full(len(workload), MISSING, np.int64))
     columns["status"] = np.where(np.isin(status, (2, 3, 4)) | ((status == 5) & (columns["runtime"] == 0)), MISSING, status)
     header = [*_header(workload), *extra_header]
-    comments = tuple(Comment(0, line if line.lstrip(_BLANKS).startswith(";") else f"; {line}") for line in header)
+    comments = tuple(Comment(0, line if line.lstrip(BLANKS).startswith(";") else f"; {line}") for line in header)
     order = np.lexsort((columns["job_id"], columns["submit"]))
     further = _further_fields_of(workload, [comment.text for comment in comments])
     added = [name for name in others if name in workload.columns and name not in further][: MOST_FIELDS - FIELDS - len(further)]
@@ -317,7 +314,7 @@ def _check_comment(comment: Comment, records: int) -> None:
     if not 0 <= comment.record <= records:
         raise LogError(f"a comment comes after {comment.record} records, but the log has {records}", "wrong_comment")
     text = comment.text
-    if not text.lstrip(_BLANKS).startswith(";") or "\n" in text or "\0" in text or text.endswith("\r"):
+    if not text.lstrip(BLANKS).startswith(";") or "\n" in text or "\0" in text or text.endswith("\r"):
         raise LogError(f"{text!r} is not a comment; it must be one line of text that starts with a semicolon", "wrong_comment")
 
 

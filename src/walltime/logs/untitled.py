@@ -170,10 +170,9 @@ class GuessingByValues(Guessing):
                 taken = [procs, nodes]
                 ratio = np.unique((large / np.maximum(small, 1))[there], return_counts=True)[1].max() / there.sum()
                 spent = self.seconds("runtime") if "runtime" in self.sources else self.between("start", "end")
-                if ratio < 0.5 and "requested" not in self.sources and spent is not None:  # nodes have different sizes, or these are limits
-                    limits = agreeing(large, spent, "limit").get("min", 0) >= 0.9
-                    if limits:
-                        self.doubt(procs, "the processors, or limits in minutes", self.sample.columns[procs])
+                is_unclear = ratio < 0.5 and "requested" not in self.sources  # nodes have different sizes, or these are limits
+                if is_unclear and spent is not None and agreeing(large, spent, "limit").get("min", 0) >= 0.9:
+                    self.doubt(procs, "the processors, or limits in minutes", self.sample.columns[procs])
                 break
         how = f"whole numbers, multiples of {taken[1]!r}" if len(taken) > 1 else "whole numbers"
         for name, title in zip(("allocated_procs", "nodes"), taken, strict=False):

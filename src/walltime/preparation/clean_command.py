@@ -14,6 +14,7 @@ from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import JobSelectionWithLoad, LogOptions
 from walltime.cli.output import PageOutput
+from walltime.errors import PolicyError
 from walltime.wording import human_percent, human_time
 
 if TYPE_CHECKING:
@@ -68,8 +69,6 @@ def clean(
 
 def _check_call(context: typer.Context) -> None:
     """Reject options that would have no effect."""
-    from walltime.errors import PolicyError
-
     source = context.get_parameter_source("scale_by")
     if source is not None and source.name == "COMMANDLINE" and not context.params["load"]:
         raise PolicyError("--scale-by has no effect without --load; give both or neither")
@@ -78,16 +77,13 @@ def _check_call(context: typer.Context) -> None:
 def _record(trace: Path, report: CleaningReport, bursts: list[Flurry], out: Path | None) -> dict[str, Any]:
     from walltime.provenance import version
 
-    def plain(value: float) -> float | None:
-        return None if math.isnan(value) else value
-
     return {
         "trace": str(trace),
         "sha256": report.before.origin.sha256,
         "removed": dict(report.removed),
         "flurries": [{**vars(flurry), "filter": flurry.filter} for flurry in bursts],
-        "before": {name: plain(before) for name, before, _ in report.rows()},
-        "after": {name: plain(after) for name, _, after in report.rows()},
+        "before": {name: before for name, before, _ in report.rows()},
+        "after": {name: after for name, _, after in report.rows()},
         "steps": list(report.after.origin.steps),
         "out": out,
         "version": version(),

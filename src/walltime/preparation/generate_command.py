@@ -90,14 +90,8 @@ def generate(
 
         others = [] if compare_with is None else [LogOptions().load(compare_with)[0]]
         write_figure(compare_workloads([*others, workload], [*(other.origin.name for other in others), model]), figure, size)
-    record = {
-        "model": model,
-        "load": made.load,
-        "seed": made.seed,
-        "estimates": made.estimates,
-        **_record(workload, out),
-        "seconds": seconds,
-    }
+    given = {name: getattr(made, name) for name in ("load", "seed", "estimates")}
+    record = {"model": model, **given, **_record(workload, out), "seconds": seconds}
     output.show(record | ({} if figure is None else {"figure": figure}), _blocks(record, workload), log=out, figure=figure)
 
 
@@ -110,7 +104,6 @@ def _record(w: Workload, out: Path) -> dict[str, Any]:
     from walltime.provenance import version
 
     repeats = w.columns.get("preceding_job")
-    regular = out.is_file()
     return {
         "jobs": len(w),
         "procs": w.machine_procs,
@@ -124,7 +117,7 @@ def _record(w: Workload, out: Path) -> dict[str, Any]:
         "power_of_two_percent": float(100 * ((w.procs & (w.procs - 1)) == 0).mean()),
         "repeated_percent": None if repeats is None else float(100 * (repeats > 0).mean()),
         "out": str(out),
-        "sha256": hashlib.sha256(out.read_bytes()).hexdigest() if regular else None,
+        "sha256": hashlib.sha256(out.read_bytes()).hexdigest() if out.is_file() else None,
         "version": version(),
     }
 

@@ -22,7 +22,8 @@ MOST_BYTES = 1 << 30
 _SETTING = re.compile(r"([A-Za-z]\w*(?:\[[0-9]+\])?)\s*= (.*)")
 _KEY = re.compile(r"(?:^|\s)([A-Za-z][\w:/]*)=")
 _HEADINGS = re.compile(
-    r"No (reservations|partitions|nodes) in the system|Configuration data as of .*|\S*Slurmctld\(.*|.* (Plugins )?Configuration:"
+    r"No (reservations|partitions|nodes) in the system|No licenses configured in Slurm\.?|(?:Total|Last\w+)=[0-9].*|"
+    r"Configuration data as of .*|\S*Slurmctld\(.*|.* (Plugins )?Configuration:"
 )
 _TABLES = {"associations": ("Account", "User", "Share"), "qos": ("Name", "Priority"), "past_reservations": ("Name", "TimeStart", "TimeEnd")}
 """Columns by which the tables of sacctmgr are recognised."""
@@ -129,6 +130,9 @@ def read_text(text: str, records: ClusterRecords) -> bool:
         elif setting := _SETTING.fullmatch(line):
             records.settings.setdefault(setting[1], setting[2].strip())
             records.known.add("settings")
+        elif key == "LicenseName":  # of scontrol show licenses; its other lines are counts
+            if records.settings.get("Licenses", "(null)") == "(null)":
+                records.settings["Licenses"] = line.split()[0].partition("=")[2]
         elif (table := _table(line)) is not None:
             heading, rows = [name.strip() for name in line.split("|")], getattr(records, table)
             records.known.add(table)

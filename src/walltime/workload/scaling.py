@@ -15,11 +15,10 @@ from walltime.workload.workload import Workload
 
 Array = np.ndarray
 LOWEST_LOAD, HIGHEST_LOAD = 1e-6, 1.5
-WAYS = ("interarrival", "runtime", "machine", "size", "thin", "users")
-"""The ways to change the load: see `scale_load`."""
-
 TOLERANCES = {"interarrival": 0.01, "runtime": 0.01, "machine": 0.1, "size": 0.1, "thin": 0.1, "users": 0.1}
 """Largest relative deviation of the achieved from the requested load."""
+WAYS = tuple(TOLERANCES)
+"""The ways to change the load: see `scale_load`."""
 MOST_COPIES = 100
 """Most repetitions of the jobs."""
 LONGEST_SHAKE = 10**9

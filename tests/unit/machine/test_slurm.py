@@ -118,6 +118,17 @@ def test_everything_in_one_file_or_each_in_its_own(tmp_path):
     assert "SlurmctldHost[0]" not in machine.slurm
 
 
+LICENCES = "LicenseName=matlab\n    Total=30 Used=2 Free=28 Reserved=0 Remote=no\n    LastConsumed=0 LastDeficit=0 LastUpdate=Unknown\n"
+
+
+@pytest.mark.parametrize(("text", "name"), [("No licenses configured in Slurm.\n", ""), (LICENCES, "matlab")])
+def test_licences__have_a_file_of_their_own(tmp_path, text, name):
+    found = read(tmp_path, text, ALL)
+    assert found.machine.slurm.get("Licenses", "") == name
+    assert any("(Licenses=matlab)" in note for note in found.notes) == bool(name)
+    assert not any("not understood" in note for note in found.notes)
+
+
 def test_what_cannot_be_expressed_is_said(golden, tmp_path):
     golden("slurm-cluster", read(tmp_path, ALL).notes)
 

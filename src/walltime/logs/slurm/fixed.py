@@ -12,15 +12,6 @@ _CUT_TIME = re.compile(r"([0-9]+-[0-9][0-9](?::[0-9][0-9])?):?[0-9]?\+")
 _CUT_TASKS = re.compile(r"([0-9]+_)(?:\[.*|[0-9]*)\+")
 
 
-def is_fixed(lines: Sequence[str]) -> bool:
-    """Return whether these lines start a table with columns of fixed width: a line of titles, and one of dashes."""
-    return (
-        len(lines) > 1
-        and re.match(r"(?i)\s*jobid", lines[0]) is not None
-        and re.fullmatch(r"-{2,}(?: -+)+ *", lines[1].rstrip("\r")) is not None
-    )
-
-
 def _fixed_fields(
     line: str, heading: Heading, spans: Sequence[tuple[int, int]], used: Mapping[str, str], state: ReaderState
 ) -> list[str] | str:
@@ -52,8 +43,9 @@ def _fixed_fields(
 
 
 def found_titles(lines: Sequence[str]) -> int | None:
-    """Return the place of the titles among the first lines of a file; None if there is no such table."""
-    return next((place for place in range(min(len(lines), MOST_OTHER)) if is_fixed(lines[place : place + 2])), None)
+    """Return the place of the titles among the first lines of a file, above a line of dashes; None if there is no such table."""
+    places = (k for k, line in enumerate(lines[:MOST_OTHER]) if re.match(r"(?i)\s*jobid", line))
+    return next((k for k in places if re.fullmatch(r"-{2,}(?: -+)+ *", "".join(lines[k + 1 : k + 2]).rstrip("\r"))), None)
 
 
 def fixed_rows(state: ReaderState, place: int, used: Mapping[str, str]) -> tuple[Heading, Iterator[Row]]:

@@ -93,8 +93,7 @@ def slurm_log(
     cancelled = status == CANCELLED
     lost = kept & (start < 0) & ~cancelled & (status != MISSING)
     of_steps = np.zeros(len(lost), bool)
-    found = steps.starts(lost, keys, submit, end)
-    if len(found):
+    if lost.any() and len(found := steps.starts(lost, keys, submit, end)):
         rows, start, runtime = found["row"].to_numpy(), start.copy(), runtime.copy()
         of_steps[rows], start[rows], runtime[rows] = True, found["START"].to_numpy(), found["ELAPSED"].to_numpy()
     state.count(START_FROM_STEP, of_steps)

@@ -87,13 +87,6 @@ class Rows:
     fields: list[tuple[int, list[str]]] = field(default_factory=list)
     """The fields of rows that cannot be split at the separator, with their places."""
 
-    def add(self, line: int, text: str, fields: list[str] | None) -> None:
-        """Add a row by its text, or by its fields."""
-        if fields is not None:
-            self.fields.append((len(self.texts), fields))
-        self.texts.append(text)
-        self.lines.append(line)
-
 
 Row = tuple[int, str, list[str] | str | None]
 """The number of a row's first line, its text, and its fields; None if a separator is between any two, a reason if they are uncertain."""
@@ -200,7 +193,10 @@ def blocks_of(rows: Iterable[Row], state: ReaderState) -> Iterator[Rows]:
         if isinstance(fields, str):
             state.add_bad(number, fields, text)
             continue
-        block.add(number, text if fields is None else "", fields)
+        if fields is not None:
+            block.fields.append((len(block.texts), fields))
+        block.texts.append(text if fields is None else "")
+        block.lines.append(number)
         if len(block.texts) >= ROWS_AT_ONCE:
             yield block
             block = Rows()

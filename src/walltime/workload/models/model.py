@@ -53,10 +53,9 @@ class WorkloadModel(Specification):
         for name, value in (("number of jobs", jobs), ("number of processors", machine_procs), ("seed", seed)):
             if not isinstance(value, int | np.integer) or isinstance(value, bool):
                 raise WorkloadError(f"the {name} must be a whole number, not {value!r}", "wrong_type")
-        if jobs < 1:
-            raise WorkloadError(f"a workload must have at least 1 job, not {jobs}", "number_out_of_range")
-        if machine_procs < 1:
-            raise WorkloadError(f"a machine must have at least 1 processor, not {machine_procs}", "number_out_of_range")
+        for value, what in ((jobs, "a workload must have at least 1 job"), (machine_procs, "a machine must have at least 1 processor")):
+            if value < 1:
+                raise WorkloadError(f"{what}, not {value}", "number_out_of_range")
         if load is not None and not 0 < load <= HIGHEST_LOAD:
             raise WorkloadError(f"the load must be above 0 and at most {HIGHEST_LOAD}, not {load:g}", "number_out_of_range")
         if fault := seed_fault(seed):
