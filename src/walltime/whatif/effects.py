@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -328,13 +328,13 @@ def doubts(difference: Difference, calibration: Calibration | None, other_users:
     return why
 
 
-def signed(seconds: float) -> str:
-    """Return a time with its sign.
+def signed(value: float, show: Callable[[float], str] = human_time) -> str:
+    """Return a number with its sign, by default a time, s.
 
     >>> signed(60), signed(-60), signed(0.0)
     ('+1 min 00 s', '-1 min 00 s', '±0 s')
     """
-    return f"+{human_time(seconds)}" if seconds > 0 else human_time(seconds) if seconds < 0 else "±0 s"
+    return show(value) if value < 0 else f"{'+' if value > 0 else '±'}{show(value)}"
 
 
 def _single(measure: str, schedule: Schedule, jobs: Array) -> Array:
