@@ -16,7 +16,7 @@ from walltime.accuracy.page import hours, hours_cell
 from walltime.machine import omission_sentences
 from walltime.metrics.machine import busy_processors, levels_at, queue_length
 from walltime.provenance import plain, provenance
-from walltime.report.page import Block, Drawing, Page, Paragraph, Section, note
+from walltime.report.page import Block, Drawing, Fold, Heading, Page, Paragraph, Section, note
 from walltime.schedule.groups import TITLES as GROUP_TITLES
 from walltime.tables import Cell, Row, Table, time_cell
 from walltime.weekly_report.period import DAY, USUAL, Period, PeriodNumbers, unusual
@@ -188,14 +188,11 @@ def groups_table(numbers: Period, by: str) -> Table:
 
 def _group_blocks(numbers: Period) -> list[Block]:
     """Return the tables of groups; the third and further ones are folded."""
-    from walltime.report.page import Fold, Heading
-
     if not numbers.groups:
         return [Paragraph("The log does not record any groups of jobs.")]
     blocks: list[Block] = []
     for k, by in enumerate(numbers.groups):
-        table = groups_table(numbers, by)
-        title = f"By {TITLES[by]}"
+        title, table = f"By {TITLES[by]}", groups_table(numbers, by)
         blocks += [Heading(title), table] if k < 2 else [Fold(title, [table])]
     return blocks
 

@@ -169,13 +169,9 @@ def remarks(answer: WhatIf) -> list[str]:
 
 
 def _whose(answer: WhatIf) -> list[str]:
-    sentences = []
-    for effect in answer.effects:
-        if effect.cost.cut_jobs:
-            sentences.append(f"{effect.name}: jobs killed earlier than today: {'; '.join(effect.cost.cut)}.")
-        if effect.cost.lost_jobs:
-            sentences.append(f"{effect.name}: jobs left out: {'; '.join(effect.cost.lost)}.")
-    return sentences
+    """Return whose jobs are killed earlier or left out, by change."""
+    fates = [(one.name, {"killed earlier than today": one.cost.cut, "left out": one.cost.lost}) for one in answer.effects]
+    return [f"{name}: jobs {fate}: {'; '.join(whose)}." for name, both in fates for fate, whose in both.items() if whose]
 
 
 def short_caveats(answer: WhatIf) -> list[str]:
@@ -232,7 +228,7 @@ def sure_rows(answer: WhatIf) -> list[list[str]]:
     for effect in answer.effects:
         one = effect.differences["mean_wait"]
         weeks = f"{signed(one.low)} to {signed(one.high)}" if math.isfinite(one.low) else f"withheld: {one.withheld}"
-        agree = human_percent(100 * one.agree) if math.isfinite(one.agree) else UNDEFINED
+        agree = human_percent(100 * one.agree)
         scatter = f"±{human_time(one.scatter)}" if math.isfinite(one.scatter) else UNDEFINED
         others = f"{signed(one.other_low)} to {signed(one.other_high)}" if math.isfinite(one.other_low) else UNDEFINED
         rows.append([signed(one.difference), scatter, weeks, agree, others, trusted])
