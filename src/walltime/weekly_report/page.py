@@ -96,7 +96,7 @@ def period_page(numbers: Period, settings: Mapping[str, Any] | None = None) -> P
 def period_record(numbers: Period) -> dict[str, Any]:
     """Return the period ready for JSON, times in s of the log's clock."""
     changes = {name: dict(zip(("change", "unusual"), _change(numbers, name), strict=True)) for name, *_ in MEASURES}
-    values = {"numbers": numbers.numbers.as_dict(), "before": [one.as_dict() for one in numbers.before], "changes": changes}
+    values: dict[str, Any] = {"numbers": numbers.numbers.as_dict(), "before": [one.as_dict() for one in numbers.before], "changes": changes}
     values |= {name: getattr(numbers, name) for name in ("groups", "users", "longest")}
     record: dict[str, Any] = plain(values | {"caveats": _caveats(numbers), "answer": period_answer(numbers)})
     return record
@@ -289,7 +289,8 @@ def _two_panels(above: int) -> Iterator[tuple[Figure, Axes, Axes]]:
 
     with style():
         figure = Figure(figsize=(7.2, 3.0), layout="constrained")
-        yield figure, *figure.subplots(2, 1, sharex=True, height_ratios=[above, 1])
+        upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[above, 1])
+        yield figure, upper, lower
 
 
 def _trend(numbers: Period) -> Drawing:

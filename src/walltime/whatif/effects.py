@@ -216,7 +216,7 @@ class Effect:
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything for JSON but the setting and the schedule."""
-        values = {"change": self.label, "policy": self.schedule.label}
+        values: dict[str, Any] = {"change": self.label, "policy": self.schedule.label}
         values |= {name: getattr(self, name) for name in ("name", "became", "jobs", "utilization", "doubts")}
         values |= {name: getattr(self, name) and getattr(self, name).as_dict() for name in ("gains", "cost", "other_users")}
         values["measures"] = {name: one.as_dict() for name, one in self.differences.items()}
