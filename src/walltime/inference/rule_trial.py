@@ -131,7 +131,7 @@ class RuleTrial:
         self.order: OrderChoice | None = None
         self.month = self._months()
         starts = self.log.start[self.log.known]
-        self.week = (self.log.start - starts.min()) // WEEK
+        self.week = (self.log.start - int(starts.min())) // WEEK
         if np.ptp(starts) < SHORTEST:
             raise WorkloadError(
                 f"{workload.origin.name} lasts less than two months, too short to choose and judge rules; use a longer log",
