@@ -12,7 +12,7 @@ from walltime.simulation.run import run_of
 from walltime.simulation.specification import Scheduler
 
 Array = np.ndarray
-WITHOUT: Mapping[str, Mapping[str, int]] = {
+WITHOUT: Mapping[str, dict[str, int]] = {
     "features": {},
     "memory": {"memory": 0, "task_memory": 0},
     "resource": {"total": 0, "each": 0, "per_task": 0},
@@ -57,7 +57,7 @@ def _free_amounts(schedule: Schedule, nodes: Nodes, demands: NodeDemands, job: i
     order = np.argsort(times, kind="stable")
     parts = np.split(order, np.searchsorted(times[order], moments, side="right"))  # the changes up to each time
     for k, (moment, rows) in enumerate(zip(moments.tolist(), parts, strict=False)):
-        np.add.at(free, (slice(None), where[rows]), changes[:, rows])
+        np.add.at(free.T, where[rows], changes[:, rows].T)
         now = free.copy()
         for gone, begin, end, _ in nodes.outages:
             if begin <= moment < end:

@@ -28,24 +28,28 @@ def free_runs(workload: Workload, chosen: Array, plain: Machine, machine: Machin
     recorded = workload.recorded_wait
     assert recorded is not None
     for name, own in (("plain EASY", plain), ("with the rules", machine)):
-        schedule = simulate(workload, own.policy or "easy", machine=own)
-        place = _places(workload.job_id, schedule.workload.job_id)
+        schedule, place = _run(workload, own)
         yield _free_run(name, schedule, recorded[place], chosen[place])
-    shaken = simulate(shake(workload, 30, 1), machine.policy or "easy", machine=machine)
+    shaken, _ = _run(shake(workload, 30, 1), machine)
     other = _places(shaken.workload.job_id, schedule.workload.job_id)
     yield _free_run("with the rules, against itself shaken by 30 s", schedule, shaken.wait[other], chosen[place])
-
-    late = simulate(held_until(workload, eligible), machine.policy or "easy", machine=machine)
+    late, _ = _run(held_until(workload, eligible), machine)  # in another order
     place = _places(workload.job_id, late.workload.job_id)
-    yield _free_run(BY_HINDSIGHT, late, recorded[place], chosen[place], (np.maximum(eligible, workload.submit) - workload.submit)[place])
+    yield _free_run(BY_HINDSIGHT, late, recorded[place], chosen[place], np.maximum(eligible - workload.submit, 0)[place])
 
 
 def free_waits(workload: Workload, machine: Machine) -> Array:
     """Return the waits of a simulation of the whole log on this machine, int64 s, one per job; -1 for jobs that cannot run there."""
-    schedule = simulate(workload, machine.policy or "easy", machine=machine)
+    schedule, place = _run(workload, machine)
     waits = np.full(len(workload), -1)
-    waits[_places(workload.job_id, schedule.workload.job_id)] = schedule.wait
+    waits[place] = schedule.wait
     return waits
+
+
+def _run(workload: Workload, machine: Machine) -> tuple[Schedule, Array]:
+    """Simulate the jobs on a machine, and return the schedule and the place of each of its jobs in the workload."""
+    schedule = simulate(workload, machine.policy or "easy", machine=machine)
+    return schedule, _places(workload.job_id, schedule.workload.job_id)
 
 
 def _places(ids: Array, wanted: Array) -> Array:

@@ -82,8 +82,9 @@ class OneStep(NamedTuple):
     def score(self, chosen: Array | None = None, within: int = TICK) -> Score:
         """Return the counts over these jobs (bool), by default all; a start is prompt at most `within` s after the proposal."""
         mask = self.counted if chosen is None else self.counted & chosen
-        counts = (int(column[mask].sum()) for column in (self.counted, self.matched, self.prompt(within), self.proposals))
-        return Score(*counts, within)
+        columns = (self.counted, self.matched, self.prompt(within), self.proposals)
+        jobs, matched, prompt, proposals = (int(column[mask].sum()) for column in columns)
+        return Score(jobs, matched, prompt, proposals, within)
 
     def prompt(self, within: int) -> Array:
         """Return the matched starts at most `within` s after the proposal, bool."""

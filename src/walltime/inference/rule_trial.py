@@ -78,7 +78,8 @@ class Rules(NamedTuple):
     def without(self, before: Rules, after: Rules) -> Rules:
         """Return these rules without the rule that made the second of two others from the first."""
         changed: dict[str, Any] = {}
-        for name, old, new, now in zip(self._fields, before, after, self, strict=True):
+        for name in self._fields:
+            old, new, now = (getattr(rules, name) for rules in (before, after, self))
             if new != old:
                 changed[name] = tuple(one for one in now if one in old or one not in new) if isinstance(now, tuple) else old
         return self._replace(**changed)
@@ -130,7 +131,7 @@ class RuleTrial:
         self.order: OrderChoice | None = None
         self.month = self._months()
         starts = self.log.start[self.log.known]
-        self.week = (self.log.start - starts.min()) // WEEK
+        self.week = (self.log.start - int(starts.min())) // WEEK
         if np.ptp(starts) < SHORTEST:
             raise WorkloadError(
                 f"{workload.origin.name} lasts less than two months, too short to choose and judge rules; use a longer log",
@@ -272,7 +273,7 @@ class RuleTrial:
         for jobs, alike, since, until in dict.fromkeys(one.kind for one in sorted(rules.at_once, key=lambda one: one[1:3])):
             users = tuple(self._name(one.user) for one in rules.at_once if one.kind == (jobs, alike, since, until))
             by = ("user", "procs", "requested") if alike else ("user",)
-            where = [rest.name for rest in rests] if parts else [None]
+            where: list[str | None] = [rest.name for rest in rests] if parts else [None]
             limits += [Limit(by, partition=name, only=users, jobs=jobs, since=since, until=until) for name in where]
         whole = [Partition("whole", (main.name, *(pool.name for pool in reversed(own))))] if any(one.widest for one in rests) else []
         return Machine(

@@ -127,7 +127,7 @@ def agreement_by(
 
     rows = [row("all", "all jobs", counted)]
     there = {"class": True, "users": "user" in workload.columns, "month": workload.origin.unix_start_time is not None}
-    for by in filter(there.get, there):
+    for by in (by for by, is_recorded in there.items() if is_recorded):
         groups = group_jobs(workload, by, workload.submit, np.maximum(end, workload.submit))
         masks = [(name, counted & (groups.of == k)) for k, name in enumerate(groups.names)]
         rows += [row(by, name, mine) for name, mine in masks if mine.sum() >= FEWEST]

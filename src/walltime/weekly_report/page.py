@@ -16,7 +16,7 @@ from walltime.accuracy.page import hours, hours_cell
 from walltime.machine import omission_sentences
 from walltime.metrics.machine import busy_processors, levels_at, queue_length
 from walltime.provenance import plain, provenance
-from walltime.report.page import Block, Drawing, Page, Paragraph, Section, note
+from walltime.report.page import Block, Drawing, Fold, Heading, Page, Paragraph, Section, note
 from walltime.schedule.groups import TITLES as GROUP_TITLES
 from walltime.tables import Cell, Row, Table, time_cell
 from walltime.weekly_report.period import DAY, USUAL, Period, PeriodNumbers, unusual
@@ -96,7 +96,7 @@ def period_page(numbers: Period, settings: Mapping[str, Any] | None = None) -> P
 def period_record(numbers: Period) -> dict[str, Any]:
     """Return the period ready for JSON, times in s of the log's clock."""
     changes = {name: dict(zip(("change", "unusual"), _change(numbers, name), strict=True)) for name, *_ in MEASURES}
-    values = {"numbers": numbers.numbers.as_dict(), "before": [one.as_dict() for one in numbers.before], "changes": changes}
+    values: dict[str, Any] = {"numbers": numbers.numbers.as_dict(), "before": [one.as_dict() for one in numbers.before], "changes": changes}
     values |= {name: getattr(numbers, name) for name in ("groups", "users", "longest")}
     record: dict[str, Any] = plain(values | {"caveats": _caveats(numbers), "answer": period_answer(numbers)})
     return record
@@ -188,14 +188,11 @@ def groups_table(numbers: Period, by: str) -> Table:
 
 def _group_blocks(numbers: Period) -> list[Block]:
     """Return the tables of groups; the third and further ones are folded."""
-    from walltime.report.page import Fold, Heading
-
     if not numbers.groups:
         return [Paragraph("The log does not record any groups of jobs.")]
     blocks: list[Block] = []
     for k, by in enumerate(numbers.groups):
-        table = groups_table(numbers, by)
-        title = f"By {TITLES[by]}"
+        title, table = f"By {TITLES[by]}", groups_table(numbers, by)
         blocks += [Heading(title), table] if k < 2 else [Fold(title, [table])]
     return blocks
 
@@ -292,7 +289,8 @@ def _two_panels(above: int) -> Iterator[tuple[Figure, Axes, Axes]]:
 
     with style():
         figure = Figure(figsize=(7.2, 3.0), layout="constrained")
-        yield figure, *figure.subplots(2, 1, sharex=True, height_ratios=[above, 1])
+        upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[above, 1])
+        yield figure, upper, lower
 
 
 def _trend(numbers: Period) -> Drawing:

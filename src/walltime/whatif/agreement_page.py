@@ -79,15 +79,11 @@ RULE = (
 
 def agreement_tables(calibration: Calibration) -> list[Table]:
     """Return recorded and simulated waits, of all jobs and of groups."""
-    tables = []
-    for by in (ALL, *GROUPED_BY):
-        rows = [agreement(row) for row in calibration.rows if row.by == by]
-        if rows and (len(rows) > 1 or by == ALL):
-            tables.append(Table(COLUMNS, rows, "" if by == ALL else f"by {TITLES[by]}", look="months"))
-    if len(calibration.months) > 1:
-        columns, rows = [name for name in COLUMNS if name != "trusted from"], [agreement(row) for row in calibration.months]
-        tables.append(Table(columns, [[*row[:2], *row[3:]] for row in rows], "by month of submission", look="months"))
-    return tables
+    titles = {ALL: ""} | {by: f"by {TITLES[by]}" for by in GROUPED_BY}
+    rows = {by: [agreement(row) for row in calibration.rows if row.by == by] for by in titles}
+    tables = [Table(COLUMNS, rows[by], title, look="months") for by, title in titles.items() if by == ALL or len(rows[by]) > 1]
+    months = Table(COLUMNS, [agreement(row) for row in calibration.months], "by month of submission", look="months")
+    return [*tables, *([months.without("trusted from")] if len(months.rows) > 1 else [])]
 
 
 def all_tables(calibration: Calibration) -> list[Table]:
@@ -111,13 +107,9 @@ def short_table(calibration: Calibration) -> Table:
 def full_tables(calibration: Calibration) -> list[Table]:
     """Return the other numbers in narrow tables, for the terminal."""
     rows = [row for row in calibration.rows if row.by in SHORT]
-    waits: list[Row] = [[group_name(row), *agreement(row)[5:9], *agreement(row)[9:12]] for row in rows]
+    waits = Table(("", *COLUMNS[5:12]), [[group_name(row), *agreement(row)[5:12]] for row in rows], "waits in the log and here")
     used = utilization_table(calibration)
-    return [
-        Table(("", *COLUMNS[5:12]), waits, "waits in the log and here"),
-        replace(used, rows=used.rows[:1]),
-        evidence_table(calibration),
-    ]
+    return [waits, replace(used, rows=used.rows[:1]), evidence_table(calibration)]
 
 
 def titled(table: Table) -> list[Block]:

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from walltime.tables import Facts
     from walltime.whatif import Calibration
 
-SAMPLES = 40
-
 
 @dataclass(frozen=True)
 class Moments:
@@ -31,7 +29,7 @@ class Moments:
     )
     predictor: o.RuntimePredictorOption = None
     moments: int = o.field(150, "Predict start times at N moments of the log.", group=o.RUNS, advanced=True, min=1)
-    samples: int = o.field(SAMPLES, "Simulate N possible futures at each moment.", group=o.RUNS, advanced=True, min=1)
+    samples: int = o.field(40, "Simulate N possible futures at each moment.", group=o.RUNS, advanced=True, min=1)
     seed: o.SeedOption = 0
 
 

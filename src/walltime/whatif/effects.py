@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -216,7 +216,7 @@ class Effect:
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything for JSON but the setting and the schedule."""
-        values = {"change": self.label, "policy": self.schedule.label}
+        values: dict[str, Any] = {"change": self.label, "policy": self.schedule.label}
         values |= {name: getattr(self, name) for name in ("name", "became", "jobs", "utilization", "doubts")}
         values |= {name: getattr(self, name) and getattr(self, name).as_dict() for name in ("gains", "cost", "other_users")}
         values["measures"] = {name: one.as_dict() for name, one in self.differences.items()}
@@ -328,13 +328,13 @@ def doubts(difference: Difference, calibration: Calibration | None, other_users:
     return why
 
 
-def signed(seconds: float) -> str:
-    """Return a time with its sign.
+def signed(value: float, show: Callable[[float], str] = human_time) -> str:
+    """Return a number with its sign, by default a time, s.
 
     >>> signed(60), signed(-60), signed(0.0)
     ('+1 min 00 s', '-1 min 00 s', '±0 s')
     """
-    return f"+{human_time(seconds)}" if seconds > 0 else human_time(seconds) if seconds < 0 else "±0 s"
+    return show(value) if value < 0 else f"{'+' if value > 0 else '±'}{show(value)}"
 
 
 def _single(measure: str, schedule: Schedule, jobs: Array) -> Array:

@@ -169,13 +169,9 @@ def remarks(answer: WhatIf) -> list[str]:
 
 
 def _whose(answer: WhatIf) -> list[str]:
-    sentences = []
-    for effect in answer.effects:
-        if effect.cost.cut_jobs:
-            sentences.append(f"{effect.name}: jobs killed earlier than today: {'; '.join(effect.cost.cut)}.")
-        if effect.cost.lost_jobs:
-            sentences.append(f"{effect.name}: jobs left out: {'; '.join(effect.cost.lost)}.")
-    return sentences
+    """Return whose jobs are killed earlier or left out, by change."""
+    fates = [(one.name, {"killed earlier than today": one.cost.cut, "left out": one.cost.lost}) for one in answer.effects]
+    return [f"{name}: jobs {fate}: {'; '.join(whose)}." for name, both in fates for fate, whose in both.items() if whose]
 
 
 def short_caveats(answer: WhatIf) -> list[str]:
@@ -207,15 +203,16 @@ def all_caveats(answer: WhatIf) -> list[str]:
 
 def effects_table(answer: WhatIf, names: Sequence[str] = (), title: str = "Effect of each change, one row per change") -> Table:
     """Return a row per setting with each measure and its difference from today; `names`: of the changes, by default their labels."""
-    today = [Cell(_shown(name, answer.measures[name]), value=answer.measures[name]) for name in SHOWN]
+    shows = {name: human_time if name.endswith("wait") else human_number for name in SHOWN}
+    today = [Cell(show(answer.measures[name]), value=answer.measures[name]) for name, show in shows.items()]
     rows: list[Row] = [[TODAY, f"{int(answer.measured.sum()):,}", *today, human_percent(100 * answer.utilization)]]
     for effect, label in zip(answer.effects, names or [effect.name for effect in answer.effects], strict=True):
         spelled = [] if effect.label == effect.name or names else [effect.label]
         row: list[str | Cell] = [Cell(label, spelled, look="change"), f"{effect.jobs:,}"]
-        for name in SHOWN:
+        for name, show in shows.items():
             one = effect.differences[name]
             mark = _mark(answer, effect) if name == "mean_wait" else ""
-            row.append(Cell(_shown(name, one.changed), [_signed(name, one.difference) + mark], value=one.changed))
+            row.append(Cell(show(one.changed), [signed(one.difference, show) + mark], value=one.changed))
         points = 100 * (effect.utilization - answer.utilization)
         rows.append([*row, Cell(human_percent(100 * effect.utilization), [f"{points:+.1f} points"], value=effect.utilization)])
     remark = (
@@ -231,7 +228,7 @@ def sure_rows(answer: WhatIf) -> list[list[str]]:
     for effect in answer.effects:
         one = effect.differences["mean_wait"]
         weeks = f"{signed(one.low)} to {signed(one.high)}" if math.isfinite(one.low) else f"withheld: {one.withheld}"
-        agree = human_percent(100 * one.agree) if math.isfinite(one.agree) else UNDEFINED
+        agree = human_percent(100 * one.agree)
         scatter = f"±{human_time(one.scatter)}" if math.isfinite(one.scatter) else UNDEFINED
         others = f"{signed(one.other_low)} to {signed(one.other_high)}" if math.isfinite(one.other_low) else UNDEFINED
         rows.append([signed(one.difference), scatter, weeks, agree, others, trusted])
@@ -312,16 +309,6 @@ def _mark(answer: WhatIf, effect: Effect) -> str:
 def _meaning(answer: WhatIf) -> str:
     """Return the meaning of the mark if a difference has it."""
     return f"{UNTRUSTED}: smaller than the calibration error." if any(_mark(answer, effect) for effect in answer.effects) else ""
-
-
-def _shown(measure: str, value: float) -> str:
-    return human_time(value) if measure.endswith("wait") else human_number(value)
-
-
-def _signed(measure: str, value: float) -> str:
-    if measure.endswith("wait"):
-        return signed(value)
-    return f"{'+' if value > 0 else '-' if value < 0 else '±'}{human_number(abs(value))}"
 
 
 def drawings(answer: WhatIf) -> list[Drawing]:

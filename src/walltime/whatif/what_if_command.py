@@ -105,27 +105,22 @@ def what_if(
     if output.report is not None:
         from walltime.whatif import what_if_page
 
-        settings = {"command": command_line(), "overrun": site.overrun, "seed": trial.seed}
-        output.write(what_if_page(result, settings))
-    blocks = _all_blocks(result) if verbose else _blocks(result)
-    output.show(result.as_dict() | {"report": output.report, "out": out}, blocks, **{f"{len(result.effects) + 1} rows": out})
+        output.write(what_if_page(result, {"command": command_line(), "overrun": site.overrun, "seed": trial.seed}))
+    record = result.as_dict() | {"report": output.report, "out": out}
+    output.show(record, _blocks(result, verbose), **{f"{len(result.effects) + 1} rows": out})
 
 
-def _blocks(answer: WhatIf) -> Iterator[Block | Facts | str]:
-    """The answer, a row for each change, and what to keep in mind."""
-    from walltime.whatif.page import short_caveats, short_table
-
-    yield from (answer.answer(), short_table(answer))
-    yield from caveats(short_caveats(answer))
-    yield "Groups, intervals, node-hours, users: --verbose or --report page.html."
-
-
-def _all_blocks(answer: WhatIf) -> Iterator[Block | Facts | str]:
-    """Yield the effect of each change, its intervals, the affected users, and the costs."""
-    from walltime.whatif.page import all_caveats, remarks, tables_of
+def _blocks(answer: WhatIf, verbose: bool) -> Iterator[Block | Facts | str]:
+    """Yield the answer, a row for each change, and notes; with `verbose`, also intervals, the affected users, and the costs."""
+    from walltime.whatif import page
 
     yield answer.answer()
-    yield from (f"{effect.label}: {line}" for effect in answer.effects[: len(answer.changes)] for line in effect.became)
-    yield from tables_of(answer)
-    yield from remarks(answer)
-    yield from caveats(all_caveats(answer))
+    if not verbose:
+        yield page.short_table(answer)
+        yield from caveats(page.short_caveats(answer))
+        yield "Groups, intervals, node-hours, users: --verbose or --report page.html."
+        return
+    yield from (f"{effect.label}: {line}" for effect in answer.alone for line in effect.became)
+    yield from page.tables_of(answer)
+    yield from page.remarks(answer)
+    yield from caveats(page.all_caveats(answer))

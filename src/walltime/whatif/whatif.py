@@ -68,7 +68,8 @@ class WhatIf:
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a row for today and each effect: measures, differences with intervals, losses, doubts."""
-        rows = [{"change": TODAY, "jobs": int(self.measured.sum()), **self.measures, "utilization": self.utilization} | _costs(self.cost)]
+        today: dict[str, Any] = {"change": TODAY, "jobs": int(self.measured.sum()), **self.measures, "utilization": self.utilization}
+        rows = [today | _costs(self.cost)]
         for effect in self.effects:
             row: dict[str, Any] = {"change": effect.label, "name": effect.name, "jobs": effect.jobs}
             row |= {name: effect.differences[name].changed for name in MEASURES} | {"utilization": effect.utilization} | _costs(effect.cost)
