@@ -51,7 +51,7 @@ def agreement(study: Study) -> Parts:
                     counts.append([subject.name, kind, title, len(away), *(int((away <= limit).sum()) for limit in (EQUAL, *WITHIN))])
         if published:
             fixed, equal = (deviations(chosen, ours, published, "avgbsld", kind) <= EQUAL for kind in (False, True))
-            yield Claim(f"{subject.name}: every deterministic triple equals the published one", fixed.all(), f"{len(fixed)} triples")
+            yield Claim(f"{subject.name}: every deterministic triple equals the published one", bool(fixed.all()), f"{len(fixed)} triples")
             within = int((deviations(chosen, ours, published, "avgbsld", True) <= 0.01).sum())
             evidence = f"{int(equal.sum())} of {len(equal)} equal to 9 digits, {within} within 1 %"
             yield Claim(f"{subject.name}: nearly all learned ones (99 %) do", bool(np.mean(equal) >= 0.99), evidence)

@@ -293,7 +293,7 @@ def figure_8(study: Study) -> Parts:
             gains = values[:, 0] - values[:, -1]
             evidence = ", ".join(f"{s} {g:+.3f}" for s, g in zip(STATISTICS, gains.tolist(), strict=True))
             claim = f"{log}: one month is at least as accurate as all history at max and p95"
-            yield Claim(claim, (gains[:2] > -0.001).all(), evidence)
+            yield Claim(claim, bool((gains[:2] > -0.001).all()), evidence)
     yield METHOD
 
 
