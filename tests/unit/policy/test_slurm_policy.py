@@ -265,7 +265,7 @@ def test_half_of_what_is_left(age, start):
     found = SlurmReference.__new__(SlurmReference)
     found.settings = Slurm(time_min_as_soft_limit=True).settings()
     found.now = age
-    job = type("Job", (), {"planned": 120, "start": 0, "limit": 360, "time_min": 120})()
+    job = type("Job", (), {"planned": 120, "start": 0, "expected_end": 120, "limit": 360, "time_min": 120})()
     assert found._release(job) == start
 
 
