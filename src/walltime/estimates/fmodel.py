@@ -25,7 +25,7 @@ class FModel(EstimateModel):
 
     Source: feitelson98, section 3.3; mualem01, section 4.2; tsafrir06, sections II (deterministic) and VII (truncated).
 
-    >>> FModel(4).F, FModel.of_badness(3).F, str(FModel(2.5, deterministic=True))
+    >>> FModel(4).F, FModel.of_badness(3).F, str(FModel(4).twin())
     (4, 4, 'f:2.5,deterministic=yes')
     """
 
@@ -33,7 +33,7 @@ class FModel(EstimateModel):
     F: Annotated[float, Field(least=0, most=1_000_000)]
     """the f of feitelson98 and mualem01: 1 is perfect; the badness of tsafrir06 is f = F - 1"""
     deterministic: bool = field(default=False, kw_only=True)
-    """the estimate is F r; the one with the same mean as a random model of F has (F + 1) / 2, badness f / 2"""
+    """the estimate is F r"""
     truncated: Annotated[int | None, Field(least=1)] = field(default=None, kw_only=True)
     """the largest estimate E_max, s; longer runtimes are cut there, because the model sets the kill limit then"""
 
@@ -54,9 +54,18 @@ class FModel(EstimateModel):
         return cls(f + 1, **options)
 
     @property
+    def badness(self) -> float:
+        """The f of tsafrir06."""
+        return self.F - 1
+
+    @property
     def random(self) -> bool:
         """Whether the estimates depend on the seed: unless the model is deterministic or perfect."""
         return not self.deterministic and self.F > 1
+
+    def twin(self) -> FModel:
+        """Return the deterministic model with the same mean: factor (F + 1) / 2, badness f / 2 (tsafrir06, section II)."""
+        return FModel((self.F + 1) / 2, deterministic=True, truncated=self.truncated, limit=self.limit)
 
     def draw(self, workload: Workload, seed: int = 0) -> Array:
         """Return estimates, int64 seconds; at least the runtime unless truncated, and then at most `truncated`."""

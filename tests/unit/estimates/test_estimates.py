@@ -95,15 +95,19 @@ def test_f_model__both_spellings_of_f_are_one_model():
     assert FModel.of_badness(3) == FModel(4)
     assert parse_estimates("badness:3") == parse_estimates("f:4") == FModel(4)
     assert np.array_equal(FModel.of_badness(3).draw(jobs, 1), FModel(4).draw(jobs, 1))
+    assert FModel(4).badness == 3
 
 
-def test_deterministic_model__is_deterministic_with_half_the_badness_and_the_same_mean():
+def test_twin__is_deterministic_with_half_the_badness_and_the_same_mean():
     # the factor is (F + 1) / 2, tsafrir06's f / 2
     jobs = jobs_of(np.full(200_000, 1000))
     for factor in (2, 4, 11):
-        model, twin = FModel(factor), FModel((factor + 1) / 2, deterministic=True)
+        model = FModel(factor, truncated=None)
+        twin = model.twin()
+        assert (twin.deterministic, twin.F, twin.badness) == (True, (factor + 1) / 2, model.badness / 2)
         error = SIGMAS * 1000 * (factor - 1) / math.sqrt(12 * len(jobs))
         assert model.draw(jobs, 3).mean() == pytest.approx(twin.draw(jobs).mean(), abs=error)
+    assert FModel(11, truncated=99, limit="model").twin().truncated == 99
 
 
 def test_truncated__neither_estimates_nor_what_jobs_run_are_over_the_largest_estimate(monkeypatch):
