@@ -41,7 +41,7 @@ def starts_after_a_week(sizes: Sizes) -> list[Trials]:
 
 def measured(load: float, jobs: int, sizes: Sizes) -> list[Trials]:
     """Return predicted and adjusted starts in logs of this many jobs."""
-    as_predicted, adjusted = Trials(f"load {load}"), Trials(f"load {load}, adjusted by what became of earlier ones")
+    as_predicted, adjusted = Trials(f"load {load}"), Trials(f"load {load}, adjusted by earlier outcomes")
     for seed in range(sizes.many(5, 2)):
         log = with_users(Lublin99().generate(jobs, 128, load, seed), 30, seed).with_estimates(Tsafrir05(), seed)
         truth = simulate(log, "easy")

@@ -287,11 +287,11 @@ IDENTITIES: dict[str, Identity] = {
     "no wild backfills": Identity(no_wild_backfills, "perfect estimates: no backfill delays the head's real shadow"),
     "FCFS": Identity(fcfs_is_indifferent, "FCFS does not depend on estimates"),
     "renumbered": Identity(renumbered, "job ids do not matter where submissions differ"),
-    "shifted": Identity(shifted, "all times moved by a constant: so is the schedule"),
+    "shifted": Identity(shifted, "shifting all times by a constant shifts the schedule"),
     "scaled": Identity(scaled, f"all times multiplied by {FACTOR}: so is the schedule"),
     "doubled": Identity(doubled, "twice the processors of machine and jobs: the same schedule"),
     "one more": Identity(one_more, "a job after the end of everything changes nothing"),
-    "no foresight": Identity(no_foresight, "what starts before the second half arrives is the same without it"),
+    "no foresight": Identity(no_foresight, "starts before the second half arrives do not depend on it"),
 }
 
 

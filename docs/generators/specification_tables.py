@@ -44,7 +44,7 @@ def section(name: str, variant: Variant) -> str:
     places = [key for key in getattr(variant.loaded, "positional", ()) if key in variant.keys]
     if variant.start:
         said = ",".join(f"{key}={spell(variant.start[one.field], one)}" for key, one in variant.keys.items() if one.field in variant.start)
-        return "\n".join([*lines, "", f"`{said}`, and the options of the first name."])
+        return "\n".join([*lines, "", f"`{said}`; other options as in `papers`."])
     if variant.keys:
         lines += ["", "| option | value | default | meaning |", "| --- | --- | --- | --- |"]
     for key, one in variant.keys.items():

@@ -187,7 +187,7 @@ def shipped_mappings() -> str:
         waits = "submit" in there and ("wait" in there or ("start" in there and there["start"].column != there["submit"].column))
         has = ["user" in there, "requested" in there, waits, bool(about.power)]
         remarks = f"From {about.source}. {about.note}"
-        size, licence = (said or ("said by `walltime fetch`" if about.zenodo else "not stated") for said in (about.size, about.licence))
+        size, licence = (said or ("see `walltime fetch`" if about.zenodo else "not stated") for said in (about.size, about.licence))
         terms = f"{size}; {licence}"
         rows.append((f"`{name}`", f"[{about.title}]({about.page})", *("yes" if one else "" for one in has), terms, remarks))
     return table(heads, rows)

@@ -86,7 +86,7 @@ def whole_file(path: str | os.PathLike[str], private: bool = False) -> Iterator[
             raise
     except OSError as error:
         raise OutputError(
-            f"{printable(path)}: cannot be written ({_reason(error, target)}); name another place", "unwritable_file"
+            f"{printable(path)}: cannot be written ({_reason(error, target)}); choose another path", "unwritable_file"
         ) from error
 
 

@@ -255,7 +255,7 @@ def write_tables(tables: Iterable[Table], path: str | Path) -> Path:
     form = ENDINGS.get(file.suffix.lower())
     if form is None:
         raise OutputError(
-            f"{printable(file)}: tables are written as {', '.join(ENDINGS)}; name a file with one of these extensions",
+            f"{printable(file)}: unsupported file extension for tables; use {', '.join(ENDINGS)}",
             "unknown_file_extension",
         )
     if form == "json":

@@ -126,12 +126,12 @@ def estimates(
         raise PolicyError("--template is for letters; add --letters FOLDER")
     simulated = output.report is not None or adjusting.adjusted
     if simulated and not is_users(estimated.model):
-        raise PolicyError("--report and --adjusted are about the users' estimates; leave out --estimates")
+        raise PolicyError("--report and --adjusted cannot be combined with --estimates; leave it out")
     given = [
         name for name, value in (("--machine", adjusting.machine_file), ("--replications", adjusting.replications)) if value is not None
     ]
     if given and not simulated:
-        raise PolicyError(f"{' and '.join(given)} {'is' if len(given) == 1 else 'are'} for simulations; add --adjusted or --report")
+        raise PolicyError(f"{' and '.join(given)} {'requires' if len(given) == 1 else 'require'} simulations; add --adjusted or --report")
     machine = machine_in(adjusting.machine_file)
     workload, seconds = reading.load(trace, machine)
     workload = part.alone(workload)

@@ -118,7 +118,7 @@ def _blocks(log: str, user: str, kind: dict[str, int], advice: Advice) -> Iterat
     title = f"suggested walltimes for user {user} on {log} ({advice.jobs:,} earlier jobs; {medians})"
     yield Table(["ask for", "target risk", "killed so far", "risk at most", "backtest", "used"], rows, title)
     notes = [
-        "Killed so far: earlier jobs that ran longer. Risk at most: its 95 % bound.",
+        "Killed so far: earlier jobs that ran longer. Risk at most: 95 % upper bound on the risk.",
         "Backtest: killed if each job had got the suggestion from its predecessors.",
         "Used: median share of the walltime. A killed job loses its whole run.",
     ]

@@ -190,7 +190,7 @@ class Decisions:
         """Describe a job that the policy starts now and the schedule does not."""
         state, jobs, lists = self.memory.state, self.memory.jobs, self.memory.lists
         now, own = int(state.now), self.ids[job]
-        free, start = int(state.free), f"but it starts only at {jobs.start[job]}"
+        free, start = int(state.free), f"but it does not start until {jobs.start[job]}"
         if "reserved_start_missed" in self.policy.promises:
             return self._violation("reserved_start_missed", f"the reserved start of job {own} is {now}, {start}", job)
         needs = f"needs {jobs.procs[job]} processors, {free} are free"
@@ -202,7 +202,7 @@ class Decisions:
         """Describe a job that the schedule starts now and the policy does not."""
         state, jobs, lists = self.memory.state, self.memory.jobs, self.memory.lists
         now, own, ahead = int(state.now), self.ids[job], int(lists.line[0])
-        what = f"job {own} starts at {now}, when {self.policy.label} does not start it"
+        what = f"job {own} starts at {now}, although {self.policy.label} would not start it"
         if jobs.procs[job] > state.free:
             return self._violation("out_of_turn", f"{what}: it needs {jobs.procs[job]} processors, {state.free} are free", job)
         if ahead == job:

@@ -387,7 +387,7 @@ class PoolsWalk(Walk):
         if fits and _depth(self.policy)[1] and len(self.waiting) > 1:
             return self._difference("reservation_delayed", job, f"starts at {self.now}, when that would delay a reservation")
         reason = "no job has arrived or ended then" if fits else "there is no room for it, or other jobs come first"
-        what = f"starts at {self.now}, when {self.policy.label} does not start it: {reason}"
+        what = f"starts at {self.now}, although {self.policy.label} would not start it: {reason}"
         return self._difference("out_of_turn", job, what)
 
 

@@ -16,9 +16,7 @@ from walltime.errors import PolicyError
 from walltime.tables import Cell, Table
 from walltime.wording import human_number
 
-app = CommandGroup(
-    "benchmark", "Run suites of simulations that stay the same, check the results of others, and compare schedulers and predictors."
-)
+app = CommandGroup("benchmark", "Run fixed benchmark suites, check the results of others, and compare schedulers and predictors.")
 SuiteArgument = Annotated[str, o.argument("The suite: classic, archive, overload or estimates.", "SUITE")]
 PathsArgument = Annotated[list[Path], o.argument("Files with results, or folders of them.", "PATH")]
 

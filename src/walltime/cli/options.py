@@ -95,16 +95,16 @@ def check_output(path: Path, endings: tuple[str, ...]) -> None:
         if path.exists() and not path.is_file() and not path.is_dir():
             return  # a device or a pipe
     except OSError as error:
-        raise OutputError(f"{printable(path)}: cannot be written ({(error.strerror or str(error)).lower()}); name another place") from error
-    if not path.name.lower().endswith(endings):
         raise OutputError(
-            f"{printable(path)}: can be written as {', '.join(endings)}; name a file with one of these extensions", "unknown_file_extension"
-        )
+            f"{printable(path)}: cannot be written ({(error.strerror or str(error)).lower()}); choose another path"
+        ) from error
+    if not path.name.lower().endswith(endings):
+        raise OutputError(f"{printable(path)}: unsupported file extension; use {', '.join(endings)}", "unknown_file_extension")
     if path.is_dir():
-        raise OutputError(f"{printable(path)}: cannot be written (it is a directory); name another place")
+        raise OutputError(f"{printable(path)}: cannot be written (it is a directory); choose another path")
     folder = path.absolute().parent
     if not folder.is_dir():
-        raise OutputError(f"{printable(path)}: cannot be written (there is no folder {printable(folder)}); name another place")
+        raise OutputError(f"{printable(path)}: cannot be written (there is no folder {printable(folder)}); choose another path")
 
 
 def named_figures(texts: list[str] | None) -> list[str] | None:
@@ -290,7 +290,7 @@ SimultaneousOption = Annotated[
 DialectOption = Annotated[
     str,
     _scheduler(
-        "Read the rules as the papers do, or as another simulator does: pyss, predictsim, ...; papers:shadow=kept changes one "
+        "Interpret the rules as the papers do, or as another simulator does: pyss, predictsim, ...; papers:shadow=kept changes one "
         "interpretation; walltime list dialects shows all.",
         advanced=True,
         metavar="NAME",

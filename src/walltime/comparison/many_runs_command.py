@@ -29,7 +29,7 @@ def refuse(options: dict[str, object]) -> None:
     """Raise PolicyError for options, given or not, that show one run only."""
     given = [name for name, value in options.items() if value]
     if given:
-        raise PolicyError(f"{' and '.join(given)} can show one run only; use one replication, one load and one estimate model")
+        raise PolicyError(f"{' and '.join(given)} work with a single run only; use one replication, one load and one estimate model")
 
 
 def run_many(

@@ -82,5 +82,9 @@ def explain(
         from walltime.explanation.page import explanation_page
 
         output.write(explanation_page(explanation, command_line()))
-    tried = ["Each change is simulated with all jobs: others move too, runtimes stay."] if explanation.alternatives else []
+    tried = (
+        ["Each change is simulated on the whole log: other jobs may start at other times, runtimes do not change."]
+        if explanation.alternatives
+        else []
+    )
     output.show(record | explanation.as_dict() | {"figure": drawn.figure}, [explanation.facts, *caveats(tried)], figure=drawn.figure)

@@ -29,10 +29,11 @@ def texts(why: SinglePoolExplanation) -> Texts:
         return
     spans = "too few processors were free the whole time"
     if why.held:
-        spans = f"too few processors were free for {human_time(why.too_few)}; for {human_time(why.held)} enough were, but not for it"
+        few, held = human_time(why.too_few), human_time(why.held)
+        spans = f"too few processors were free for {few}; for another {held} enough were free, but not for this job"
     yield (
         "reason",
-        f"{spans}; {counted(why.submission.ahead, 'job')} ahead of it, {counted(len(why.overtaken_by), 'later job')} overtook it",
+        f"{spans}; {counted(why.submission.ahead, 'job')} stood ahead of it, {counted(len(why.overtaken_by), 'later job')} overtook it",
     )
     yield from eligible(why)
     yield "at submission", _submission(why)

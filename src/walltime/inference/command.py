@@ -1,4 +1,4 @@
-"""`walltime infer`: which rules has a site, besides its policy?"""
+"""`walltime infer`: rules that a site follows besides its policy."""
 
 from __future__ import annotations
 

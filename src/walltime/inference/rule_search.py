@@ -73,7 +73,7 @@ def infer(
     result = partial(_result, search, plain, misfits)
     if misfits > MOST_MISFITS:
         refused = (
-            f"{100 * misfits:.0f} % of the recorded starts need more processors than the record leaves of {search.size:,}: the log or the "
+            f"{100 * misfits:.0f} % of the recorded starts need more processors than were free of {search.size:,}: the log or the "
             "machine's size is incomplete; nothing is inferred"
         )
         return result(refused=refused)

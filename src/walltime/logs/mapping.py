@@ -117,7 +117,7 @@ def _sources(given: Mapping[str, str | Source]) -> dict[str, Source]:
 
 @dataclass(frozen=True)
 class Status:
-    """The words of a column by their meaning for the end of a job."""
+    """The words of a column for each final job state."""
 
     column: str
     """its title in the table"""
@@ -130,7 +130,7 @@ class Status:
     """not jobs yet"""
     running: Words = ()
     other: Literal["completed", "failed", "cancelled", "pending", "running"] | None = None
-    """meaning of all other words, which are bad lines without it"""
+    """meaning of other words; without it, they are bad lines"""
 
     def kind_of(self, text: str) -> int | None:
         """Return the number (in `STATUS`) of a text: by the word, else ignoring case, else by its first word, as in CANCELLED by 1000.

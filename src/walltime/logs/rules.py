@@ -34,7 +34,7 @@ class Rule:
         MEANINGS[self.name] = self.meaning
 
 
-REPEATED_RECORD = Rule("repeated_record", "drop", "An earlier record is of the same run, as where two exports overlap.")
+REPEATED_RECORD = Rule("repeated_record", "drop", "An earlier record describes the same run, as in overlapping exports.")
 RULES = (
     Rule("bad_line", "drop", "The line is not a valid record of the log's format; only if bad lines are skipped."),
     REPEATED_RECORD,

@@ -241,7 +241,7 @@ class Window:
     partition: Name | None = None
     """only jobs of this partition"""
     since: Time | None = None
-    """begin of its validity"""
+    """start of its validity"""
     until: Time | None = None
     """end of its validity"""
 
@@ -317,7 +317,7 @@ class Machine:
     """limits on jobs that run at the same time"""
     name: str = "machine"
     second: Annotated[str, Field(read=_column)] = "gpus"
-    """the name of the second resource, and of the column of the log that has the jobs' needs of it"""
+    """the name of the second resource, and of the log column with the jobs' requests for it"""
     policy: str | None = None
     """the site's policy, as on the command line"""
     slurm: Annotated[Mapping[str, str], Field(accepts=Mapping[str, str | int | float | bool], read=_settings)] = field(

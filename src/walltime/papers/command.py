@@ -101,7 +101,7 @@ def run(
 
     name = paper_name(paper)
     if inputs.trace and (inputs.subject or inputs.generated):
-        raise PolicyError("--trace runs on a log of yours; --subject and --generated choose among the paper's")
+        raise PolicyError("--trace cannot be combined with --subject or --generated; leave out one of them")
     chosen = items_of(name) if not item else [one_item for one in item for one_item in items_of(name, one)]
     chosen = list(dict.fromkeys(chosen))
     folder = out or Path(name)

@@ -27,7 +27,7 @@ class Mualem01History(KeyPredictor):
     """
 
     key: Alike = "program"
-    """columns in which jobs of one history agree; the paper's key is `program`: executable, user and processors"""
+    """columns that define similar jobs; the paper's key is `program`: executable, user and processors"""
     deviations: Annotated[float, Field(least=0, most=100)] = 1.5
     """number of standard deviations that are added: 1.5 or, more conservatively, 3"""
     week: Literal["key", "sliding", "global", "none"] = "key"

@@ -26,7 +26,7 @@ class Quantile(KeyPredictor):
     percent: Annotated[int, Field(least=1, most=100)] = 90
     """the percentile"""
     key: Alike = "user"
-    """columns in which jobs of one history agree"""
+    """columns that define similar jobs"""
     last: Annotated[int, Field(least=0)] = 0
     """number of the last similar jobs that count; 0 for all"""
     min_jobs: Annotated[int, Field(least=1)] = 5

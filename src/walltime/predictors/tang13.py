@@ -38,7 +38,7 @@ class Tang13(KeyPredictor):
     }
     """`cobalt`: Cobalt's scheme, with more than 10 jobs of the last 60 days. Source: histm; our half hours begin with the log."""
     key: Alike = "triple"
-    """columns in which jobs of one history agree"""
+    """columns that define similar jobs"""
     statistic: Annotated[str, Field(known=KNOWN_STATISTICS, label="max, median, or a percentile from p1 to p100")] = "p85"
     """the statistic of the accuracies of the earlier jobs"""
     window: Annotated[int | None, Field(least=1, literals={"all": None})] = 1

@@ -23,7 +23,7 @@ class Tsafrir07(KeyPredictor):
     k: Annotated[int, Field(least=1)] = 2
     """number of the last runs that count"""
     key: Alike = "user"
-    """columns in which jobs of one history agree"""
+    """columns that define similar jobs"""
     recompute: bool = False
     """waiting jobs are predicted again in every scheduling pass, not only at submission"""
 
@@ -42,7 +42,7 @@ class LastRun(KeyPredictor):
     """The runtime of the last similar job that has ended; without one, the request. The same as `tsafrir07:k=1`."""
 
     key: Alike = "user"
-    """columns in which jobs of one history agree"""
+    """columns that define similar jobs"""
 
     def estimate(self, job: SubmittedJob, ended: list[int]) -> float | None:
         """Return the last runtime."""

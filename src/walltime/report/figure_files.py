@@ -67,7 +67,7 @@ def figure_format(path: str | os.PathLike[str]) -> str:
     ending = Path(path).suffix.lower().removeprefix(".")
     if ending not in METADATA:
         known = ", ".join(f".{kind}" for kind in METADATA)
-        raise OutputError(f"{printable(path)}: figures are written as {known}; use one of these extensions", "unknown_file_extension")
+        raise OutputError(f"{printable(path)}: unsupported file extension for figures; use {known}", "unknown_file_extension")
     return ending
 
 

@@ -43,7 +43,7 @@ GROUPINGS: Mapping[str, str] = {
     "class": f"short or long (over {LONG:,} s), narrow or wide (over {WIDE} processors)",
     "user": "heavy, medium or light users: those with the most processor time that make up the first 50 %, up to 90 %, the rest",
     "users": f"the {USERS} single users with the most processor time, the others together",
-    "size": "processors, by powers of two as far as there are such jobs",
+    "size": "processors, by powers of two up to the widest job",
     "length": "requested time: up to 10 min, 1 h, 4 h, 12 h, 1 d, more",
     "size-length": "size and length together",
     "hour": "hour of the day of the submission, local time of the site",

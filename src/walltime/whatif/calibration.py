@@ -106,7 +106,7 @@ class Calibration:
             f"in the simulation under {self.policy} and {human_time(every.mean_recorded)} in the log{relative}. "
             f"{100 * every.within[1]:.0f} % of the jobs start within 10 min of their recorded start, and the rank correlation is "
             f"{every.rank_correlation:.2f}.",
-            f"Trust no difference in mean wait over all jobs: {every.doubt}."
+            f"No difference in mean wait over all jobs can be trusted: {every.doubt}."
             if every.doubt
             else f"Trust differences above {human_time(every.threshold)} in mean wait over all jobs.",
         ]
@@ -120,7 +120,7 @@ class Calibration:
         """A sentence on the groups whose differences cannot be trusted, with the reasons; empty if all can."""
         rows = [row for row in self.rows[1:] if row.doubt and row.by in ("class", "partition", "user")]
         reasons = "; ".join(f"{group_name(row)} ({row.doubt})" for row in rows)
-        return [f"Trust none for: {reasons}."] if rows else []
+        return [f"No difference can be trusted for: {reasons}."] if rows else []
 
     def table(self) -> Any:
         """Return the rows as a polars table."""

@@ -314,9 +314,9 @@ def doubts(difference: Difference, calibration: Calibration | None, other_users:
         ends = f"from {signed(difference.other_low)} to {signed(difference.other_high)}"
         why.append(f"not every resampled log shows it: {ends} in {difference.others}")
     if difference.low <= 0 <= difference.high:
-        share = f"; {100 * difference.agree:.0f} % of the weeks have its sign" if np.isfinite(difference.agree) else ""
+        share = f"; {100 * difference.agree:.0f} % of the weeks change in this direction" if np.isfinite(difference.agree) else ""
         ends = f"from {signed(difference.low)} to {signed(difference.high)}"
-        why.append(f"with sampling of weeks the mean may be 0: {ends} ({SHOWN_LEVEL}){share}")
+        why.append(f"the interval over weeks includes 0: {ends} ({SHOWN_LEVEL}){share}")
     elif "queue" in difference.withheld:
         why.append(f"its interval under sampling of weeks is unknown: {difference.withheld}")
     if calibration is None:

@@ -126,7 +126,8 @@ class WhatIf:
             f"a job submitted within 20 min of the end of its user's earlier job ({100 * self.linked:.0f} % of the jobs) follows that end"
         )
         if not effects:
-            return f"If users react, jobs within 20 min of their user's last end follow it ({100 * self.linked:.0f} %)."
+            share = f"{100 * self.linked:.0f} %"
+            return f"If users react, jobs submitted within 20 min of the end of their user's previous job shift with it ({share})."
         first, second = "Users submit as recorded", f"If they react, so that {reacting}"
         if self.submissions == REACT:
             first, second = f"Users react: {reacting}", "If they submit as recorded"

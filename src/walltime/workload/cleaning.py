@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from walltime.errors import PolicyError, WorkloadError
+from walltime.wording import counted
 from walltime.workload import Workload
 from walltime.workload.filters import select
 
@@ -92,7 +93,7 @@ def clean(workload: Workload, filters: Sequence[str]) -> CleaningReport:
         keep &= ~picked
     if not keep.any():
         raise WorkloadError(f"the filters remove all {len(workload)} jobs of {workload.origin.name}; use others", "no_jobs_left")
-    step = "cleaned: " + "; ".join(f"{count} jobs removed by {text}" for text, count in removed.items())
+    step = "cleaned: " + "; ".join(f"{counted(count, 'job')} removed by {text}" for text, count in removed.items())
     return CleaningReport(removed, workload, workload.without(masks, dict.fromkeys(masks, "The filter selects the job."), step))
 
 

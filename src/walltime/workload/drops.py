@@ -100,7 +100,7 @@ def warning_of(drops: Iterable[Drop]) -> list[str]:
     """Return a sentence on the jobs left out if they are over 5 % of the work, or those of unknown work over 5 % of the jobs.
 
     >>> warning_of([Drop("too_wide", "The job needs more processors than the machine has.", 1, 50.0, 10, 100.0)])
-    ['10 % of the jobs with 50 % of the work are left out, so the results are of the others: too_wide.']
+    ['10 % of the jobs with 50 % of the work are left out, so the results cover only the others: too_wide.']
     """
     listed = [drop for drop in drops if drop.share_of_work != 0]
     jobs, work = shares_of(listed)
@@ -109,7 +109,9 @@ def warning_of(drops: Iterable[Drop]) -> list[str]:
         return []
     known = f"{'at least ' if unknown else ''}{human_percent(100 * work)}" if work else f"an {UNKNOWN_WORK}"
     rules = ", ".join(map(sanitize, counts_of(listed)))
-    return [f"{human_percent(100 * jobs)} of the jobs with {known} of the work are left out, so the results are of the others: {rules}."]
+    return [
+        f"{human_percent(100 * jobs)} of the jobs with {known} of the work are left out, so the results cover only the others: {rules}."
+    ]
 
 
 def left_out(drops: Iterable[Drop]) -> dict[str, Any]:

@@ -151,7 +151,7 @@ def test_write__what_fails_half_way_leaves_the_old_file(tmp_path, monkeypatch, e
     monkeypatch.setattr("walltime.logs.swf._tokens", fail)
     with pytest.raises(seen) as caught:
         SwfLog(1, {"job_id": [1]}, (Comment(0, "; half"),)).write(path)
-    assert seen is KeyboardInterrupt or str(caught.value).endswith("cannot be written (no space left on device); name another place")
+    assert seen is KeyboardInterrupt or str(caught.value).endswith("cannot be written (no space left on device); choose another path")
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
 

@@ -162,7 +162,7 @@ class SlurmReference:
         return min(times + self._next_passes(bool(times)), default=None)
 
     def _next_passes(self, is_more_to_come: bool) -> list[int]:
-        """Return when priorities are summed up, and passes made, for the jobs that wait."""
+        """Return the times of the next priority update and passes for waiting jobs."""
         s = self.settings
         if not self.waiting:
             return []
@@ -365,7 +365,7 @@ class SlurmReference:
         return s["time_min_as_soft_limit"] and s["soft_limit_running"] == "half" and job.time_min > 0
 
     def usable(self, job: SlurmJob, free: Array, time: int, length: int, blocks: list[Block]) -> Free:
-        """Return the nodes of its partition that a job can use from a time on for a length, where this much is free of all nodes."""
+        """Return the nodes of a job's partition that it can use from `time` for `length` s, given `free` on each node."""
         own = self.partitions[job.partition]
         is_open = np.zeros(len(self.capacity[0]), bool)
         is_open[self.machine.members[job.members]] = True
@@ -463,7 +463,7 @@ class SlurmReference:
 
 
 def _best_run(runs: list[list[FreeNode]], nodes: int, procs: int, second: int) -> list[FreeNode]:
-    """Return the run of nodes that Slurm takes next: of the lowest weight the first that suffices, or a tighter one, else the biggest.
+    """Return the run of nodes that Slurm takes next: the tightest sufficient run of the lowest weight, else the biggest run.
 
     As in Slurm, each run is compared with the best so far, so that a bigger run of too few nodes may come before one that suffices.
     """

@@ -18,7 +18,7 @@ from walltime.workload import MISSING
 
 Array = np.ndarray
 
-STEP = Rule("step", "drop", "The record is of a step, such as `12.batch` or `12.0`; the job has its own record.")
+STEP = Rule("step", "drop", "The record describes a step, such as `12.batch` or `12.0`; the job has its own record.")
 PART_OF_RESIZED = Rule("part_of_resized", "drop", "The record is of a job up to a change of its size (state RESIZING), not of a whole job.")
 NEVER_STARTED = Rule("never_started", "drop", "The job ended without having started, and was not cancelled by its user.")
 LOST_START = Rule("lost_start", "drop", "The accounting lost the job's start, and the log has no batch step with this time.")

@@ -182,7 +182,7 @@ def figure_7(study: Study) -> Parts:
     top = {name: largest(differences(by_policy, "response")) for name, by_policy in curves.items()}
     size, base = (largest(differences(curves[name], "slowdown")) for name in ("Fs", "F"))
     evidence = ", ".join(f"{name} {100 * value:.0f} %" for name, value in top.items())
-    yield Claim("both changes together make the largest difference of response", max(top, key=lambda n: top[n]) == "Fsl", evidence)
+    yield Claim("both changes together cause the largest difference in response", max(top, key=lambda n: top[n]) == "Fsl", evidence)
     yield Claim("the change of runtimes alone makes a small one", top["Fl"] < max(top["Fsl"], 0.05), evidence)
     yield Claim("the change of sizes alone is enough for the slowdown", size > base, f"Fs {100 * size:.0f} %, F {100 * base:.0f} %")
 

@@ -109,7 +109,9 @@ class GiveBack:
         present = {job.key for job in self.seen if not job.ended}
         gone = self._present & set(keys) - {job.key for job in self.seen}
         if len(gone) >= MOST_MISSING and not present:
-            self.distrust(f"Slurm shows none of {len(gone)} watched jobs any more, nor how they ended; may the side-car see all jobs?")
+            self.distrust(
+                f"Slurm shows none of {len(gone)} watched jobs any more, nor how they ended; check that its user is allowed to see all jobs"
+            )
         self._present = present
         short = []
         for job in self.seen:

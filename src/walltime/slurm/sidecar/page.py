@@ -78,7 +78,7 @@ def review_sentences(review: Review) -> list[str]:
     sentences += [
         f"{clock(int(review.since))} to {clock(int(review.until))} UTC, {RECORDED}:",
         f"{_jobs(review.adjusted)} got a TimeMin; {len(review.runs):,} adjusted ones started, {len(holes):,} by backfill, {ahead:,} "
-        f"of them ahead of jobs that had waited longer; {hours} ran in holes.",
+        f"of them ahead of jobs that had waited longer; {hours} were backfilled.",
         f"{sum(run.short for run in review.runs):,} were seen with a shortened limit; {given_back}.",
         f"{len(review.broken):,} backfilled jobs outlived their TimeMin: their predictions were too short.",
     ]

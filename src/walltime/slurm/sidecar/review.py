@@ -128,7 +128,7 @@ class Review:
 
     @property
     def broken(self) -> list[Run]:
-        """The runs in holes that outlived their TimeMin."""
+        """The backfilled runs that outlived their TimeMin."""
         return [run for run in self.in_holes if run.outlived]
 
     @property
@@ -138,13 +138,13 @@ class Review:
 
     @property
     def node_hours(self) -> float | None:
-        """Node-hours of runs in holes; None if the log has no numbers of nodes."""
+        """Node-hours of backfilled runs; None if the log has no numbers of nodes."""
         known = [run.nodes * run.runtime for run in self.in_holes if run.nodes is not None and run.runtime is not None]
         return sum(known) / 3600 if known or not self.in_holes else None
 
     @property
     def processor_hours(self) -> float:
-        """Processor-hours of runs in holes."""
+        """Processor-hours of backfilled runs."""
         return sum(run.procs * run.runtime for run in self.in_holes if run.procs is not None and run.runtime is not None) / 3600
 
     def counts(self) -> dict[str, int]:

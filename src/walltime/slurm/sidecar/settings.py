@@ -36,11 +36,12 @@ class SidecarSettings:
         float,
         Field(
             least=0,
-            meaning="Stop adjusting until the head of a queue has started, if it misses its reserved start by this share of its wait.",
+            meaning="If the job at the head of a queue starts late by more than this share of its wait, pause adjustments until it starts.",
         ),
     ] = 0.5
     overdue: Annotated[
-        float, Field(least=0, meaning="Let the jobs of a user hold at most this share of a partition beyond their TimeMin, over a week.")
+        float,
+        Field(least=0, meaning="Limit the share of a partition's weekly capacity that one user's jobs may hold beyond their TimeMin."),
     ] = 0.01
     misses: Annotated[
         int, Field(least=0, meaning="Lengthen the TimeMin of a user's next jobs after N jobs have outlived theirs within a week.")
