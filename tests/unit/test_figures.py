@@ -112,7 +112,7 @@ def test_command_line__draws_what_is_asked_for(golden, capsys, log, tmp_path):
 
 def test_command_line__refuses_figures_that_there_are_not(golden, capsys, log, tmp_path):
     golden("simulate", one_line(*call(capsys, "simulate", log, "--figure", tmp_path / "x.pdf")))
-    assert "are written as" in one_line(*call(capsys, "simulate", log, "--figure", "wait.gif"))
+    assert "unsupported file extension" in one_line(*call(capsys, "simulate", log, "--figure", "wait.gif"))
     assert "cannot be written" in one_line(*call(capsys, "simulate", log, "--figure", tmp_path / "none" / "wait.pdf"))
     assert "shows one run" in one_line(*call(capsys, "compare", log, "--figure", tmp_path / "queue.pdf", "--shake", 5, "--replications", 2))
 

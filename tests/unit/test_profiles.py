@@ -30,7 +30,7 @@ def profile(name: str) -> subprocess.CompletedProcess[str]:
     [
         ("quick", "7, true, 4, 1, 1"),
         ("default", "10, true, 6, 1, 1"),
-        ("nightly", "300, false, 180, 12, 3"),
+        ("nightly", "100, false, 60, 4, 1"),
         ("", "10, true, 6, 1, 1"),
     ],
 )

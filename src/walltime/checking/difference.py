@@ -160,7 +160,7 @@ def diff(
     >>> jobs = wt.Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 5], procs=[3, 4, 1], machine_procs=4)
     >>> found = diff(wt.simulate(jobs, "fcfs").columns(), wt.simulate(jobs, "easy").columns(), jobs)
     >>> found.first.time, found.first.job, found.rule.partition(",")[0]
-    (2, 3, 'A is the schedule of fcfs')
+    (2, 3, 'A equals a simulation of fcfs')
     """
     check_workload(workload)
     matched = _Matched(a, b, workload)

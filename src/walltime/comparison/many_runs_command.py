@@ -29,7 +29,8 @@ def refuse(options: dict[str, object]) -> None:
     """Raise PolicyError for options, given or not, that show one run only."""
     given = [name for name, value in options.items() if value]
     if given:
-        raise PolicyError(f"{' and '.join(given)} work with a single run only; use one replication, one load and one estimate model")
+        names = f"{' and '.join(given)} {'works' if len(given) == 1 else 'work'}"
+        raise PolicyError(f"{names} with a single run only; use one replication, one load and one estimate model")
 
 
 def run_many(

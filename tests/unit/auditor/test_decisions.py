@@ -66,7 +66,9 @@ def test_a_column_believed__does_not_hide_that_the_head_is_delayed():
     table = {"job_id": jobs.job_id, "start": start, "end": start + jobs.runtime, "believed": np.full(3, 2000)}
     report = wt.audit(jobs, table, wt.Easy())
     assert report.counts == {"believed_differs": 3, "reservation_delayed": 1}
-    said = "job 3 starts at 2, when easy does not start it: job 2 is ahead of it, has a reservation at 100, and leaves 0 extra processors"
+    said = (
+        "job 3 starts at 2, although easy would not start it: job 2 is ahead of it, has a reservation at 100, and leaves 0 extra processors"
+    )
     assert [v.message for v in report.violations if v.rule == "reservation_delayed"] == [said]
 
 

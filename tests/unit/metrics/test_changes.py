@@ -72,4 +72,4 @@ def test_compare__says_who_gains(golden, capsys, tmp_path):
     assert "gains" not in runs[0]
     assert runs[1]["gains"]["shorter"] == {"jobs": 1, "users": 1, "processor_hours": 5 / 3600, "mean_change": -18}
     assert runs[1]["gains"]["winning_users"] == [{"user": 1, "jobs": 2, "mean_before": 9, "mean_after": 0}]
-    assert "show one run" in one_line(*call(capsys, "compare", log, "--gains", "--replications", "2", "--shake", "3"))
+    assert "with a single run only" in one_line(*call(capsys, "compare", log, "--gains", "--replications", "2", "--shake", "3"))

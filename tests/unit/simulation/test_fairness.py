@@ -106,4 +106,4 @@ def test_simulate__fairness(golden, capsys, tmp_path):
     found = json.loads(call(capsys, "simulate", log, "--fairness", "--json")[1])["fairness"]
     assert (found["sample"], found["mean_miss_of_late"], found["use_correlation"]) == (3, 10, -1)
     assert "--fairness" in one_line(*call(capsys, "simulate", log, "--fairness-sample", 2))
-    assert "show one run" in one_line(*call(capsys, "simulate", log, "--fairness", "--replications", "2", "--shake", "3"))
+    assert "with a single run only" in one_line(*call(capsys, "simulate", log, "--fairness", "--replications", "2", "--shake", "3"))
