@@ -203,6 +203,6 @@ PASS = Pass(
     pass_with_kept_reservations,
     KeptPlan,
     lambda rules, passes, count: KeptPlan(new_plan(count), np.zeros(0 if rules.order == BY_ARRIVAL else count, np.int64)),
-    (Loop("conservative", "conservative backfilling", 65, 8),),
+    (Loop("conservative", "conservative backfilling", 69, 8),),
     KEEP,
 )
