@@ -50,8 +50,8 @@ def inferred_overhead(search: RuleTrial) -> None:
 def _candidates(search: RuleTrial, name: str, answer: OneStep, own: Overhead) -> list[Overhead]:
     """Return overheads with another value of the field `name`; `own`: the overheads of the proposals in `answer`.
 
-    A start or an end is delayed by low percentiles of the delays of jobs proposed at their submission, or at the end of another job; if
-    few are known, there is no candidate. Half of a period of the scheduler is part of the other delays.
+    The candidates are low percentiles of the delays of jobs proposed at their submission (`start`) or at the end of another job (`end`);
+    without enough such jobs, the list is empty. Half of the scheduler's period counts towards both delays.
     """
     if name == "tick":
         return [replace(own, start=max(own.start - tick // 2, 0), end=max(own.end - tick // 2, 0), tick=tick) for tick in TICKS]

@@ -45,7 +45,7 @@ def make_log(
     """Return the log of the jobs with these columns, in the order of the file; it begins with the first submission.
 
     `name`: of the format. The columns include `submit, start` and perhaps `eligible`: Unix times, int64, -1 if unknown; `runtime`: s;
-    `requested`: s, NO_LIMIT for none. `absolute`: False if times count from an unknown start. Raises LogError if there is no job.
+    `requested`: s, NO_LIMIT without a limit. `absolute`: False if times count from an unknown start. Raises LogError without jobs.
     """
     columns = dict(columns)
     submit, eligible, start = columns.pop("submit"), columns.pop("eligible", None), columns.pop("start")
@@ -166,7 +166,7 @@ def read_runs(
 ) -> JobLog:
     """Return the log of the runs in the records of a file, which `runs_of` reads one by one; all runs have the same columns.
 
-    `name, header, absolute`: as for `make_log`. Raises LogError if there is no run, or if a record cannot be read.
+    `name, header, absolute`: as in `make_log`. Raises LogError for a file without runs, or if a record cannot be read.
     """
     columns: defaultdict[str, list[float]] = defaultdict(list)
     names: defaultdict[str, list[str]] = defaultdict(list)

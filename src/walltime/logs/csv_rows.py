@@ -182,8 +182,8 @@ class _Blocks:
 class Records:
     """Records of one line or several, with the number of their first line, and their fields; None if a closing quote is missing.
 
-    A text in quotes may continue in the next lines; but a line that is a whole record is never a part of another one. `joined`: the number
-    of records of several lines so far.
+    A quoted text may continue on the next lines, but a line that is a whole record is never part of another one. `joined`: the number of
+    multi-line records read so far.
     """
 
     def __init__(self, delimiter: str) -> None:

@@ -62,7 +62,7 @@ A record counts under the first rule that drops it. `all_rules` of `formats.py` 
 """
 
 OTHER_EVENT = Rule(
-    "other_event", "drop", "The record is not of the end of a job, but of another event: queued, started, deleted, rerun, a licence."
+    "other_event", "drop", "The record does not describe the end of a job but another event: queued, started, deleted, rerun, a licence."
 )
 STILL_PENDING = Rule("still_pending", "drop", "The job had not started when the log was written; waiting tasks of an array are one record.")
 STILL_RUNNING = Rule("still_running", "drop", "The job had not ended when the log was written.")

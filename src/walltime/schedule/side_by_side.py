@@ -80,7 +80,7 @@ def compare(*schedules: Schedule, trim: str = "none") -> Comparison:
 def check_schedules(given: Sequence[object]) -> None:
     """Raise WorkloadError unless these are schedules, and at least one."""
     if not given:
-        raise WorkloadError("there is no schedule; pass at least one result of walltime.simulate", "no_schedule")
+        raise WorkloadError("no schedule was given; pass at least one result of walltime.simulate", "no_schedule")
     for one in given:
         if not isinstance(one, Schedule):
             remedy = "write compare(*schedules)" if isinstance(one, list | tuple) else "pass results of walltime.simulate"

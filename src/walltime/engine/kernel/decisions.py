@@ -56,8 +56,8 @@ class Log(NamedTuple):
 class Environments(NamedTuple):
     """Arrays with a row for each environment: its STATE; and the start of each job of its episode (s, -1 before), int64.
 
-    They also hold the waiting jobs in order of arrival (int64), by length, and by size; the running jobs by expected end (RUN). Then a heap
-    of their ends; and the places in the queue of the jobs that are shown (int64).
+    They also hold the waiting jobs in order of arrival (int64), by length and by size, and the running jobs by expected end (RUN), with a
+    heap of their ends. For each job that the agent sees, they hold its position in the queue (int64).
     """
 
     state: Any

@@ -19,7 +19,9 @@ from walltime.workload import MISSING
 Array = np.ndarray
 
 STEP = Rule("step", "drop", "The record describes a step, such as `12.batch` or `12.0`; the job has its own record.")
-PART_OF_RESIZED = Rule("part_of_resized", "drop", "The record is of a job up to a change of its size (state RESIZING), not of a whole job.")
+PART_OF_RESIZED = Rule(
+    "part_of_resized", "drop", "The record describes a job up to a change of its size (state RESIZING), not the whole job."
+)
 NEVER_STARTED = Rule("never_started", "drop", "The job ended without having started, and was not cancelled by its user.")
 LOST_START = Rule("lost_start", "drop", "The accounting lost the job's start, and the log has no batch step with this time.")
 START_FROM_STEP = Rule("start_from_step", "change", "The accounting lost the job's start; start and runtime come from its batch step.")
@@ -33,7 +35,7 @@ HET_COMPONENT = Rule("het_component", "notice", "The job is a component of a het
 EARLIER_RUN = Rule(
     "earlier_run",
     "drop",
-    "The record is of an earlier run of a job that was put back into the queue (requeued, preempted, or after the failure of a node). "
+    "The record describes an earlier run of a job that was put back into the queue (requeued, preempted, or after the failure of a node). "
     "Runs are joined: the job has its first submission and its last run (`--join-runs`).",
 )
 JOINED_RUNS = Rule(
