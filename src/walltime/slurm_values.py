@@ -102,7 +102,7 @@ def gpus_of(text: str) -> int:
 
 
 def gpu_types_of(text: str) -> str:
-    """The types of the GPUs in a list of resources, with their numbers if there are several; empty without types.
+    """Return the types of the GPUs in a list of resources, with their numbers if there are several; empty without types.
 
     >>> gpu_types_of("cpu=8,gres/gpu=4,gres/gpu:a100=4"), gpu_types_of("gpu:v100:2,gpu:a100:1"), gpu_types_of("gres/gpu=2")
     ('a100', 'a100:1+v100:2', '')

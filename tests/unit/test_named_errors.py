@@ -45,7 +45,7 @@ def test_compare__of_no_schedules(golden, given):
 
 def test_compare__of_a_list_says_how_to_spread_it():
     schedule = wt.simulate(JOBS, wt.NoBackfilling())
-    assert "write compare(*schedules)" in message_of(wt.WorkloadError, wt.compare, [schedule, schedule])
+    assert "unpack the list with an asterisk, *schedules" in message_of(wt.WorkloadError, wt.compare, [schedule, schedule])
 
 
 @pytest.mark.parametrize("given", ["log.swf", Path("log.swf"), JOBS, 5])

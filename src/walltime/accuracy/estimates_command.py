@@ -126,7 +126,7 @@ def estimates(
         raise PolicyError("--template is for letters; add --letters FOLDER")
     simulated = output.report is not None or adjusting.adjusted
     if simulated and not is_users(estimated.model):
-        raise PolicyError("--report and --adjusted cannot be combined with --estimates; leave it out")
+        raise PolicyError("--report and --adjusted cannot be combined with --estimates; leave out --estimates")
     given = [
         name for name, value in (("--machine", adjusting.machine_file), ("--replications", adjusting.replications)) if value is not None
     ]

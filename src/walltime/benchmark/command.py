@@ -78,7 +78,10 @@ def run(
     results = [read_result(file) for file in files]
     first = chosen.metrics[0]
     name = first.replace("_", " ")
-    rows = [[one["policy"], *(Cell(human_number(v), value=v) for v in one["totals"][first].values())] for one in results]
+    rows = [
+        [one["policy"], *(Cell(human_number(v), value=v) for v in (one["totals"][first][key] for key in ("mean", "low", "high")))]
+        for one in results
+    ]
     table = Table(["scheduler", name, "90 %: from", "to"], rows, f"{suite}: geometric mean of the {name} over {total} windows")
     scope = (
         "Each interval is for one scheduler, under sampling of windows of these subjects. To compare schedulers: "

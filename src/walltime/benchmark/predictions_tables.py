@@ -87,7 +87,7 @@ def answers(judgement: Judgement) -> list[str]:
         bound = "" if exact is None else f"; exact runtimes change it by {exact.gains[0].mean_wait:+.1f} %"
         other = f"; the most accurate predictor, {accurate.predictor}, changes it by {_gain(accurate)}" if accurate is not best else ""
         clauses.append(
-            f"on {log}, {best.predictor} changes the mean wait under EASY most, by {_gain(best)}, and "
+            f"on {log}, the mean wait under EASY is shortest with {best.predictor}, which changes it by {_gain(best)}, and "
             f"{human_percent(best.under_percent)} of its jobs run longer than predicted{other}{bound}"
         )
     correlations = [one for one in gain_correlations(judgement.rows) if one.buffer == least]

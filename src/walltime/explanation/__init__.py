@@ -1,4 +1,4 @@
-"""Explanations of waits (waits.py): the simulation runs again, observed (snapshots.py), and with single changes (alternatives.py)."""
+"""Explanations of waits (waits.py, pools.py): simulations are observed after each event, and run again with changes (alternatives.py)."""
 
 from typing import TYPE_CHECKING
 

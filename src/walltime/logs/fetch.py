@@ -107,7 +107,7 @@ def _digest(path: Path, algorithm: str = "sha256") -> str:
 
 
 def _agrees(path: Path, checksum: str | None) -> bool:
-    """Whether a file has a checksum such as `sha256:...`, if there is one."""
+    """Return whether a file has a checksum such as `sha256:...`, if there is one."""
     algorithm, _, digest = (checksum or "").rpartition(":")
     return checksum is None or _digest(path, algorithm or "sha256") == digest.lower()
 

@@ -55,7 +55,7 @@ class Source:
     """meaning of a duration with one colon, such as 24:00; by default as the values decide"""
     format: str | None = None
     """format of a time, as in Python; by default such as 2026-11-20 21:33:45, or seconds since 1970"""
-    factor: Annotated[float, Field("times", above=0)] = 1.0
+    factor: Annotated[float, Field("times", above=0, below=2**40)] = 1.0
     """factor by which numbers are multiplied"""
     by: str | None = None
     """title of a further column by which numbers are multiplied, such as processors of a node by nodes"""

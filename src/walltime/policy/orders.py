@@ -306,12 +306,12 @@ class UserOrder(ScoredOrder):
         except (ValueError, TypeError):
             return {}
         defaults = {one.name: one.default for one in parameters if one.default is not one.empty}
-        return {name: self._number(f"the default of {name}", value) for name, value in defaults.items()}
+        return {name: self._number(f"the default of {name}", value, "wrong_default") for name, value in defaults.items()}
 
-    def _number(self, what: str, value: Any) -> float:
+    def _number(self, what: str, value: Any, code: str = "wrong_value") -> float:
         """Return a parameter's value; raises PolicyError, which begins with `what`, if it is not a number."""
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise PolicyError(f"{what} of the order {self.name!r} must be a number, not {value!r}", "wrong_default")
+            raise PolicyError(f"{what} of the order {self.name!r} must be a number, not {value!r}", code)
         return float(value)
 
     def options(self) -> dict[str, DeclaredField]:

@@ -83,5 +83,7 @@ def check_schedules(given: Sequence[object]) -> None:
         raise WorkloadError("no schedule was given; pass at least one result of walltime.simulate", "no_schedule")
     for one in given:
         if not isinstance(one, Schedule):
-            remedy = "write compare(*schedules)" if isinstance(one, list | tuple) else "pass results of walltime.simulate"
+            remedy = (
+                "unpack the list with an asterisk, *schedules" if isinstance(one, list | tuple) else "pass results of walltime.simulate"
+            )
             raise WorkloadError(f"{shown(one)} is not a schedule; {remedy}", "wrong_type")

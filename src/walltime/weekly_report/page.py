@@ -259,7 +259,7 @@ def _chance(numbers: Period) -> str:
 def _caveats(numbers: Period) -> list[str]:
     sentences = [*numbers.workload.warnings, *omission_sentences([numbers.workload])]
     if numbers.unknown:
-        sentences.append(f"Left out, because the log does not record their starts: {counted(numbers.unknown, 'job')}.")
+        sentences.append(f"Left out: {counted(numbers.unknown, 'job')} without a recorded start.")
     if numbers.missing:
         sentences.append(f"The log begins {human_time(numbers.missing)} after the period does; the report begins at its first submission.")
     if numbers.numbers.end > (last := int((numbers.workload.submit + numbers.workload.runtime).max())) + DAY:

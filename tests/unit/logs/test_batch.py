@@ -168,6 +168,7 @@ def test_mapping__formats_patterns_and_times_without_a_beginning(written):
         ("procs = 128", "cores = 1"),
         ('unit = "h"', 'unit = "y"'),
         ("times = 64", "times = -1"),
+        ("times = 64", "times = inf"),
         ("times = 64", 'pattern = "x"'),
         ('submit = "submitted"', ""),
         ('other = "failed"', 'other = "bad"'),

@@ -258,6 +258,8 @@ def test_daylight_saving__in_stockholm(written):
         ("sbatch -t 20 --time-min=3 job.sh", 1200),
         ("sbatch --time-min 3 --time=1-2:30 job.sh", 95_400),
         ("srun --parsable -n4 -t 90:30 --time-min=3 x", 5460),
+        ("sbatch --time=10 -t 20 --time-min=3 job.sh", 1200),
+        ("sbatch -t 20 --time=10 --time-min=3 job.sh", 600),
         ("sbatch --time-min=3 job.sh -t 20", -1),
         ("sbatch --time-min=3 --wrap 'x -t 20'", -1),
         ("sbatch -t 20 job.sh", -1),

@@ -73,7 +73,7 @@ def test_starts__without_a_history_are_those_by_limits():
     found = start_times(taken(job(1, 4, start=NOW - 100), job(2, 3)), past([]), draws=Draws(3))
     assert ahead(found) == {"2": (3500, 3500, 3500, 3500)}
     assert found.of("2").alike is None
-    assert any("run to their limits" in line for line in found.caveats)
+    assert any("run to the limit" in line for line in found.caveats)
 
 
 def test_starts__a_running_job_is_drawn_from_those_that_ran_longer():
@@ -292,7 +292,7 @@ def test_arrivals__of_a_short_history():
 
 
 @pytest.mark.parametrize(
-    ("days", "says"), [(20, ""), (5, "history has 6 days before the snapshot"), (0, "no jobs arrive in the simulations")]
+    ("days", "says"), [(20, ""), (5, "6 days of history before the snapshot"), (0, "no jobs arrive in the simulations")]
 )
 def test_starts__say_where_the_history_is_short(days, says):
     log = past([60] * (144 * days), every=600) if days else past([])

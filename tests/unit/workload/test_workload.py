@@ -152,6 +152,11 @@ def test_workload__made_directly_must_have_columns_of_one_length():
         wt.Workload(machine_procs=4, columns={"user": np.array([1, 2])}, **columns)
 
 
+def test_workload__refuses_any_number_of_processors_as_wider_than_the_machine():
+    with raises(wt.WorkloadError, "job_too_wide", "4"):
+        wt.Workload.from_arrays(submit=[0], runtime=[1], procs=[MAX_TIME], machine_procs=4)
+
+
 def test_workload__with_machine_refuses_a_machine_that_is_too_small():
     with raises(wt.WorkloadError, "job_too_wide", "2", "4"):
         make().with_machine(2)

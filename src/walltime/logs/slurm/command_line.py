@@ -59,24 +59,25 @@ def _limit(value: str) -> int:
     return MISSING if bad[0] or seconds[0] <= 0 else -(-int(seconds[0]) // 60) * 60
 
 
-REQUESTS: tuple[tuple[str, tuple[str, ...], Callable[[str], int]], ...] = (
-    ("exclusive", ("--exclusive",), lambda value: 1 if value == "" else MISSING),
-    ("most_nodes", ("-N", "--nodes"), lambda value: _whole(value.rpartition("-")[2])),
-    ("cpus_per_task", ("-c", "--cpus-per-task"), _whole),
-    ("tasks_per_node", ("--ntasks-per-node",), _whole),
-    ("array_limit", ("-a", "--array"), lambda value: _whole(value.partition("%")[2])),
-    ("nice", ("--nice",), _nice),
-    ("mem_mb_per_node", ("--mem",), _memory),
-    ("mem_mb_per_cpu", ("--mem-per-cpu",), _memory),
-    ("gpus_per_node", ("-G", "--gpus"), lambda _: 0),
-    ("gpus_per_node", ("--gpus-per-node",), _gpus),
-    ("gpus_per_node", ("--gres",), _gres),
-    ("gpus_per_task", ("--gpus-per-task",), _gpus),
+_SPELLINGS = {"-N": "--nodes", "-c": "--cpus-per-task", "-a": "--array", "-G": "--gpus", "-t": "--time", "-C": "--constraint"}
+REQUESTS: tuple[tuple[str, str, Callable[[str], int]], ...] = (
+    ("exclusive", "--exclusive", lambda value: 1 if value == "" else MISSING),
+    ("most_nodes", "--nodes", lambda value: _whole(value.rpartition("-")[2])),
+    ("cpus_per_task", "--cpus-per-task", _whole),
+    ("tasks_per_node", "--ntasks-per-node", _whole),
+    ("array_limit", "--array", lambda value: _whole(value.partition("%")[2])),
+    ("nice", "--nice", _nice),
+    ("mem_mb_per_node", "--mem", _memory),
+    ("mem_mb_per_cpu", "--mem-per-cpu", _memory),
+    ("gpus_per_node", "--gpus", lambda _: 0),
+    ("gpus_per_node", "--gpus-per-node", _gpus),
+    ("gpus_per_node", "--gres", _gres),
+    ("gpus_per_task", "--gpus-per-task", _gpus),
 )
-"""Columns, the options that fill them, and the meaning of their values; a later row takes precedence over an earlier one."""
+"""Columns, the option that fills each of them, and the meaning of their values; a later row takes precedence over an earlier one."""
 
 
-LIMITS = (("LIMIT", ("-t", "--time"), _limit), ("time_min", ("--time-min",), _limit))
+LIMITS = (("LIMIT", "--time", _limit), ("time_min", "--time-min", _limit))
 """Columns of lines with `--time-min` only."""
 
 
@@ -85,12 +86,13 @@ def command_requests(lines: pl.Series) -> tuple[dict[str, Array], pl.Series]:
     columns = {column: unknown(len(lines)) for column, _, _ in (*LIMITS, *REQUESTS)}
     constraints = [""] * len(lines)
     for row in lines.str.contains(_ANY.pattern).fill_null(False).arg_true().to_list():
-        given = dict(options_in(lines[row]))
-        constraints[row] = given.get("-C", given.get("--constraint", ""))
-        for column, options, meaning in (*REQUESTS, *(LIMITS if "--time-min" in given else ())):
-            for option in options:
-                if option in given and (value := meaning(given[option])) != MISSING:
-                    columns[column][row] = value
+        given: dict[str, str] = {}
+        for option, value in options_in(lines[row]):
+            given[_SPELLINGS.get(option, option)] = value  # the last one counts, however it is spelled
+        constraints[row] = given.get("--constraint", "")
+        for column, option, meaning in (*REQUESTS, *(LIMITS if "--time-min" in given else ())):
+            if option in given and (number := meaning(given[option])) != MISSING:
+                columns[column][row] = number
     return columns, pl.Series("", constraints, pl.String)
 
 

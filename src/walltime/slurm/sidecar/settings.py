@@ -36,7 +36,7 @@ class SidecarSettings:
         float,
         Field(
             least=0,
-            meaning="If the job at the head of a queue starts late by more than this share of its wait, pause adjustments until it starts.",
+            meaning="If the job at the head of a queue is overdue by more than this share of its wait, pause adjustments until it starts.",
         ),
     ] = 0.5
     overdue: Annotated[

@@ -294,18 +294,18 @@ class Forecast:
         unknown = int(((self.runtimes.level == len(LEVELS)) & ~self.runtimes.predicted).sum())
         days = 0 if arrivals is None else arrivals.reach // DAY
         short_history = (
-            f"The history has {days} day{'s' * (days > 1)} before the snapshot, from which arrivals are drawn: with less than two weeks, "
-            "fewer than 90 % may start within their intervals."
+            f"Arrivals are drawn from the {counted(days, 'day')} of history before the snapshot; with less than two weeks, "
+            "fewer than 90 % of the jobs may start within their intervals."
         )
-        no_room = f"{len(misfits):,} running jobs have no room on the machine as described, and are left out, such as"
+        no_room = f"Left out, as they have no room on the machine as described: {counted(len(misfits), 'running job')}, such as"
         sentences = {
-            f"{unknown:,} jobs are assumed to run to their limits: too few jobs like them have ended.": unknown,
+            f"Assumed to run to the limit, as too few jobs like them have ended: {counted(unknown, 'job')}.": unknown,
             "The history is shorter than a day before the snapshot: no jobs arrive in the simulations.": arrivals and not arrivals.period,
             short_history: arrivals and arrivals.period and arrivals.reach < 2 * WEEK,
-            f"{len(lost):,} jobs do not fit the machine and are left out, such as {lost[0].label if lost else ''}.": lost,
+            f"Left out, as they do not fit the machine: {counted(len(lost), 'job')}, such as {lost[0].label if lost else ''}.": lost,
             f"{no_room} {misfits[0] if misfits else ''}.": misfits,
-            f"{len(self.loose):,} running jobs get any nodes, without memory: not all fit on nodes with what they requested.": self.loose,
-            f"{len(never):,} waiting jobs never start as they are, such as job {never[0].label if never else ''}.": never,
+            f"On any nodes, without memory, as not all fit with their requests: {counted(len(self.loose), 'running job')}.": self.loose,
+            f"Never start as they are: {counted(len(never), 'waiting job')}, such as job {never[0].label if never else ''}.": never,
             f"Not simulated: {counted(apart, 'job')} of the snapshot (held, dependent on others, or not modelled).": apart,
         }
         remarks = () if self.predicted is None else self.predicted.remarks

@@ -176,7 +176,7 @@ def _submit(job: SnapshotJob, now: int, zero: int, slurm: bool) -> int:
 
 
 def append_jobs(log: Workload, jobs: Sequence[SnapshotJob], numbers: Sequence[int] | Array, time: int) -> tuple[Workload, Array]:
-    """Return a log with waits and then a snapshot's jobs, which do not end, as one log; and the jobs in its order, by their places before.
+    """Return a log with waits and then a snapshot's jobs, which do not end, as one log; and the former places of its jobs.
 
     `numbers`: of the snapshot's jobs; `time`: the snapshot's. A waiting job gets a wait without end.
     """

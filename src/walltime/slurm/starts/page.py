@@ -13,7 +13,7 @@ from walltime.slurm.starts.scores import Score
 from walltime.slurm.starts.start_times import StartTime, StartTimes
 from walltime.slurm.starts.trials import StartTrial
 from walltime.tables import Cell, Row, Table
-from walltime.wording import human_percent, human_time, sanitize
+from walltime.wording import counted, human_percent, human_time, sanitize
 from walltime.workload import Workload
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def answer(times: StartTimes) -> str:
     now, jobs = times.snapshot.time, times.jobs
     soon = sum(one.median is not None and one.median - now < 3600 for one in jobs)
     sentence = f"{len(jobs):,} {'job waits' if len(jobs) == 1 else 'jobs wait'}; {soon:,} will probably start within an hour"
-    sentence = f"{len(times.snapshot.never):,} waiting jobs never start as they are; {sentence}" if times.snapshot.never else sentence
+    sentence = f"{counted(len(times.snapshot.never), 'waiting job')} can never start; {sentence}" if times.snapshot.never else sentence
     with_end = [one for one in jobs if one.median is not None]
     if not with_end:
         return f"{sentence}."
