@@ -23,6 +23,7 @@ from walltime.policy.orders import ScoredOrder
 from walltime.policy.schedule_scores import Scores
 from walltime.predictors import Prediction
 from walltime.predictors.history import history_for
+from walltime.wording import counted
 from walltime.workload import Workload
 
 Array = np.ndarray
@@ -193,7 +194,7 @@ class Decisions:
         free, start = int(state.free), f"but it does not start until {jobs.start[job]}"
         if "reserved_start_missed" in self.policy.promises:
             return self._violation("reserved_start_missed", f"the reserved start of job {own} is {now}, {start}", job)
-        needs = f"needs {jobs.procs[job]} processors, {free} are free"
+        needs = f"needs {counted(int(jobs.procs[job]), 'processor')}, {free} are free"
         if job == (state.at_head if state.at_head >= 0 else lists.line[0]):
             return self._violation("head_waits", f"job {own} is the head of the queue and {needs}, {start}", job)
         return self._violation("left_waiting", f"job {own} {needs}, and {self.policy.label} starts it at {now}, {start}", job)
@@ -204,7 +205,9 @@ class Decisions:
         now, own, ahead = int(state.now), self.ids[job], int(lists.line[0])
         what = f"job {own} starts at {now}, although {self.policy.label} would not start it"
         if jobs.procs[job] > state.free:
-            return self._violation("out_of_turn", f"{what}: it needs {jobs.procs[job]} processors, {state.free} are free", job)
+            return self._violation(
+                "out_of_turn", f"{what}: it needs {counted(int(jobs.procs[job]), 'processor')}, {state.free} are free", job
+            )
         if ahead == job:
             return self._violation("out_of_turn", f"{what}: no event at this time causes a pass", job)
         what += f": job {self.ids[ahead]} is ahead of it"

@@ -10,6 +10,7 @@ import numpy as np
 from walltime.auditor.report import Violation
 from walltime.machine import Placement
 from walltime.machine.placing import NEVER
+from walltime.wording import counted
 from walltime.workload import Workload
 
 Array = np.ndarray
@@ -150,7 +151,8 @@ class Rows:
         at_starts = used_at_starts(self.start, self.end, self.procs[:, None])[:, 0]
         for i in np.flatnonzero((self.end == self.start) & (at_starts > self.workload.machine_procs)):
             free = self.workload.machine_procs - at_starts[i] + self.procs[i]
-            message = f"job {self.ids[i]} runs for 0 s, but needs {self.procs[i]} processors at {self.start[i]}, when {free} are free"
+            needs = counted(int(self.procs[i]), "processor")
+            message = f"job {self.ids[i]} runs for 0 s, but needs {needs} at {self.start[i]}, when {free} are free"
             yield self._violation("capacity", message, i)
 
     def _violation(self, rule: str, message: str, place: Any) -> Violation:

@@ -16,7 +16,7 @@ from walltime.cli.table import part_of
 from walltime.errors import PolicyError
 from walltime.metrics.intervals import SHOWN_LEVEL
 from walltime.tables import Cell, Facts, Table, time_cell
-from walltime.wording import human_number, human_time, percent, to_error
+from walltime.wording import counted, human_number, human_time, percent, to_error
 
 if TYPE_CHECKING:
     from walltime.metrics import BatchMeans, DynamicsSummary, RecordedWaits, Summary
@@ -263,8 +263,8 @@ def _blocks(schedule: Schedule, s: Summary, record: dict[str, Any], recorded: Re
     if verbose:
         rows.append(["response", time_cell(s.mean_response), "", "", ""])
     rows.append(["bounded slowdown", Cell(human_number(s.mean_bounded_slowdown), value=s.mean_bounded_slowdown), "", "", ""])
-    jobs = f"{s.measured_jobs:,} jobs" if s.measured_jobs == s.jobs else f"{s.measured_jobs:,} of {s.jobs:,} jobs measured"
-    title = f"{schedule.title} on {name}: {jobs}, {schedule.workload.machine_procs:,} processors"
+    jobs = counted(s.jobs, "job") if s.measured_jobs == s.jobs else f"{s.measured_jobs:,} of {s.jobs:,} jobs measured"
+    title = f"{schedule.title} on {name}: {jobs}, {counted(schedule.workload.machine_procs, 'processor')}"
     yield Table(["", "mean", "median", "90 %", "longest"], rows, title)
     facts = [
         ("utilization", percent(s.utilization), f"offered load {percent(s.offered_load)}"),
