@@ -34,7 +34,7 @@ from walltime.schedule import Schedule
 from walltime.schedule.side_by_side import check_schedules
 from walltime.simulation import Replications
 from walltime.wording import shown
-from walltime.workload import Workload
+from walltime.workload import Array, Workload
 
 if TYPE_CHECKING:
     from walltime.campaign import Results
@@ -61,7 +61,6 @@ __all__ = [
     "width_in_inches",
 ]
 
-Array = np.ndarray
 RATIO = 0.68
 """Height of a new figure over its width."""
 

@@ -15,10 +15,9 @@ from walltime.machine.placing import NEVER, qos_factors
 from walltime.policy import Policy
 from walltime.policy.oar import STREAM
 from walltime.policy.slurm import SlurmSettings
-from walltime.workload import MISSING, Workload
+from walltime.workload import MISSING, Array, Workload
 from walltime.workload.draws import whole_numbers
 
-Array = np.ndarray
 UNLIMITED_MEMORY = 1024**2
 """Memory of each processor of a pool without a limit, where other pools have one, MB."""
 COLUMNS = ("requested_nodes", "nodes", "most_nodes", "exclusive", "requested_procs", "cpus_per_task", "tasks_per_node")

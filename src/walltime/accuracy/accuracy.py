@@ -18,13 +18,12 @@ from walltime.provenance import plain
 from walltime.schedule.groups import UNKNOWN, Groups, group_jobs, largest_groups
 from walltime.tables import Table, number
 from walltime.wording import shown
-from walltime.workload import Workload
+from walltime.workload import Array, Workload
 from walltime.workload.columns import GROUPED_COLUMNS
 
 if TYPE_CHECKING:
     import polars as pl
 
-Array = np.ndarray
 
 LARGEST = 15
 """Number of users, accounts, partitions and queues that are named: the ones with the most requested hours."""

@@ -13,9 +13,7 @@ from walltime.accuracy.adjusted import Bars, has_column, no_bars
 from walltime.errors import PolicyError
 from walltime.estimates.suggestion import LEAST, SURE, allowed_kills, exceeded_by, killed_in_hindsight, outran, share_at_most
 from walltime.wording import shown
-from walltime.workload import Workload
-
-Array = np.ndarray
+from walltime.workload import Array, Workload
 
 MOST_USERS = 10
 """Number of users that are advised."""

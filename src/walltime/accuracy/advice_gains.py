@@ -15,10 +15,8 @@ from walltime.simulation.run import simulate
 from walltime.simulation.specification import Scheduler
 from walltime.simulation.spread import SHAKE
 from walltime.simulation.threads import in_threads
-from walltime.workload import Workload
+from walltime.workload import Array, Workload
 from walltime.workload.scaling import shake
-
-Array = np.ndarray
 
 COPIES = 5
 """Shaken copies of the log."""

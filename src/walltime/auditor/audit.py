@@ -19,9 +19,7 @@ from walltime.estimates import effective_times
 from walltime.machine import NO_OVERHEAD, Placement
 from walltime.policy import Dialect, Policy
 from walltime.predictors import Prediction
-from walltime.workload import Workload, check_workload
-
-Array = np.ndarray
+from walltime.workload import Array, Workload, check_workload
 
 
 def audit(

@@ -24,9 +24,8 @@ from walltime.policy.schedule_scores import Scores
 from walltime.predictors import Prediction
 from walltime.predictors.history import history_for
 from walltime.wording import counted
-from walltime.workload import Workload
+from walltime.workload import Array, Workload
 
-Array = np.ndarray
 COMPILED = {"heads": (40, 9.0), "plans": (55, 13.0), "combinations": (45, 10.0)}
 """Number of functions of each run, and the approximate time to compile them, s."""
 STEPS = 20_000
@@ -191,10 +190,10 @@ class Decisions:
         """Describe a job that the policy starts now and the schedule does not."""
         state, jobs, lists = self.memory.state, self.memory.jobs, self.memory.lists
         now, own = int(state.now), self.ids[job]
-        free, start = int(state.free), f"but it does not start until {jobs.start[job]}"
+        start = f"but it does not start until {jobs.start[job]}"
         if "reserved_start_missed" in self.policy.promises:
             return self._violation("reserved_start_missed", f"the reserved start of job {own} is {now}, {start}", job)
-        needs = f"needs {counted(int(jobs.procs[job]), 'processor')}, {free} are free"
+        needs = self._needs(job)
         if job == (state.at_head if state.at_head >= 0 else lists.line[0]):
             return self._violation("head_waits", f"job {own} is the head of the queue and {needs}, {start}", job)
         return self._violation("left_waiting", f"job {own} {needs}, and {self.policy.label} starts it at {now}, {start}", job)
@@ -205,9 +204,7 @@ class Decisions:
         now, own, ahead = int(state.now), self.ids[job], int(lists.line[0])
         what = f"job {own} starts at {now}, although {self.policy.label} would not start it"
         if jobs.procs[job] > state.free:
-            return self._violation(
-                "out_of_turn", f"{what}: it needs {counted(int(jobs.procs[job]), 'processor')}, {state.free} are free", job
-            )
+            return self._violation("out_of_turn", f"{what}: it {self._needs(job)}", job)
         if ahead == job:
             return self._violation("out_of_turn", f"{what}: no event at this time causes a pass", job)
         what += f": job {self.ids[ahead]} is ahead of it"
@@ -218,6 +215,9 @@ class Decisions:
         else:
             what += ", and a reservation would be moved back"
         return self._violation("reservation_delayed", what, job, ahead)
+
+    def _needs(self, job: int) -> str:
+        return f"needs {counted(int(self.memory.jobs.procs[job]), 'processor')}, {self.memory.state.free} are free"
 
     def _violation(self, rule: str, message: str, *jobs: int) -> Violation:
         return Violation(rule, message, tuple(int(self.ids[job]) for job in jobs), int(self.memory.state.now))

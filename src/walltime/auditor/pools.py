@@ -19,9 +19,8 @@ from walltime.machine.placing import NEVER
 from walltime.node_demands import demands_on, nodes_of
 from walltime.policy import Policy, Wfp
 from walltime.predictors import Prediction
-from walltime.workload import Workload
+from walltime.workload import Array, Workload
 
-Array = np.ndarray
 MACHINE_CHECKS = {
     "pool_capacity": "no job starts in a pool without enough free processors, outages considered",
     "pool_order": "a job takes what stays free in its partition's pools, in their order",

@@ -11,9 +11,7 @@ from walltime.auditor.report import Violation
 from walltime.machine import Placement
 from walltime.machine.placing import NEVER
 from walltime.wording import counted
-from walltime.workload import Workload
-
-Array = np.ndarray
+from walltime.workload import Array, Workload
 
 
 def used_at_starts(start: Array, end: Array, amounts: Array) -> Array:
@@ -150,8 +148,7 @@ class Rows:
             yield Violation("capacity", message, jobs, moment)
         at_starts = used_at_starts(self.start, self.end, self.procs[:, None])[:, 0]
         for i in np.flatnonzero((self.end == self.start) & (at_starts > self.workload.machine_procs)):
-            free = self.workload.machine_procs - at_starts[i] + self.procs[i]
-            needs = counted(int(self.procs[i]), "processor")
+            free, needs = self.workload.machine_procs - at_starts[i] + self.procs[i], counted(int(self.procs[i]), "processor")
             message = f"job {self.ids[i]} runs for 0 s, but needs {needs} at {self.start[i]}, when {free} are free"
             yield self._violation("capacity", message, i)
 

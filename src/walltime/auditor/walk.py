@@ -11,9 +11,8 @@ import numpy as np
 from walltime.auditor.windows import SiteWindows
 from walltime.machine import Placement
 from walltime.machine.placing import NEVER as NO_TIME
-from walltime.workload import Workload
+from walltime.workload import Array, Workload
 
-Array = np.ndarray
 Difference = tuple[str, str, int, int]
 """A broken rule: its name, a message, the job's index and the time, s."""
 

@@ -15,9 +15,8 @@ import numpy as np
 from walltime.machine import Machine, Placement, Window
 from walltime.machine.placing import NEVER
 from walltime.machine.windows import span_of
-from walltime.workload import Workload
+from walltime.workload import Array, Workload
 
-Array = np.ndarray
 MINUTE, DAY = 60, 86_400
 WEEK = 7 * DAY
 CENTURIES = 146_097 * DAY

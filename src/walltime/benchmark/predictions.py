@@ -25,10 +25,9 @@ from walltime.schedule import Schedule
 from walltime.simulation.replay import held_out, predict
 from walltime.simulation.run import simulate
 from walltime.simulation.threads import in_threads
-from walltime.workload import Workload
+from walltime.workload import Array, Workload
 from walltime.workload.scaling import shake
 
-Array = np.ndarray
 VERSION = 2
 """1 was without Slurm."""
 PREDICTORS = (

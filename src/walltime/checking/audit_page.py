@@ -14,9 +14,8 @@ from walltime.provenance import provenance
 from walltime.report.figures import BLUE, COLOURS, percent_ticks, style, unit_of
 from walltime.report.page import Drawing, Items, Page, Section, note, workload_facts
 from walltime.tables import Cell, Table
-from walltime.workload import Workload
+from walltime.workload import Array, Workload
 
-Array = np.ndarray
 INTERVALS = 300
 BROKEN = COLOURS[1]
 

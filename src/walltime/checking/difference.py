@@ -19,10 +19,9 @@ from walltime.policy import Dialect
 from walltime.policy.easy import find_shadow
 from walltime.tables import Facts
 from walltime.wording import human_time
-from walltime.workload import Workload, check_workload
+from walltime.workload import Array, Workload, check_workload
 from walltime.workload.scaling import with_submits
 
-Array = np.ndarray
 Columns = Mapping[str, Array]
 LISTED = 12
 """Maximum number of jobs of the queue to name."""

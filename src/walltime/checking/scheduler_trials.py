@@ -15,10 +15,9 @@ from walltime.errors import PolicyError, WorkloadError
 from walltime.policy import DIALECTS, INTERPRETATIONS, PAPERS, Dialect
 from walltime.simulation.run import run_of, simulate
 from walltime.simulation.specification import Scheduler
-from walltime.workload import Workload
+from walltime.workload import Array, Workload
 from walltime.workload.scaling import with_submits
 
-Array = np.ndarray
 WHAT_DIFFERS = "; differences: "
 """The words in a rule before the interpretations that differ."""
 USUAL = (

@@ -17,14 +17,13 @@ from walltime.report.page import Drawing, Group, Page, Section
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.replication import Replications
 from walltime.wording import human_percent
-from walltime.workload import Workload
+from walltime.workload import Array, Workload
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from walltime.report.figures import Distribution
 
-Array = np.ndarray
 WAITS = np.geomspace(1, 4e7, 260)
 """Waits (s) at which distributions are taken, up to over a year."""
 SLOWDOWNS = np.geomspace(1, 4e6, 230)

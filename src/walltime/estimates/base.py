@@ -10,10 +10,8 @@ import numpy as np
 from walltime.declared import Field
 from walltime.errors import PolicyError
 from walltime.specification import Specification
-from walltime.workload import Workload
+from walltime.workload import Array, Workload
 from walltime.workload.workload import MAX_TIME
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ import numpy as np
 
 from walltime.declared import Field
 from walltime.errors import PolicyError
-from walltime.estimates.base import Array, EstimateModel, whole_seconds
-from walltime.workload import Workload
+from walltime.estimates.base import EstimateModel, whole_seconds
+from walltime.workload import Array, Workload
 from walltime.workload.draws import uniforms
 
 STREAM_F = 1

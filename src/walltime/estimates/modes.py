@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from walltime.errors import PolicyError, WorkloadError
-from walltime.estimates.base import Array
+from walltime.workload import Array
 
 MINUTE, HOUR = 60, 3600
 HEAD = 20

@@ -8,8 +8,8 @@ from typing import Annotated
 import numpy as np
 
 from walltime.declared import Field
-from walltime.estimates.base import Array, EstimateModel
-from walltime.workload import Workload
+from walltime.estimates.base import EstimateModel
+from walltime.workload import Array, Workload
 from walltime.workload.draws import uniforms
 
 STREAM_ACCURACY = 2

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from walltime.errors import PolicyError, WorkloadError
-from walltime.workload import Workload
+from walltime.workload import Array, Workload
 
-Array = np.ndarray
 RISKS = (50.0, 25.0, 10.0, 5.0, 2.0, 1.0)
 """Default risks of a kill, percent."""
 LEAST = 10

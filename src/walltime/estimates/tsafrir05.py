@@ -12,8 +12,8 @@ import numpy as np
 from walltime.declared import Field
 from walltime.errors import PolicyError, WorkloadError
 from walltime.estimates import modes as m
-from walltime.estimates.base import Array, EstimateModel
-from walltime.workload import Workload
+from walltime.estimates.base import EstimateModel
+from walltime.workload import Array, Workload
 from walltime.workload.draws import uniforms
 
 STREAM_RANKS, STREAM_TAIL, STREAM_ASSIGN = 3, 4, 5

@@ -13,9 +13,7 @@ from walltime.policy import parse_policy
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.run import run_of
 from walltime.simulation.specification import Scheduler
-from walltime.workload import Workload
-
-Array = np.ndarray
+from walltime.workload import Array, Workload
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 ROUND = (

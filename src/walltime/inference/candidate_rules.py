@@ -14,9 +14,8 @@ import numpy as np
 
 from walltime.machine.machine import DAY, DAYS, Window
 from walltime.metrics import busy_processors
-from walltime.workload import Workload
+from walltime.workload import Array, Workload
 
-Array = np.ndarray
 SLOT = 1800
 """Windows begin and end at half hours, s."""
 SLOTS = DAY // SLOT

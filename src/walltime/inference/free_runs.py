@@ -12,10 +12,9 @@ from walltime.metrics.recorded import NEAR, agreement
 from walltime.metrics.weekly_interval import LogWeeks
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.run import simulate
-from walltime.workload import Workload
+from walltime.workload import Array, Workload
 from walltime.workload.scaling import held_until, shake
 
-Array = np.ndarray
 BY_HINDSIGHT = "with the rules and eligible times, in hindsight"
 
 

@@ -23,9 +23,8 @@ from walltime.machine.windows import Hours
 from walltime.policy import Policy
 from walltime.policy.dialect import PAPERS
 from walltime.provenance import plain
-from walltime.workload import Workload
+from walltime.workload import Array, Workload
 
-Array = np.ndarray
 BLOCKERS = ("nothing", "the clock", "a limit", "not eligible", "an outage", "too few processors", "the order or a reservation")
 """The reasons why a policy does not propose a recorded start; the first ones have the numbers of `one_step_pass`."""
 TOO_FEW, RESERVED = 5, 6

@@ -36,7 +36,6 @@ from walltime.machine.machine import DAY
 from walltime.wording import counted, human_time
 from walltime.workload import Workload, check_workload
 
-Array = np.ndarray
 MOST_MISFITS = 0.05
 """Share of starts without enough free processors above which log and machine contradict each other."""
 STARTS = 2

@@ -29,9 +29,8 @@ from walltime.machine.windows import Hours, hours_of
 from walltime.metrics.recorded import rank_correlation
 from walltime.policy import Easy, Policy
 from walltime.wording import human_time
-from walltime.workload import Workload
+from walltime.workload import Array, Workload
 
-Array = np.ndarray
 LEAST_GAIN = 0.005
 """Smallest gain in agreement of a rule on the choosing folds."""
 WEEK, MONTH = 7 * DAY, 30 * DAY

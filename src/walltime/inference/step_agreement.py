@@ -15,9 +15,7 @@ from walltime.machine.placing import NEVER
 from walltime.policy import Policy
 from walltime.schedule.groups import group_jobs
 from walltime.simulation.specification import Scheduler
-from walltime.workload import Workload
-
-Array = np.ndarray
+from walltime.workload import Array, Workload
 
 
 def one_step_on(workload: Workload, start: Array, policy: Policy, machine: Machine) -> tuple[Workload, OneStep]:

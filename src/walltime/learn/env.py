@@ -16,9 +16,8 @@ from walltime.errors import PolicyError
 from walltime.learn.batch import Batch, Rules, parse_rules
 from walltime.learn.features import FEATURES, FORMULAS, QUEUE
 from walltime.learn.sources import Episode, as_episodes
-from walltime.workload import Workload
+from walltime.workload import Array, Workload
 
-Array = np.ndarray
 Source = Workload | Episode | Sequence[Workload | Episode]
 ID = "walltime/Backfilling-v0"
 

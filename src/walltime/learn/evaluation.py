@@ -17,12 +17,11 @@ from walltime.learn.training import Task, TrainedAgent, formula_outcomes, load, 
 from walltime.metrics import Interval, halves_differ, prediction_interval
 from walltime.provenance import jobs_sha256, version
 from walltime.simulation.windows import change_interval, in_percent, log_cost, percent
-from walltime.workload import Workload
+from walltime.workload import Array, Workload
 
 if TYPE_CHECKING:
     import polars as pl
 
-Array = np.ndarray
 AgentFunction = Callable[[Any, Array], int]
 """An agent of another library: a function from the observation and the mask of allowed actions (bool) to an action."""
 _ORDERS = {"sjf": "sjf", "saf": "saf", "wfp": "wfp3", "unicef": "unicep", "f1": "f1", "f2": "f2", "f3": "f3", "f4": "f4"}

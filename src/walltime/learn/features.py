@@ -9,9 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from walltime.engine.kernel import decisions as kernel
-from walltime.workload import Workload
-
-Array = np.ndarray
+from walltime.workload import Array, Workload
 
 
 @dataclass(frozen=True)

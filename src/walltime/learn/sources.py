@@ -13,9 +13,8 @@ from walltime.learn.features import scales_of
 from walltime.policy import Policy
 from walltime.simulation.run import simulate
 from walltime.simulation.specification import Scheduler
-from walltime.workload import Workload, check_workload
+from walltime.workload import Array, Workload, check_workload
 
-Array = np.ndarray
 PARTS = ("all", "train", "test")
 
 

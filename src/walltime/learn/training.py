@@ -23,9 +23,8 @@ from walltime.provenance import jobs_sha256, version
 from walltime.simulation.windows import log_cost
 from walltime.specification import Specification
 from walltime.wording import printable
-from walltime.workload import Workload, check_workload
+from walltime.workload import Array, Workload, check_workload
 
-Array = np.ndarray
 SIMPLE = ("saf", "saf")
 """Queue and backfill order of the simple scheduler that costs are divided by: smallest area first."""
 VALIDATION = 0.2

@@ -13,9 +13,8 @@ import numpy as np
 from walltime.errors import LogError, PolicyError
 from walltime.logs.joblog import JobLog
 from walltime.logs.swf import SwfLog
-from walltime.workload import MISSING
+from walltime.workload import MISSING, Array
 
-Array = np.ndarray
 PERSONAL = ("user", "group", "executable", "reservation")
 """The columns that are replaced: users, accounts, names of jobs, and reservations."""
 SHORTEST = 8

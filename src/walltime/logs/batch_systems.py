@@ -15,9 +15,8 @@ from walltime.logs import rules
 from walltime.logs.cells import NO_LIMITS
 from walltime.logs.joblog import JobLog
 from walltime.logs.reader import ReaderState
-from walltime.workload import MISSING
+from walltime.workload import MISSING, Array
 
-Array = np.ndarray
 FIRST_LINES = rb"(?:\s*+\S[^\n]*+\n){0,2}?\s*+"
 """Start of patterns that match at the beginning of the first, second or third line of a file."""
 YEAR = 365 * 86_400

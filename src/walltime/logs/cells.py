@@ -8,9 +8,8 @@ import numpy as np
 
 from walltime.dataframes import pl
 from walltime.logs.clock import ABBREVIATIONS, ZONE_WORD, Local, offset_of, to_unix
-from walltime.workload import MISSING
+from walltime.workload import MISSING, Array
 
-Array = np.ndarray
 _BLANK_WORDS = "NULL null NA N/A n/a NaN nan NaT <NA> None none NONE Unknown unknown \\N - -- (null) INVALID Partition_Limit"
 BLANK = ("", *_BLANK_WORDS.split(), "0000-00-00 00:00:00", "0000-00-00T00:00:00")
 """Texts that stand for an unknown value."""

@@ -14,9 +14,7 @@ import numpy as np
 from walltime.dataframes import pl
 from walltime.errors import LogError, PolicyError
 from walltime.wording import shown
-from walltime.workload import MISSING
-
-Array = np.ndarray
+from walltime.workload import MISSING, Array
 
 _OFFSET = re.compile(r"(?:UTC|GMT)?([+-])([0-9]{1,2}):?([0-9]{2})?", re.IGNORECASE)
 _HOUR = 3600

@@ -18,10 +18,9 @@ from walltime.logs.header import Header
 from walltime.logs.input import unpacked_name
 from walltime.logs.rules import IDLE, MEANINGS
 from walltime.wording import printable
-from walltime.workload import BELIEVED, MISSING, PROCS, SWF_BY_NAME, Column, Origin, Workload
+from walltime.workload import BELIEVED, MISSING, PROCS, SWF_BY_NAME, Array, Column, Origin, Workload
 from walltime.workload.drops import Drop, counts_of, drop_jobs
 
-Array = np.ndarray
 Partial = Literal["summary", "parts"]
 TooWide = Literal["drop", "clip", "error"]
 ENDINGS = (".csv", ".tsv", ".txt", ".log", ".json", ".jsonl", ".ndjson", ".parquet", ".sacct", ".acct")

@@ -24,9 +24,8 @@ from walltime.logs.reader import ReaderState
 from walltime.logs.slurm.jobs import NEVER_STARTED, STEP
 from walltime.logs.table_file import PARQUET
 from walltime.wording import quoted
-from walltime.workload import MISSING, SWF_BY_NAME
+from walltime.workload import MISSING, SWF_BY_NAME, Array
 
-Array = np.ndarray
 _NUMBER = f"^{cells.NUMBER.pattern}$"
 _STEP = r"^(.+)\.(?:batch|extern|interactive|[0-9]{1,10})$"
 """The number of a step of a job, and of its job."""

@@ -19,9 +19,8 @@ from walltime.logs.reader import LogFormat, ReaderState, ReadOptions
 from walltime.logs.rules import Rule
 from walltime.logs.swf_text import FIELDS, HEAD, MOST_FIELDS, Comment, field_column, parse_swf
 from walltime.wording import printable
-from walltime.workload import MISSING, SWF_BY_NAME, Workload
+from walltime.workload import MISSING, SWF_BY_NAME, Array, Workload
 
-Array = np.ndarray
 ENDINGS = (".swf",)
 _ROWS_AT_ONCE = 8192
 _TESTED_LINES = 200

@@ -16,9 +16,7 @@ from walltime.logs.joblog import faults, narrowed
 from walltime.logs.reader import ReaderState
 from walltime.logs.rules import Rule
 from walltime.wording import quoted
-from walltime.workload import MISSING, SWF_COLUMNS, Column
-
-Array = np.ndarray
+from walltime.workload import MISSING, SWF_COLUMNS, Array, Column
 
 FIELDS = len(SWF_COLUMNS)
 MOST_FIELDS = 100

@@ -19,9 +19,8 @@ from walltime.logs.joblog import JobLog, is_further_name
 from walltime.logs.mapping import TEXTS
 from walltime.logs.reader import LogFormat, ReaderState
 from walltime.wording import quoted
-from walltime.workload import MISSING, SWF_BY_NAME
+from walltime.workload import MISSING, SWF_BY_NAME, Array
 
-Array = np.ndarray
 PARQUET = b"PAR1"
 _LOOKED_AT = 2**20
 _HEAD = re.compile(

@@ -22,7 +22,6 @@ from walltime.wording import human_time, printable
 from walltime.workload import MAX_TIME, Workload
 from walltime.workload.scaling import held_until
 
-Array = np.ndarray
 TITLES = ("job_id", "held")
 HINDSIGHT = "held_by_hindsight"
 """The column with the seconds that have been added to a job's submission."""

@@ -8,9 +8,8 @@ import numpy as np
 
 from walltime.machine.machine import Machine
 from walltime.wording import human_percent, sanitize
-from walltime.workload import Workload
+from walltime.workload import Array, Workload
 
-Array = np.ndarray
 REQUESTS = {
     "memory": "mem_mb",
     "GPU types": "requested_gpu_type",

@@ -15,9 +15,8 @@ import numpy as np
 
 from walltime.machine.machine import NO_OVERHEAD, Overhead, next_tick
 from walltime.machine.placing import NEVER, Placement
-from walltime.workload import Workload
+from walltime.workload import Array, Workload
 
-Array = np.ndarray
 Time = TypeVar("Time", int, Array)
 
 

@@ -15,9 +15,8 @@ from walltime.machine.omissions import omissions
 from walltime.machine.windows import ShutHours, hours_of, seconds_of
 from walltime.ragged import Ragged
 from walltime.wording import human_percent
-from walltime.workload import MISSING, Workload
+from walltime.workload import MISSING, Array, Workload
 
-Array = np.ndarray
 NEVER = np.iinfo(np.int64).max
 
 PLACING_RULES = {

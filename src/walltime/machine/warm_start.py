@@ -8,10 +8,8 @@ import numpy as np
 
 from walltime.errors import PolicyError
 from walltime.machine import Machine, place
-from walltime.workload import MISSING, Workload
+from walltime.workload import MISSING, Array, Workload
 from walltime.workload.scaling import with_submits
-
-Array = np.ndarray
 
 RUNNING = "running_since"
 NO_ROOM = "no_room_at_begin"

@@ -13,9 +13,8 @@ import numpy as np
 from walltime.errors import WorkloadError
 from walltime.machine.machine import DAY, DAYS, Machine, Window, next_tick
 from walltime.ragged import Ragged
-from walltime.workload import Workload
+from walltime.workload import Array, Workload
 
-Array = np.ndarray
 NEVER = int(np.iinfo(np.int64).max)
 WEEK = 7 * DAY
 CYCLE = 146_097

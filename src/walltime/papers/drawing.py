@@ -18,9 +18,8 @@ from walltime.report.figures import COLOURS, DASHES, INK, KIND_COLOURS, KIND_EDG
 from walltime.report.stretch import assign_processors
 from walltime.schedule import Schedule
 from walltime.simulation import simulate
-from walltime.workload import Workload
+from walltime.workload import Array, Workload
 
-Array = np.ndarray
 T = TypeVar("T")
 Labels = Mapping[str, str] | str
 Draw = Callable[[Axes, T, str], None]

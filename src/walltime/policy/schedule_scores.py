@@ -12,9 +12,7 @@ import numpy as np
 
 from walltime.policy.log_view import LogView
 from walltime.policy.orders import HISTORY, Order, ScoredOrder
-from walltime.workload import Workload
-
-Array = np.ndarray
+from walltime.workload import Array, Workload
 
 
 class SystemState:

@@ -13,12 +13,11 @@ from walltime.declared import Field
 from walltime.errors import PolicyError, WorkloadError
 from walltime.policy.files import location_of, make_object, user_code
 from walltime.specification import Specification
-from walltime.workload import Workload
+from walltime.workload import Array, Workload
 
 if TYPE_CHECKING:
     from walltime.compiled.prediction_memory import CompiledPredictor, PredictorMemory
 
-Array = np.ndarray
 
 KEYS = {
     "all": (),

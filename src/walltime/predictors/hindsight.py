@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from walltime.predictors.base import Array
-from walltime.workload import Workload
+from walltime.workload import Array, Workload
 
 RECORDED = ("wait", "start", "end", "runtime", "cpu_time", "used_memory", "status")
 """Columns of a log that are unknown when a job is submitted."""

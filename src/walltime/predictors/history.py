@@ -10,12 +10,10 @@ import numpy as np
 from walltime.errors import PolicyError, WorkloadError
 from walltime.policy.files import location_of, user_code
 from walltime.predictors.base import Basis, FinishedJob, Guess, Predictor, StartedJob, SubmittedJob, check_columns
-from walltime.workload import Workload
+from walltime.workload import Array, Workload
 
 if TYPE_CHECKING:
     from walltime.predictors.prediction import Prediction
-
-Array = np.ndarray
 
 
 class History:

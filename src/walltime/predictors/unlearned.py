@@ -13,10 +13,10 @@ from walltime.dataframes import pl
 from walltime.declared import Field
 from walltime.errors import PolicyError
 from walltime.files import note_input
-from walltime.predictors.base import Array, Basis, Predictor, below_remark
+from walltime.predictors.base import Basis, Predictor, below_remark
 from walltime.predictors.hindsight import RECORDED, hindsight_remarks, twins_remark
 from walltime.wording import printable
-from walltime.workload import Workload
+from walltime.workload import Array, Workload
 
 UNIX = 10**8
 """Times in a file of at least this are seconds since 1970, if the start of the log is recorded."""

@@ -13,9 +13,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter
 
 from walltime.errors import WorkloadError
 from walltime.report.figures import POINTS, legend, look, percent_ticks, share_axes, style, time_ticks
-from walltime.workload import Workload
-
-Array = np.ndarray
+from walltime.workload import Array, Workload
 
 DAY = 86_400
 CYCLE_SECONDS = 1800

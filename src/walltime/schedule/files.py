@@ -14,9 +14,8 @@ from walltime.dataframes import pl
 from walltime.errors import LogError, OutputError
 from walltime.files import whole_file, write_as_parquet
 from walltime.provenance import provenance
-from walltime.workload import LIMIT, SCHEDULE_COLUMNS, Origin, Workload
+from walltime.workload import LIMIT, SCHEDULE_COLUMNS, Array, Origin, Workload
 
-Array = np.ndarray
 FORMATS = (".csv", ".parquet", ".swf", ".swf.gz")
 NEEDED = ("job_id", "start", "end")
 KINDS = ("immediate", "reserved", "backfilled")

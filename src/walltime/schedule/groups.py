@@ -17,11 +17,10 @@ from walltime.metrics import bounded_slowdown, month_starts, recorded_waits
 from walltime.policy import Calendar
 from walltime.specification import Family, Specification, Variant
 from walltime.wording import shown
-from walltime.workload import Workload
+from walltime.workload import Array, Workload
 from walltime.workload.columns import GROUPING_COLUMNS
 from walltime.workload.filters import UNITS, parse_seconds
 
-Array = np.ndarray
 MEASURES = ("jobs", "share_of_use", "mean_wait", "median_wait", "p90_wait", "max_wait", "mean_response", "mean_bounded_slowdown")
 """The columns of a breakdown."""
 

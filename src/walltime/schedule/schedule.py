@@ -31,12 +31,10 @@ from walltime.schedule.groups import (
 )
 from walltime.tables import Facts, number
 from walltime.wording import human_time
-from walltime.workload import Workload
+from walltime.workload import Array, Workload
 
 if TYPE_CHECKING:
     from walltime.auditor import AuditReport
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)

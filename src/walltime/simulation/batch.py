@@ -20,13 +20,12 @@ from walltime.simulation.run import simulate
 from walltime.simulation.specification import Scheduler
 from walltime.simulation.threads import in_threads
 from walltime.wording import seed_fault, shown
-from walltime.workload import Workload, check_workload
+from walltime.workload import Array, Workload, check_workload
 
 if TYPE_CHECKING:
     import polars as pl
 
 
-Array = np.ndarray
 _EASY = Easy()
 _PREDICTIONS = tuple(field.name for field in fields(metrics.PredictionSummary) if field.name != "jobs")
 _Found = tuple[metrics.Summary, metrics.DynamicsSummary | None, metrics.PredictionSummary | None]

@@ -15,9 +15,7 @@ from walltime.machine.omissions import with_settings
 from walltime.machine.placing import PLACING_REASONS, possible
 from walltime.node_demands import demands_on, nodes_of, problem_fields, unknown_features
 from walltime.policy import Policy
-from walltime.workload import Workload
-
-Array = np.ndarray
+from walltime.workload import Array, Workload
 
 
 def placed_on_nodes(workload: Workload, policy: Policy, machine: Machine) -> tuple[Workload, Placement, dict[str, Any]]:

@@ -15,9 +15,7 @@ from walltime.schedule.schedule import Schedule
 from walltime.simulation.job_predictions import Ends, predict_in_log
 from walltime.simulation.run import simulate
 from walltime.simulation.threads import in_threads
-from walltime.workload import Workload
-
-Array = np.ndarray
+from walltime.workload import Array, Workload
 
 
 @dataclass(frozen=True, eq=False)

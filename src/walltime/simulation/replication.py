@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from walltime import metrics
 from walltime.errors import PolicyError, WorkloadError
 from walltime.machine import Machine
@@ -18,9 +16,7 @@ from walltime.simulation.run import simulate
 from walltime.simulation.specification import Scheduler
 from walltime.simulation.threads import in_threads
 from walltime.wording import seed_fault, shown
-from walltime.workload import Workload
-
-Array = np.ndarray
+from walltime.workload import Array, Workload
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from walltime.predictors import Prediction, Predictor
 from walltime.schedule.schedule import PredictionRecord, Schedule
 from walltime.simulation.job_predictions import CalledPredictions, JobPredictions
 from walltime.simulation.specification import Scheduler
-from walltime.workload import Workload, check_workload
+from walltime.workload import Array, Workload, check_workload
 
 if TYPE_CHECKING:
     from walltime.engine.interface.nodes import NodesEngine, OarEngine
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from walltime.engine.interface.pools import PoolsEngine
 
     Engine = NumberEngine | PoolsEngine | NodesEngine | OarEngine | ReferenceEngine
-
-Array = np.ndarray
 
 
 def simulate(

@@ -16,10 +16,8 @@ from walltime.simulation.run import simulate
 from walltime.simulation.specification import Scheduler
 from walltime.simulation.threads import in_threads
 from walltime.wording import shown
-from walltime.workload import Workload
+from walltime.workload import Array, Workload
 from walltime.workload.scaling import shake
-
-Array = np.ndarray
 
 SHAKE = 30
 """Largest shift of a submission, s, as in tsafrir06."""

@@ -24,7 +24,6 @@ from walltime.workload import Workload, check_workload
 if TYPE_CHECKING:
     from walltime.simulation.run import Engine
 
-Array = np.ndarray
 LONG_AGO = -(2**62)
 """Before all events: initially running jobs may end before 0."""
 JOB_FIELDS = ("submit", "runtime", "procs", "requested", "believed")

@@ -15,10 +15,9 @@ from walltime.schedule.schedule import Schedule
 from walltime.simulation.run import simulate
 from walltime.simulation.specification import Scheduler
 from walltime.wording import shown
-from walltime.workload import Workload
+from walltime.workload import Array, Workload
 from walltime.workload.scaling import shake
 
-Array = np.ndarray
 DAY = 86_400
 MIN_JOBS = 20
 """Windows with fewer measured jobs are left out, since their means are too uncertain."""

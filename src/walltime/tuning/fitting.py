@@ -21,9 +21,8 @@ from walltime.simulation.specification import Scheduler
 from walltime.simulation.windows import DAY, LogWindow, change_interval, check_cost, log_cost, percent, windows
 from walltime.specification import Specification
 from walltime.tuning.search import CostFolder, Optimiser, import_cma, make_order, search, simulate_grid, with_order
-from walltime.workload import Workload, check_workload
+from walltime.workload import Array, Workload, check_workload
 
-Array = np.ndarray
 FEATURES = {"linear": ("wait", "believed", "procs", "area", "log-wait", "log-area"), "power": ("wait", "believed", "procs")}
 """The default features of each kind of score."""
 SIMPLE = NAMED_ORDERS

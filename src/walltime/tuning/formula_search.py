@@ -22,9 +22,8 @@ from walltime.tuning.objectives import OBJECTIVES, Parts, by_log, merit, parts_o
 from walltime.tuning.order_file import BELIEF, LogIdentity, OrderFile, Point, SearchSettings
 from walltime.tuning.search import CostFolder, import_cma
 from walltime.tuning.search import search as minimise
-from walltime.workload import Workload
+from walltime.workload import Array, Workload
 
-Array = np.ndarray
 TERMS = (
     "log(wait+60)",
     "log(believed+60)",

@@ -11,10 +11,9 @@ from walltime.metrics import bounded_slowdown
 from walltime.simulation.run import simulate
 from walltime.simulation.specification import Scheduler
 from walltime.tuning.search import simulate_grid
-from walltime.workload import Workload
+from walltime.workload import Array, Workload
 from walltime.workload.scaling import head, shake
 
-Array = np.ndarray
 OBJECTIVES = ("bounded_slowdown", "wait_by_area", "p99_wait", "longest_wait", "longest_waits")
 """Mean bounded slowdown; mean wait of a processor second, s; 99th percentile and maximum of the waits, s; and the mean of the longest
 thousandth of the waits, s, which is less noisy than the single longest one."""

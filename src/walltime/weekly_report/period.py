@@ -19,10 +19,8 @@ from walltime.metrics.machine import busy_processors, utilization
 from walltime.metrics.summary import Averages
 from walltime.schedule.groups import UNKNOWN, group_jobs, largest_groups
 from walltime.wording import printable
-from walltime.workload import Workload
+from walltime.workload import Array, Workload
 from walltime.workload.columns import GROUPED_COLUMNS
-
-Array = np.ndarray
 
 DAY = 86_400
 WEEK = 7 * DAY

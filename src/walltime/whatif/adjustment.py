@@ -15,9 +15,7 @@ from walltime.predictors import PREDICTORS, Belief, Correction, Jobs, Prediction
 from walltime.simulation.job_predictions import predict_in_log
 from walltime.simulation.specification import Scheduler
 from walltime.specification import Specification, options_of
-from walltime.workload import Workload
-
-Array = np.ndarray
+from walltime.workload import Array, Workload
 
 FLOOR = 10
 """Smallest TimeMin, minutes."""

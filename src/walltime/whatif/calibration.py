@@ -30,11 +30,9 @@ from walltime.simulation.specification import Scheduler
 from walltime.whatif.setting import Setting, machine_of
 from walltime.whatif.wait_causes import Evidence, PoolGroup, WaitCause, find_evidence, pool_groups
 from walltime.wording import human_time, printable, sanitize
-from walltime.workload import Workload, check_workload
+from walltime.workload import Array, Workload, check_workload
 from walltime.workload.columns import GROUPED_COLUMNS
 from walltime.workload.drops import Drop, warning_of
-
-Array = np.ndarray
 
 GROUPED_BY = ("class", "user", "size", *GROUPED_COLUMNS)
 """Groupings whose groups have thresholds."""

@@ -23,10 +23,9 @@ from walltime.whatif.changes import Change
 from walltime.whatif.effects import MEASURES, OtherUsers, measures_of, pairs
 from walltime.whatif.setting import SHAKE, Setting
 from walltime.wording import sanitize, shown
-from walltime.workload import Workload
+from walltime.workload import Array, Workload
 from walltime.workload.resampling import resample_weeks, with_sessions
 
-Array = np.ndarray
 Check = Callable[[int], None]
 
 TODAY = "today"

@@ -23,9 +23,7 @@ from walltime.whatif.effects import MEASURES, Cost, Effect, cost, differences, d
 from walltime.whatif.setting import SHAKE, machine_of
 from walltime.whatif.simulations import TODAY, NamedSetting, settings_of, simulate_all
 from walltime.wording import sanitize, seed_fault, shown
-from walltime.workload import Workload, check_workload
-
-Array = np.ndarray
+from walltime.workload import Array, Workload, check_workload
 
 AS_RECORDED, REACT = "as-recorded", "react"
 SUBMISSIONS = (AS_RECORDED, REACT)

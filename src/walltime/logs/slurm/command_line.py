@@ -5,15 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-import numpy as np
-
 from walltime.dataframes import pl
 from walltime.logs.batch_systems import unknown
 from walltime.logs.slurm.fields import limits
 from walltime.slurm_values import MEGABYTES
-from walltime.workload import MISSING
+from walltime.workload import MISSING, Array
 
-Array = np.ndarray
 _SIZE = re.compile(r"([0-9]{1,12})([KMGT]?)B?", re.IGNORECASE)
 _GPU = re.compile(r"(?:gres[:/])?gpu(?:[:=][^:=,()]*[^0-9:=,()][^:=,()]*)?(?:[:=]([0-9]{1,6}))?(?:\(.*\))?")
 _ANY = re.compile(r" (?:-[acnNGC]|--(?:array|cpus|ntasks|mem|gres|gpus|nodes|exclusive|nice|constraint|time-min))")

@@ -15,9 +15,8 @@ from walltime.logs.clock import Local
 from walltime.logs.joblog import LIMIT
 from walltime.logs.mapping import UNITS
 from walltime.slurm_values import BLANK, NO_LIMITS, gpu_types_of, gpus_of
-from walltime.workload import MISSING
+from walltime.workload import MISSING, Array
 
-Array = np.ndarray
 COMPLETED, CANCELLED, FAILED = 1, 5, 0
 PENDING, RUNNING, OTHER = -10, -11, -12
 """Numbers in place of a status for jobs that have not ended, and for records that are not whole jobs."""

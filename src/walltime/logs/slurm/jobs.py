@@ -14,9 +14,7 @@ from walltime.logs.reader import ReaderState
 from walltime.logs.rules import Rule
 from walltime.logs.slurm.fields import CANCELLED, COMPLETED, OTHER, PENDING, RUNNING
 from walltime.logs.slurm.steps import Steps
-from walltime.workload import MISSING
-
-Array = np.ndarray
+from walltime.workload import MISSING, Array
 
 STEP = Rule("step", "drop", "The record describes a step, such as `12.batch` or `12.0`; the job has its own record.")
 PART_OF_RESIZED = Rule(

@@ -22,9 +22,7 @@ from walltime.logs.slurm.jobs import AGAIN, STEP, TEXT_COLUMNS, slurm_log
 from walltime.logs.slurm.steps import Steps
 from walltime.slurm_values import BLANK
 from walltime.wording import quoted
-from walltime.workload import MISSING
-
-Array = np.ndarray
+from walltime.workload import MISSING, Array
 
 TIMES = ("submit", "eligible", "start", "end")
 RESOURCES = ("alloctres", "reqtres", "allocgres", "reqgres")

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from walltime.dataframes import pl
-from walltime.workload import MISSING
+from walltime.workload import MISSING, Array
 
-Array = np.ndarray
 USED = ("used_mem_mb", "max_rss_mb", "ave_rss_mb", "gpu_mem_mb", "gpu_use", "GPU_TOTAL")
 """Columns of a job that are the largest value of its steps; GPU_TOTAL: the use of all GPUs together, percent."""
 

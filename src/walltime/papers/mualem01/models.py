@@ -19,10 +19,8 @@ from walltime.papers.study import Study
 from walltime.policy import Kind, NoBackfilling
 from walltime.report.figures import INK
 from walltime.simulation import simulate
-from walltime.workload import Workload
+from walltime.workload import Array, Workload
 from walltime.workload.models import parse_model
-
-Array = np.ndarray
 
 LOADS = (0.4, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
 FEW_LOADS = (0.5, 0.7, 0.8, 0.9)

@@ -20,9 +20,8 @@ from walltime.papers.tang13.schemes import KEYS, METHOD, SCHEMES, keys_of, month
 from walltime.predictors.base import alike
 from walltime.report.figures import COLOURS
 from walltime.simulation.replay import Replay
-from walltime.workload import Workload
+from walltime.workload import Array, Workload
 
-Array = np.ndarray
 ByKey = Mapping[tuple[str, str], Array]
 """Values by log and key."""
 STATISTICS = ("max", "p95", "p90", "p85", "p80", "p70", "median")

@@ -22,9 +22,8 @@ from walltime.papers.tang13.schemes import METHOD, SCHEMES, months_of, simulated
 from walltime.policy import FCFS, WFP, Easy, Order
 from walltime.predictors import Prediction, Predictor
 from walltime.simulation import simulate
-from walltime.workload import Workload
+from walltime.workload import Array, Workload
 
-Array = np.ndarray
 ORDERS: Mapping[str, Order] = {"wfp": WFP, "fcfs": FCFS}
 MODES = ("regular", "selective")
 MEASURES = {"wait": "average wait", "slowdown": "average slowdown", "weighted": "weighted wait"}
