@@ -59,7 +59,7 @@ def _free_amounts(schedule: Schedule, nodes: Nodes, demands: NodeDemands, job: i
     for k, (moment, rows) in enumerate(zip(moments.tolist(), parts, strict=False)):
         np.add.at(free.T, where[rows], changes[:, rows].T)
         now = free.copy()
-        for gone, begin, end, _ in nodes.outages:
+        for gone, begin, end, *_ in nodes.outages:
             if begin <= moment < end:
                 now[:, gone] = -1
         yield k, now

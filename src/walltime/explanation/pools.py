@@ -154,8 +154,9 @@ def _held_back(schedule: Schedule, placement: Placement, job: int, places: list[
     over = np.zeros(len(moments), bool)
     for limit, of in zip(limits, mates, strict=True):
         of = of[near[of]]
-        amounts = np.stack([np.ones(len(of), np.int64), schedule.workload.procs[of], placement.second[of]], axis=1)
-        own = np.array([1, *need])
+        times = np.array([placement.limits_of[k].count(limit) for k in of.tolist()], np.int64)
+        amounts = np.stack([times, schedule.workload.procs[of], placement.second[of]], axis=1)
+        own = np.array([limits.count(limit), *need])
         over |= (_running(schedule, of, amounts, moments) + own > np.array(placement.limits[limit], np.float64)).any(axis=1)
     shut = placement.shut(job, int(effective_times(schedule.workload, schedule.overrun)[1][job]), moments)
     lengths = np.diff(np.append(moments, max(end, begin)))

@@ -22,7 +22,7 @@ REQUESTS = {
 """The columns in which jobs request a feature, by values above 0."""
 BY_MACHINE = ("memory", "GPU types", "whole nodes of several sizes")
 """Features that are missing only if the machine's notes name them; so are node features on machines of Slurm."""
-BY_NODES = ("node features", "GPU types", "memory")
+BY_NODES = ("node features", "GPU types", "memory", "reservations", "licences")
 """Features that only the scheduling of single nodes has, where pools have them."""
 LONGEST = 500
 """The most characters that list features with unknown shares."""
@@ -59,7 +59,9 @@ def omissions(workload: Workload, machine: Machine, partition: Array) -> dict[st
 def with_settings(found: Mapping[str, float | None], machine: Machine, settings: Sequence[str]) -> dict[str, float | None]:
     """Return what a policy that plans single nodes does not model: settings are added, unless notes have them, and BY_NODES left out."""
     known, noted = {note.text for note in machine.notes}, {note.feature for note in machine.notes}
-    left = {name: share for name, share in found.items() if name not in BY_NODES or name in noted}
+    lacks = {"reservations": not machine.reservations, "licences": not machine.licences}
+    modelled = [name for name in BY_NODES if not lacks.get(name)]
+    left = {name: share for name, share in found.items() if name not in modelled or name in noted}
     return {**left, **dict.fromkeys(text for text in settings if text not in known)}
 
 

@@ -114,7 +114,8 @@ class NodesEngine(PlannedNodes):
         for name in set(SLURM_JOB.names or ()) & set(NodeDemands._fields) - {"after"}:
             jobs[name] = getattr(demands, name)
         jobs.asked, jobs.shaped = demands.asked // unit, shaped
-        jobs.opens = (demands.whole > 0) | (demands.each > 0) | (demands.memory > 0) | (jobs.shaped > 0)
+        jobs.opens = (demands.whole > 0) | (demands.each > 0) | (demands.memory > 0) | (jobs.shaped > 0) | demands.sole.any()
+        jobs.owner = np.where(demands.sole > 0, -1, 1) * (demands.user + 1) * demands.sole.any()
         jobs.time_min = np.where(demands.time_min < problem.believed, demands.time_min, 0)
         jobs.tier = np.asarray(machine.tiers, np.int64)[demands.partition]
         followers = followers_of(demands.after, jobs.after, jobs.pending)

@@ -168,7 +168,7 @@ class Projection:
         self._shares = Shares(np.zeros(1, np.int64), np.ones(1, np.int64), np.zeros(1, np.int64))
         self._settings = settings
         if settings.multifactor:
-            demands = with_priorities(state.workload, machine, settings, demands, state.nodes)[0]
+            demands = with_priorities(state.workload, state.placement, settings, demands, state.nodes)[0]
             demands = demands._replace(merit=self._merits(demands.merit, settings), association=np.zeros_like(demands.association))
             self._settings = SlurmSettings({**settings.values, "priority_weight_fairshare": 0}, settings.notes)
             if not self._settings.multifactor:  # else all priorities would be equal

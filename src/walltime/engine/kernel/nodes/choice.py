@@ -33,7 +33,7 @@ def shortfall(state, job, site, use, plan, time, length):
     Returns 0 if they suffice, else a number of processors: at least as many more must become free.
     """
     row, free, members, sets = row_at(state, use.running, time), use.free, site.members[job.members], site.sets
-    outages, blocks = site.outages, plan.blocks
+    outages, blocks, reservation = site.outages, plan.blocks, site.partitions[job.partition].reservation
     words, procs_planes, second_end = sets.shape[1], state.procs_planes, state.second_end
     for w in range(words):
         sets[USABLE, w] = sets[members.row, w] if job.whole or procs_planes > 1 else sets[members.row, w] & free[row, 0, w]
@@ -55,8 +55,12 @@ def shortfall(state, job, site, use, plan, time, length):
         _leave_out(sets, CLOSED, 0, words)
     for k in range(len(outages)):
         out = outages[k]
-        if out.phase == 1 and out.begin < time + length and out.end > time:
+        if out.phase == 1 and out.begin < time + length and out.end > time and (reservation == 0 or out.reservation != abs(reservation)):
             _leave_out(sets, out.row, 0, words)
+    if reservation > 0:
+        _only_reserved(sets, outages, reservation, time)
+    if job.owner != 0:
+        _leave_out_others(state, job, use, sets[USABLE], time)
     for k in range(state.ahead):
         block = blocks[k]
         if block.valid_from < time + length and block.end > time:
@@ -74,6 +78,35 @@ def shortfall(state, job, site, use, plan, time, length):
     if missing == 0 and job.most_nodes > 0 and not _fits_in_most(state, job, site, use, plan.choice, time):
         missing = 1
     return missing
+
+
+@kernel
+def _only_reserved(sets, outages, reservation, time):
+    """Leave only the nodes that a reservation has at a time; all, when it is over."""
+    reserved, is_over = sets[FITTING], True
+    reserved[:] = 0
+    for k in range(len(outages)):
+        out = outages[k]
+        if out.reservation == reservation and out.end > time:
+            is_over = False
+            if out.phase == 1 and out.begin <= time:
+                for w in range(len(reserved)):
+                    reserved[w] |= sets[out.row, w]
+    if not is_over:
+        for w in range(len(reserved)):
+            sets[USABLE, w] &= reserved[w]
+
+
+@kernel
+def _leave_out_others(state, job, use, usable, time):
+    """Remove the nodes on which jobs of other users run at a time, where one of the two requests nodes for its user alone."""
+    for k in range(released_by(state, use.running, time) if time > state.now else 0, state.running):
+        other = use.running[k]
+        if (job.owner < 0 or other.owner < 0) and abs(job.owner) != abs(other.owner):
+            for r in range(other.first, other.first + other.count):
+                node, end = use.ranges[r].node, use.ranges[r].node + use.ranges[r].count
+                for w in words_of(node, end):
+                    usable[w] &= ~ones(w, node, end)
 
 
 @kernel
@@ -188,8 +221,8 @@ def choose(state, job, site, use, choice, time):
     planes = site.shaped if job.shaped else use.free[row_at(state, use.running, time)]
     state.chosen, state.left_nodes, state.left_procs, state.left_second = 0, job.nodes, job.asked, job.total
     state.left_most = job.most_nodes if job.most_nodes > 0 else NEVER
-    if site.partitions[job.partition].least_loaded:
-        return _choose_least_loaded(state, job, site, planes, choice)
+    if job.spread or site.partitions[job.partition].least_loaded:
+        return _choose_one_by_one(state, job, site, planes, choice)
     count, entries = _find_runs(state, job, site, planes, runs), -1
     size, per_node = members.node_procs, job.shaped > 0 or job.each > 0 or (job.memory > 0 and not job.whole)
     alike = size > 0 and job.total == 0 and not per_node and (job.whole > 0 or size == 1)  # each node gives the same
@@ -236,8 +269,8 @@ def choose(state, job, site, use, choice, time):
 
 
 @called_kernel
-def _choose_least_loaded(state, job, site, planes, choice):
-    """Choose the usable nodes with the largest shares of free processors, of the lowest weight first; return whether these are enough."""
+def _choose_one_by_one(state, job, site, planes, choice):
+    """Choose usable nodes of the lowest weight, in order or with the most free processors, by share; return whether these are enough."""
     part, left = site.members[job.members], site.sets[FITTING]
     for w in range(len(left)):
         left[w] = site.sets[USABLE, w]
@@ -249,7 +282,7 @@ def _choose_least_loaded(state, job, site, planes, choice):
             while node < stretch.end and (best < 0 or stretch.weight <= weight):
                 procs = number_of(planes, 0, state.procs_planes, node)
                 capacity = number_of(site.sets, CAPACITY, CAPACITY + state.procs_planes, node)
-                if best < 0 or stretch.weight < weight or procs * whole > free * capacity:
+                if best < 0 or stretch.weight < weight or (not job.spread and procs * whole > free * capacity):
                     best, weight, free, whole = node, stretch.weight, procs, capacity
                 node = next_member(left, node + 1, stretch.end, 1)
         if best < 0:

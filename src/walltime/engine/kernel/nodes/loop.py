@@ -12,6 +12,8 @@ The rules, which reference/nodes.py states in plain Python:
 * A job with a `time_min` is planned by it in backfill, and when it starts it gets what fits, in minutes, at least that; or, if that is a
   soft limit, its whole limit.
 * choice.py chooses nodes. An outage that is known is like a reservation. Jobs that run when an outage begins run on.
+* The jobs of a user reservation have a partition of their own, of a higher tier. They use the nodes that the reservation has at the time,
+  and after its end all nodes that it had. One that does not fit closes only this partition, not its nodes.
 
 Simplified: passes take no time, so nothing changes while they are made.
 """
@@ -257,9 +259,10 @@ def _main_pass(state, rules, jobs, site, use, plan, traffic, depth):
             _run(state, rules, jobs, site, use, plan, traffic, index, state.now, job.believed)
             _leave_queue(state, traffic, place)
         elif not _cannot_reserve(state, rules, job):
-            part.closed = state.closed = 1
+            part.closed = 1
             closed += 1
-            for w in range(site.sets.shape[1]):
+            for w in range(site.sets.shape[1] if part.reservation == 0 else 0):
+                state.closed = 1
                 site.sets[CLOSED, w] |= site.sets[site.members[job.partition].row, w]
             if closed == len(site.partitions):
                 break
@@ -387,7 +390,8 @@ def _limit(state, rules, site, plan, job):
     """Return the limit under which backfill starts a job on the nodes that have been chosen."""
     if job.time_min <= 0 or rules.soft:
         return job.believed
-    room = room_until(state, site, plan, state.now + job.believed) - state.now
+    reservation = abs(site.partitions[job.partition].reservation)
+    room = room_until(state, site, plan, reservation, state.now + job.believed) - state.now
     return max(job.time_min, room // 60 * 60) if room < job.believed else job.believed
 
 

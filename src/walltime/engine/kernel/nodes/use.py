@@ -28,7 +28,7 @@ def start_use(state, job, index, site, use, plan, expected):
         place -= 1
     one = running[place]
     one.release = one.expected = expected
-    one.job, one.row = index, row
+    one.job, one.row, one.owner, one.first, one.count = index, row, job.owner, job.first, job.count
     state.running += 1
     _copy_row(use, 0 if place == 0 else running[place - 1].row, row)
     _count_gives(state, site, use, job, row)
@@ -89,6 +89,7 @@ def move_overdue(state, rules, jobs, use, plan):
             to += 1
         moved = running[to]
         moved.release, moved.expected, moved.job, moved.row = release, expected, index, row
+        moved.owner, moved.first, moved.count = job.owner, job.first, job.count
         if to > place:
             _copy_row(use, running[to - 1].row, row)
         _change(state, use, job, row, place, to, LESS)
