@@ -19,7 +19,7 @@ from walltime.machine.overheads import decision_times, release_times, scheduler_
 from walltime.machine.placing import NEVER
 from walltime.metrics import levels_at, steps
 from walltime.schedule.schedule import Schedule
-from walltime.wording import counted, human_time, listed
+from walltime.wording import counted, human_time, listed, sanitize
 
 Array = np.ndarray
 
@@ -250,6 +250,10 @@ def _limits(why: MachineExplanation) -> str:
     assert placement is not None
     limits = []
     for limit in placement.limits_of[why.index]:
+        if limit >= len(placement.limits) - len(placement.licences):
+            name = placement.licences[limit - len(placement.limits)]
+            limits.append(f"{counted(placement.machine.licences[name], 'licence')} of {sanitize(name)}")
+            continue
         jobs, procs, second = placement.limits[limit]
         texts = counted(jobs, "job"), counted(procs, "processor"), f"{second:,} {placement.machine.second}"
         limits.append(" and ".join(text for text, most in zip(texts, placement.limits[limit], strict=True) if most < NEVER))

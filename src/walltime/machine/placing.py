@@ -54,7 +54,7 @@ class Placement:
     jobs, processors and second resource of each; `outages`: pool, processors, second resource, begin, end, known from (s). `windows`:
     hours in which jobs do not start; `windows_of`: those of each job. `reservation`: the number of each job's reservation from 1 on, by
     the order of names in the machine; 0 for none. `reservations`: the number of each of the machine's tables, its begin, end and known
-    from, s, once for each time.
+    from, s, once for each time. `licences`: the names of those that the last limits are of.
     """
 
     machine: Machine
@@ -69,6 +69,7 @@ class Placement:
     windows_of: Ragged
     reservation: Array
     reservations: Sequence[tuple[int, int, int, int]] = ()
+    licences: Sequence[str] = ()
 
     def shut(self, job: int, request: int, moments: Array) -> Array:
         """Return whether the windows of a job, by index, forbid its start at each of these times (int64 s); bool. `request`: s."""
@@ -188,7 +189,7 @@ def with_licences(workload: Workload, placement: Placement) -> tuple[Workload, P
     )
     limits = [*placement.limits, *((most, NEVER, NEVER) for most in (total // unit).tolist())]
     origin = replace(workload.origin, changed=_added(workload.origin.changed, {"over_limit": over}, over))
-    return replace(workload, origin=origin), replace(placement, limits=limits, limits_of=limits_of)
+    return replace(workload, origin=origin), replace(placement, limits=limits, limits_of=limits_of, licences=places)
 
 
 def with_omissions(workload: Workload, machine: Machine | None) -> Workload:

@@ -122,6 +122,7 @@ class Projection:
         jobs = replace(self._jobs(chosen, submit, runtime), job_id=FIRST_NUMBER + chosen)
         second, partition, since, after, limits, windows = self._pool_demands(chosen)
         placement = replace(placement, second=second, partition=partition, since=since, after=after, limits_of=limits, windows_of=windows)
+        placement = replace(placement, reservation=placement.reservation[chosen])
         return Run(jobs, self.scheduler, PAPERS, "kill", placement, problem).schedule(engine.outcome())
 
     def problem(self, chosen: Array, submit: Array, runtime: Array, starts_only: bool = False) -> Problem:
