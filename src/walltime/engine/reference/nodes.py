@@ -116,6 +116,7 @@ class SlurmReference:
             job.time_min = job.time_min if job.time_min < job.believed else 0
             job.waits_for.update(after[k])
             self.jobs.append(job)
+        self.has_sole = any(job.sole for job in self.jobs)
         self.now = 0
         self.waiting: list[SlurmJob] = []
         self.running: list[SlurmJob] = []
@@ -386,7 +387,7 @@ class SlurmReference:
         if own_times:
             reserved = [nodes for nodes, begin, _, known, _ in own_times if begin <= time and min(known, begin) <= self.now]
             is_open &= np.isin(np.arange(len(is_open)), np.concatenate([*reserved, np.zeros(0, np.int64)]))
-        for other in self.running:
+        for other in self.running if self.has_sole else ():
             if (job.sole or other.sole) and job.user != other.user and (time <= self.now or self._release(other) > time):
                 is_open[other.given.nodes] = False
         procs, second, memory = free[:, own]

@@ -178,7 +178,8 @@ def _next_release(state, site, use, plan, reservation, time):
     for k in range(len(site.outages)):
         out = site.outages[k]
         if out.phase == 1 and out.end > time:
-            following = min(following, out.begin if out.begin > time and out.reservation == reservation != 0 else out.end)
+            begins = out.begin > time and out.reservation == reservation and reservation > 0
+            following = min(following, out.begin if begins else out.end)
     return following
 
 
