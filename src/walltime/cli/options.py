@@ -15,7 +15,7 @@ from walltime.cli.help import JOBS as JOBS
 from walltime.cli.help import OUTPUT as OUTPUT
 from walltime.cli.help import RUNS as RUNS
 from walltime.cli.help import SCHEDULER as SCHEDULER
-from walltime.errors import OutputError
+from walltime.errors import OutputError, PolicyError
 from walltime.permission import allow
 from walltime.wording import printable
 
@@ -59,6 +59,8 @@ def argument(text: str, metavar: str, **more: Any) -> Any:
 
 def _allow(files: list[Path] | None) -> list[Path] | None:
     for file in files or ():
+        if not file.is_file():
+            raise PolicyError(f"--own {printable(file)}: no such file; check its name", "missing_file")
         allow(file)
     return files
 

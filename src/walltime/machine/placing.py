@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -211,10 +212,15 @@ def _limited(machine: Machine, second: Array) -> tuple[Machine, Array]:
     return replace(machine, pools=tuple(replace(pool, second=units) for pool in machine.pools)), second
 
 
+_LASTING = frozenset({"first_partition", "not_limited", "over_limit"})
+"""Changes that show nothing in the jobs, so that jobs which are placed a second time have them again."""
+
+
 def _added(counts: Mapping[str, int], masks: Mapping[str, Array], among: Array) -> dict[str, int]:
-    """Add the numbers of jobs in these masks to the counts."""
+    """Add the numbers of jobs in these masks to the counts, once where jobs that are placed again would count again."""
     more = {name: int(np.count_nonzero(mask & among)) for name, mask in masks.items()}
-    return dict(counts) | {name: counts.get(name, 0) + count for name, count in more.items() if count}
+    together = {name: max if name in _LASTING else operator.add for name in more}
+    return dict(counts) | {name: together[name](counts.get(name, 0), count) for name, count in more.items() if count}
 
 
 def _impossible(workload: Workload, kept: Array) -> Array:
