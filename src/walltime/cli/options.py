@@ -360,7 +360,7 @@ TablesOption = Annotated[
 FigureOption = Annotated[
     list[str] | None,
     option(
-        "Draw wait, slowdown, queue, utilization or gantt to a .pdf, .svg or .png file; NAME= can be left out if the file is named "
+        "Draw wait, slowdown, queue, utilization, gantt or nodes to a .pdf, .svg or .png file; NAME= can be left out if the file is named "
         "after the figure, as in wait.pdf.",
         metavar="NAME=FILE",
         callback=named_figures,
