@@ -12,7 +12,7 @@ from walltime.declared import LARGEST_INTEGER
 from walltime.errors import WorkloadError
 from walltime.machine.held import apply_eligible_times
 from walltime.machine.machine import Limit, Machine, Outage, Partition
-from walltime.machine.omissions import omissions
+from walltime.machine.omissions import omissions, with_settings
 from walltime.machine.windows import ShutHours, hours_of, seconds_of
 from walltime.ragged import Ragged
 from walltime.wording import human_percent
@@ -150,10 +150,10 @@ def place(workload: Workload, machine: Machine, extends: bool = False) -> tuple[
 
 
 def with_omissions(workload: Workload, machine: Machine | None) -> Workload:
-    """Return the jobs with what the machine does not model for them in `origin.omissions`, without placing them."""
+    """Return the jobs with what the nodes of the machine do not model for them in `origin.omissions`, without placing them."""
     if machine is None:
         return workload
-    found = omissions(workload, machine, _partitions(workload, machine)[0])
+    found = with_settings(omissions(workload, machine, _partitions(workload, machine)[0]), machine, ())
     return replace(workload, origin=replace(workload.origin, omissions=found))
 
 
