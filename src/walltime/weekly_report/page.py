@@ -47,7 +47,10 @@ def period_answer(numbers: Period) -> str:
         half = "not at all" if n.median_wait < 1 else f"at most {human_time(n.median_wait)}"
         first = f"{warning}{span_of(numbers, capital=True)}: jobs waited {human_time(n.mean_wait)} on average, half of them {half}"
     wrong = " (more than all: its size is wrong)" if n.utilization > 1 else ""
-    sentence = f"{first}; {_share(n.utilization)} of the machine was used{wrong}"
+    second = (
+        f"processors and {_share(n.second_utilization)} of the {second_name(numbers)} were" if math.isfinite(n.second_utilization) else ""
+    )
+    sentence = f"{first}; {_share(n.utilization)} of the {second or 'machine was'} used{wrong}"
     lost = n.lost_hours / max(n.used_hours, 1e-9)
     if lost >= 0.005:
         sentence += f", and {_share(lost)} of the used hours went to jobs that failed or ended at their limit"
@@ -204,10 +207,14 @@ def _group_blocks(numbers: Period) -> list[Block]:
     return blocks
 
 
+def second_name(numbers: Period) -> str:
+    """Return the name of the machine's second resource in sentences."""
+    return "GPUs" if numbers.second == "gpus" else numbers.second
+
+
 def cause_names(numbers: Period) -> dict[str, str]:
     """Return the causes of waits in words."""
-    second = numbers.second if numbers.second != "gpus" else "GPUs"
-    names = {"second": second, "limit": "a limit", "behind": "jobs ahead", "unknown": "not known"}
+    names = {"second": second_name(numbers), "limit": "a limit", "behind": "jobs ahead", "unknown": "not known"}
     return {cause: names.get(cause, cause) for cause in CAUSES}
 
 

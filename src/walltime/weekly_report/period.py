@@ -53,6 +53,8 @@ class PeriodNumbers(Averages):
     p90_wait: float
     utilization: float
     """used share of the processors, from 0 to 1"""
+    second_utilization: float
+    """used share of the machine's second resource, such as GPUs; nan without one"""
     waited_hours: float
     """hours that jobs waited within the period, summed over the jobs"""
     used_hours: float
@@ -111,7 +113,7 @@ def period(workload: Workload, begin: int, end: int, machine: Machine | None = N
     missing = int(jobs.submit[0]) - begin if len(jobs) else 0
     missing = missing if missing >= DAY and begin + missing < end else 0
     begin += missing
-    record = _Record(jobs)
+    record = _Record(jobs, machine)
     numbers = record.numbers(begin, end)
     if not numbers.submitted and not numbers.started and not numbers.ended:
         raise WorkloadError(
@@ -127,7 +129,7 @@ def period(workload: Workload, begin: int, end: int, machine: Machine | None = N
         before=before,
         groups=groups,
         users=record.lost(begin, end),
-        longest=record.longest(begin, end, machine),
+        longest=record.longest(begin, end),
         causes=_causes(jobs, begin, end, machine),
         second="gpus" if machine is None else machine.second,
         unknown=len(workload) - len(jobs),
@@ -184,8 +186,9 @@ def unusual(now: float, before: Sequence[float]) -> tuple[float, bool | None]:
 class _Record:
     """The recorded schedule, and the numbers of its periods."""
 
-    def __init__(self, jobs: Workload):
-        self.jobs = jobs
+    def __init__(self, jobs: Workload, machine: Machine | None):
+        self.jobs, self.machine = jobs, machine
+        self.second = None if machine is None or not machine.second_total else jobs.columns.get(machine.second)
         self.wait = jobs.columns["wait"]
         self.start = jobs.submit + self.wait
         self.end = self.start + jobs.runtime
@@ -216,11 +219,17 @@ class _Record:
             median_wait=float(median),
             p90_wait=float(p90),
             utilization=utilization(self.start, self.end, w.procs, w.machine_procs, begin, end),
+            second_utilization=self._second_utilization(begin, end),
             waited_hours=float(waited) / 3600,
             used_hours=float(self.used[ended].sum()),
             **{name: float(getattr(self, name)[ended].sum()) if len(w) else np.nan for name in LOSSES},
             waiting_at_end=int(((w.submit < end) & (self.start >= end)).sum()),
         )
+
+    def _second_utilization(self, begin: int, end: int) -> float:
+        if self.machine is None or self.second is None:
+            return float("nan")
+        return utilization(self.start, self.end, np.maximum(self.second, 0).astype(np.int64), self.machine.second_total, begin, end)
 
     def groups(self, by: str, begin: int, end: int) -> list[dict[str, Any]]:
         """Return the waits of the jobs that started, by group; empty if the log does not record groups, or has one."""
@@ -255,13 +264,13 @@ class _Record:
         rows.sort(key=lambda row: (-np.nansum((row["failed_hours"], row["limit_hours"])), -np.nansum(row["unused_hours"])))
         return rows[:MOST_ROWS]
 
-    def longest(self, begin: int, end: int, machine: Machine | None) -> list[dict[str, Any]]:
+    def longest(self, begin: int, end: int) -> list[dict[str, Any]]:
         """Return the jobs that started after the longest waits, with their main cause and its share of the wait."""
         w, inside = self.jobs, np.flatnonzero(_within(self.start, begin, end))
         users = w.columns.get("user")
         rows = []
         chosen = inside[np.argsort(-self.wait[inside], kind="stable")][:MOST_ROWS]
-        seconds, _ = wait_causes(w, machine, int(w.submit[chosen].min(initial=begin)), end)
+        seconds, _ = wait_causes(w, self.machine, int(w.submit[chosen].min(initial=begin)), end)
         for k in chosen.tolist():
             user = w.origin.name_of("user", int(users[k])) if users is not None and users[k] >= 0 else UNKNOWN
             cause = int(seconds[k].argmax())

@@ -63,6 +63,8 @@ def test_causes__of_memory_gpus_limits_and_jobs_ahead():
     assert of_all(found) == {"limit": 2, "second": 3, "memory": 9 + 2, "processors": 3, "behind": 3, "unknown": 1 + 4}
     assert [(row["group"], row["hours"]) for row in found.causes] == [("all jobs", 27), ("partition cpu", 21), ("partition gpu", 6)]
     assert (found.longest[0]["job"], found.longest[0]["cause"], found.longest[0]["cause_share"]) == (3, "memory", 1)
+    assert found.numbers.second_utilization == pytest.approx((2 * 4 + 1) / (2 * 40))
+    assert "% of the processors and 11 % of the GPUs were used" in period_answer(found)
     assert causes_sentence(found).startswith("Jobs waited 27 h in all: 41 % for memory, ")
 
 
