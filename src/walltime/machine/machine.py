@@ -334,6 +334,8 @@ class Machine:
     """the offset of the windows' clock from UTC (s), without summer time; without it, they are in the log's time zone"""
     overhead: Overhead = NO_OVERHEAD
     """delays of the scheduler"""
+    by_node: bool | None = None
+    """whether jobs are placed on single nodes; without it, if a pool has memory, features or a type of GPUs, and there are no windows"""
     eligible: str | None = None
     """a table next to this file with the columns job_id and held, how long after its submission a job became eligible (s), which is known
     only after the fact"""
@@ -392,6 +394,13 @@ class Machine:
     def second_total(self) -> int:
         """Return the number of units of the second resource."""
         return sum(pool.nodes * pool.second for pool in self.pools)
+
+    @property
+    def has_nodes(self) -> bool:
+        """Return whether jobs are placed on single nodes by every policy that supports it."""
+        if self.by_node is not None:
+            return self.by_node
+        return not self.windows and any(pool.memory or pool.features or pool.gpu_type for pool in self.pools)
 
     def place_of(self, pool: str) -> int:
         """Return the number of a pool."""

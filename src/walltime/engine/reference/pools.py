@@ -235,8 +235,12 @@ class ClusterReference(Engine):
         levels = [*self._levels(so_far.planned), (math.inf, self.capacity)]
         during = [free for (time, free), (until, _) in pairwise(levels) if time < begin + max(job.believed, 1) and until > begin]
         least = np.min(during, axis=0)
-        least[list(so_far.closed)] = 0
+        least[self._closed(so_far)] = 0
         return self._share(job, least)
+
+    def _closed(self, so_far: Pass) -> list[int]:
+        """Return the rows of what is free that no job behind may use."""
+        return list(so_far.closed)
 
     def _reserves(self, job: ClusterJob, so_far: Pass) -> bool:
         """Return whether a job gets a reservation if blocked: it is selected, or each of its pools has fewer than `depth`."""
