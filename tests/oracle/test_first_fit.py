@@ -9,6 +9,7 @@ import pytest
 from tests.oracle.test_slurm import ran, shaped, site_of
 from tests.profiles import scaled
 from walltime import simulate
+from walltime.auditor import audit
 from walltime.machine import Machine, Overhead, Partition, Pool
 from walltime.workload import Origin, Workload
 
@@ -72,3 +73,31 @@ def test_kernel_equals_reference(policy):
         seen["reserved"] += bool((kernel.reserved_start >= 0).any())
     assert errors < scaled(COUNT) / 2
     assert policy.startswith("fcfs") or min(seen["backfilled"], seen["reserved"] + policy.startswith("hybrid:depth=0")) > 0, seen
+
+
+PLAIN = ("conservative", "conservative-scratch", "hybrid:depth=2", "hybrid:depth=0,backfill-order=sjf", "relaxed", "easy:order=fair")
+
+
+@pytest.mark.parametrize("policy", (*COMPILED, *PLAIN))
+def test_schedules_pass_the_audit_and_moved_starts_do_not(policy):
+    tried = missed = 0
+    for seed in range(scaled(300)):
+        machine, workload, overrun = case_of(seed, policy)
+        schedule = ran(workload, policy, machine, overrun=overrun)
+        if isinstance(schedule, type):
+            continue
+        assert_no_node_has_more(schedule)
+        report = schedule.audit()
+        assert report.ok, f"seed {seed}: {report}"
+        draw, free = random.Random(seed), np.flatnonzero(schedule.placement.since > schedule.start)
+        if schedule.workload.feedback or not len(free):
+            continue
+        start, end, job = schedule.start.copy(), schedule.end.copy(), int(draw.choice(free.tolist()))
+        start[job] += 1
+        end[job] += 1
+        columns = {"job_id": schedule.workload.job_id, "start": start, "end": end}
+        moved = audit(schedule.workload, columns, schedule.policy, overrun=overrun, placement=schedule.placement, slots=schedule.slots)
+        tried += 1
+        missed += moved.ok
+    assert tried > scaled(100)
+    assert missed < tried / 5
