@@ -22,19 +22,19 @@ from walltime.workload import Array, Workload
 def placed_on_nodes(workload: Workload, policy: Policy, machine: Machine) -> tuple[Workload, Placement, Workload, dict[str, Any]]:
     """Return the jobs that fit on the nodes, their placement, the jobs as the scheduler sees them, and the fields of a problem.
 
-    Settings of Slurm that are not modelled are in `origin.omissions`. Raises PolicyError if the policy does not support the machine.
+    Raises PolicyError if the policy does not support the machine.
     """
     placed, placement, demands = placed_for(workload, policy, machine)
     jobs, seen = scheduler_view(placed, placement)
     fields = problem_fields(jobs, seen, policy, demands if seen is placement else None)
-    if "shares" in fields or not policy.plans_nodes:
-        omissions = with_settings(placed.origin.omissions, machine, fields["settings"].notes if "shares" in fields else ())
-        placed = replace(placed, origin=replace(placed.origin, omissions=omissions))
     return placed, placement, jobs, fields
 
 
 def placed_for(workload: Workload, policy: Policy, machine: Machine) -> tuple[Workload, Placement, NodeDemands]:
-    """Return the jobs that fit on the nodes under the policy, their placement and demands; raises PolicyError as `placed_on_nodes`."""
+    """Return the jobs that fit on the nodes under the policy, their placement and demands; raises PolicyError as `placed_on_nodes`.
+
+    `origin.omissions` has Slurm's settings that are not modelled, and no requests that only pools do not model.
+    """
     settings = policy.settings(machine.slurm)
     linear = policy.plans_nodes and (settings is None or settings["select_type"] == "linear")
     placed, placement, demands = place_on_nodes(workload, machine, linear)
@@ -45,6 +45,9 @@ def placed_for(workload: Workload, policy: Policy, machine: Machine) -> tuple[Wo
         "second": bool(placement.second.any()),
     }
     check_features(policy, "nodes", [name for name, is_used in used.items() if is_used])
+    if settings is not None or not policy.plans_nodes:
+        omissions = with_settings(placed.origin.omissions, machine, () if settings is None else settings.notes)
+        placed = replace(placed, origin=replace(placed.origin, omissions=omissions))
     return placed, placement, demands
 
 
