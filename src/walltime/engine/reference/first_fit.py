@@ -1,4 +1,4 @@
-"""The reference engine for policies of pools on single nodes: the rules of kernel/nodes/easy.py in plain Python, slow and independent of it."""
+"""The reference engine for policies of pools on single nodes: the rules of kernel/nodes/easy.py in plain Python, independent of it."""
 
 from __future__ import annotations
 
