@@ -1,7 +1,7 @@
 """The auditor: checks a schedule from any simulator against its workload and the promises of its policy.
 
 It uses the columns of the schedule, the workload, and the declarations of policies, orders and predictors. It uses no engine, except
-that the walks along schedules of single nodes (slurm_decisions.py, oar_decisions.py, first_fit_decisions.py) step the reference engine.
+that slurm_decisions.py, oar_decisions.py and first_fit_decisions.py step the reference engine.
 rows.py has the rules for every schedule, decisions.py the rules of policies, and pools.py the rules for machines with several pools. The
 last two load the compiler, so they are imported where needed.
 """

@@ -81,13 +81,13 @@ class Pool:
     second: Annotated[int, Field("{second}", least=0)] = 0
     """units of the second resource of each node, under its name"""
     memory: Count = 0
-    """memory of each node (MB) where the second resource is another one, under Slurm's scheduling; 0 for no limit"""
+    """memory of each node (MB) where the second resource is another one; 0 for no limit"""
     weight: Count = 1
     """as Slurm's Weight: under Slurm's scheduling, nodes of a lower weight are taken first"""
     features: tuple[str, ...] = ()
-    """the features of each node, which Slurm's jobs request as constraints (column `constraints`)"""
+    """the features of each node, which jobs request as constraints (column `constraints`)"""
     gpu_type: str = ""
-    """the type of its GPUs, which Slurm's jobs request (column `requested_gpu_type`)"""
+    """the type of its GPUs, which jobs request (column `requested_gpu_type`)"""
 
     def __post_init__(self) -> None:
         _check(self, f"pool {self.name!r}")

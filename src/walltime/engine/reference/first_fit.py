@@ -15,7 +15,7 @@ Array = np.ndarray
 
 
 class Request(NamedTuple):
-    """What a job needs of nodes, in order; the other fields are those of `problem.NodeDemands`."""
+    """The needs of a job, and the nodes that it may use, in order; the other fields are those of `problem.NodeDemands`."""
 
     order: list[int]
     nodes: int

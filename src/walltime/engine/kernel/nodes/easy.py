@@ -64,7 +64,7 @@ Array = np.ndarray
 Records = Any
 
 EASY_JOB = record_dtype(" ".join([*(SLURM_JOB.names or ()), "order_length form"]), "merit")
-"""A job; the fields of memory.SLURM_JOB, of which Slurm's own are not used; `form`: the number of its request's form."""
+"""A job; the fields of memory.SLURM_JOB, without a use for Slurm's own; `form`: the number of its request's form."""
 
 EASY_RULES = record_dtype(
     "backfill depth soft half order order_parameter order_starvation order_limit backfill_order backfill_parameter backfill_starvation "
@@ -81,13 +81,13 @@ HEAD = record_dtype("job begin")
 """A job with a reservation, and its shadow time."""
 
 FAILED = record_dtype("stamp nodes asked total length")
-"""A request for so much that was not met in the pass of this number, or beside heads after this many `versions`."""
+"""A request for so much that was not met in the pass of this number, or next to heads after this many `versions`."""
 
 
 class Line(NamedTuple):
     """The queue's ranks, by place; the heads, and the candidates for backfilling, a heap.
 
-    `failed`: two for each form of requests, in general and beside heads. `saved`, `beside`: scratch, chosen nodes and what is free of each.
+    `failed`: two for each form of requests, in general and next to heads. `saved`, `beside`: scratch, chosen nodes and what is free of each.
     """
 
     ranks: Array
