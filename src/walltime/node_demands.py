@@ -28,7 +28,7 @@ def runs_on_nodes(policy: Policy | None, machine: Machine | None) -> bool:
     """Return whether jobs are placed on single nodes under a policy on a machine."""
     if policy is None or policy.plans_nodes or machine is None:
         return policy is not None and policy.plans_nodes
-    return machine.has_nodes and bool(policy.machines["nodes"].engine)
+    return bool(machine.by_node) or (machine.has_nodes and bool(policy.machines["nodes"].engine))
 
 
 def problem_fields(placed: Workload, placement: Placement, policy: Policy, demands: NodeDemands | None = None) -> dict[str, Any]:

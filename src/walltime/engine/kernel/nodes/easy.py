@@ -87,7 +87,7 @@ FAILED = record_dtype("stamp nodes asked total length")
 class Line(NamedTuple):
     """The queue's ranks, by place; the heads, and the candidates for backfilling, a heap.
 
-    `failed`: two for each form of requests, in general and next to heads. `saved`, `beside`: scratch, chosen nodes and what is free of each.
+    `failed`: two for each form of requests, in general and next to heads. `saved`, `beside`: scratch, chosen nodes and what each has free.
     """
 
     ranks: Array
