@@ -24,33 +24,10 @@ from walltime.compiled.jit import called_kernel, kernel
 from walltime.compiled.records import record_dtype
 from walltime.engine.kernel.bits import add_in_planes, ones, words_of
 from walltime.engine.kernel.heap import pop, pop_candidate, push, push_candidate
-from walltime.engine.kernel.memory import (
-    BACKFILLED,
-    DONE,
-    IMMEDIATE,
-    NEVER,
-    PAUSED,
-    RANKED,
-    REACHED,
-    RESERVED,
-    STUCK,
-    record,
-    records,
-)
+from walltime.engine.kernel.memory import BACKFILLED, DONE, IMMEDIATE, NEVER, PAUSED, RANKED, REACHED, RESERVED, STUCK, record, records
+from walltime.engine.kernel.nodes import memory as of_nodes
 from walltime.engine.kernel.nodes.choice import choose_of, row_at, shortfall_of
-from walltime.engine.kernel.nodes.memory import (
-    CLOSED,
-    FIRST_FIT,
-    RANGE,
-    SLURM_JOB,
-    SLURM_RULES,
-    SLURM_STATE,
-    BackfillPlan,
-    NodeMachine,
-    Traffic,
-    Use,
-    new_slurm_memory,
-)
+from walltime.engine.kernel.nodes.memory import CLOSED, FIRST_FIT, RANGE, SLURM_JOB, SLURM_STATE
 from walltime.engine.kernel.nodes.plan import FIRST, least_needed, next_release
 from walltime.engine.kernel.nodes.use import end_use, is_any_overdue, move_overdue, start_use
 from walltime.engine.kernel.pools.limits import full_limit, use_limits
@@ -104,10 +81,10 @@ class EasyMemory(NamedTuple):
     state: Records
     rules: Records
     jobs: Records
-    site: NodeMachine
-    use: Use
-    plan: BackfillPlan
-    traffic: Traffic
+    site: of_nodes.NodeMachine
+    use: of_nodes.Use
+    plan: of_nodes.BackfillPlan
+    traffic: of_nodes.Traffic
     line: Line
 
 
@@ -115,7 +92,7 @@ def new_easy_memory(rules: Records, jobs: Records, machine: Nodes, limits: Recor
     """Return memory before the first event."""
     no_shares = Shares(np.zeros(1, np.int64), np.ones(1, np.int64), np.zeros(1, np.int64))
     in_order = machine._replace(least_loaded=[FIRST_FIT] * len(machine.partitions))
-    memory = new_slurm_memory(record(SLURM_RULES), jobs, in_order, limits, limits_of, followers, no_shares, 0)
+    memory = of_nodes.new_slurm_memory(record(of_nodes.SLURM_RULES), jobs, in_order, limits, limits_of, followers, no_shares, 0)
     state = record(EASY_STATE, **{name: memory.state[name] for name in SLURM_STATE.names or ()})
     forms = int(jobs.form.max(initial=0)) + 1
     line = Line(
@@ -343,14 +320,8 @@ def _leaves_room(state, jobs, site, use, plan, line, head):
         for w in range(beside.shape[1]):
             beside[k, w] = use.free[row, k, w]
     for r in range(count):
+        line.saved[r] = chosen[r]
         own = line.saved[r]
-        own.node, own.count, own.procs, own.second, own.memory = (
-            chosen[r].node,
-            chosen[r].count,
-            chosen[r].procs,
-            chosen[r].second,
-            chosen[r].memory,
-        )
         for w in words_of(own.node, own.node + own.count):
             bits = ones(w, own.node, own.node + own.count)
             add_in_planes(beside, 0, state.procs_planes, w, bits, own.procs, -1)
