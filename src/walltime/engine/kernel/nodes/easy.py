@@ -110,7 +110,7 @@ def run_easy(state, rules, jobs, site, use, plan, traffic, line, budget):
     """Simulate until all jobs have started and ended, or until about `budget` steps have been taken; returns as `run_slurm` does."""
     if not state.begun:
         _place_first(state, jobs, site, use, plan, traffic)
-        state.begun = 1
+        state.begun = state.gone = 1
     if state.no_room > 0:
         return STUCK
     while budget > 0 and (state.awaited == 0 or jobs[state.awaited - 1].start < 0):
@@ -132,6 +132,7 @@ def run_easy(state, rules, jobs, site, use, plan, traffic, line, budget):
         if state.waiting > 0:
             if is_any_overdue(state, use):
                 move_overdue(state, rules, jobs, use, plan)
+                state.gone = 1
             _pass(state, rules, jobs, site, use, plan, traffic, line)
     return PAUSED
 
@@ -154,10 +155,12 @@ def _process_events(state, jobs, site, use, plan, traffic):
     """Process all events of this instant before the pass: terminations, outages, arrivals."""
     while state.events > 0 and traffic.ends[0].rank == state.now:
         _end_next(state, jobs, site, use, plan, traffic)
+        state.gone = 1
     while state.next_change < len(traffic.changes) and traffic.changes[state.next_change].time == state.now:
         change = traffic.changes[state.next_change]
         site.outages[change.outage].phase = change.phase
         state.next_change += 1
+        state.gone = 1
     while state.arriving > 0 and traffic.arrivals[0].rank == state.now:
         index = pop(traffic.arrivals, state.arriving)
         state.arriving -= 1
@@ -212,15 +215,14 @@ def length_of(job):
 
 @called_kernel
 def _pass(state, rules, jobs, site, use, plan, traffic, line):
-    """Consider the waiting jobs in order, then those that may be backfilled in another order."""
-    queue, parts, at_once = traffic.queue, site.partitions, rules.own_backfill_order == 0
-    _arrange(state, rules, jobs, queue, line.ranks)
-    state.passes += 1
-    state.versions += 1
-    state.heads = state.candidates = FIRST
-    for p in range(len(parts)):
-        parts[p].closed = parts[p].tried = parts[p].reserved = 0
-    for i in range(state.waiting):
+    """Consider the waiting jobs in order, then those that may be backfilled in another order.
+
+    Where nothing but arrivals has happened since the last pass, and these are last in the queue, only they are considered.
+    """
+    queue, parts, at_once, first = traffic.queue, site.partitions, rules.own_backfill_order == 0, state.arranged
+    if _arrange(state, rules, jobs, queue, line.ranks) < first or state.gone:
+        first = _begin_pass(state, site)
+    for i in range(first, state.waiting):
         index = queue[i]
         part = parts[jobs[index].partition]
         if (part.tried and not rules.backfill) or full_limit(jobs, traffic.limits, traffic.limits_of, index) >= 0:
@@ -239,21 +241,33 @@ def _pass(state, rules, jobs, site, use, plan, traffic, line):
         index = pop_candidate(state, line.candidates)
         if full_limit(jobs, traffic.limits, traffic.limits_of, index) < 0 and _fits(state, jobs, site, use, plan, line, index):
             _start(state, jobs, site, use, plan, traffic, index, 1)
-    if state.closed:
-        site.sets[CLOSED] = 0
-        state.closed = 0
-    left = 0
-    for i in range(state.waiting):
+    left = first
+    for i in range(first, state.waiting):
         if jobs[queue[i]].start < 0:
             queue[left], line.ranks[left] = queue[i], line.ranks[i]
             left += 1
     state.waiting = state.arranged = left
 
 
+@kernel
+def _begin_pass(state, site):
+    """Begin a pass over all waiting jobs; return its first place."""
+    state.passes += 1
+    state.versions += 1
+    state.heads = state.gone = state.closed = FIRST
+    site.sets[CLOSED] = 0
+    for p in range(len(site.partitions)):
+        site.partitions[p].closed = site.partitions[p].tried = site.partitions[p].reserved = 0
+    return FIRST
+
+
 @called_kernel
 def _arrange(state, rules, jobs, queue, ranks):
-    """Sort the queue by tier, rank and arrival, by insertion: newcomers only, where ranks do not change with time."""
-    is_steady = not rules.order_reads_time and rules.order_starvation == NEVER
+    """Sort the queue by tier, rank and arrival, by insertion: newcomers only, where ranks do not change with time.
+
+    Returns the first place that has changed.
+    """
+    is_steady, lowest = not rules.order_reads_time and rules.order_starvation == NEVER, state.waiting
     for i in range(state.arranged if is_steady else FIRST, state.waiting):
         index, k = queue[i], i
         job, own = jobs[index], order_rank(rules, state.now, jobs, index)
@@ -261,6 +275,8 @@ def _arrange(state, rules, jobs, queue, ranks):
             queue[k], ranks[k] = queue[k - 1], ranks[k - 1]
             k -= 1
         queue[k], ranks[k] = index, own
+        lowest = min(lowest, k)
+    return lowest if is_steady else FIRST - 1
 
 
 @kernel
