@@ -56,6 +56,7 @@ def assert_no_node_has_more(schedule):
         assert of_node[n].name in machine.partitions[schedule.placement.partition[k]].pools
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", COMPILED)
 def test_kernel_equals_reference(policy):
     errors, seen = 0, {"backfilled": 0, "reserved": 0}
@@ -78,6 +79,7 @@ def test_kernel_equals_reference(policy):
 PLAIN = ("conservative", "conservative-scratch", "hybrid:depth=2", "hybrid:depth=0,backfill-order=sjf", "relaxed", "easy:order=fair")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", [*COMPILED, *PLAIN])
 def test_schedules_pass_the_audit_and_moved_starts_do_not(policy):
     tried = missed = 0
