@@ -21,18 +21,21 @@ class FirstFitWalk(Walk, NodesReference):
     def __init__(self, schedule: MachineSchedule, policy: Policy):
         NodesReference.__init__(self, problem_of(schedule, policy))
         Walk.__init__(self, schedule)
-        self.recorded = None if schedule.slots is None else self._recorded()
         self.begun_now: list[ClusterJob] = []
         self._placed, self._processed = True, 0
         """The last instant whose events have been processed."""
 
-    def _recorded(self) -> Array:
-        """Return what each job has of each node in the schedule, shape (jobs, nodes, 3); its memory follows from its processors."""
-        assert self.schedule.slots is not None
-        (job, node, procs, second), needs = self.schedule.slots, self.demands
-        memory = np.where(needs.memory[job] > 0, needs.memory[job], needs.task_memory[job] * (procs // needs.task[job]))
-        recorded = np.zeros((len(self.jobs), *self.capacity.shape), np.int64)
-        recorded[job, node] = np.stack([procs, second, np.where(needs.whole[job] > 0, 0, memory)], axis=1)
+    def _recorded(self, k: int) -> Array | None:
+        """Return what a job has of each node in the schedule, if that is recorded; its memory follows from its processors."""
+        if self.schedule.slots is None:
+            return None
+        mine = slice(*np.searchsorted(self.schedule.slots[0], [k, k + 1]))
+        node, procs, second = (values[mine] for values in self.schedule.slots[1:])
+        memory, own = np.zeros_like(procs), self.requests[k]
+        if not own.whole:
+            memory += own.memory or own.task_memory * (procs // own.task)
+        recorded = np.zeros_like(self.capacity)
+        recorded[node] = np.stack([procs, second, memory], axis=1)
         return recorded
 
     def _has_started(self, job: int) -> bool:
@@ -86,8 +89,9 @@ class FirstFitWalk(Walk, NodesReference):
         """Let a job that starts run until the schedule's end, on the schedule's nodes, after comparing these with its own."""
         k = job.index
         job.runtime = self.end[k] - self.start[k]
-        if self.recorded is not None and (job.given != self.recorded[k]).any():
-            job.given = self.recorded[k]
+        recorded = self._recorded(k)
+        if recorded is not None and (job.given != recorded).any():
+            job.given = recorded
             self.reservations_void = True
             yield self._difference("node_order", k, f"has other nodes than {self.policy.name} takes for it", self.start[k])
 
@@ -98,7 +102,8 @@ class FirstFitWalk(Walk, NodesReference):
             one.arrival = self._arrived
             self._arrived += 1
             self.waiting.append(one)
-        given = self._share(one, self._free_now()) if self.recorded is None else self.recorded[job]
+        recorded = self._recorded(job)
+        given = self._share(one, self._free_now()) if recorded is None else recorded
         one.runtime = self.end[job] - self.start[job]
         super()._start(one, np.zeros_like(self.capacity) if given is None else given, False)
         one.start = self.start[job]

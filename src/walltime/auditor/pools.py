@@ -36,6 +36,8 @@ MACHINE_CHECKS = {
 """Further rules for machines with several pools, and what they require."""
 NODE_WALKS: Mapping[str, Callable[[MachineSchedule, Any], Any]] = {"slurm": SlurmWalk, "oar": OarWalk}
 """The walks along schedules of policies that plan nodes, by the kinds of `walltime.policy.PassSpec`."""
+MOST_CHECKED = 200_000
+"""Jobs times nodes for which first fit is checked, in about a minute of plain Python."""
 DECISIONS = ("head_waits", "left_waiting", "reservation_delayed", "out_of_turn", "reserved_start_missed")
 """The rules on a policy's decisions in the state of the schedule."""
 
@@ -57,7 +59,7 @@ def broken_rules(schedule: MachineSchedule, policy: Policy | None = None, predic
         yield from _pools(schedule, schedule.given, exact=not on_nodes)
     else:
         yield from _somewhere(schedule, by_node=on_nodes)
-    if policy is not None and _unchecked_reason(policy, on_nodes, prediction) is None:
+    if policy is not None and _unchecked_reason(schedule, policy, on_nodes, prediction) is None:
         of_nodes = NODE_WALKS.get(policy.passes.kind, FirstFitWalk)
         walk = of_nodes(schedule, policy) if on_nodes else PoolsWalk(schedule, policy, prediction)
         yield from walk.run()
@@ -73,7 +75,7 @@ def skipped_rules(schedule: MachineSchedule, policy: Policy | None = None, predi
         skipped["limit_shortened"] = "the schedule does not record shortened limits"
     if schedule.given is None:
         skipped["pool_order"] = "the schedule does not record the jobs' pools"
-    reason = _unchecked_reason(policy, on_nodes, prediction)
+    reason = _unchecked_reason(schedule, policy, on_nodes, prediction)
     if policy is None or reason is not None:
         return skipped | dict.fromkeys((*DECISIONS, "pool_order", "node_order"), reason or "")
     if on_nodes:
@@ -85,7 +87,7 @@ def skipped_rules(schedule: MachineSchedule, policy: Policy | None = None, predi
     return skipped
 
 
-def _unchecked_reason(policy: Policy | None, on_nodes: bool, prediction: Prediction | None) -> str | None:
+def _unchecked_reason(schedule: MachineSchedule, policy: Policy | None, on_nodes: bool, prediction: Prediction | None) -> str | None:
     """Return why the policy's decisions cannot be checked; None if they can."""
     if policy is None:
         return "no policy was given"
@@ -93,6 +95,8 @@ def _unchecked_reason(policy: Policy | None, on_nodes: bool, prediction: Predict
         return None
     if on_nodes and (prediction is not None or has_history(policy)):
         return f"the decisions of {policy.label} on single nodes are not checked with predictions or an order by history"
+    if on_nodes and len(schedule.workload) * sum(pool.nodes for pool in schedule.placement.machine.pools) > MOST_CHECKED:
+        return f"the decisions of {policy.label} on single nodes are checked for at most {MOST_CHECKED:,} jobs times nodes"
     own = getattr(policy, "backfill_order", None)
     if any(isinstance(order, Wfp) and order.threshold for order in (policy.order, own)):
         return "a threshold of scores is not supported on a machine with several pools"

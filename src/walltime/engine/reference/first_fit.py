@@ -50,8 +50,9 @@ class NodesReference(ClusterReference):
         for own, begin, end, known in nodes.outages:
             self.shortages.append(Shortage(begin, end, known, np.zeros_like(self.capacity)))
             self.shortages[-1].missing[list(own)] = self.capacity[list(own)]
+        nothing = np.zeros_like(self.capacity)
         for job in self.jobs:
-            job.given = np.zeros_like(self.capacity)
+            job.given = nothing
         self.requests = [self._request(k) for k in range(len(problem))]
 
     def _request(self, k: int) -> Request:
@@ -107,9 +108,9 @@ class NodesReference(ClusterReference):
     @property
     def slots(self) -> tuple[Array, Array, Array, Array]:
         """Return what jobs had of nodes: job, node, processors, second resource; in order of job and node."""
-        given = np.array([job.given for job in self.jobs]).reshape(len(self.jobs), *self.capacity.shape)
-        job, node = np.nonzero(given[:, :, :2].any(axis=2))
-        return job, node, given[job, node, 0], given[job, node, 1]
+        nodes = [np.flatnonzero(job.given[:, :2].any(axis=1)) for job in self.jobs]
+        amounts = np.concatenate([job.given[own] for job, own in zip(self.jobs, nodes, strict=True)])
+        return np.repeat(np.arange(len(nodes)), [len(own) for own in nodes]), np.concatenate(nodes), amounts[:, 0], amounts[:, 1]
 
 
 def _first_fit(request: Request, usable: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, int, int]] | None:
