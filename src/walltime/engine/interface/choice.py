@@ -39,6 +39,9 @@ LIMITED: Mapping[tuple[str, str], Support] = {
     **{(kind, "plain"): Support("reference", "the compiled loop cannot stop between its calls") for kind in ("number", "pools")},
     **{(kind, feature): OF_NUMBERS for kind in ("pools", "nodes") for feature in ("events", "dialect", "effects")},
     ("number", "events"): Support("reference", "they are not compiled"),
+    **{("nodes", feature): Support("reference", "they are not compiled for single nodes") for feature in ("predictor", "plain", "history")},
+    ("nodes", "windows"): Support("", "windows apply to pools; leave them out, or set by_node = false in the machine file"),
+    ("nodes", "threshold"): Support("", "which job is the head differs from partition to partition"),
     ("pools", "history"): Support("reference", "they are not compiled for several pools"),
     ("pools", "threshold"): Support("", "which job is the head differs from pool to pool"),
 }
