@@ -312,7 +312,7 @@ CopyShakeOption = Annotated[
     int, _runs("Move the submissions of the copies at random by up to this many seconds.", advanced=True, min=1, metavar="SECONDS")
 ]
 BudgetOption = Annotated[int, _runs("Simulate N candidates.", min=1)]
-OptimiserOption = Annotated[str, _runs("Find candidates by cma (needs the extra tune: pip install walltime[tune]) or at random (random).")]
+OptimiserOption = Annotated[str, _runs("Find candidates with cma (needs the extra: pip install walltime[tune]) or at random (random).")]
 StoreOption = Annotated[
     Path | None, option("Keep the simulations in this folder, and continue from there.", metavar="FOLDER", callback=written)
 ]

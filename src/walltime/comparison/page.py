@@ -22,7 +22,7 @@ from walltime.report.page import Block, Drawing, Fold, Fragment, Group, Heading,
 from walltime.report.stretch import JOBS, choose_stretch
 from walltime.schedule.schedule import Schedule, labels
 from walltime.simulation.spread import Spread
-from walltime.wording import UNDEFINED, human_difference, human_percent, human_time, listed, lower_first
+from walltime.wording import UNDEFINED, counted, human_difference, human_percent, human_time, listed, lower_first
 
 Array = np.ndarray
 
@@ -173,7 +173,7 @@ def _months(names: Sequence[str], schedules: Sequence[Schedule]) -> list[Section
     months = table.column(0)
     if not 2 <= len(months) <= tables.MOST_MONTHS:
         return []
-    return [Section("By month", [Fold(f"{len(months)} months, {months[0]} to {months[-1]}", [table])])]
+    return [Section("By month", [Fold(f"{counted(len(months), 'month')}, {months[0]} to {months[-1]}", [table])])]
 
 
 def _gains(names: Sequence[str], schedules: Sequence[Schedule], trim: str) -> list[Section]:

@@ -222,7 +222,7 @@ def whole(text: str | None, name: str) -> int:
     if not text:
         return MISSING
     if not (text.isascii() and text.isdecimal()) or len(text) > 15:
-        raise RecordError(f"{name} is {text[:30]!r}; it must be a whole number")
+        raise RecordError(f"{name} must be a whole number, not {text[:30]!r}")
     return int(text)
 
 

@@ -48,7 +48,7 @@ def _jobs(state: ReaderState) -> Iterator[tuple[int, Mapping[str, object]]]:
     try:
         jobs = json.loads(content)["Jobs"]
     except (ValueError, RecursionError) as error:
-        raise LogError(f"{state.file.where}: not valid JSON ({type(error).__name__}); give another file", "not_json") from error
+        raise LogError(f"{state.file.where}: not valid JSON ({type(error).__name__}); choose another file", "not_json") from error
     for number, (name, job) in enumerate(jobs.items(), 1):
         items = {"id": name}
         for key, value in job.items() if isinstance(job, Mapping) else ():
@@ -65,7 +65,7 @@ def is_pbs(sample: Sample) -> bool:
 
 
 def _items(row: Mapping[str, object]) -> dict[str, str]:
-    """The items in a row of a table, without those that are unknown."""
+    """Return the items in a row of a table, without those that are unknown."""
     texts = {name: str(value).removesuffix(".0") for name, value in row.items() if value is not None and str(value) not in BLANK}
     return {"id": next((texts[name] for name in _IDS if name in texts), "")} | texts
 

@@ -58,7 +58,7 @@ _TEXTS = {"user": "owner", "group": "project", "executable": "job_name", "queue"
 
 
 def _requested(category: str, name: str) -> str:
-    """The value of a resource in the category, such as `-l h_rt=24:00:00,gpu=2`; empty if it is not given."""
+    """Return the value of a resource in the category, such as `-l h_rt=24:00:00,gpu=2`; empty if it is not given."""
     match = re.search(rf"(?:-l |,)\s*(?:{name})=([^,\s]+)", category)
     return match[1].rstrip("s") if match else ""
 
@@ -101,7 +101,7 @@ def _of_qacct(zone: tzinfo) -> Callable[[str], Iterator[Run]]:
 
 
 def _run(record: Mapping[str, str]) -> Run:
-    """The numbers and the names of a run, and its job."""
+    """Return the numbers and the names of a run, and its job."""
     if record["pe_taskid"] not in ("", "NONE"):
         raise Skip(STEP)
     times = {name: record[name] for name in ("submission_time", "start_time", "end_time")}

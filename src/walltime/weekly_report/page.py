@@ -31,7 +31,7 @@ SHOWN = 52
 """Number of periods in the figure of the trend."""
 TITLES = {**GROUP_TITLES, "user": "user"}
 MEANING = (
-    "Waits are of the jobs that started. Asked for and not used, failed, at the limit: processor-hours of the jobs that ended; failed: by "
+    "Waits are of the jobs that started. Requested and not used, failed, at the limit: processor-hours of the jobs that ended; failed: by "
     "the log's status, without jobs at their limit. Jobs at their limit may have saved their state."
 )
 MOMENTS = 400
@@ -46,7 +46,7 @@ def period_answer(numbers: Period) -> str:
     if n.started:
         half = "not at all" if n.median_wait < 1 else f"at most {human_time(n.median_wait)}"
         first = f"{warning}{span_of(numbers, capital=True)}: jobs waited {human_time(n.mean_wait)} on average, half of them {half}"
-    wrong = " (more than all: its size is wrong)" if n.utilization > 1 else ""
+    wrong = " (over 100 %: the size of the machine is wrong)" if n.utilization > 1 else ""
     second = (
         f"processors and {_share(n.second_utilization)} of the {second_name(numbers)} were" if math.isfinite(n.second_utilization) else ""
     )
@@ -58,7 +58,7 @@ def period_answer(numbers: Period) -> str:
     if not math.isfinite(change):
         return f"{sentence}."
     compared = "as long as" if abs(change) < 1 else f"{human_time(abs(change))} {'more' if change > 0 else 'less'} than"
-    usual = "" if large is None else f"; {_length(n)}s {'seldom' if large else 'often'} differ by as much"
+    usual = "" if large is None else f"; {_length(n)}s {'rarely' if large else 'often'} differ by as much"
     sentence = f"{sentence}. Jobs waited {compared} in the {_length(n)} before{usual}."
     for name, words, show in ODDITIES:
         now, before = getattr(n, name), [getattr(one, name) for one in numbers.before]
@@ -163,7 +163,7 @@ SHORT = ("mean_wait", "utilization", "failed_hours")
 ODDITIES = (
     ("submitted", "jobs were submitted", _number),
     ("waiting_at_end", "jobs still waited at the end", _number),
-    ("unused_hours", "processor-hours were asked for and not used", hours),
+    ("unused_hours", "processor-hours were requested and not used", hours),
     ("failed_hours", "processor-hours were used by failed jobs", hours),
 )
 """Fields that the answer mentions if they are unusual; only the first one."""

@@ -113,7 +113,7 @@ def test_answer__of_a_machine_that_is_too_small_says_so():
     found = period(recorded([0, 0], [0, 1], [HOUR, HOUR], [4, 4], requested=[9 * HOUR] * 2, status=[0, 1]), 0, HOUR + 2)
     assert found.numbers.utilization == pytest.approx(2, rel=0.01)
     assert found.numbers.lost_hours / found.numbers.used_hours == 0.5
-    assert "its size is wrong" in period_answer(found)
+    assert "the size of the machine is wrong" in period_answer(found)
     assert any("--procs" in caveat for caveat in period_page(found).caveats)
 
 
