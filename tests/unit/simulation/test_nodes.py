@@ -1,5 +1,6 @@
 """Policies of pools on single nodes: which machines have them, and what jobs take of them."""
 
+import random
 from dataclasses import replace
 
 import numpy as np
@@ -112,3 +113,25 @@ def test_steps_and_copies__go_on_as_the_whole_does():
     simulation.run_until(5)
     copied = simulation.copy()
     assert simulation.finish().start.tolist() == copied.finish().start.tolist() == whole
+
+
+def test_conservative__keeps_a_place_on_nodes_that_give_gpus_only():
+    """A job with a total of GPUs may have a node's GPUs and none of its processors, which others then use up."""
+    draw, count = random.Random(3), 120
+    submit = np.cumsum([draw.randint(1, 60) for _ in range(count)])
+    runtime = np.array([draw.randint(5, 300) for _ in range(count)])
+    jobs = Workload.from_arrays(
+        submit=submit,
+        runtime=runtime,
+        requested=runtime + np.array([draw.randint(0, 200) for _ in range(count)]),
+        procs=[draw.choice((1, 2, 4, 6)) for _ in range(count)],
+        machine_procs=24,
+        columns={
+            "gpus": np.array([draw.choice((0, 0, 1, 2)) for _ in range(count)]),
+            "mem_mb": np.array([draw.choice((10, 40, 90, 150)) for _ in range(count)]),
+        },
+    )
+    pools = (Pool("a", 2, 4, 2, memory=100), Pool("b", 2, 8, memory=200))
+    schedule = simulate(jobs, "conservative", machine=Machine(pools, (Partition("all", ("a", "b")),)))
+    assert (schedule.start <= schedule.reserved_start).all()
+    assert schedule.audit().ok

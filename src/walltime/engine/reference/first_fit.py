@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from walltime.engine.problem import Demands, NodeDemands, Nodes, Pools, Problem, Ragged
-from walltime.engine.reference.pools import ClusterJob, ClusterReference, Pass, Shortage
+from walltime.engine.problem import NEVER, Demands, NodeDemands, Nodes, Pools, Problem, Ragged
+from walltime.engine.reference.pools import ClusterJob, ClusterReference, Pass, Place, Shortage
 
 Array = np.ndarray
 
@@ -106,6 +106,16 @@ class NodesReference(ClusterReference):
             if begin + max(job.believed, 1) > shadow and super()._fits(head, shadow, Pass(planned=[(job, begin, given)])) is None:
                 return None
         return given
+
+    def _compress(self, queue: Sequence[ClusterJob], planned: dict[int, Place]) -> None:
+        """Give each job in turn the earliest place, or its old one, if no processor is left on a node of which it has GPUs only."""
+        for job in queue:
+            old = planned.pop(job.index)
+            job.reservation = NEVER
+            self._reserve(job, planned)
+            if job.reservation > old[1]:
+                planned[job.index] = old
+                _, job.reservation, job.given = old
 
     @property
     def slots(self) -> tuple[Array, Array, Array, Array]:
