@@ -245,8 +245,25 @@ def _figures(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequenc
         ),
         *([Section("The schedules, job by job", [Fragment("gantts.html")], "live-title", "only-live")] if live else []),
         _stretch(names, schedules),
+        *_nodes(names, schedules),
         Section("Kinds of starts", [kinds]),
     ]
+
+
+def _nodes(names: Sequence[str], schedules: Sequence[Schedule]) -> list[Section]:
+    """Return a section with the nodes of each schedule that has single nodes; none without."""
+    from walltime.report import figures
+    from walltime.report.nodes_figure import nodes_figure
+
+    begin, end = choose_stretch(schedules)
+    where = f"{human_time(end - begin)} from {figures.moment(schedules[0], begin)} on"
+    drawings = [
+        Drawing(nodes_figure(schedule, begin, end), f"nodes{k + 1}", f"Resources in use on each node under {lower_first(name)}, {where}.")
+        for k, (name, schedule) in enumerate(zip(names, schedules, strict=True))
+        if schedule.slots is not None
+    ]
+    said = f"The {where}: the darker, the larger the share of a node in use. Rows are nodes, grouped by pool."
+    return [Section("The nodes", [note(said), *drawings])] if drawings else []
 
 
 def _stretch(names: Sequence[str], schedules: Sequence[Schedule]) -> Section:

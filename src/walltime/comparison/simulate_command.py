@@ -243,7 +243,7 @@ def draw_figures(texts: Sequence[str] | None, schedules: Sequence[Schedule], tri
         draw = figures.OF_SCHEDULES[name]
         more = {"trim": trim} if name in ("wait", "slowdown") else {}
         more |= {"width": size} if size else {}
-        drawn[f"figure_of_{name}"] = figures.save(draw(*schedules[: 1 if name == "gantt" else None], **more), path)
+        drawn[f"figure_of_{name}"] = figures.save(draw(*schedules[: 1 if name in figures.SINGLE else None], **more), path)
     return drawn
 
 

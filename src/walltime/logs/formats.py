@@ -30,6 +30,7 @@ from walltime.logs.sample import Sample, sample_of
 from walltime.logs.sge import SGE, is_accounting
 from walltime.logs.slurm.document import SLURM_JSON
 from walltime.logs.slurm.rows import lacks_titles
+from walltime.logs.slurm.simulator import SIMULATOR
 from walltime.logs.slurm.tables import SLURM_TABLE, is_slurm
 from walltime.logs.slurm.text import SLURM, untitled
 from walltime.logs.swf import SWF
@@ -38,7 +39,7 @@ from walltime.logs.untitled import GuessingByValues
 from walltime.wording import printable
 from walltime.workload import Workload
 
-FORMATS: list[LogFormat] = [SWF, BATSIM, HTCONDOR, SLURM, SLURM_JSON, PBS, QSTAT, LSF, SGE, TABLE]
+FORMATS: list[LogFormat] = [SWF, BATSIM, HTCONDOR, SLURM, SLURM_JSON, PBS, QSTAT, LSF, SGE, SIMULATOR, TABLE]
 """All formats, in the order of detection."""
 _SHOWN, _ROWS = 40, 5
 _FOREIGN: tuple[tuple[bytes, str], ...] = (

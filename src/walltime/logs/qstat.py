@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from datetime import datetime, tzinfo
 
 from walltime.errors import LogError
-from walltime.logs.batch_systems import RecordError, Run, Skip, read_runs, seconds_of
+from walltime.logs.batch_systems import Run, Skip, read_runs, seconds_of, unix_time
 from walltime.logs.cells import BLANK
 from walltime.logs.joblog import JobLog
 from walltime.logs.pbs import PbsRecords
@@ -58,17 +57,6 @@ def _jobs(state: ReaderState) -> Iterator[tuple[int, Mapping[str, object]]]:
         yield number, items
 
 
-def _unix(text: str, zone: tzinfo) -> str:
-    """Return the Unix time for a time such as `Mon Mar  2 10:00:00 2026`, 2026-03-02 10:00:00 or 1772445600."""
-    if re.fullmatch(r"[0-9]+(?:\.0*)?", text, re.ASCII):
-        return text.partition(".")[0]
-    try:
-        time = datetime.fromisoformat(text) if text[:1].isdecimal() else datetime.strptime(text, "%a %b %d %H:%M:%S %Y")
-        return str(int((time if time.tzinfo else time.replace(tzinfo=zone)).timestamp()))
-    except (ValueError, OverflowError):
-        raise RecordError(f"{text[:30]!r} is not a time") from None
-
-
 def is_pbs(sample: Sample) -> bool:
     """Return whether a table has items of PBS's accounting as titles: times, and resources that are read by PBS's rules alone."""
     titles = set(sample.columns)
@@ -92,7 +80,7 @@ def _read(state: ReaderState) -> JobLog:
         items = {**job, **{item: job[one] for item, names in _NAMES.items() for one in names if job.get(one)}}
         if items.get("job_state") in _OPEN and "[]" not in items["id"]:
             raise Skip(_OPEN[items["job_state"]])
-        items |= {item: _unix(items[item], zone) for item in _TIMES if items.get(item)}
+        items |= {item: unix_time(items[item], zone) for item in _TIMES if items.get(item)}
         items["user"] = items.get("user", "").partition("@")[0]
         start = items.get("start") or "0"
         end = items.get("end") or str(int(start) + max(seconds_of(items.get("resources_used.walltime")), 0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -11,7 +12,7 @@ from walltime.declared import LARGEST_INTEGER
 from walltime.errors import WorkloadError
 from walltime.machine.held import apply_eligible_times
 from walltime.machine.machine import Limit, Machine, Outage, Partition
-from walltime.machine.omissions import omissions
+from walltime.machine.omissions import omissions, with_settings
 from walltime.machine.windows import ShutHours, hours_of, seconds_of
 from walltime.ragged import Ragged
 from walltime.wording import counted, human_percent
@@ -149,10 +150,10 @@ def place(workload: Workload, machine: Machine, extends: bool = False) -> tuple[
 
 
 def with_omissions(workload: Workload, machine: Machine | None) -> Workload:
-    """Return the jobs with what the machine does not model for them in `origin.omissions`, without placing them."""
+    """Return the jobs with what the nodes of the machine do not model for them in `origin.omissions`, without placing them."""
     if machine is None:
         return workload
-    found = omissions(workload, machine, _partitions(workload, machine)[0])
+    found = with_settings(omissions(workload, machine, _partitions(workload, machine)[0]), machine, ())
     return replace(workload, origin=replace(workload.origin, omissions=found))
 
 
@@ -215,10 +216,15 @@ def _limited(machine: Machine, second: Array) -> tuple[Machine, Array]:
     return replace(machine, pools=tuple(replace(pool, second=units) for pool in machine.pools)), second
 
 
+_LASTING = frozenset({"first_partition", "not_limited", "over_limit"})
+"""Changes that show nothing in the jobs, so that jobs which are placed a second time have them again."""
+
+
 def _added(counts: Mapping[str, int], masks: Mapping[str, Array], among: Array) -> dict[str, int]:
-    """Add the numbers of jobs in these masks to the counts."""
+    """Add the numbers of jobs in these masks to the counts, once where jobs that are placed again would count again."""
     more = {name: int(np.count_nonzero(mask & among)) for name, mask in masks.items()}
-    return dict(counts) | {name: counts.get(name, 0) + count for name, count in more.items() if count}
+    together = {name: max if name in _LASTING else operator.add for name in more}
+    return dict(counts) | {name: together[name](counts.get(name, 0), count) for name, count in more.items() if count}
 
 
 def _impossible(workload: Workload, kept: Array) -> Array:

@@ -105,7 +105,8 @@ class Support(NamedTuple):
 
 
 KERNEL = Support()
-NO_NODES = Support("", "the policy counts processors; only slurm and oar choose single nodes")
+NO_NODES = Support("", "the policy counts the processors of a pool")
+PLAIN_ON_NODES = Support("reference", "the passes of the policy on single nodes are not compiled")
 NEEDS_NODES = "the policy needs a machine of nodes; pass a machine file (--machine; in Python machine=...), see docs/guides/machines.md"
 ON_NODES: Mapping[str, Support] = {"number": Support("", NEEDS_NODES), "pools": Support("", NEEDS_NODES), "nodes": KERNEL}
 PLAIN_ON_POOLS = Support("reference", "the passes of the policy on several pools are not compiled")
@@ -181,7 +182,7 @@ class Policy(Specification):
     def machines(self) -> Mapping[str, Support]:
         """The engine for a machine that is a `number` of processors, `pools`, or single `nodes`."""
         compiled = KERNEL if self.passes.compiled else Support("reference", "the passes of the policy are not compiled with these options")
-        return {"number": compiled, "pools": self.on_pools, "nodes": NO_NODES}
+        return {"number": compiled, "pools": self.on_pools, "nodes": self.on_nodes}
 
     @property
     def on_pools(self) -> Support:
@@ -192,9 +193,18 @@ class Policy(Specification):
         return Support("", "this interpretation needs a single-pool machine")
 
     @property
+    def on_nodes(self) -> Support:
+        """The engine for single nodes: none without one for pools, and the kernel where at most the head has a reservation."""
+        if not self.on_pools.engine:
+            return NO_NODES
+        in_order = getattr(self, "backfill_order", None) in (None, self.order)
+        compiled = self.on_pools == KERNEL and self.passes.kind == "head" and (in_order or self.passes.depth == 1)
+        return KERNEL if compiled else PLAIN_ON_NODES
+
+    @property
     def plans_nodes(self) -> bool:
-        """Whether it plans single nodes."""
-        return bool(self.machines["nodes"].engine)
+        """Whether it plans single nodes on every machine."""
+        return bool(self.machines["nodes"].engine) and not self.machines["number"].engine
 
     @property
     def shortens_limits(self) -> bool:

@@ -94,7 +94,7 @@ def read_period(trace: Path, reading: LogOptions, machine_file: Path | None, spa
     between = last_week(workload) if span.window is None else span_of(workload, span.window)
     if span.window is None and between[1] > workload.submit[-1] and workload.origin.unix_start_time is not None:
         note("the log has no whole week, Monday to Sunday; the report covers the whole log")
-    numbers = period(workload, *between)
+    numbers = period(workload, *between, machine)
     report_on(numbers.workload)
     if span.store is not None:
         clock = workload.origin.unix_start_time or 0

@@ -39,6 +39,11 @@ LIMITED: Mapping[tuple[str, str], Support] = {
     **{(kind, "plain"): Support("reference", "the compiled loop cannot stop between its calls") for kind in ("number", "pools")},
     **{(kind, feature): OF_NUMBERS for kind in ("pools", "nodes") for feature in ("events", "dialect", "effects")},
     ("number", "events"): Support("reference", "these rules for simultaneous events are not compiled"),
+    ("nodes", "predictor"): Support("reference", "predictions are not compiled for single nodes"),
+    ("nodes", "plain"): Support("reference", "predictors in plain Python are not compiled for single nodes"),
+    ("nodes", "history"): Support("reference", "orders by history are not compiled for single nodes"),
+    ("nodes", "windows"): Support("", "windows apply to pools; leave them out, or set by_node = false in the machine file"),
+    ("nodes", "threshold"): Support("", "each partition has its own head of the queue"),
     ("pools", "history"): Support("reference", "orders by history are not compiled for several pools"),
     ("pools", "threshold"): Support("", "each pool has its own head of the queue"),
 }
