@@ -27,7 +27,7 @@ from walltime.engine.kernel.heap import pop, pop_candidate, push, push_candidate
 from walltime.engine.kernel.memory import BACKFILLED, DONE, IMMEDIATE, NEVER, PAUSED, RANKED, REACHED, RESERVED, STUCK, record, records
 from walltime.engine.kernel.nodes import memory as of_nodes
 from walltime.engine.kernel.nodes.choice import choose_of, row_at, shortfall_of
-from walltime.engine.kernel.nodes.memory import CLOSED, FIRST_FIT, RANGE, SLURM_JOB, SLURM_STATE
+from walltime.engine.kernel.nodes.memory import CLOSED, FIRST_FIT, RANGE, SLURM_JOB, SLURM_RULES, SLURM_STATE
 from walltime.engine.kernel.nodes.plan import FIRST, least_needed, next_release
 from walltime.engine.kernel.nodes.use import end_use, is_any_overdue, move_overdue, start_use
 from walltime.engine.kernel.pools.limits import full_limit, use_limits
@@ -44,11 +44,11 @@ EASY_JOB = record_dtype(" ".join([*(SLURM_JOB.names or ()), "order_length form"]
 """A job; the fields of memory.SLURM_JOB, without a use for Slurm's own; `form`: the number of its request's form."""
 
 EASY_RULES = record_dtype(
-    "backfill depth soft half order order_parameter order_starvation order_limit backfill_order backfill_parameter backfill_starvation "
-    "backfill_limit own_backfill_order order_reads_time"
+    " ".join([*(SLURM_RULES.names or ()), "order order_parameter order_starvation order_limit order_reads_time own_backfill_order"])
+    + " backfill_order backfill_parameter backfill_starvation backfill_limit"
 )
-"""The parameters of a policy: whether jobs are backfilled, and whether heads have reservations; its orders, as in memory.RULES. `soft` and
-`half` are Slurm's, and 0."""
+"""The parameters of a policy: `backfill`, whether jobs are backfilled; `depth`, whether heads have reservations; its orders, as in
+memory.RULES. All others are Slurm's, and 0."""
 
 EASY_STATE = record_dtype(" ".join([*(SLURM_STATE.names or ()), "arranged heads candidates passes versions"]))
 """The state of a simulation, as in memory.SLURM_STATE. `arranged`: jobs that are in their places in the queue; `heads`, `candidates`:
@@ -92,7 +92,7 @@ def new_easy_memory(rules: Records, jobs: Records, machine: Nodes, limits: Recor
     """Return memory before the first event."""
     no_shares = Shares(np.zeros(1, np.int64), np.ones(1, np.int64), np.zeros(1, np.int64))
     in_order = machine._replace(least_loaded=[FIRST_FIT] * len(machine.partitions))
-    memory = of_nodes.new_slurm_memory(record(of_nodes.SLURM_RULES), jobs, in_order, limits, limits_of, followers, no_shares, 0)
+    memory = of_nodes.new_slurm_memory(record(SLURM_RULES), jobs, in_order, limits, limits_of, followers, no_shares, 0)
     state = record(EASY_STATE, **{name: memory.state[name] for name in SLURM_STATE.names or ()})
     forms = int(jobs.form.max(initial=0)) + 1
     line = Line(
