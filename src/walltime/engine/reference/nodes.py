@@ -353,7 +353,7 @@ class SlurmReference:
         """Return the earliest time at which a job has nodes for a length, and these nodes; None if that is after `latest`."""
         releases = sorted(((self._release(other), other) for other in self.running), key=lambda item: item[0], reverse=True)
         moments = {self.now, *(release for release, _ in releases), *(block.end for block in blocks)}
-        moments |= {block.begin for block in blocks if self._admits(block, job)}
+        moments |= {time for one in self.machine.outages if one[4] == self._reservation(job) > 0 for time in one[1:3]}
         free = self.free.copy()
         for moment in sorted(time for time in moments if self.now <= time <= latest and time < NEVER):
             while releases and releases[-1][0] <= moment:
@@ -385,7 +385,7 @@ class SlurmReference:
                 is_open[block.nodes] = False
         own_times = [one for one in self.machine.outages if self._reservation(job) == one[4] > 0 and one[2] > time]
         if own_times:
-            reserved = [nodes for nodes, begin, _, known, _ in own_times if begin <= time and min(known, begin) <= self.now]
+            reserved = [nodes for nodes, begin, *_ in own_times if begin <= time]
             is_open &= np.isin(np.arange(len(is_open)), np.concatenate([*reserved, np.zeros(0, np.int64)]))
         for other in self.running if self.has_sole else ():
             if (job.sole or other.sole) and job.user != other.user and (time <= self.now or self._release(other) > time):

@@ -57,13 +57,17 @@ def _limit(value: str) -> int:
 
 
 _SPELLINGS = {
-    "-N": "--nodes",
-    "-c": "--cpus-per-task",
-    "-a": "--array",
-    "-G": "--gpus",
-    "-t": "--time",
-    "-C": "--constraint",
-    "-L": "--licenses",
+    **{
+        "-N": "--nodes",
+        "-n": "--ntasks",
+        "-c": "--cpus-per-task",
+        "-a": "--array",
+        "-G": "--gpus",
+        "-t": "--time",
+        "-C": "--constraint",
+        "-L": "--licenses",
+    },
+    **{"-J": "--job-name", "-A": "--account", "-p": "--partition", "-q": "--qos"},
 }
 REQUESTS: tuple[tuple[str, str, Callable[[str], int]], ...] = (
     ("exclusive", "--exclusive", lambda value: {"": 1, "user": 2}.get(value, MISSING)),
@@ -94,15 +98,18 @@ def command_requests(lines: pl.Series) -> tuple[dict[str, Array], dict[str, pl.S
     columns = {column: unknown(len(lines)) for column, _, _ in (*LIMITS, *REQUESTS)}
     texts = {field: [""] * len(lines) for field, _ in TEXTS}
     for row in lines.str.contains(_ANY.pattern).fill_null(False).arg_true().to_list():
-        given: dict[str, str] = {}
-        for option, value in options_in(lines[row]):
-            given[_SPELLINGS.get(option, option)] = value  # the last one counts, however it is spelled
+        given = given_options(lines[row])
         for field, option in TEXTS:
             texts[field][row] = given.get(option, "")
         for column, option, meaning in (*REQUESTS, *(LIMITS if "--time-min" in given else ())):
             if option in given and (number := meaning(given[option])) != MISSING:
                 columns[column][row] = number
     return columns, {field: pl.Series("", values, pl.String) for field, values in texts.items()}
+
+
+def given_options(line: str) -> dict[str, str]:
+    """Return the options in a command line by their long names; the last value counts, however the option is spelled."""
+    return {_SPELLINGS.get(option, option): value for option, value in options_in(line)}
 
 
 def options_in(line: str) -> Iterator[tuple[str, str]]:

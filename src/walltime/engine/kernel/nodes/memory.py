@@ -65,9 +65,10 @@ as in EARLIEST_START. `timeline_blocks`: blocks in the timeline, or NOT_MADE. `g
 machine since the last cycle."""
 
 PARTITION = record_dtype("kind least_loaded reservation closed tried reserved")
-"""A partition: the `kind` of its set of nodes; whether its least loaded nodes are taken first; the `reservation` of its jobs, as in
-`problem.Nodes`; whether it is closed, and the jobs tried, in this pass of the main scheduler. Last, the reservations made in this cycle of
-backfill."""
+"""A partition: the `kind` of its set of nodes; whether its least loaded nodes are taken first, or its nodes in order, FIRST_FIT; the
+`reservation` of its jobs, as in `problem.Nodes`; whether it is closed, and the jobs tried, in this pass of the main scheduler. Last, the
+reservations made in this cycle of backfill."""
+FIRST_FIT = 2
 
 MEMBERS = record_dtype("row every node_procs first_stretch last_stretch")
 """Nodes that jobs may use, `every` one of a partition or some: the `row` of their set. `node_procs`: the processors of each node if all
@@ -115,9 +116,9 @@ LEAF = record_dtype("parent leaf shares used rank new", "used rank")
 """An account or user: processor-seconds `used`, decayed, and `new` since the last sum; `rank`: the fair-share factor."""
 
 
-USABLE, CLOSED, FITTING, CAPACITY = 0, 1, 2, 3
+USABLE, CLOSED, FITTING, OTHERS, CAPACITY = 0, 1, 2, 3, 4
 """Rows of `NodeMachine.sets`: the usable nodes, those that the main scheduler has closed, those that are enough for a job by
-themselves, and the first plane of capacities."""
+themselves, those that other users have, and the first plane of capacities."""
 
 
 class NodeMachine(NamedTuple):

@@ -160,14 +160,14 @@ def _earliest(state, site, use, plan, job, least, latest):
         if lack == 0:
             return time
         note_lack(state, time, lack)
-        time = _next_release(state, site, use, plan, site.partitions[job.partition].reservation, time)
+        time = next_release(state, site, use, plan, site.partitions[job.partition].reservation, time)
         if time <= latest:
             time = _first_enough(state, site, plan.timeline, job, time, latest)
     return time
 
 
 @kernel
-def _next_release(state, site, use, plan, reservation, time):
+def next_release(state, site, use, plan, reservation, time):
     """Return the next time at which nodes are released, or are no longer reserved, or a reservation begins; NEVER if there is none."""
     following, i = NEVER, released_by(state, use.running, time)
     if i < state.running:
@@ -177,9 +177,9 @@ def _next_release(state, site, use, plan, reservation, time):
             following = min(following, plan.blocks[k].end)
     for k in range(len(site.outages)):
         out = site.outages[k]
-        if out.phase == 1 and out.end > time:
-            begins = out.begin > time and out.reservation == reservation and reservation > 0
-            following = min(following, out.begin if begins else out.end)
+        is_own = out.reservation == reservation and reservation > 0
+        if (out.phase == 1 or is_own) and out.end > time:
+            following = min(following, out.begin if is_own and out.begin > time else out.end)
     return following
 
 
