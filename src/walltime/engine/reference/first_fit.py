@@ -100,7 +100,9 @@ class NodesReference(ClusterReference):
         if self.passes.kind not in ("head", "relaxed"):
             return super()._fits(job, begin, so_far)
         given = super()._fits(job, begin, replace(so_far, planned=[]))
-        for head, shadow, _ in so_far.planned if given is not None else ():
+        if given is None:
+            return None
+        for head, shadow, _ in so_far.planned:
             if begin + max(job.believed, 1) > shadow and super()._fits(head, shadow, Pass(planned=[(job, begin, given)])) is None:
                 return None
         return given
