@@ -15,7 +15,7 @@ from walltime.policy import Policy
 Array = np.ndarray
 
 
-class FirstFitWalk(Walk, NodesReference):  # type: ignore[misc]  # `run` is the walk's
+class FirstFitWalk(Walk, NodesReference):  # type: ignore[misc]  # a walk runs along a schedule, an engine makes one
     """A walk along a schedule of a policy that takes nodes by first fit, without predictions and orders by history."""
 
     def __init__(self, schedule: MachineSchedule, policy: Policy):

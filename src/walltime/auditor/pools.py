@@ -21,6 +21,7 @@ from walltime.node_demands import demands_on, nodes_of, runs_on_nodes
 from walltime.policy import Policy, Wfp
 from walltime.policy.orders import has_history
 from walltime.predictors import Prediction
+from walltime.wording import counted
 from walltime.workload import Array, Workload
 
 MACHINE_CHECKS = {
@@ -155,7 +156,7 @@ def _limits(schedule: MachineSchedule) -> Iterator[Difference]:
         used = used_at_starts(schedule.start[jobs], schedule.end[jobs], amounts[jobs])
         for k in np.flatnonzero((used > np.array(placement.limits[limit])).any(axis=1)):
             if placement.since[jobs[k]] == NEVER:
-                yield schedule.broken("limit_exceeded", jobs[k], f"starts, and then {used[k, 0]} jobs of a limited group run")
+                yield schedule.broken("limit_exceeded", jobs[k], f"starts, and then {counted(used[k, 0], 'job')} of a limited group run")
 
 
 def _windows(schedule: MachineSchedule) -> Iterator[Difference]:
@@ -184,7 +185,8 @@ def _pools(schedule: MachineSchedule, given: Array, exact: bool) -> Iterator[Dif
     placement, start, machine = schedule.placement, schedule.start, schedule.placement.machine
     has, needed = given.sum(axis=1), np.stack([schedule.workload.procs, placement.second], axis=1)
     for job in np.flatnonzero(((has < needed) | (exact & (has != needed))).any(axis=1)).tolist():
-        what = f"has {has[job, 0]} processors and {has[job, 1]} of the second resource; it needs {needed[job].tolist()}"
+        first, second = needed[job].tolist()
+        what = f"has {counted(has[job, 0], 'processor')} and {has[job, 1]} of the second resource, but needs {first} and {second}"
         yield schedule.broken("pool_capacity", job, what)
     for p, pool in enumerate(machine.pools):
         outside = [k for k, one in enumerate(machine.partitions) if pool.name not in one.pools]
@@ -236,8 +238,8 @@ def _needs(schedule: MachineSchedule, slots: Sequence[Array], nodes: Any, needs:
     short |= (needs.most_nodes > 0) & (number > needs.most_nodes)
     short |= (needs.total > 0) & (total_second != needs.total)
     for k in np.flatnonzero(short).tolist():
-        what = f"has {number[k]} nodes, {total_procs[k]} processors and {total_second[k]} of the second resource"
-        yield schedule.broken("node_capacity", k, f"{what}; it needs {needs.nodes[k]}, {needs.asked[k]} and {needs.total[k]}")
+        what = f"has {counted(number[k], 'node')}, {counted(total_procs[k], 'processor')} and {total_second[k]} of the second resource"
+        yield schedule.broken("node_capacity", k, f"{what}, but needs {needs.nodes[k]}, {needs.asked[k]} and {needs.total[k]}")
     inside = np.zeros((len(nodes.members), len(nodes.procs)), bool)
     for k, own in enumerate(nodes.members):
         inside[k, own] = True
@@ -272,5 +274,5 @@ def _outages(schedule: MachineSchedule, slots: Sequence[Array], pool: Array) -> 
             begun = (start[job] >= begin) & (start[job] < until) & (placement.since[job] == NEVER) & (pool[node] == p)
             if len(np.unique(node[begun])) > left:
                 last = int(np.flatnonzero(begun)[np.argmax(start[job[begun]])])
-                what = f"starts in an outage that leaves {left} nodes of the pool {one.name}"
+                what = f"starts in an outage that leaves {counted(left, 'node')} of the pool {one.name}"
                 yield schedule.broken("node_capacity", job[last], what)

@@ -16,7 +16,7 @@ from walltime.metrics.intervals import SHOWN_LEVEL
 from walltime.predictors import PlainPredictor, below_remark
 from walltime.schedule.schedule import Schedule, labels
 from walltime.simulation.spread import Spread
-from walltime.wording import human_percent, human_time, listed, lower_first
+from walltime.wording import counted, human_percent, human_time, listed, lower_first
 
 FEW_JOBS = 1000
 """Averages over fewer jobs get a caveat."""
@@ -93,7 +93,7 @@ def caveats_of(
     sentences += _tail(names, schedules, masks)
     zero = max(s.zero_runtime_jobs for s in summaries)
     if zero:
-        sentences.append(f"The mean slowdown excludes {zero:,} job{'' if zero == 1 else 's'} with a runtime of 0 s.")
+        sentences.append(f"The mean slowdown excludes {counted(zero, 'job')} with a runtime of 0 s.")
     sentences += _close(names, summaries, spread)
     return sentences
 

@@ -108,7 +108,7 @@ class NodesReference(ClusterReference):
         return given
 
     def _compress(self, queue: Sequence[ClusterJob], planned: dict[int, Place]) -> None:
-        """Give each job in turn the earliest place, or its old one, if no processor is left on a node of which it has GPUs only."""
+        """Give each job in turn the earliest place, or its old one, if no processor is left on a node where it has GPUs only."""
         for job in queue:
             old = planned.pop(job.index)
             job.reservation = NEVER
