@@ -65,8 +65,8 @@ as in EARLIEST_START. `timeline_blocks`: blocks in the timeline, or NOT_MADE. `g
 machine since the last cycle."""
 
 PARTITION = record_dtype("kind least_loaded reservation closed tried reserved")
-"""A partition: the `kind` of its set of nodes; whether its least loaded nodes are taken first, or its nodes in order, FIRST_FIT; the
-`reservation` of its jobs, as in `problem.Nodes`; whether it is closed, and the jobs tried, in this pass of the main scheduler. Last, the
+"""A partition: the `kind` of its set of nodes; whether its least loaded nodes are taken first, or its nodes in order, FIRST_FIT. The
+`reservation` of its jobs, as in `problem.Nodes`. Whether it is closed, and the jobs tried, in this pass of the main scheduler. Last, the
 reservations made in this cycle of backfill."""
 FIRST_FIT = 2
 
