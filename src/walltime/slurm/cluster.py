@@ -114,7 +114,8 @@ class _ClusterBuilder:
         pools, members = self._pools(second)
         partitions = self._partitions(pools, members)
         used = {name for partition in partitions for name in partition.pools}
-        outages, reservations = (tuple(one for one in found if one.pool in used) for found in (self._outages(), self._reservations()))
+        outages = tuple(one for one in self._outages() if one.pool in used)
+        reservations = tuple(one for one in self._reservations() if one.pool in used)
         enforced = records.settings.get("AccountingStorageEnforce", "").lower()
         limited = "settings" not in records.known or any(word in enforced for word in ("limits", "safe", "all"))
         limits: list[Limit] = []
@@ -301,7 +302,7 @@ class _ClusterBuilder:
                 known.add((name, begin))
                 flags = re.sub("HOURLY|DAILY|WEEKLY", "", row.get("Flags", "").upper())
                 now = self.records.reservations.get(name, {})
-                who = {key: now[key] for key in ("Users", "Accounts") if key in now}
+                who: Record = {key: now[key] for key in ("Users", "Accounts") if key in now}
                 nodes = row.get("NodeNames", row.get("Nodes", ""))
                 found.append((name, {"StartTime": begin, "EndTime": row["TimeEnd"], "Flags": flags, "Nodes": nodes, **who}))
         yield from ((name, record) for name, record in found if ("MAINT" in _flags(record)) == maintenance)
