@@ -303,7 +303,7 @@ class _ClusterBuilder:
                 flags = re.sub("HOURLY|DAILY|WEEKLY", "", row.get("Flags", "").upper())
                 now = self.records.reservations.get(name, {})
                 who: Record = {key: now[key] for key in ("Users", "Accounts") if key in now}
-                nodes = row.get("NodeNames", row.get("Nodes", ""))
+                nodes = next((row[title] for title in ("NodeNames", "NodeName", "Nodes") if title in row), "")
                 found.append((name, {"StartTime": begin, "EndTime": row["TimeEnd"], "Flags": flags, "Nodes": nodes, **who}))
         yield from ((name, record) for name, record in found if ("MAINT" in _flags(record)) == maintenance)
 

@@ -210,7 +210,7 @@ def test_reservations_of_users_are_tables_for_each_pool(tmp_path):
         f"ReservationName=course {times} Nodes=n[1,3],g1 Flags=DAILY,SPEC_NODES,FLEX Users=ann,bob Accounts=(null)\n"
         f"ReservationName=all {times} Nodes=n[1-4] Flags=MAGNETIC,PURGE_COMP=00:05:00 Users=(null) Accounts=physics,-math\n"
     )
-    past = "Cluster|Name|TimeStart|TimeEnd|Flags|NodeNames\nlab|course|2026-03-09T08:00:00|2026-03-09T10:00:00|DAILY,FLEX|g1\n"
+    past = "Cluster|Name|TimeStart|TimeEnd|Flags|NodeName\nlab|course|2026-03-09T08:00:00|2026-03-09T10:00:00|DAILY,FLEX|g1\n"
     found = read(tmp_path, NODES, shown, past).machine
     day, users = (datetime(2026, 3, 10, 8), datetime(2026, 3, 10, 10)), ("ann", "bob")
     assert found.reservations == (
