@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from walltime.declared import LARGEST_INTEGER
 from walltime.errors import WorkloadError
 from walltime.machine.held import apply_eligible_times
-from walltime.machine.machine import PERIODS, Limit, Machine, Outage, Partition, Reservation, numbers_of
+from walltime.machine.machine import PERIODS, Limit, Machine, Outage, Partition, Qos, Reservation, numbers_of
 from walltime.machine.omissions import omissions, with_settings
 from walltime.machine.windows import ShutHours, hours_of, seconds_of
 from walltime.ragged import Ragged
@@ -432,9 +432,13 @@ def _admits(one: Reservation, workload: Workload, job: int) -> bool:
 
 def qos_factors(workload: Workload, machine: Machine) -> Array:
     """Return the factor of each job's quality of service, 0 to 1, which logs of Slurm have as the queue; 0 where it is unknown."""
-    numbers = workload.columns.get("queue")
     most = max([1, *(one.priority for one in machine.qos)])
-    if numbers is None:
-        return np.zeros(len(workload))
-    factor = {one.name: one.priority / most for one in machine.qos}
-    return np.array([factor.get(workload.origin.name_of("queue", number), 0.0) for number in numbers.tolist()])
+    return qos_values(workload, machine, lambda one: one.priority / most, 0.0)
+
+
+def qos_values(workload: Workload, machine: Machine, value: Callable[[Qos], float], otherwise: float) -> Array:
+    """Return a value of each job's quality of service, which logs of Slurm have as the queue; `otherwise` where it is unknown."""
+    numbers = workload.columns.get("queue", np.full(len(workload), MISSING))
+    values = {one.name: value(one) for one in machine.qos}
+    of = {number: values.get(workload.origin.name_of("queue", number), otherwise) for number in np.unique(numbers).tolist()}
+    return np.array([of[number] for number in numbers.tolist()])
