@@ -404,7 +404,34 @@ def test_jobs_that_fit_on_no_nodes_are_dropped():
     machine = Machine((Pool("a", 2, 4), Pool("b", 1, 2, 2)), (Partition("1", ("a", "b")),))
     found = run(machine, "", [(0, 10, 10, 2), (0, 10, 10, 4), (0, 10, 10, 10)], gpus=[2, 1, 0])
     assert found.workload.job_id.tolist() == [1, 3]
-    assert found.workload.origin.dropped == {"too_wide_for_partition": 1}
+    assert found.workload.origin.dropped == {"fits_no_node": 1}
+
+
+@pytest.mark.parametrize(
+    ("procs", "rule", "needs"),
+    [
+        (5, "too_wide_for_partition", {"constraints": 1}),
+        (17, "too_wide_for_partition", {"gpus": -1}),
+        (2, "too_many_gpus", {"gpus": 3, "constraints": 2}),
+        (2, "too_many_gpus", {"gpus": 6}),
+        (1, "too_much_memory", {"mem_mb": 200, "mem_mb_per_node": 200}),
+        (8, "too_much_memory", {"mem_mb": 480, "mem_mb_per_cpu": 60}),
+        (1, "too_much_memory", {"mem_mb": 90, "mem_mb_per_node": 90, "constraints": 1}),
+        (1, "fits_no_node", {"mem_mb": 90, "mem_mb_per_node": 90, "gpus": 1, "gpus_per_node": 1}),
+        (4, "fits_no_node", {"gpus": 2, "gpus_per_node": 2, "nodes": 1, "most_nodes": 1, "tasks_per_node": 4}),
+    ],
+)
+def test_a_job_that_fits_no_node__is_counted_by_the_resource_that_is_too_much(procs, rule, needs):
+    """Two nodes of four processors with 100 MB, two small nodes of two processors with 50 MB and two GPUs, and a node with one GPU."""
+    small, one = Pool("b", 2, 2, 2, memory=50, features=("small",)), Pool("c", 1, 4, 1, memory=50, features=("one",))
+    machine = Machine((Pool("a", 2, 4, memory=100), small, one), (Partition("1", ("a", "b", "c")),))
+    columns = {name: np.array([value, -1]) for name, value in needs.items()}
+    jobs = Workload.from_arrays(submit=[0, 0], runtime=[9, 9], procs=[procs, 1], machine_procs=20, columns=columns)
+    jobs = replace(jobs, origin=replace(jobs.origin, names={"constraints": ("small", "one")}))
+    placed = place_on_nodes(jobs, machine)[0]
+    assert (placed.job_id.tolist(), placed.origin.dropped) == ([2], {rule: 1})
+    with raises(WorkloadError, "no_job_fits", rule):
+        place_on_nodes(jobs.take(np.array([0]), ""), machine)
 
 
 def test_settings_of_a_slurm():
