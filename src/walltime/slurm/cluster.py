@@ -343,7 +343,8 @@ class _ClusterBuilder:
             if name:
                 factor = row.get("UsageFactor") or "1"
                 if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]*)?", factor):
-                    raise LogError(f"UsageFactor must be a number, not {sanitize(factor)!r}; print it again with sacctmgr show qos")
+                    text = f"UsageFactor must be a number, not {sanitize(factor)!r}; print it again with sacctmgr show qos"
+                    raise LogError(text, "wrong_value")
                 yield Qos(name, _whole(row, "Priority"), float(factor), "NoReserve" in row.get("Flags", ""))
 
 
