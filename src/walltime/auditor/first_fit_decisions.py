@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,6 +15,51 @@ from walltime.engine.reference.pools import ClusterJob
 from walltime.policy import Policy
 
 Array = np.ndarray
+MOST_WORK = 10_000_000
+"""Waiting jobs times nodes, summed over events, for which decisions are checked, in about a minute of plain Python."""
+STARTS = 20
+"""Starts of a stretch."""
+SEED = 0
+
+
+class Sample(NamedTuple):
+    """Stretches of a schedule, as pairs of times [begin, end), s, at whose events decisions are checked, and their `share` of all events.
+
+    One stretch has all of it, if that takes at most MOST_WORK; else stretches are drawn by SEED. If a policy keeps something from pass to
+    pass, they are the first ones.
+    """
+
+    stretches: list[tuple[int, int]]
+    share: float
+
+    @classmethod
+    def of(cls, schedule: MachineSchedule, policy: Policy) -> Sample:
+        """Return the sample of a schedule."""
+        start, end, submit = (np.sort(times) for times in (schedule.start, schedule.end, schedule.workload.submit))
+        events = np.unique(np.concatenate([start, end, submit]))
+        waiting = np.searchsorted(submit, events, side="right") - np.searchsorted(start, events)
+        work = (1 + np.maximum(waiting, 0)) * sum(pool.nodes for pool in schedule.placement.machine.pools)
+        if work.sum() <= MOST_WORK:
+            return cls([(int(events[0]), int(events[-1]) + 1)], 1.0)
+        bounds = np.unique(np.concatenate([events[:1], start[::STARTS], events[-1:] + 1]))
+        first = np.searchsorted(events, bounds)
+        needed = np.add.reduceat(work, first[:-1])
+        passes = policy.passes
+        keeps = passes.kind not in ("head", "fresh") or passes.committed or passes.shadow != "afresh" or passes.head_runtime_factor != 1
+        order = np.arange(len(needed)) if keeps else np.random.default_rng(SEED).permutation(len(needed))
+        count = max(1, int(np.searchsorted(np.cumsum(needed[order]), MOST_WORK, side="right")))
+        chosen = np.sort(order[:count])
+        stretches = list(zip(bounds[chosen].tolist(), bounds[chosen + 1].tolist(), strict=True))
+        return cls(stretches, float((first[chosen + 1] - first[chosen]).sum() / len(events)))
+
+    def __str__(self) -> str:
+        """Return the sample in words."""
+        return f"the checked stretches ({len(self.stretches):,} of {STARTS} starts each, drawn by seed {SEED}) stand for the whole schedule"
+
+    def has(self, moment: int) -> bool:
+        """Return whether a time is in the sample."""
+        k = bisect_right(self.stretches, moment, key=lambda one: one[0]) - 1
+        return k >= 0 and moment < self.stretches[k][1]
 
 
 class FirstFitWalk(Walk, NodesReference):  # type: ignore[misc]  # a walk runs along a schedule, an engine makes one
@@ -22,6 +69,7 @@ class FirstFitWalk(Walk, NodesReference):  # type: ignore[misc]  # a walk runs a
         NodesReference.__init__(self, problem_of(schedule, policy))
         Walk.__init__(self, schedule)
         self.begun_now: list[ClusterJob] = []
+        self.sample = Sample.of(schedule, policy)
         self._placed, self._processed = True, 0
         """The last instant whose events have been processed."""
 
@@ -61,6 +109,9 @@ class FirstFitWalk(Walk, NodesReference):  # type: ignore[misc]  # a walk runs a
         now, self.now = self.now, self._processed
         self._process_events(now)
         self._processed = now
+        if not self.sample.has(self.now):
+            super()._adopt(self.now)
+            return
         if self.settled == self.now:
             self._adopt(self.now)
             return

@@ -147,6 +147,10 @@ class NodeRanges(Sequence[Array]):
         return 4
 
 
+CHARGE = 2**16
+"""Parts of a processor in which past use is counted: whole numbers, whose sums are exact; as a power of two, it changes no ratio."""
+
+
 class NodeDemands(NamedTuple):
     """The needs of jobs on nodes besides processors, and their constraints; one entry per job, in order of arrival.
 
@@ -157,9 +161,10 @@ class NodeDemands(NamedTuple):
     the second resource on every node, or `per_task` for each `task`; or, if `total` is positive, that many units from any nodes with at
     least `each`. `memory`, `task_memory`: memory on every node, and for each `task`. `partition`: its number. `since`: the start of a job
     that runs at the beginning, NEVER for others. `time_min`: the shortest runtime (s) for which it may be started, 0 for none. `user`: a
-    number from 0 on. `place`: its place in the order of submissions, -1 if that is the order of arrivals. `association`: its leaf of the
-    tree of shares. float64: `merit`: the part of its priority that does not change. `after`: the jobs that must have ended; `limits`: the
-    limits that it counts towards; both by index.
+    number from 0 on. `place`: its place in the order of submissions, -1 if that is the order of arrivals. `unreserved`: 1 if backfill
+    reserves no nodes for it. `association`: its leaf of the tree of shares. `charge`: what counts as past use of each second, in parts of
+    CHARGE. float64: `merit`: the part of its priority that does not change. `after`: the jobs that must have ended; `limits`: the limits
+    that it counts towards; both by index.
     """
 
     second: Array
@@ -183,7 +188,9 @@ class NodeDemands(NamedTuple):
     time_min: Array
     user: Array
     place: Array
+    unreserved: Array
     association: Array
+    charge: Array
     merit: Array
     after: Ragged
     limits: Ragged

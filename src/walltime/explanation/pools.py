@@ -29,15 +29,16 @@ class Obstacles:
     """The parts of a job's wait, s, by cause.
 
     `window`: hours of the site in which such jobs do not start. `limit`: one of its limits. `outage`: too little was free because of an
-    outage. `too_few`: too little was free. `features`, `memory`, `resource`, `nodes`: enough was free in its pools, but no room on single
-    nodes: on those with its features or type of GPUs, next to its memory or the second resource, or as it requests nodes. `others`: enough
-    was free, but reserved for other jobs or held by the queue order, or no scheduler had run yet. `overhead`: until the scheduler ran, and
-    from its decision to the start.
+    outage. `reservation`: it had room, but on nodes of a reservation for other jobs, or outside of its own. `too_few`: too little was free.
+    `features`, `memory`, `resource`, `nodes`: enough was free in its pools, but no room on single nodes: on those with its features or type
+    of GPUs, next to its memory or the second resource, or as it requests nodes. `others`: enough was free, but reserved for other jobs or
+    held by the queue order, or no scheduler had run yet. `overhead`: until the scheduler ran, and from its decision to the start.
     """
 
     window: int = 0
     limit: int = 0
     outage: int = 0
+    reservation: int = 0
     too_few: int = 0
     features: int = 0
     memory: int = 0
@@ -139,7 +140,10 @@ def _held_back(schedule: Schedule, placement: Placement, job: int, places: list[
     mates = [np.array([k for k, own in enumerate(placement.limits_of) if limit in own]) for limit in limits]
     near = (schedule.start < end) & (schedule.end > begin) & (schedule.end > schedule.start)
     near[job] = False
-    changes = [begin, *(moment for outage in placement.outages for moment in outage[3:5])]
+    length = int(schedule.workload.believed[job])
+    changes = [begin]
+    for first, last, known in (*(one[3:] for one in placement.outages), *(one[1:] for one in placement.reservations)):
+        changes += [first, last, max(known, first - length + 1)]  # from the last one on, a job would be planned to run into it
     changes += [moment for k in (placement.windows_of[job] if placement.windows else ()) for moment in _moments(placement, k, begin, end)]
     moments = np.unique(np.concatenate([schedule.start[near], schedule.end[near], np.array(changes, np.int64)]))
     moments = moments[(moments >= begin) & (moments < max(end, begin + 1))]
@@ -165,7 +169,8 @@ def _held_back(schedule: Schedule, placement: Placement, job: int, places: list[
     over |= shut
     rooms = shortages(schedule, job, moments, ~over & fits)
     waits = ~over & fits & ~np.any(list(rooms.values()), axis=0)
-    spans |= {"outage": ~over & ~fits & would_fit, "too_few": ~over & ~would_fit, **rooms, "others": waits}
+    rooms["outage"] |= ~over & ~fits & would_fit
+    spans |= {"too_few": ~over & ~would_fit, **rooms, "others": waits}
     held = Obstacles(**{name: int(lengths[mask].sum()) for name, mask in spans.items()})
     before = jobs[schedule.start[jobs] < begin]
     at_first = np.stack([_running(schedule, before, given[before][:, p].astype(np.int64), np.array([begin])) for p in places])
@@ -221,6 +226,7 @@ def _obstacles(why: MachineExplanation) -> str:
         "resource": f"enough processors were free, but not with its {RESOURCES.get(second, second)} on the same nodes",
         "nodes": "enough processors were free, but not distributed over the nodes as it requests",
         "outage": "too few resources were free because of an outage",
+        "reservation": _reserved(why) if held.reservation else "",
         "window": "the site's windows did not allow it to start at that hour",
         "limit": f"a limit held it back ({_limits(why)})",
         "others": f"enough resources were free, but reserved for other jobs or for jobs ahead of it in the queue{node}",
@@ -244,6 +250,20 @@ def _wanted(why: MachineExplanation) -> str:
         number = int(w.columns[column][why.index]) if column in w.columns else -1
         names += [f"{what} {w.origin.name_of(column, number)}"] if number > 0 else []
     return listed(names or ["its features"])
+
+
+def _reserved(why: MachineExplanation) -> str:
+    """Describe the job's own reservation, or those that kept nodes from it."""
+    placement = why.schedule.placement
+    assert placement is not None
+    tables, own = placement.machine.reservations, int(placement.reservation[why.index])
+    names = list(dict.fromkeys(one.name for one in tables))
+    if own:
+        return f"its reservation {sanitize(names[own - 1])} had not begun, or its nodes were in use"
+    until = why.start + int(why.schedule.workload.believed[why.index])
+    near = [tables[k].name for k, begin, end, _ in placement.reservations if end > why.submit and begin < until]
+    kept = listed([sanitize(name) for name in dict.fromkeys(near)])
+    return f"it had room only on nodes that were kept for {'reservation' if len(set(near)) == 1 else 'reservations'} {kept}"
 
 
 def _limits(why: MachineExplanation) -> str:

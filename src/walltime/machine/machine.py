@@ -130,6 +130,8 @@ class Share:
     parent: Name | None = None
     """the account that it belongs to, none for the top"""
     shares: Count = 1
+    priority: Count | None = None
+    """its part of a job's priority, as Slurm's Priority of associations; without it, that of the account, or of the parent"""
 
     def __post_init__(self) -> None:
         _check(self, f"share of {self.user or self.account!r}")
@@ -142,6 +144,10 @@ class Qos:
     name: Name
     priority: int = 0
     """its part of a job's priority"""
+    usage_factor: Annotated[float, Field(least=0)] = 1.0
+    """the factor of its jobs' use in the past use of their users and accounts, as Slurm's UsageFactor"""
+    no_reserve: bool = False
+    """whether Slurm's backfill reserves no nodes for its jobs, as with the flag NoReserve"""
 
 
 NodeNumbers = Annotated[int | str | None, Field(label='a number of nodes, or the numbers of some, as in "1-4,7"')]

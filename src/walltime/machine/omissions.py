@@ -20,6 +20,8 @@ REQUESTS = {
     "whole nodes of several sizes": "exclusive",
 }
 """The columns in which jobs request a feature, by values above 0."""
+SHOWN = {"site factor": "site_factor"}
+"""Features that are modelled if the log has their column."""
 BY_MACHINE = ("memory", "GPU types", "whole nodes of several sizes")
 """Features that are missing only if the machine's notes name them; so are node features on machines of Slurm."""
 BY_NODES = ("node features", "GPU types", "memory", "reservations", "licences")
@@ -36,7 +38,7 @@ def omissions(workload: Workload, machine: Machine, partition: Array) -> dict[st
     `partition`: the number of each job's partition.
     """
     work = workload.procs * workload.runtime.astype(np.float64)
-    noted = {note.feature: note for note in machine.notes if note.feature}
+    noted = {note.feature: note for note in machine.notes if note.feature and SHOWN.get(note.feature) not in workload.columns}
     of_pools = {"node features": any(pool.features for pool in machine.pools), "GPU types": any(pool.gpu_type for pool in machine.pools)}
     of_pools["memory"] = any(pool.memory for pool in machine.pools)
     found: dict[str, float | None] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from walltime.declared import LARGEST_INTEGER
 from walltime.errors import WorkloadError
 from walltime.machine.held import apply_eligible_times
-from walltime.machine.machine import PERIODS, Limit, Machine, Outage, Partition, Reservation, numbers_of
+from walltime.machine.machine import PERIODS, Limit, Machine, Outage, Partition, Qos, Reservation, numbers_of
 from walltime.machine.omissions import omissions, with_settings
 from walltime.machine.windows import ShutHours, hours_of, seconds_of
 from walltime.ragged import Ragged
@@ -23,7 +23,11 @@ NEVER = np.iinfo(np.int64).max
 
 PLACING_RULES = {
     "unknown_partition": ("drop", "The machine has no partition of the job's name; scontrol shows hidden partitions with --all only."),
-    "too_wide_for_partition": ("drop", "The job needs more processors, or more of the second resource, than its partition has."),
+    "too_wide_for_partition": ("drop", "The job needs more processors or nodes than its partition has, or those that it may use."),
+    "too_many_gpus": ("drop", "The job needs more GPUs than its partition has, or on each node than the nodes that it may use."),
+    "too_much_memory": ("drop", "The job needs more memory than its partition has, or on each node than the nodes that it may use."),
+    "too_much_second": ("drop", "The job needs more of the second resource than its partition has, or than the nodes that it may use."),
+    "fits_no_node": ("drop", "No nodes of the partition have together what the job requests, such as its memory next to its GPUs."),
     "depends_on_failed": ("drop", "The job depends on the success of a job that failed, was cancelled or is missing."),
     "first_partition": ("change", "The log has no partition of the job: it goes to the first partition that accepts such jobs."),
     "whole_nodes": ("change", "The partition allocates whole nodes: the job's processors are rounded up."),
@@ -42,6 +46,8 @@ PLACING_RULES = {
     "over_partition_limit": ("change", "The job requested more time than its partition allows: its request is cut."),
 }
 """The rules of placing: effect and meaning, as in `walltime.logs.RULES`."""
+TOO_MUCH = {"gpus": "too_many_gpus", "mem_mb": "too_much_memory"}
+"""The rules for jobs that need more of a second resource than there is, by its name; of others: too_much_second."""
 PLACING_REASONS = {name: meaning for name, (_, meaning) in PLACING_RULES.items()}
 COMPLETED = 1
 REPEATED_FOR = 4 * PERIODS["WEEKLY"]
@@ -102,23 +108,20 @@ def place(workload: Workload, machine: Machine, extends: bool = False) -> tuple[
     exclusive = np.array([one.exclusive for one in machine.partitions])[partition]
     whole = np.where(exclusive, -(-workload.procs // node[partition]) * node[partition], workload.procs)
     longest = np.array([NEVER if one.max_time is None else one.max_time for one in machine.partitions])[partition]
-    wide = (whole > sums[partition, 0]) | (second > sums[partition, 1])
-    impossible = _impossible(workload, known & ~wide)
-    kept = known & ~wide & ~impossible
+    wide, much = whole > sums[partition, 0], second > sums[partition, 1]
+    impossible = _impossible(workload, known & ~wide & ~much)
+    kept = known & ~wide & ~much & ~impossible
     changed = {
         "not_limited": (wanted > 0) & (machine.second_total == 0),
         "first_partition": (workload.columns.get("partition", np.full(len(workload), MISSING)) < 0) & (len(machine.partitions) > 1),
         "whole_nodes": whole != workload.procs,
         "over_partition_limit": workload.requested > longest,
     }
+    drops = {"unknown_partition": ~known, "too_wide_for_partition": wide, TOO_MUCH.get(machine.second, "too_much_second"): much}
+    drops["depends_on_failed"] = impossible
     if not kept.any():
-        raise WorkloadError(
-            f"none of the {len(workload):,} jobs of {workload.origin.name} can run on {machine.name}; compare their partitions and sizes",
-            "no_job_fits",
-        )
-    chosen = workload.without(
-        {"unknown_partition": ~known, "too_wide_for_partition": wide, "depends_on_failed": impossible}, PLACING_REASONS
-    )
+        raise no_job_fits(workload, machine, {rule: int(dropped.sum()) for rule, dropped in drops.items()})
+    chosen = workload.without(drops, PLACING_REASONS)
     origin = replace(chosen.origin, changed=_added(workload.origin.changed, changed, kept))
     same, most = chosen.believed is chosen.requested, longest[kept]
     requested = np.minimum(chosen.requested, most)
@@ -163,6 +166,13 @@ def place(workload: Workload, machine: Machine, extends: bool = False) -> tuple[
         reservations=[time for k, one in enumerate(machine.reservations) for time in _times(placed, one, k)],
     )
     return placed, placement
+
+
+def no_job_fits(workload: Workload, machine: Machine, drops: Mapping[str, int]) -> WorkloadError:
+    """Return the error for a workload whose jobs are all dropped, this many by each rule."""
+    why = " ".join(f"{rule} ({count:,}): {PLACING_REASONS[rule]}" for rule, count in drops.items() if count)
+    none = f"none of the {len(workload):,} jobs of {workload.origin.name} can run on {machine.name}"
+    return WorkloadError(f"{none}; compare their partitions and sizes. {why}", "no_job_fits")
 
 
 def with_licences(workload: Workload, placement: Placement) -> tuple[Workload, Placement]:
@@ -432,9 +442,13 @@ def _admits(one: Reservation, workload: Workload, job: int) -> bool:
 
 def qos_factors(workload: Workload, machine: Machine) -> Array:
     """Return the factor of each job's quality of service, 0 to 1, which logs of Slurm have as the queue; 0 where it is unknown."""
-    numbers = workload.columns.get("queue")
     most = max([1, *(one.priority for one in machine.qos)])
-    if numbers is None:
-        return np.zeros(len(workload))
-    factor = {one.name: one.priority / most for one in machine.qos}
-    return np.array([factor.get(workload.origin.name_of("queue", number), 0.0) for number in numbers.tolist()])
+    return qos_values(workload, machine, lambda one: one.priority / most, 0.0)
+
+
+def qos_values(workload: Workload, machine: Machine, value: Callable[[Qos], float], otherwise: float) -> Array:
+    """Return a value of each job's quality of service, which logs of Slurm have as the queue; `otherwise` where it is unknown."""
+    numbers = workload.columns.get("queue", np.full(len(workload), MISSING))
+    values = {one.name: value(one) for one in machine.qos}
+    of = {number: values.get(workload.origin.name_of("queue", number), otherwise) for number in np.unique(numbers).tolist()}
+    return np.array([of[number] for number in numbers.tolist()])

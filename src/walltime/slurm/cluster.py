@@ -22,7 +22,7 @@ from walltime.slurm_values import gpus_of
 from walltime.wording import sanitize
 
 KEPT_SETTINGS = re.compile(
-    r"(Scheduler|Priority|SelectType|Preempt|DefMem|MaxMem|Topology)\w*|SLURM_VERSION|MaxArraySize|MaxJobCount|OverTimeLimit|KillWait|"
+    r"(Scheduler|Priority|FairShare|SelectType|Preempt|DefMem|MaxMem|Topology)\w*|SLURM_VERSION|MaxArraySize|MaxJobCount|OverTimeLimit|KillWait|"
     r"CompleteWait|BatchStartTimeout|EnforcePartLimits|AccountingStorageEnforce|ResvOverRun|Licenses|OverSubscribe"
 )
 """The settings that may affect the schedule; they are kept as Slurm prints them."""
@@ -330,7 +330,8 @@ class _ClusterBuilder:
                 if not shares.isdecimal():
                     noted["with the account's share: 1 is used"] += 1
                 seen.add(key)
-                yield Share(key[0], key[1] or None, row.get("ParentName") or None, int(shares) if shares.isdecimal() else 1)
+                priority = _whole(row, "Priority") if row.get("Priority") else None
+                yield Share(key[0], key[1] or None, row.get("ParentName") or None, int(shares) if shares.isdecimal() else 1, priority)
         for reason, count in noted.items():
             self.note(f"{_count(count, 'association', '', '')} {reason}.")
 
@@ -338,7 +339,13 @@ class _ClusterBuilder:
         rows: dict[str, Record] = {}
         for row in self.records.qos:
             rows.setdefault(row.get("Name", ""), row)
-        yield from (Qos(name, _whole(row, "Priority")) for name, row in rows.items() if name)
+        for name, row in rows.items():
+            if name:
+                factor = row.get("UsageFactor") or "1"
+                if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]*)?", factor):
+                    text = f"UsageFactor must be a number, not {sanitize(factor)!r}; print it again with sacctmgr show qos"
+                    raise LogError(text, "wrong_value")
+                yield Qos(name, _whole(row, "Priority"), float(factor), "NoReserve" in row.get("Flags", ""))
 
 
 def _partitions_of_nodes(records: ClusterRecords) -> dict[str, set[str]]:

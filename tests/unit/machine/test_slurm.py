@@ -10,7 +10,8 @@ from tests.cli import call, one_line
 from tests.errors import raises
 from tests.slurm_text import samples
 from walltime.errors import LogError
-from walltime.machine import Limit, Outage, Partition, Pool, Qos, Reservation, Share, read_machine
+from walltime.machine import Limit, Outage, Partition, Pool, Qos, Reservation, Share, read_machine, write_machine
+from walltime.machine.machine import parse_machine
 from walltime.slurm import read_cluster
 from walltime.slurm.client import CLUSTER
 from walltime.slurm.features import NAMES
@@ -378,6 +379,19 @@ def test_limits_on_what_a_machine_does_not_have_are_noted(golden, tmp_path):
     assert one_type.machine.limits == (Limit((), second=1),)
 
 
+def test_fair_share_of_qos_and_associations(tmp_path):
+    """Priorities of associations, use factors and NoReserve are read; outputs without these columns have the defaults."""
+    rows = qos({"Name": "normal"}, {"Name": "scavenger", "UsageFactor": "0.250000", "Flags": "NoReserve,DenyOnLimit"})
+    of_users = {"User": "ann"}, {"User": "bob", "Priority": "5"}
+    users = associations(*({"Cluster": "lab", "Account": "a", "Share": "1", **row} for row in ({"Priority": "30"}, *of_users)))
+    found = read(tmp_path, CONFIG, NODES, rows, users).machine
+    assert [(one.name, one.usage_factor, one.no_reserve) for one in found.qos] == [("normal", 1.0, False), ("scavenger", 0.25, True)]
+    assert [(one.user, one.priority) for one in found.shares] == [(None, 30), ("ann", None), ("bob", 5)]
+    assert parse_machine(write_machine(found), "m.toml") == found
+    with raises(LogError, "wrong_value", "UsageFactor", "'twice'"):
+        read(tmp_path, CONFIG, NODES, qos({"Name": "normal", "UsageFactor": "twice"}))
+
+
 def test_every_silent_feature_is_noted(tmp_path):
     settings = (
         "TopologyPlugin = topology/tree\nFairShareDampeningFactor = 5\nSuspendTime = 300 sec\nResvOverRun = 5 min\nLicenses = matlab:4\n"
@@ -390,7 +404,8 @@ def test_every_silent_feature_is_noted(tmp_path):
     found = read(tmp_path, config, partitions, nodes, RESERVATIONS)
     expected = {"GPU types", "MIG", "other generic resources", "cores bound to GPUs", "topology"}
     expected |= {"Unheard", "packing of tasks", "one task per core", "power saving", "overrun of reservations"}
-    expected |= {"fair-share dampening", "processors per node and partition"}
+    expected |= {"processors per node and partition"}
+    assert found.machine.slurm["FairShareDampeningFactor"] == "5"
     assert {note.feature for note in found.machine.notes} - {""} == expected
     assert expected - {"Unheard"} <= NAMES
     assert {(pool.features, pool.memory > 0) for pool in found.machine.pools} == {(("fast", "intel"), True), ((), True)}

@@ -26,15 +26,15 @@ FEWEST_ROWS = 64
 """Running jobs for which there is room at first."""
 
 
-def _lowered(settings: SlurmSettings, kill: bool, starts_only: bool) -> Records:
-    """Return the parameters in the loop's form."""
+def _lowered(settings: SlurmSettings, kill: bool, starts_only: bool, all_reserve: bool) -> Records:
+    """Return the parameters in the loop's form; `all_reserve`: whether all jobs may have reservations."""
     numbers = settings.numbers
     return record(
         SLURM_RULES,
         **numbers | {"longest_age": max(1, numbers["longest_age"])},
         kill=kill,
         starts_only=starts_only,
-        all_count=not settings.restrains,
+        all_count=all_reserve and not settings.restrains,
         multifactor=1 if settings.multifactor else 2 if settings["priority_type"] == "multifactor" else 0,
         fair_tree=not settings.flag("NO_FAIR_TREE"),
         decay=settings.decay,
@@ -134,7 +134,7 @@ class NodesEngine(PlannedNodes):
         jobs.owner = np.where(demands.sole > 0, -1, 1) * (demands.user + 1) * demands.sole.any()
         followers = followers_of(demands.after, jobs.after, jobs.pending)
         self._memory: SlurmMemory = new_slurm_memory(
-            _lowered(problem.settings, problem.kill, problem.starts_only),
+            _lowered(problem.settings, problem.kill, problem.starts_only, not demands.unreserved.any()),
             jobs,
             machine,
             lowered_limits(machine.limits),

@@ -75,7 +75,9 @@ class SlurmJob(Job):
     time_min: int = 0
     user: int = 0
     place: int = -1
+    unreserved: int = 0
     association: int = 0
+    charge: int = 0
     merit: float = 0.0
     limits: Sequence[int] = ()
     tier: int = 0
@@ -245,7 +247,7 @@ class SlurmReference:
         begin, until = self._next_sum - self.settings["priority_calc_period"], self._next_sum
         used: Counter[int] = Counter()
         for job in self.running + self._ended:
-            used[job.association] += job.procs * max(0, min(until, job.end) - max(begin, job.start))
+            used[job.association] += job.charge * max(0, min(until, job.end) - max(begin, job.start))
         self._ended = [job for job in self._ended if job.end > until]
         self.shares.add(used)
         before = list(self.waiting)
@@ -314,6 +316,7 @@ class SlurmReference:
             tests.update(counts)
             length = job.time_min or job.believed
             may_reserve = self._may_reserve(job) and not reserved[job.partition] >= s["bf_job_part_count_reserve"] > 0
+            may_reserve = may_reserve and not job.unreserved
             hole = self.first_hole(job, length, blocks, self.now + 60 * s["bf_window"] if may_reserve else self.now)
             if hole is None:
                 continue

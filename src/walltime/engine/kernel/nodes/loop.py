@@ -320,6 +320,7 @@ def _cycle(state, rules, jobs, site, use, plan, traffic):
             place += 1
             continue
         reserves = not (_cannot_reserve(state, rules, job) or (rules.most_reserved > 0 and part.reserved >= rules.most_reserved))
+        reserves = reserves and job.unreserved == 0
         latest, planned = state.now + (rules.window if reserves else 0), state.planned
         holds = place < planned and holds_as_before(state, plan.earliest_starts[place], latest)
         searches += 0 if holds else 1
