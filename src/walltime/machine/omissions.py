@@ -52,6 +52,7 @@ def omissions(workload: Workload, machine: Machine, partition: Array) -> dict[st
             share = float(work[column > least].sum() / max(work.sum(), 1.0))
             name = f"{feature} beyond the processors' share" if feature == "memory" and feature in noted else feature
             found |= {name: share} if share else {}
+    found |= {"preemption": None} if machine.preempts else {}
     counted = {name for limit in machine.limits for name in (*limit.by, *limit.among)}
     return found | {f"limits by {name}, which the log lacks": None for name in COUNTED if name in counted - workload.columns.keys()}
 
@@ -60,6 +61,8 @@ def with_settings(found: Mapping[str, float | None], machine: Machine, settings:
     """Return what a policy that plans single nodes does not model: settings are added, unless notes have them, and BY_NODES left out."""
     known, noted = {note.text for note in machine.notes}, {note.feature for note in machine.notes}
     left = {name: share for name, share in found.items() if name not in BY_NODES or name in noted}
+    if machine.preempts:
+        left.pop("preemption", None)
     return {**left, **dict.fromkeys(text for text in settings if text not in known)}
 
 

@@ -13,7 +13,7 @@ from walltime.engine.kernel.memory import NEVER, record
 from walltime.engine.kernel.nodes.memory import SLURM_JOB, SLURM_RULES, Records, SlurmMemory, as_set, new_slurm_memory, with_room
 from walltime.engine.kernel.nodes.oar import OAR_JOB, OAR_RULES, OarMemory, new_oar_memory
 from walltime.engine.kernel.pools.memory import as_lists, followers_of
-from walltime.engine.problem import NodeDemands, NodeRanges, Nodes, OarSettings, Outcome, Problem, running_at_first
+from walltime.engine.problem import LostRuns, NodeDemands, NodeRanges, Nodes, OarSettings, Outcome, Problem, running_at_first
 from walltime.errors import WorkloadError
 from walltime.policy.slurm import SlurmSettings
 
@@ -22,7 +22,7 @@ FEWEST_ROWS = 64
 """Running jobs for which there is room at first."""
 
 
-def _lowered(settings: SlurmSettings, kill: bool, starts_only: bool) -> Records:
+def _lowered(settings: SlurmSettings, kill: bool, starts_only: bool, preempts: bool) -> Records:
     """Return the parameters in the loop's form."""
     numbers = settings.numbers
     return record(
@@ -30,6 +30,7 @@ def _lowered(settings: SlurmSettings, kill: bool, starts_only: bool) -> Records:
         **numbers | {"longest_age": max(1, numbers["longest_age"])},
         kill=kill,
         starts_only=starts_only,
+        preempts=preempts,
         all_count=not settings.restrains,
         multifactor=1 if settings.multifactor else 2 if settings["priority_type"] == "multifactor" else 0,
         fair_tree=not settings.flag("NO_FAIR_TREE"),
@@ -65,13 +66,18 @@ class PlannedNodes(CompiledEngine):
         """Return what jobs had of nodes: job, node, processors, units of the second resource; in order of job and node."""
         raise NotImplementedError
 
+    @property
+    def lost_runs(self) -> LostRuns | None:
+        """Return the preempted runs; None on machines without preemption."""
+        return None
+
     def outcome(self) -> Outcome:
         """Return the outcome, once the simulation is done."""
         slots, nodes = self.slots, self.problem.machine
         assert isinstance(nodes, Nodes)
-        limit = self._column("limit") if self.loop_name == "slurm" else None
-        given = nodes.given(slots, len(self.problem))
-        return self._outcome(self._column("runtime"), slots=slots, given=given, limit=limit, seconds={"simulate": self.seconds})
+        given, limit = nodes.given(slots, len(self.problem)), self._column("limit") if self.loop_name == "slurm" else None
+        more: dict[str, Any] = {"slots": slots, "given": given, "limit": limit, "lost": self.lost_runs}
+        return self._outcome(self._column("runtime"), **more, seconds={"simulate": self.seconds})
 
     def _begin(self, since: Array) -> Array:
         """Enter the jobs that run at first, and return those that wait for no other job and are still to come."""
@@ -113,13 +119,14 @@ class NodesEngine(PlannedNodes):
         jobs.procs = problem.procs // unit
         for name in set(SLURM_JOB.names or ()) & set(NodeDemands._fields) - {"after"}:
             jobs[name] = getattr(demands, name)
+        jobs.whole_runtime, jobs.due, jobs.awaits = problem.runtime, NEVER, -NEVER
         jobs.asked, jobs.shaped = demands.asked // unit, shaped
         jobs.opens = (demands.whole > 0) | (demands.each > 0) | (demands.memory > 0) | (jobs.shaped > 0)
         jobs.time_min = np.where(demands.time_min < problem.believed, demands.time_min, 0)
         jobs.tier = np.asarray(machine.tiers, np.int64)[demands.partition]
         followers = followers_of(demands.after, jobs.after, jobs.pending)
         self._memory: SlurmMemory = new_slurm_memory(
-            _lowered(problem.settings, problem.kill, problem.starts_only),
+            _lowered(problem.settings, problem.kill, problem.starts_only, machine.preemption is not None),
             jobs,
             machine,
             lowered_limits(machine.limits),
@@ -141,6 +148,17 @@ class NodesEngine(PlannedNodes):
 
     def _queue(self) -> Array:
         return self._memory.traffic.queue[: int(self._memory.state["waiting"])]
+
+    @property
+    def started(self) -> int:
+        """Return the number of jobs that have started so far, without lost runs of requeued jobs."""
+        return int(self._memory.state.started - self._memory.state.again)
+
+    @property
+    def lost_runs(self) -> LostRuns | None:
+        """Return the preempted runs; None on machines without preemption."""
+        runs = self._memory.use.lost[: int(self._memory.state.lost)]
+        return LostRuns(*(runs[name] for name in LostRuns._fields)) if self._memory.rules.preempts else None
 
     @property
     def slots(self) -> NodeRanges:

@@ -54,23 +54,50 @@ def look_ahead(state, rules, jobs, index, site, use, plan, place, latest):
         begin = _earliest(state, site, use, plan, job, begin, latest)
         if begin > least and latest > state.now:
             _note_bound(state, site, plan, jobs, index, length, begin)
-    promised = state.now < begin <= latest
     if begin <= latest:
         choose(state, job, site, use, plan.choice, begin)
-    if has_one:
+    settle(state, rules, jobs, index, site, use, plan, place, latest, begin)
+    return begin
+
+
+@called_kernel
+def search(state, site, use, plan, job, latest):
+    """Return the earliest start of a job, without bounds, and choose nodes for it if that is by `latest`: `plan.choice.chosen`."""
+    state.timeline_blocks = NOT_MADE
+    _update_timeline(state, use.running, use.totals, plan.blocks, plan.amounts, plan.timeline)
+    begin = _first_enough(state, site, plan.timeline, job, state.now, latest)
+    begin = _earliest(state, site, use, plan, job, begin, latest)
+    if begin <= latest:
+        choose(state, job, site, use, plan.choice, begin)
+    state.timeline_blocks = NOT_MADE
+    return begin
+
+
+@kernel
+def never_holds(state, plan, place):
+    """Let a job be tried again in each cycle, as it may preempt others."""
+    if place < state.planned:
+        plan.earliest_starts[place].slack = plan.earliest_starts[place].slack_far = 0
+
+
+@called_kernel
+def settle(state, rules, jobs, index, site, use, plan, place, latest, begin):
+    """Store the earliest start of the job at a place of the queue, on the chosen nodes; if it is another, drop the plan behind it."""
+    job, earliest = jobs[index], plan.earliest_starts[place]
+    promised = state.now < begin <= latest
+    if place < state.planned:
         if promised == earliest.promised and begin > state.now and (not promised or begin == earliest.begin):
             if not promised or _are_kept(state, site, plan):
                 if promised and state.planes > 1:  # of whole nodes as much is free as before
                     _measure_if_other(state, site, use, plan)
                 _set_earliest_start(state, job, earliest, begin, promised)
-                return begin
+                return
         forget(state, plan, place)
     if begin > state.now:
         _set_earliest_start(state, job, earliest, begin, promised)
         state.planned += 1
         if promised:
-            _keep(state, rules, site, use, plan, begin, length)
-    return begin
+            _keep(state, rules, site, use, plan, begin, length_of(job))
 
 
 @kernel

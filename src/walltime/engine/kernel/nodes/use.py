@@ -9,6 +9,8 @@ from walltime.engine.kernel.nodes.plan import NOT_MADE, note_change, take_from_t
 
 MORE, LESS = np.int64(1), np.int64(-1)
 """Added amounts become free, or stop being free. All numbers have this type, so no function is compiled again for literals."""
+WHOLE_GAIN = np.int64(1) << 40
+"""More processors than any machine has: an upper bound of those of whole nodes that become free."""
 NOW = np.int64(-1)
 """In place of a running job: what is free now, before the release of the first."""
 
@@ -32,7 +34,7 @@ def start_use(state, job, index, site, use, plan, expected):
     state.running += 1
     _copy_row(use, 0 if place == 0 else running[place - 1].row, row)
     _count_gives(state, site, use, job, row)
-    _change(state, use, job, row, NOW, place, LESS)
+    change_rows(state, use, job, row, NOW, place, LESS)
     if state.timeline_blocks >= 0:
         take_from_timeline(state, plan.timeline, use.gives[row], plan.timeline.times[0], expected)
     note_change(state, 0, 0, expected)
@@ -46,7 +48,7 @@ def end_use(state, job, index, site, use, plan):
         place += 1
     row, release = running[place].row, running[place].release
     state.overdue -= release > running[place].expected
-    _change(state, use, job, row, NOW, place, MORE)
+    change_rows(state, use, job, row, NOW, place, MORE)
     state.running -= 1
     for k in range(place, state.running):
         running[k] = running[k + 1]
@@ -91,9 +93,35 @@ def move_overdue(state, rules, jobs, use, plan):
         moved.release, moved.expected, moved.job, moved.row = release, expected, index, row
         if to > place:
             _copy_row(use, running[to - 1].row, row)
-        _change(state, use, job, row, place, to, LESS)
+        change_rows(state, use, job, row, place, to, LESS)
         state.timeline_blocks = NOT_MADE
         note_change(state, 0, 0, release)
+
+
+@called_kernel
+def shorten_use(state, jobs, index, use, plan, expected):
+    """Expect a running job to end at an earlier time."""
+    running, place = use.running, 0
+    while running[place].job != index:
+        place += 1
+    release, row = running[place].release, running[place].row
+    if running[place].expected <= expected:
+        return
+    to = place
+    while to > 0 and running[to - 1].release > expected:
+        before, after = running[to - 1], running[to]
+        after.release, after.expected, after.job, after.row = before.release, before.expected, before.job, before.row
+        to -= 1
+    one = running[to]
+    one.release = one.expected = expected
+    one.job, one.row = index, row
+    _copy_row(use, 0 if to == 0 else running[to - 1].row, row)
+    change_rows(state, use, jobs[index], row, to, place + 1, MORE)
+    gain = 0
+    for k in range(state.kinds):
+        gain = max(gain, use.gives[row, k])
+    state.timeline_blocks = NOT_MADE
+    note_change(state, gain, WHOLE_GAIN, release)
 
 
 @kernel
@@ -107,7 +135,7 @@ def _copy_row(use, source, target):
 
 
 @called_kernel
-def _change(state, use, job, row, first, end, sign):
+def change_rows(state, use, job, row, first, end, sign):
     """Let the job of a row have ended (1) or still run (-1) at the releases of `running[first:end]`, where number NOW is now."""
     for k in range(first, end):
         other = 0 if k < 0 else use.running[k].row
