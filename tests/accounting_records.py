@@ -2,6 +2,7 @@
 
 import json
 import random
+import time
 from datetime import UTC, datetime
 
 BEGIN = 1_772_445_600
@@ -102,6 +103,18 @@ def grid_engine_table(jobs):
     rows = grid_engine_rows(jobs)
     lines = (";".join("" if value is None else str(value) for value in row.values()) for row in rows)
     return "\n".join([";".join(rows[0]), *lines]) + "\n"
+
+
+def qacct(job):
+    number, submit, start, end, nodes, each, gpus, limit, done = job
+    gpu = f",gpu={nodes * gpus}" if gpus else ""
+    written = {"qname": "all.q", "hostname": "n1", "owner": "ann", "project": "NONE", "jobname": "a: b", "jobnumber": number}
+    written |= {"taskid": "undefined"}
+    written |= {name: time.strftime("%a %b %d %H:%M:%S %Y", time.gmtime(at)) for name, at in (("qsub_time", submit), ("start_time", start))}
+    written |= {"end_time": time.strftime("%m/%d/%Y %H:%M:%S.250", time.gmtime(end)), "granted_pe": "mpi", "slots": nodes * each}
+    written |= {"failed": "0", "exit_status": "0" if done else "1                  (Hangup)", "cpu": "1.500s"}
+    written |= {"category": f"-l h_rt={clock(limit)}{gpu} -pe mpi 4"}
+    return "=" * 62 + "\n" + "".join(f"{name:<13}{value} \n" for name, value in written.items())
 
 
 def reported(job):
@@ -216,6 +229,12 @@ def simulator(job):
     return f"{number};{submit};-1;{end - start};{nodes * each};-1;{nodes * 2048};-1;{limit};-1;-1;ann;bio;-1;normal;q;;-1;\n"
 
 
+def simulated(job):
+    number, submit, start, end, nodes, each, gpus, limit, _ = job
+    options = f"-J jobid_{number} -sim-walltime {end - start} --uid=ann -t {clock(limit)} -n {nodes * each} --ntasks-per-node={each} -A bio"
+    return f"-dt {submit} -e submit_batch_job | {options} --mem=2048{f' --gres=gpu:{gpus}' if gpus else ''} pseudo.job\n"
+
+
 def table_of_ads(jobs):
     ads = [condor(job) for job in jobs]
     return "\n".join([",".join(ads[0]), *(",".join(map(str, ad.values())) for ad in ads)]) + "\n"
@@ -268,6 +287,7 @@ FORMS = {
             f"{job[1]}:new_job:{job[1]}:{job[0]}:-1:NONE:x:ann:g::dep:sge:1\n" + grid_engine(job, before=f"{job[3]}:acct:") for job in jobs
         )
     ),
+    "Grid Engine, `qacct -j`": lambda jobs: "".join(map(qacct, jobs)) + "Total System Usage\n    WALLCLOCK\n" + "=" * 112 + "\n  4200\n",
     "Grid Engine, tables": grid_engine_table,
     "HTCondor, class ads": class_ads,
     "HTCondor, JSON": lambda jobs: json.dumps([condor(job) for job in jobs], indent=1),
@@ -275,6 +295,7 @@ FORMS = {
     "ALCF, Cobalt and PBS": alcf,
     "Batsim": batsim,
     "Slurm Simulator, semicolons": lambda jobs: "".join(map(simulator, jobs)),
+    "Slurm Simulator, events": lambda jobs: "".join(map(simulated, jobs)),
     "OAR": lambda jobs: json.dumps({str(job[0]): oar(job) for job in jobs}),
     "OpenB": lambda jobs: (
         "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n"

@@ -461,6 +461,8 @@ INPUTS: dict[str, Callable[[], AbstractContextManager[Input]]] = {
     "alcf": _still(lambda: _log("alcf", "log.csv", COBALT.encode())),
     "torque": _still(lambda: _log("torque", "log.acct", RECORDS["Torque"](fifty_jobs()).encode())),
     "qstat": _still(lambda: _log("qstat", "qstat.txt", RECORDS["Torque, `qstat -f`"](fifty_jobs()).encode())),
+    "qacct": _still(lambda: _log("qacct", "qacct.txt", RECORDS["Grid Engine, `qacct -j`"](fifty_jobs()).encode())),
+    "slurm-events": _still(lambda: _log("slurm-events", "jobs.events", RECORDS["Slurm Simulator, events"](fifty_jobs()).encode())),
     "grid-engine-table": _still(lambda: _log("grid-engine-table", "sge.csv", RECORDS["Grid Engine, tables"](fifty_jobs()).encode())),
     "pbs-table": _still(lambda: _log("pbs-table", "pbs.csv", RECORDS["PBS, tables"](fifty_jobs()).encode())),
     "htcondor-table": _still(lambda: _log("htcondor-table", "ads.csv", RECORDS["HTCondor, tables"](fifty_jobs()).encode())),

@@ -11,8 +11,10 @@ import json
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import questions
 import recipes_run
 import reference_pages
@@ -46,6 +48,7 @@ from walltime.errors import WalltimeError
 from walltime.estimates import Tsafrir05
 from walltime.logs import all_rules
 from walltime.logs.catalogue import CATALOGUE, shipped
+from walltime.machine import Machine, Partition, Pool
 from walltime.policy import POLICIES, parse_policy
 from walltime.policy.slurm import PARAMETERS, Slurm
 from walltime.predictors.registry import PREDICTORS
@@ -247,6 +250,15 @@ def swept_lines() -> list[CombinationMean]:
     return compare_cells(replication_cells(results, combinations), ["load", "policy"])
 
 
+def on_nodes() -> wt.Schedule:
+    """Return a schedule of Slurm on nodes with processors, GPUs and memory, of generated jobs."""
+    pools = (Pool("cpu", 12, 8, memory=64_000), Pool("gpu", 4, 8, second=4, memory=128_000))
+    machine = Machine(pools, (Partition("all", ("cpu", "gpu")),))
+    jobs = MODELS["lublin99"].generate(300, machine.procs, 0.8, 2)
+    requests = {"gpus": np.where(np.arange(300) % 3 == 0, 1 + np.arange(300) % 4, 0), "mem_mb_per_cpu": 2000 * (1 + np.arange(300) % 5)}
+    return wt.simulate(replace(jobs, columns={**jobs.columns, **requests}), "slurm", machine=machine)
+
+
 @functools.cache
 def gallery_files() -> dict[str, bytes]:
     """The pictures of the gallery by file name."""
@@ -258,6 +270,7 @@ def gallery_files() -> dict[str, bytes]:
     for draw in (wt.figures.wait_distribution, wt.figures.slowdown_distribution, wt.figures.queue_length, wt.figures.utilization):
         made[draw.__name__] = draw(*schedules)
     made["gantt"] = wt.figures.gantt(schedules[1])
+    made["nodes"] = wt.figures.nodes(on_nodes())
     for of_jobs in (
         wt.figures.estimate_use,
         wt.figures.estimates_against_runtimes,

@@ -18,6 +18,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from walltime.errors import WalltimeError
+from walltime.wording import counted
 
 KINDS: Mapping[Any, tuple[str, str, Mapping[str, Any]]] = {
     str: ("a text", "texts", {"type": "string"}),
@@ -176,7 +177,7 @@ def bare(kind: Any) -> Any:
 def _bounds(key: Field, letters: bool) -> str:
     least, most = key.least, key.most
     if letters and (least or most):
-        return " that is not empty" if most is None else f" of {most:,} character{'s' if most > 1 else ''}"
+        return " that is not empty" if most is None else f" of {counted(int(most), 'character')}"
     low = f" over {key.above:,}" if key.above is not None else "" if least is None else f" of {least:,} or more"
     if key.below is not None or most is not None:
         high = f"below {key.below:,}" if most is None else f"up to {most:,}"

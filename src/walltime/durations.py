@@ -17,7 +17,7 @@ def seconds_of(text: str) -> int:
     """
     match = _LENGTH.fullmatch(text.strip())
     if match is None:
-        raise ValueError(f"a length of time is written 30 (minutes), 7-0 or 1-12:00:00, not {text[:40]!r}")
+        raise ValueError(f"a length of time must have a form such as 30 (minutes), 7-0 or 1-12:00:00, not {text[:40]!r}")
     days, first, second, third = (int(part or 0) for part in match.groups())
     if match[1] is None and match[4] is None:
         return first * 60 + second

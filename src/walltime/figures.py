@@ -28,7 +28,8 @@ from walltime.comparison.combinations import chosen, swept
 from walltime.comparison.many_runs_page import SLOWDOWNS, WAITS, compare_replications, draw_bands
 from walltime.errors import PolicyError, WorkloadError
 from walltime.report import figures as of_schedules
-from walltime.report.figure_files import SCHEDULE_FIGURES, WIDTHS, figure_bytes, named_file, width_in_inches, write_figure
+from walltime.report import nodes_figure as of_nodes
+from walltime.report.figure_files import SCHEDULE_FIGURES, SINGLE, WIDTHS, figure_bytes, named_file, width_in_inches, write_figure
 from walltime.report.stretch import choose_stretch
 from walltime.schedule import Schedule
 from walltime.schedule.side_by_side import check_schedules
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "OF_SCHEDULES",
+    "SINGLE",
     "WIDTHS",
     "Array",
     "accuracy_by_runtime",
@@ -51,6 +53,7 @@ __all__ = [
     "gantt",
     "intervals",
     "named_file",
+    "nodes",
     "panels",
     "queue_length",
     "save",
@@ -106,6 +109,29 @@ def gantt(
         begin, end = choose_stretch((schedule,))
     first, last = begin, end
     return _drawn(lambda axes: of_schedules.draw_gantt(axes, schedule, first, last), ax, width, ratio=0.4)
+
+
+def nodes(
+    schedule: Schedule,
+    begin: int | None = None,
+    end: int | None = None,
+    *,
+    of: str | None = None,
+    ax: Axes | None = None,
+    width: str | float = "page",
+) -> Axes:
+    """Draw the share of each node's processors, GPUs and memory that is in use over time; nodes are in the order of their pools.
+
+    `begin`, `end`: as for `gantt`. `of`: "processors", the name of the second resource or "memory"; by default all of them, in a panel
+    each, and on given axes the processors. Raises WorkloadError for a schedule that does not have single nodes, as under slurm.
+    """
+    check_schedules([schedule])
+    if begin is None or end is None:
+        begin, end = choose_stretch((schedule,))
+    first, last = begin, end
+    if of is None and ax is None:
+        return of_nodes.nodes_figure(schedule, first, last, width_in_inches(width)).axes[0]
+    return _drawn(lambda axes: of_nodes.draw_nodes(axes, schedule, first, last, of or "processors"), ax, width, ratio=of_nodes.HEIGHT)
 
 
 def estimate_use(workload: Workload, *, ax: Axes | None = None, width: str | float = "column") -> Axes:
@@ -204,9 +230,9 @@ BANDS: Mapping[str, tuple[int, Array, of_schedules.Distribution]] = {
 }
 """The distributions that `bands` draws: the place among the kept curves, where they are taken, and the axis."""
 OF_SCHEDULES: Mapping[str, Callable[..., Axes]] = dict(
-    zip(SCHEDULE_FIGURES, (wait_distribution, slowdown_distribution, queue_length, utilization, gantt), strict=True)
+    zip(SCHEDULE_FIGURES, (wait_distribution, slowdown_distribution, queue_length, utilization, gantt, nodes), strict=True)
 )
-"""The figures of `--figure NAME=FILE`; `gantt` draws the first schedule."""
+"""The figures of `--figure NAME=FILE`; those of `SINGLE` draw the first schedule."""
 
 
 def save(drawn: Axes | Figure, path: str | Path) -> Path:

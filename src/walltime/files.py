@@ -25,7 +25,7 @@ _inputs: dict[tuple[int, int], str] | None = None
 
 @contextmanager
 def guarded_inputs() -> Iterator[None]:
-    """Within this context `whole_file` rejects files passed to `note_input`."""
+    """Make `whole_file` reject, within this context, files passed to `note_input`."""
     global _inputs
     before, _inputs = _inputs, {}
     try:
@@ -66,7 +66,7 @@ def whole_file(path: str | os.PathLike[str], private: bool = False) -> Iterator[
     """
     target = Path(path)
     if (read := input_at(path)) is not None:
-        raise OutputError(f"{printable(path)}: is the input {printable(read)}, which is not replaced; name another file")
+        raise OutputError(f"{printable(path)}: is the input {printable(read)}, which is not replaced; choose another file")
     try:
         if target.exists() and not target.is_file():
             with target.open("wb") as file, _packed(file, target) as sink:
@@ -132,7 +132,7 @@ def _zstandard(text: bytes, target: Path) -> bytes:
         try:
             lines.write_csv(packed, include_header=False, quote_style="never", compression="zstd")  # type: ignore[call-arg,unused-ignore]
         except TypeError:
-            raise OutputError(f"{printable(target)}: this version of polars cannot pack it; name a file that ends in .gz") from None
+            raise OutputError(f"{printable(target)}: this version of polars cannot pack it; give a file that ends in .gz") from None
         return packed.getvalue()
     whole: bytes = zstd.compress(text)
     return whole

@@ -118,7 +118,7 @@ def evaluate(
     given = log is not None
     if log is None:
         if reading != LogOptions():
-            raise PolicyError("how a log is read is for --log; name it, or leave the other options out")
+            raise PolicyError("options for reading a log need --log; add --log LOG, or leave the others out")
         log, reading = _source(agents[0].source)
     workload = reading.load(Path(log))[0]
     if not given and jobs_sha256(workload) != agents[0].jobs_sha256:
@@ -136,7 +136,7 @@ def evaluate(
 def _source(kept: Any) -> tuple[str, LogOptions]:
     """Return the log of an agent, and how it was read."""
     if not kept:
-        raise PolicyError("this agent was not trained by the command line, so its log is not known here; name it with --log")
+        raise PolicyError("this agent was not trained on the command line, so its log is unknown; add --log LOG")
     given = dict(kept["reading"])
     given["mapping"] = None if given["mapping"] is None else Path(given["mapping"])
     return kept["log"], LogOptions(**given)

@@ -26,6 +26,13 @@ COLUMNS = ("requested_nodes", "nodes", "most_nodes", "exclusive", "requested_pro
 """Columns that `demands_on` reads; -1 if the log lacks them."""
 
 
+def runs_on_nodes(policy: Policy | None, machine: Machine | None) -> bool:
+    """Return whether jobs are placed on single nodes under a policy on a machine."""
+    if policy is None or policy.plans_nodes or machine is None:
+        return policy is not None and policy.plans_nodes
+    return bool(machine.by_node) or (machine.has_nodes and bool(policy.machines["nodes"].engine))
+
+
 def problem_fields(placed: Workload, placement: Placement, policy: Policy, demands: NodeDemands | None = None) -> dict[str, Any]:
     """Return the fields of a problem that a policy for single nodes needs: `machine`, `demands`, `settings` and, for Slurm, `shares`.
 
@@ -34,6 +41,8 @@ def problem_fields(placed: Workload, placement: Placement, policy: Policy, deman
     machine, given = placement.machine, policy.settings(placement.machine.slurm)
     nodes = nodes_of(machine, placement, placed)
     demands = demands_on(nodes, placed, placement) if demands is None else demands
+    if not policy.plans_nodes:
+        return {"machine": nodes, "demands": demands, "tick": machine.overhead.tick}
     if given is None:
         oar: Any = policy
         moments = whole_numbers(oar.seed, placed.job_id, STREAM, oar.durations.noticed, oar.durations.phase)

@@ -125,7 +125,7 @@ def number_of(value: Any, name: str, least: int = -(2**53) + 1, most: int = 2**5
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise OddError(f"{name} is {quoted(str(value))}, it must be a whole number")
+        raise OddError(f"{name} must be a whole number, not {quoted(str(value))}")
     return value
 
 
@@ -146,5 +146,5 @@ def elements(value: Any, name: str) -> Sequence[Any]:
 
 def _checked(value: Any, name: str, kind: type, title: str) -> Any:
     if value is not None and not isinstance(value, kind):
-        raise OddError(f"{name} is {quoted(str(value))}, it must be {title}")
+        raise OddError(f"{name} must be {title}, not {quoted(str(value))}")
     return value

@@ -47,7 +47,7 @@ class Specification:
                 value = family.parse(value)
                 object.__setattr__(self, one.field, value)
             if value is not one.default and not _fits(one, value):
-                raise PolicyError(f"{key} of {type(self).__name__} must be {describe_value(one)}, not {shown(value)}", "wrong_value")
+                raise PolicyError(f"{key} must be {describe_value(one)}, not {shown(value)}", "wrong_value")
 
     def __str__(self) -> str:
         return self.label

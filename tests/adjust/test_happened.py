@@ -125,7 +125,7 @@ def test_broken_promises_delay_others_in_the_simulation(tmp_path):
     assert (delay.key, delay.user) == ("2", "bob")
     assert abs(delay.expected - cluster.jobs["1"].end) <= STEP
     assert abs(delay.start - cluster.jobs["2"].start) <= STEP
-    assert "1 job delayed" in review_sentences(found)[-1]
+    assert "1 job started later" in review_sentences(found)[-1]
 
 
 @pytest.mark.parametrize("with_machine", [True, False])
@@ -137,7 +137,7 @@ def test_the_page_and_the_tables(golden, capsys, tmp_path, busy_day, with_machin
     status, out, _ = call(capsys, *words, "--since", "2027-01-01")
     assert status == 0
     golden("slurm-adjust", out)
-    assert ("Simulated with easy" in out) == with_machine
+    assert ("In a simulation with easy" in out) == with_machine
     assert "What happened" in page.read_text()
     status, out, _ = call(capsys, *words, "--json")
     assert (json.loads(out)["delays"] is not None) == with_machine
@@ -169,7 +169,7 @@ def test_the_report_of_the_gain(golden, capsys, tmp_path, busy_day, of_ledger):
     status, out, _ = call(capsys, *words)
     assert status == 0
     golden("slurm-adjust", out)
-    assert ("jobs got a TimeMin" in out) == of_ledger
+    assert ("The side-car adjusted" in out) == of_ledger
     text = page.read_text()
     golden("slurm-adjust", outline(text))
     assert ("What happened" in text) == of_ledger

@@ -113,7 +113,7 @@ def test_a_stop_with_many_entries_gives_back_first_and_asks_systemd_to_wait(gold
     if "TimeLimit" in kinds:
         assert kinds.index("TimeLimit") == 0
     assert sum(word.startswith("EXTEND_TIMEOUT_USEC=") for word in told) > 10
-    golden("slurm-adjust", [text for text in said if "before the end" in text][-1])
+    golden("slurm-adjust", [text for text in said if text.startswith("stopping")][-1])
     one.ledger.close()
 
 

@@ -214,14 +214,14 @@ def test_story__says_what_explain_says(tabs, page, schedules):
         assert f"Job {number} of user" in told
         assert f"{explanation.submission.free} processor" in told
         if explanation.wait:
-            assert (f"{explanation.submission.ahead} job" if explanation.submission.ahead else "nobody waited ahead of it") in told
+            assert (f"{explanation.submission.ahead} job" if explanation.submission.ahead else "no job waited ahead of it") in told
             count = len(explanation.overtaken_by)
             assert (f"{count} job{'' if count == 1 else 's'} that arrived later" if count else "No job that arrived later") in told
             if explanation.held:
-                assert f"for {human_time(explanation.held)} enough were free" in told
+                assert f"for {human_time(explanation.held)}, enough were free" in told
                 assert f"For {human_time(explanation.too_few)} of its wait" in told
             else:
-                assert "fewer processors were free than it needed" in told
+                assert "Fewer processors than it needed were free" in told
         rows = tab.locator("#live-explanation tbody tr").all_inner_texts()
         for schedule, row in zip(schedules, rows, strict=True):
             assert human_time(schedule.wait[index]) in row

@@ -347,5 +347,5 @@ def test_user__times_two_exceeds_the_request(engine):
     done = {factor: wt.simulate(jobs, f"easy:predictor=user:factor={factor}", engine=engine) for factor in (1, 2)}
     assert done[2].predictions.predicted.tolist() == [120, 20, 200]
     assert [done[factor].reserved_start.tolist() for factor in (1, 2)] == [[-1, 60, 60], [-1, 120, 70]]
-    with raises(wt.PolicyError, "wrong_value", "factor", "UserRequest", "1"):
+    with raises(wt.PolicyError, "wrong_value", "factor", "1"):
         wt.predictors.UserRequest(factor=0)

@@ -51,8 +51,8 @@ def test_a_dry_run_changes_nothing(lab, tmp_path, adjusters):
     one = Adjuster(lab, tmp_path, "--once")
     adjusters.append(one)
     assert one.process.wait(60) == 0, one.told
-    assert f"job {e}: TimeMin 1 minutes" in one.told
-    assert f"job {f}: TimeMin 1 minutes" in one.told
+    assert f"job {e}: TimeMin 1 min" in one.told
+    assert f"job {f}: TimeMin 1 min" in one.told
     assert f"{'soft limit' if is_soft(lab) else 'give-back'} (dry run)" in one.told
     assert settable(lab) == before
 
@@ -73,7 +73,7 @@ def backfilled(lab, tmp_path_factory):
 def test_an_adjusted_job_is_backfilled_and_keeps_its_limit(lab, backfilled):
     number, told, _ = backfilled
     if is_soft(lab):
-        assert "its limit" not in told
+        assert "raised its limit" not in told
     elif "Slurm shows its TimeMin" in told:
         assert shown(lab, number, "TimeLimit") == SPAN["E"]
 

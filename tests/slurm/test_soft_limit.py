@@ -68,7 +68,7 @@ def test_everything_is_taken_back_before_anything_else(lab, tmp_path, adjusters)
     before = len(faults.calls())
     drop(lab)
     new = wide(lab, "F")
-    wait_until("all of them", lambda: one.says("time_min_as_soft_limit is gone") and one.told.count("is taken back") >= 3, 20)
+    wait_until("all of them", lambda: one.says("time_min_as_soft_limit is gone") and one.told.count("removed TimeMin") >= 3, 20)
     changes = [call for call in faults.calls()[before:] if call.startswith("update")]
     assert sorted(changes[:3]) == sorted(f"update JobId={job} TimeMin=0" for job in waiting)
     assert [shown(lab, job, "TimeLimit") for job in (running, *waiting, new)] == [SPAN[kind] for kind in "EEFGF"]

@@ -126,7 +126,7 @@ def test_a_limit_that_a_qos_has_raised(lab, tmp_path, adjusters):
     number = lab.submit("-JE", "-t2-00:00:00", "--qos=long", "-n1", wrap="sleep 600")
     wait_until("E", lambda: runs(lab, number), 60)
     wait_until("its two days", lambda: shown(lab, number, "TimeLimit") in ("2-00:00:00", "3-00:00:00"), 50)
-    assert one.says(f"job {number}: TimeMin 1 of 2880 minutes")
+    assert one.says(f"job {number}: TimeMin 1 of 2880 min")
     slurm = Client(lambda words, timeout: CommandResult(0, lab.run(*words), ""))
     limits, cluster = slurm.limits(), slurm.configuration()
     [job] = slurm.jobs([str(number)], 1)

@@ -12,6 +12,9 @@ import walltime as wt
 from tests.cli import HEADER, call, one_line, record
 from tests.errors import raises
 from walltime import figures
+from walltime.errors import WorkloadError
+from walltime.machine import Machine, Partition, Pool
+from walltime.report import nodes_figure
 
 JOBS = wt.Workload.from_arrays(
     submit=np.arange(60) * 40,
@@ -21,6 +24,18 @@ JOBS = wt.Workload.from_arrays(
     machine_procs=4,
 )
 SCHEDULES = [wt.simulate(JOBS, name) for name in ("easy", "fcfs")]
+TWO_NODES = Machine((Pool("thin", 1, 4), Pool("fat", 1, 8, second=2, memory=100)), (Partition("all", ("thin", "fat")),))
+ON_NODES = wt.simulate(
+    wt.Workload.from_arrays(
+        submit=[0, 0, 40],
+        runtime=[100, 50, 50],
+        procs=[4, 2, 4],
+        machine_procs=12,
+        columns={name: np.array(values) for name, values in {"gpus": [0, 2, 0], "mem_mb_per_node": [0, 25, 60]}.items()},
+    ),
+    "slurm:sched_interval=1,bf_interval=1",
+    machine=TWO_NODES,
+)
 OF_WORKLOADS = (figures.estimate_use, figures.estimates_against_runtimes, figures.estimate_distribution, figures.accuracy_by_runtime)
 
 
@@ -29,13 +44,13 @@ OF_WORKLOADS = (figures.estimate_use, figures.estimates_against_runtimes, figure
 def test_figure__draws_on_given_axes_or_new_ones(name):
     draw = figures.OF_SCHEDULES[name]
     given = Figure().subplots()
-    what = SCHEDULES[:1] if name == "gantt" else SCHEDULES
+    what = {"gantt": SCHEDULES[:1], "nodes": [ON_NODES]}.get(name, SCHEDULES)
     assert draw(*what, ax=given) is given
     new = draw(*what, width="column")
     assert isinstance(new, Axes)
     assert new.get_figure().get_figwidth() == figures.WIDTHS["column"]
     assert draw(*what, width=5).get_figure().get_figwidth() == 5
-    if name != "gantt":
+    if name not in figures.SINGLE:
         assert [text.get_text() for text in new.get_legend().get_texts()] == ["EASY", "FCFS"]
 
 
@@ -51,6 +66,27 @@ def test_wait_distribution__is_the_share_of_jobs_that_wait_less():
     x, y = (np.asarray(values) for values in axes.lines[0].get_data())
     assert y.tolist() == [100 * float((SCHEDULES[1].wait < at).mean()) for at in x]
     assert axes.get_legend() is None  # a single line needs none
+
+
+@pytest.mark.parametrize(
+    ("of", "expected"),
+    [
+        ("processors", [[1, 1, 1, 1], [0.25, 0.45, 0.5, 0.3]]),
+        ("gpus", [[1, 1, 0, 0]]),
+        ("memory", [[0.25, 0.49, 0.6, 0.36]]),
+    ],
+)
+def test_nodes__shows_the_share_in_use_on_each_node(of, expected, monkeypatch):
+    monkeypatch.setattr(nodes_figure, "COLUMNS", 4)
+    (mesh,) = figures.nodes(ON_NODES, 0, 100, of=of).collections
+    assert np.asarray(mesh.get_array()).reshape(-1, 4) == pytest.approx(np.array(expected))
+
+
+def test_nodes__are_those_of_a_schedule_that_has_them():
+    with raises(WorkloadError, "no_nodes", "EASY", "slurm"):
+        figures.nodes(SCHEDULES[0])
+    with raises(WorkloadError, "unknown_resource", "licences", "processors", "gpus", "memory"):
+        figures.nodes(ON_NODES, of="licences")
 
 
 def test_figures__leave_the_users_settings_alone_and_keep_grids_below_the_data(tmp_path):

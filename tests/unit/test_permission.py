@@ -171,6 +171,11 @@ def test_own__allows_the_file_that_it_names_and_no_other(evil, capsys):
     assert call(capsys, "simulate", "x.swf", "--machine", "machine.toml")[0] == 2, "the next call allows nothing"
 
 
+def test_own__a_file_that_is_not_there_is_reported(evil, capsys):
+    status, _, err = call(capsys, "simulate", "x.swf", "--own", "none.py")
+    assert (status, err) == (2, "walltime: --own none.py: no such file; check its name\n")
+
+
 def test_named_on_the_command_line__runs_without_own(evil, capsys):
     for words in (["--policy", "evil.py:X"], ["--order=evil.py:f"], ["--policy", "easy:order=evil.py:f"], ["--predictor", "evil.py:P"]):
         assert call(capsys, "simulate", "x.swf", "--procs", 8, *words)[0] == 0

@@ -17,7 +17,7 @@ from walltime.metrics.estimates import FAILED, YEAR, jobs_by_use
 from walltime.provenance import plain
 from walltime.schedule.groups import UNKNOWN, Groups, group_jobs, largest_groups
 from walltime.tables import Table, number
-from walltime.wording import shown
+from walltime.wording import counted, shown
 from walltime.workload import Array, Workload
 from walltime.workload.columns import GROUPED_COLUMNS
 
@@ -223,14 +223,12 @@ def _caveats(workload: Workload, jobs: Workload, adjust: bool, adjusted: Adjuste
     free = len(workload) - len(jobs)
     if free:
         sentences.append(
-            f"{free:,} job{' has' if free == 1 else 's have'} no limit, or one of a year: accuracies and hours do not include them; the "
-            "simulations plan with a year for them."
+            f"{free:,} job{' has' if free == 1 else 's have'} no limit, or one of a year. Accuracies and hours exclude these jobs; "
+            "simulations plan with a year."
         )
     shrunk = origin.changed.get("shrunk_limit", 0)
     if shrunk:
-        sentences.append(
-            f"Slurm shortened {shrunk:,} jobs with --time-min to start them early: their requests are taken from their command lines."
-        )
+        sentences.append(f"For {counted(shrunk, 'job')} that Slurm shortened (--time-min), the request is taken from the command line.")
     elif any("from slurm" in line for line in origin.header):
         sentences.append(
             "Slurm's accounting has the limit that a job ended with. Where users give --time-min, it may be shorter than their request, "
@@ -239,7 +237,7 @@ def _caveats(workload: Workload, jobs: Workload, adjust: bool, adjusted: Adjuste
     over = int((jobs.runtime > jobs.requested).sum())
     if over:
         sentences.append(
-            f"{over:,} job{'' if over == 1 else 's'} ran longer than requested, by grace times or changed limits: their accuracy is "
+            f"{counted(over, 'job')} ran longer than requested, by grace times or changed limits: their accuracy is "
             "request over runtime, and the hours beyond the request count as used."
         )
     if adjusted is None:
@@ -258,7 +256,7 @@ def _caveats(workload: Workload, jobs: Workload, adjust: bool, adjusted: Adjuste
         )
     lost = len(workload) - len(adjusted.schedules[0].workload)
     if lost:
-        sentences.append(f"{lost:,} jobs cannot run on the simulated machine and are left out.")
+        sentences.append(f"Left out: {counted(lost, 'job')} that cannot run on the simulated machine.")
     if adjusted.ends != "log":
         sentences.append("The log has no wait times, so the schemes learn from the job ends of a simulation: EASY with users' estimates.")
     if adjusted.spread is None:

@@ -199,7 +199,7 @@ class EstimateData:
 
 
 def look_at(workload: Workload, model: str, seed: int) -> EstimateData | None:
-    """The users' estimates, or a model's; None for the users' if the log has none.
+    """Return the users' estimates, or a model's; None for the users' if the log has none.
 
     Under a model that sets the kill limit, jobs that reach their estimates end there, as in a log, and count as killed.
     """
@@ -232,14 +232,14 @@ def look_at(workload: Workload, model: str, seed: int) -> EstimateData | None:
 
 
 def analyse(workload: Workload, seen: EstimateData | None) -> dict[str, Any]:
-    """The `--json` record of the estimates; all None for a log that has none."""
+    """Return the `--json` record of the estimates; all None for a log that has none."""
     from walltime.estimates import largest_estimate
     from walltime.metrics import estimates as e
     from walltime.metrics.jobs import accuracy
 
     names = ("table", "percent", "distinct", "top", "top20_percent", "emax", "emax_rank", "emax_percent", "largest")
     if seen is None:
-        note = "the log has no users' estimates, each equals the runtime; look at a model's with --estimates f:4"
+        note = "the log has no users' estimates: each equals the runtime; analyse estimates of a model with --estimates f:4"
         rest = dict.fromkeys((*names, "mean_accuracy", "over_estimate", "cut_short", "histogram", "accuracy_by_runtime"))
         return {**rest, "notes": [note]}
     r, q = seen.runtime, seen.requested
@@ -330,7 +330,7 @@ def _blocks(record: dict[str, Any], model: str) -> Iterator[Table | Facts | str]
 
 
 def is_users(model: str) -> bool:
-    """Whether the estimates to look at are the users'."""
+    """Return whether the estimates to look at are the users'."""
     return model.strip().lower() == "user"
 
 

@@ -26,7 +26,7 @@ def hours_figure(rows: Rows) -> Figure:
     places = np.arange(len(rows))[::-1]
     with panel(1.1 + 0.27 * len(rows), 7.6) as (figure, axes):
         axes.barh(places, used, color=BLUE, label="used", height=0.72)
-        axes.barh(places, unused, left=used, color=UNUSED, label="asked for and not used", height=0.72)
+        axes.barh(places, unused, left=used, color=UNUSED, label="requested and not used", height=0.72)
         for place, row in zip(places.tolist(), rows, strict=True):
             share = "" if row["used_share"] is None else f"{100 * row['used_share']:.0f} %"
             axes.annotate(share, (row["asked_hours"], place), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8)
@@ -49,7 +49,7 @@ def time_figure(rows: Rows) -> Figure:
         figure = Figure(figsize=(9.6, 4.6), layout="constrained")
         hours, shares = figure.subplots(2, 1, sharex=True)
         hours.bar(x, used, color=BLUE, label="used", width=0.8)
-        hours.bar(x, [row["unused_hours"] for row in rows], bottom=used, color=UNUSED, label="asked for and not used", width=0.8)
+        hours.bar(x, [row["unused_hours"] for row in rows], bottom=used, color=UNUSED, label="requested and not used", width=0.8)
         hours.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.0f}"))
         hours.yaxis.set_major_locator(MaxNLocator(4))
         hours.set_title("processor-hours, by submission")

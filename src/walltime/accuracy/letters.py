@@ -21,7 +21,7 @@ from walltime.accuracy.page import kind_of as kind_words
 from walltime.errors import OutputError, PolicyError
 from walltime.files import whole_file
 from walltime.tables import Cell, Row, Table, time_cell
-from walltime.wording import UNDEFINED, human_percent, human_time, printable, shown
+from walltime.wording import UNDEFINED, counted, human_percent, human_time, printable, shown
 
 MOST_LETTERS = 10
 """Number of letters, to the users who gain most."""
@@ -142,7 +142,7 @@ def letters_answer(gains: AdviceGains, written: int) -> str:
     before, change, scatter = gains.all_jobs
     effect = f"is {human_time(abs(change))} {'shorter' if change < 0 else 'longer'}" if abs(change) > scatter else "does not clearly change"
     return (
-        f"{len(helped):,} user{'s' if len(helped) > 1 else ''} of {name} would wait less with shorter requests. User {first.advice.user} "
+        f"{counted(len(helped), 'user')} of {name} would wait less with shorter requests. User {first.advice.user} "
         f"gains most: {human_time(-first.difference)} (±{human_time(first.scatter)}) for each of {first.advice.jobs:,} jobs. "
         f"{written:,} letter{'s were' if written != 1 else ' was'} written. "
         f"If all these users follow the advice, the mean wait of all jobs, {human_time(before)}, {effect}."

@@ -18,7 +18,7 @@ from walltime.provenance import provenance
 from walltime.report.page import Block, Code, Drawing, Fold, Group, Heading, Page, Paragraph, Section, note
 from walltime.schedule.groups import UNKNOWN
 from walltime.tables import Cell, Row, Table, time_cell
-from walltime.wording import UNDEFINED, human_difference, human_number, human_percent, human_time
+from walltime.wording import UNDEFINED, counted, human_difference, human_number, human_percent, human_time
 
 Rows = Sequence[Mapping[str, Any]]
 MUCH_OVER = 0.01
@@ -117,7 +117,7 @@ def _users(accuracy: WalltimeAccuracy) -> Section:
     if named:
         worst = max(named, key=lambda row: row["unused_hours"])
         alternative = (
-            f"Bars of the processor-hours of the {min(len(named), MOST_DRAWN)} users that request most. The largest part not used: "
+            f"Bars of processor-hours: the {counted(min(len(named), MOST_DRAWN), 'user')} that request most. The largest part not used: "
             f"{worst['group']}, {hours(worst['unused_hours'])} of {hours(worst['asked_hours'])}. The numbers are in the table below."
         )
         caption = "The users that request most; others are in the table below. At the right of each bar: the share used."

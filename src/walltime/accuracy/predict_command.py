@@ -12,6 +12,7 @@ from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow
 from walltime.cli.output import PageOutput, caveats, command_line, note, progress_bar, write_rows
 from walltime.tables import Cell, Table
+from walltime.wording import counted
 
 if TYPE_CHECKING:
     from walltime.simulation.replay import Replay
@@ -43,7 +44,7 @@ class ReplayOptions:
     )
     threshold: float | None = o.field(
         None,
-        "Let the default predictors go no lower than this share of the request, from 0 to 1 (tang13: 0.5). Default: 0.",
+        "Let the default predictors predict at least this share of the request, from 0 to 1 (tang13: 0.5). Default: 0.",
         group=o.SCHEDULER,
         advanced=True,
         min=0,
@@ -108,7 +109,7 @@ def predict(
     record |= {"dialect": rules.label, "predictors": rows, "out": out, "report": output.report}
     record |= {"seconds": {"read": seconds}, "version": version()}
     if replays[0].unknown_ends:
-        note(f"{replays[0].unknown_ends:,} jobs have no wait times, so nothing is learned from them")
+        note(f"nothing is learned from {counted(replays[0].unknown_ends, 'job')} without a wait time")
     remarks = [
         line for one in replays if isinstance(one.predictor, PlainPredictor) for line in below_remark(one.predictor.label, one.basis)
     ]

@@ -95,7 +95,7 @@ def suggest(
 
 
 def _number(workload: Workload, column: str, text: str) -> int:
-    """The number of a name in the log; raises WorkloadError if the log does not have it."""
+    """Return the number of a name in the log; raises WorkloadError if the log does not have it."""
     number = workload.origin.number_of(column, text)
     if number < 0:
         what = "job name or program" if column == "executable" else column

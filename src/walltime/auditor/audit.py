@@ -1,8 +1,9 @@
 """The auditor: checks a schedule from any simulator against its workload and the promises of its policy.
 
 It uses the columns of the schedule, the workload, and the declarations of policies, orders and predictors. It uses no engine, except
-that slurm_decisions.py and oar_decisions.py step the reference engine. rows.py has the rules for every schedule, decisions.py the rules of
-policies, and pools.py the rules for machines with several pools. The last two load the compiler, so they are imported where needed.
+that slurm_decisions.py, oar_decisions.py and first_fit_decisions.py step the reference engine.
+rows.py has the rules for every schedule, decisions.py the rules of policies, and pools.py the rules for machines with several pools. The
+last two load the compiler, so they are imported where needed.
 """
 
 from __future__ import annotations
@@ -142,7 +143,7 @@ class _Audit:
             start, end = decision_times(start, placement), release_times(own, end)
         windows = SiteWindows(self.w, placement, effective_times(jobs, self.overrun)[1], int(start.max()))
         schedule = MachineSchedule(jobs, seen, start, end, windows, self.overrun, slots=self.slots, lost=rows.lost, cut=rows.cut, **columns)
-        self.skipped.update(skipped_rules(schedule, self.policy))
+        self.skipped.update(skipped_rules(schedule, self.policy, self.prediction))
         for rule, message, job, moment in broken_rules(schedule, self.policy, self.prediction):
             yield Violation(rule, message, (int(self.w.job_id[job]),), moment)
 

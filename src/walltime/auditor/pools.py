@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from walltime.auditor.first_fit_decisions import FirstFitWalk
 from walltime.auditor.oar_decisions import OarWalk
 from walltime.auditor.pool_decisions import PoolsWalk
 from walltime.auditor.pool_flows import PoolLevels, broken_by_unions, broken_in_outages
@@ -16,9 +17,11 @@ from walltime.auditor.rows import used_at_starts
 from walltime.auditor.slurm_decisions import SlurmWalk
 from walltime.auditor.walk import Difference, MachineSchedule
 from walltime.machine.placing import NEVER
-from walltime.node_demands import demands_on, nodes_of
+from walltime.node_demands import demands_on, nodes_of, runs_on_nodes
 from walltime.policy import Policy, Wfp
+from walltime.policy.orders import has_history
 from walltime.predictors import Prediction
+from walltime.wording import counted
 from walltime.workload import Array, Workload
 
 MACHINE_CHECKS = {
@@ -35,6 +38,8 @@ MACHINE_CHECKS = {
 """Further rules for machines with several pools, and what they require."""
 NODE_WALKS: Mapping[str, Callable[[MachineSchedule, Any], Any]] = {"slurm": SlurmWalk, "oar": OarWalk}
 """The walks along schedules of policies that plan nodes, by the kinds of `walltime.policy.PassSpec`."""
+MOST_CHECKED = 200_000
+"""Jobs times nodes for which first fit is checked, in about a minute of plain Python."""
 DECISIONS = ("head_waits", "left_waiting", "reservation_delayed", "out_of_turn", "reserved_start_missed")
 """The rules on a policy's decisions in the state of the schedule."""
 
@@ -44,6 +49,7 @@ def broken_rules(schedule: MachineSchedule, policy: Policy | None = None, predic
 
     Without a `policy`, only the rules for all schedules are checked. `prediction`: the policy's runtime predictions.
     """
+    on_nodes = runs_on_nodes(policy, schedule.placement.machine)
     yield from _dependencies(schedule)
     yield from _limits(schedule)
     yield from _windows(schedule)
@@ -52,17 +58,18 @@ def broken_rules(schedule: MachineSchedule, policy: Policy | None = None, predic
     if schedule.slots is not None:
         yield from _nodes(schedule, schedule.slots)
     elif schedule.given is not None:
-        yield from _pools(schedule, schedule.given, exact=policy is None or not policy.plans_nodes)
+        yield from _pools(schedule, schedule.given, exact=not on_nodes)
     else:
-        yield from _somewhere(schedule, by_node=policy is not None and policy.plans_nodes)
-    if policy is not None and _unchecked_reason(policy) is None:
-        walk = NODE_WALKS[policy.passes.kind](schedule, policy) if policy.plans_nodes else PoolsWalk(schedule, policy, prediction)
+        yield from _somewhere(schedule, by_node=on_nodes)
+    if policy is not None and _unchecked_reason(schedule, policy, on_nodes, prediction) is None:
+        of_nodes = NODE_WALKS.get(policy.passes.kind, FirstFitWalk)
+        walk = of_nodes(schedule, policy) if on_nodes else PoolsWalk(schedule, policy, prediction)
         yield from walk.run()
 
 
-def skipped_rules(schedule: MachineSchedule, policy: Policy | None = None) -> Mapping[str, str]:
+def skipped_rules(schedule: MachineSchedule, policy: Policy | None = None, prediction: Prediction | None = None) -> Mapping[str, str]:
     """Return the rules that cannot be checked, and the reason."""
-    by_nodes = "nodes are checked one by one"
+    by_nodes, on_nodes = "nodes are checked one by one", runs_on_nodes(policy, schedule.placement.machine)
     skipped = {"pool_capacity": by_nodes, "pool_order": by_nodes}
     if schedule.slots is None:
         skipped = dict.fromkeys(("node_capacity", "node_order"), "the schedule does not record the jobs' nodes")
@@ -70,29 +77,32 @@ def skipped_rules(schedule: MachineSchedule, policy: Policy | None = None) -> Ma
         skipped["limit_shortened"] = "the schedule does not record shortened limits"
     if schedule.given is None:
         skipped["pool_order"] = "the schedule does not record the jobs' pools"
-    reason = _unchecked_reason(policy)
+    reason = _unchecked_reason(schedule, policy, on_nodes, prediction)
     if policy is None or reason is not None:
         return skipped | dict.fromkeys((*DECISIONS, "pool_order", "node_order"), reason or "")
-    if policy.plans_nodes:
+    if on_nodes:
         skipped["pool_order"] = f"under {policy.name} nodes are chosen one by one"
-        skipped["reserved_start_missed"] = f"{policy.name} makes new reservations in every pass"
     else:
         skipped["node_order"] = f"{policy.label} chooses pools, not nodes"
-        if policy.passes.kind != "kept":
-            skipped["reserved_start_missed"] = f"{policy.label} does not keep its reservations"
+    if policy.passes.kind != "kept":
+        skipped["reserved_start_missed"] = f"{policy.label} does not keep its reservations"
     return skipped
 
 
-def _unchecked_reason(policy: Policy | None) -> str | None:
+def _unchecked_reason(schedule: MachineSchedule, policy: Policy | None, on_nodes: bool, prediction: Prediction | None) -> str | None:
     """Return why the policy's decisions cannot be checked; None if they can."""
     if policy is None:
         return "no policy was given"
     if policy.plans_nodes:
         return None
+    if on_nodes and (prediction is not None or has_history(policy)):
+        return f"the decisions of {policy.label} on single nodes are not checked with predictions or an order by history"
+    if on_nodes and len(schedule.workload) * sum(pool.nodes for pool in schedule.placement.machine.pools) > MOST_CHECKED:
+        return f"the decisions of {policy.label} on single nodes are checked for at most {MOST_CHECKED:,} jobs times nodes"
     own = getattr(policy, "backfill_order", None)
     if any(isinstance(order, Wfp) and order.threshold for order in (policy.order, own)):
         return "a threshold of scores is not supported on a machine with several pools"
-    if policy.on_pools.engine != "kernel":
+    if policy.on_pools.engine != "kernel" and not on_nodes:
         return f"the decisions of {policy.label} on a machine with several pools are not checked"
     return None
 
@@ -147,7 +157,7 @@ def _limits(schedule: MachineSchedule) -> Iterator[Difference]:
         used = used_at_starts(schedule.start[jobs], schedule.end[jobs], amounts[jobs])
         for k in np.flatnonzero((used > np.array(placement.limits[limit])).any(axis=1)):
             if placement.since[jobs[k]] == NEVER:
-                yield schedule.broken("limit_exceeded", jobs[k], f"starts, and then {used[k, 0]} jobs of a limited group run")
+                yield schedule.broken("limit_exceeded", jobs[k], f"starts, and then {counted(used[k, 0], 'job')} of a limited group run")
 
 
 def _windows(schedule: MachineSchedule) -> Iterator[Difference]:
@@ -176,7 +186,8 @@ def _pools(schedule: MachineSchedule, given: Array, exact: bool) -> Iterator[Dif
     placement, start, machine = schedule.placement, schedule.start, schedule.placement.machine
     has, needed = given.sum(axis=1), np.stack([schedule.workload.procs, placement.second], axis=1)
     for job in np.flatnonzero(((has < needed) | (exact & (has != needed))).any(axis=1)).tolist():
-        what = f"has {has[job, 0]} processors and {has[job, 1]} of the second resource; it needs {needed[job].tolist()}"
+        first, second = needed[job].tolist()
+        what = f"has {counted(has[job, 0], 'processor')} and {has[job, 1]} of the second resource, but needs {first} and {second}"
         yield schedule.broken("pool_capacity", job, what)
     for p, pool in enumerate(machine.pools):
         outside = [k for k, one in enumerate(machine.partitions) if pool.name not in one.pools]
@@ -205,9 +216,12 @@ def _nodes(schedule: MachineSchedule, slots: Sequence[Array]) -> Iterator[Differ
     placement, start, end, machine = schedule.placement, schedule.start, schedule.end, schedule.placement.machine
     job, node, procs, second = slots
     pool = np.repeat(np.arange(len(machine.pools)), [one.nodes for one in machine.pools])
-    yield from _needs(schedule, slots)
-    for amounts, each in ((procs, "procs"), (second, "second")):
-        capacity = np.array([getattr(one, each) for one in machine.pools])[pool]
+    nodes = nodes_of(machine, placement, schedule.workload)
+    needs = demands_on(nodes, schedule.workload, placement)
+    yield from _needs(schedule, slots, nodes, needs)
+    memory = np.where(needs.memory[job] > 0, needs.memory[job], needs.task_memory[job] * (procs // needs.task[job]))
+    memory = np.where(needs.whole[job] > 0, 0, memory)
+    for amounts, capacity in ((procs, nodes.procs), (second, nodes.second), (memory, nodes.memory)):
         for k, used in _overused(start[job], end[job], node, amounts, capacity):
             if placement.since[job[k]] == NEVER:
                 what = f"starts, and then {used} of {capacity[node[k]]} of node {node[k]} is in use"
@@ -215,10 +229,8 @@ def _nodes(schedule: MachineSchedule, slots: Sequence[Array]) -> Iterator[Differ
     yield from _outages(schedule, slots, pool)
 
 
-def _needs(schedule: MachineSchedule, slots: Sequence[Array]) -> Iterator[Difference]:
+def _needs(schedule: MachineSchedule, slots: Sequence[Array], nodes: Any, needs: Any) -> Iterator[Difference]:
     """Check that each job has what it needs, and on each node what it needs there."""
-    nodes = nodes_of(schedule.placement.machine, schedule.placement, schedule.workload)
-    needs = demands_on(nodes, schedule.workload, schedule.placement)
     job, node, procs, second = slots
     number, total_procs, total_second = (
         np.bincount(job, weights=values, minlength=len(needs.nodes)).astype(np.int64) for values in (np.ones(len(job)), procs, second)
@@ -227,8 +239,8 @@ def _needs(schedule: MachineSchedule, slots: Sequence[Array]) -> Iterator[Differ
     short |= (needs.most_nodes > 0) & (number > needs.most_nodes)
     short |= (needs.total > 0) & (total_second != needs.total)
     for k in np.flatnonzero(short).tolist():
-        what = f"has {number[k]} nodes, {total_procs[k]} processors and {total_second[k]} of the second resource"
-        yield schedule.broken("node_capacity", k, f"{what}; it needs {needs.nodes[k]}, {needs.asked[k]} and {needs.total[k]}")
+        what = f"has {counted(number[k], 'node')}, {counted(total_procs[k], 'processor')} and {total_second[k]} of the second resource"
+        yield schedule.broken("node_capacity", k, f"{what}, but needs {needs.nodes[k]}, {needs.asked[k]} and {needs.total[k]}")
     inside = np.zeros((len(nodes.members), len(nodes.procs)), bool)
     for k, own in enumerate(nodes.members):
         inside[k, own] = True
@@ -263,5 +275,5 @@ def _outages(schedule: MachineSchedule, slots: Sequence[Array], pool: Array) -> 
             begun = (start[job] >= begin) & (start[job] < until) & (placement.since[job] == NEVER) & (pool[node] == p)
             if len(np.unique(node[begun])) > left:
                 last = int(np.flatnonzero(begun)[np.argmax(start[job[begun]])])
-                what = f"starts in an outage that leaves {left} nodes of the pool {one.name}"
+                what = f"starts in an outage that leaves {counted(left, 'node')} of the pool {one.name}"
                 yield schedule.broken("node_capacity", job[last], what)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from walltime.tables import Facts, Table
+from walltime.wording import counted
 
 if TYPE_CHECKING:
     from walltime.workload import Origin, Workload
@@ -100,8 +101,8 @@ class AuditReport:
             unchecked = f"; {len(self.skipped)} could not be checked" if self.skipped else ""
             return f"{name} keeps {promised}: none of {len(self.checked)} rules is broken by any of its {self.jobs:,} jobs{unchecked}."
         return (
-            f"{name} breaks {promised}: {len(self.counts)} of {len(self.checked)} rules, {broken:,} time{'' if broken == 1 else 's'} "
-            f"in all, first at {first.told(workload.origin)}."
+            f"{name} breaks {promised}: {len(self.counts)} of {len(self.checked)} rules, {counted(broken, 'time')} "
+            f"in total, first at {first.told(workload.origin)}."
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -131,7 +132,7 @@ class AuditReport:
     def __str__(self) -> str:
         if self.first is not None:
             return f"{self.first.rule} at {self.first.time}: {self.first.message}"
-        result = f"{self.jobs:,} jobs, {len(self.checked)} rules checked, none broken"
+        result = f"{counted(self.jobs, 'job')}, {counted(len(self.checked), 'rule')} checked, none broken"
         if self.skipped:
             result += f"; {len(self.skipped)} not checked: {', '.join(self.skipped)}"
         return "; ".join((result, *self.assumed))

@@ -155,8 +155,8 @@ class Rows:
             latest = running[np.argsort(-self.start[running], kind="stable")]
             jobs = tuple(int(self.ids[i]) for i in latest[:5])
             message = (
-                f"{used[k]} processors in use of {self.workload.machine_procs}, by {len(running)} jobs; the last to start: "
-                f"{', '.join(map(str, jobs))}"
+                f"{used[k]:,} of {counted(self.workload.machine_procs, 'processor')} in use, by {counted(len(running), 'job')}; the last "
+                f"to start: {', '.join(map(str, jobs))}"
             )
             yield Violation("capacity", message, jobs, moment)
         at_starts = used_at_starts(self.start, self.end, self.procs[:, None])[:, 0]

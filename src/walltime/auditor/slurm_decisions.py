@@ -15,6 +15,7 @@ from walltime.estimates import effective_times
 from walltime.machine.placing import NEVER
 from walltime.node_demands import problem_fields
 from walltime.policy import Policy, Slurm
+from walltime.policy.log_view import LogView
 
 Array = np.ndarray
 
@@ -199,6 +200,7 @@ def problem_of(schedule: MachineSchedule, policy: Policy) -> Problem:
         policy=policy,
         after=np.where(placement.since < NEVER, -1, after),
         think=think,
+        known=LogView.of(policy.reads, jobs, jobs.requested),
         kill=schedule.overrun == "kill",
         **problem_fields(jobs, placement, policy),
     )

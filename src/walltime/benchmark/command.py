@@ -14,7 +14,7 @@ from walltime.cli.option_groups import CommandGroup, LogOptions, RecordedWindow
 from walltime.cli.output import Output, PageOutput, caveats, progress_bar
 from walltime.errors import PolicyError
 from walltime.tables import Cell, Table
-from walltime.wording import human_number
+from walltime.wording import counted, human_number
 
 app = CommandGroup("benchmark", "Run fixed benchmark suites, check the results of others, and compare schedulers and predictors.")
 SuiteArgument = Annotated[str, o.argument("The suite: classic, archive, overload or estimates.", "SUITE")]
@@ -66,7 +66,7 @@ def run(
     from walltime.simulation.specification import Scheduler
 
     if len(policy) > 1 and out.suffix == ".json" and not out.is_dir():
-        raise PolicyError(f"{out} would be one file, but each of the {len(policy)} schedulers has its own; name a folder")
+        raise PolicyError(f"{out} is one file, but each of the {len(policy)} schedulers needs its own; give a folder")
     chosen = read_suite(suite)
     for text in policy:
         Scheduler.of(text)
@@ -82,7 +82,7 @@ def run(
         [one["policy"], *(Cell(human_number(v), value=v) for v in (one["totals"][first][key] for key in ("mean", "low", "high")))]
         for one in results
     ]
-    table = Table(["scheduler", name, "90 %: from", "to"], rows, f"{suite}: geometric mean of the {name} over {total} windows")
+    table = Table(["scheduler", name, "90 %: from", "to"], rows, f"{suite}: geometric mean of the {name} over {counted(total, 'window')}")
     scope = (
         "Each interval is for one scheduler, under sampling of windows of these subjects. To compare schedulers: "
         "walltime benchmark leaderboard."
@@ -130,7 +130,7 @@ def predictions(
     from walltime.benchmark.predictions_tables import answers, predictions_tables
 
     if judging.only and not judging.predictor:
-        raise PolicyError("--only judges the predictors that are named; name one with --predictor")
+        raise PolicyError("--only needs a predictor; add --predictor NAME")
     logs = {}
     for trace in traces:
         workload = stretch.alone(reading.load(trace)[0])
@@ -182,11 +182,11 @@ def verify(
         with progress_bar(sample, f"windows of {file.name}") as progress:
             faults[file] = verify_result(file, own=own or (), sample=again, seed=seed, workers=workers, progress=progress)
     checked = "all windows" if everything else f"a sample of {sample} windows"
-    holds = f"holds: the jobs, the totals, and {checked} simulated again"
+    holds = f"verified (jobs, totals, and {checked} simulated again)"
     results = [{"file": file, "holds": not wrong, "wrong": wrong} for file, wrong in faults.items()]
     blocks: list[Any] = []
     for file, wrong in faults.items():
-        blocks += [Items(wrong), f"{file.name}: {'does not hold' if wrong else holds}"]
+        blocks += [Items(wrong), f"{file.name}: {'wrong' if wrong else holds}"]
     output.show({"holds": not any(faults.values()), "results": results}, blocks)
     if any(faults.values()):
         raise typer.Exit(1)

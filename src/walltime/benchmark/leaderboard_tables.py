@@ -8,7 +8,7 @@ from walltime.benchmark.standings import BEST, LOWEST, Standing
 from walltime.benchmark.suite import read_suite
 from walltime.report.changes import metric_name, metric_value
 from walltime.tables import Cell, Row, Table
-from walltime.wording import listed, shown_change
+from walltime.wording import counted, listed, shown_change
 
 LEADERBOARD_CAVEATS = (
     "The intervals cover the sampling of windows of these subjects; on other machines the order may differ.",
@@ -43,7 +43,7 @@ def leaderboard_table(name: str, rows: Sequence[Standing]) -> Table:
         total = Cell(mean, value=one.total.mean)
         lines.append([one.scheduler, total, f"{low} to {high}", *behind_cells(one), one.remark, str(one.wins), *further])
     head = ["scheduler", metric_name(first), "90 % interval", "above the lowest", "behind the best, 90 %", "verdict", "windows won"]
-    return Table([*head, *map(metric_name, others)], lines, f"{name} {suite.version}: {rows[0].windows} windows")
+    return Table([*head, *map(metric_name, others)], lines, f"{name} {suite.version}: {counted(rows[0].windows, 'window')}")
 
 
 def behind_cells(one: Standing) -> tuple[str, str]:

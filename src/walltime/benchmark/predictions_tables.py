@@ -9,7 +9,7 @@ import numpy as np
 
 from walltime.benchmark.predictions import MEASURES, SCHEDULERS, SLURM, Gain, GainCorrelation, Judgement, PredictorScore, gain_correlations
 from walltime.tables import Cell, Table
-from walltime.wording import human_percent, human_time
+from walltime.wording import counted, human_percent, human_time
 
 SHORT = {"easy": "EASY", "easy:backfill-order=sjf": "EASY-SJBF", "conservative": "conservative", SLURM: "Slurm"}
 HEAD = ("predictor", "buffer", "accuracy", "under", "killed", "work lost", *SHORT.values())
@@ -46,7 +46,7 @@ def _log_table(log: str, rows: Sequence[PredictorScore], waits: Mapping[tuple[st
         for row in rows
     ]
     means = ", ".join(f"{SHORT[name]} {human_time(waits[log, name])}" for name in SCHEDULERS)
-    return Table(HEAD, cells, f"{log}: {rows[0].jobs:,} jobs; mean waits with the requests: {means}", NOTE)
+    return Table(HEAD, cells, f"{log}: {counted(rows[0].jobs, 'job')}; mean waits with the requests: {means}", NOTE)
 
 
 def _ends(gain: Gain) -> list[str]:

@@ -11,7 +11,7 @@ from walltime.cli.help import manual
 from walltime.cli.option_groups import CommandGroup
 from walltime.cli.output import Output, caveats, command_line, note, progress_row, write_rows
 from walltime.errors import PolicyError
-from walltime.wording import printable
+from walltime.wording import counted, printable
 
 if TYPE_CHECKING:
     from walltime.campaign import Plan, Progress, Store
@@ -54,7 +54,7 @@ def run(
     from walltime.campaign import Dask, Threads, run_campaign
 
     if workers is not None and dask is not None:
-        raise PolicyError("--workers is for threads on this machine; a Dask cluster has its own. Give one of them")
+        raise PolicyError("--workers (threads on this machine) and --dask cannot be combined; leave one out")
     chosen, folder = _open(plan, store, run_files=True)
     for file in chosen.python_files:
         note(f"the plan runs the Python file {printable(file)}")
@@ -74,9 +74,9 @@ def run(
     found = done.cells - done.run
     record = {"plan": str(plan), "store": str(folder.folder), "cells": done.cells, "run": done.run, "found": found}
     record |= {"jobs_simulated": done.jobs, "seconds": {"processor": done.seconds}}
-    before = f"{found:,} were done before; {done.jobs:,} jobs simulated"
+    before = f"{found:,} were done before; {counted(done.jobs, 'job')} simulated"
     where = f"results in {folder.folder}; show them with: walltime campaign report {plan}"
-    output.show(record, [f"{chosen.name}: {done.run:,} cells run, {before}", where])
+    output.show(record, [f"{chosen.name}: {counted(done.run, 'cell')} run, {before}", where])
 
 
 @app.command()
@@ -93,10 +93,10 @@ def status(plan: PlanArgument, *, store: StoreOption = None, output: Output) -> 
     state = find_status(chosen, folder)
     counts = {"cells": state.cells, "done": state.done, "others": state.others, "files": state.files}
     missing = state.cells - state.done
-    lines = [f"{chosen.name}: {state.done:,} of {state.cells:,} cells are done, {missing:,} are missing; {state.files:,} files"]
+    lines = [f"{chosen.name}: {state.done:,} of {state.cells:,} cells are done, {missing:,} are missing; {counted(state.files, 'file')}"]
     lines += [f"campaign run runs the Python file {file}, which --own must allow" for file in map(printable, chosen.python_files)]
     if state.others:
-        lines.append(f"{state.others:,} cells of the store are not in this plan: from another plan, log or version of walltime")
+        lines.append(f"the store also has {counted(state.others, 'cell')} from another plan, log or version of walltime")
     output.show({"plan": str(plan), "store": str(folder.folder), **counts, "python_files": chosen.python_files}, lines)
 
 
@@ -159,7 +159,7 @@ def report(
     record = {"plan": str(plan), "cells": len(cells), "missing": missing, "baseline": base, "report": page}
     record |= {"lines": line_records(lines), "caveats": sentences}
     blocks: list[Any] = [*left_out_cells(cells), *([combinations_table(lines, base, by), *short_remarks(lines, base)] if lines else [])]
-    output.show(record, [*blocks, *caveats(sentences)], line_tables(lines, base, by), report=page, **{f"{len(cells):,} cells": out})
+    output.show(record, [*blocks, *caveats(sentences)], line_tables(lines, base, by), report=page, **{counted(len(cells), "cell"): out})
 
 
 def _baseline(text: str) -> dict[str, Any]:

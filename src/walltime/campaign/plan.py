@@ -201,12 +201,12 @@ def _axes(file: PlanFile) -> list[list[Mapping[str, Any]]]:
     for title, table in tables.items():
         for name in table:
             if name in where:
-                raise PolicyError(f"{name} is in the tables {where[name]} and {title}; leave it in one of them")
+                raise PolicyError(f"{name} is in the tables {where[name]} and {title}; remove it from one of them")
             where[name] = title
         if title.startswith("zip") and table:
             if len({len(values) for values in table.values()}) > 1:
                 counts = ", ".join(f"{name} has {len(values)}" for name, values in table.items())
-                raise PolicyError(f"{title}: the lists must have the same length, but {counts}")
+                raise PolicyError(f"the lists of {title} must have the same length, but {counts}")
             axes.append([dict(zip(table, values, strict=True)) for values in zip(*table.values(), strict=True)])
     return axes
 

@@ -14,7 +14,7 @@ from walltime.campaign.store import Store
 from walltime.comparison.cell_caveats import cell_caveats
 from walltime.comparison.combination_means import METRICS, CombinationMean, compare_cells
 from walltime.errors import OutputError
-from walltime.wording import printable
+from walltime.wording import counted, printable
 
 if TYPE_CHECKING:
     import polars as pl
@@ -71,7 +71,7 @@ def read_results(plan: Plan, store: Store | None = None) -> Results:
     cells = store.table(keys)
     if not len(cells):
         others = len(store.done())
-        elsewhere = f" (its {others:,} cells are from another plan, log or version of walltime)" if others else ""
+        elsewhere = f" (it has {counted(others, 'cell')} from another plan, log or version of walltime)" if others else ""
         remedy = f"run it with: walltime campaign run {printable(plan.path)}"
         raise OutputError(f"{printable(store.folder)}: contains no cell of this plan{elsewhere}; {remedy}", "no_results")
     return Results(plan, store, keys, _in_spelling(plan, keys, cells))

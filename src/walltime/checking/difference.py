@@ -18,7 +18,7 @@ from walltime.estimates import effective_times
 from walltime.policy import Dialect
 from walltime.policy.easy import find_shadow
 from walltime.tables import Facts
-from walltime.wording import human_time
+from walltime.wording import counted, human_time
 from walltime.workload import Array, Workload, check_workload
 from walltime.workload.scaling import with_submits
 
@@ -84,25 +84,26 @@ class Difference:
     def texts(self) -> list[tuple[str, str]]:
         """Return the result in words: a headline without a label, then texts with labels."""
         a, b = self.names
-        rows = [("only in one", f"{count:,} jobs in {name}, or not in the log") for name, count in zip(self.names, self.only, strict=True)]
-        rows = [row for row, count in zip(rows, self.only, strict=True) if count]
+        only = [(name, count) for name, count in zip(self.names, self.only, strict=True) if count]
+        rows = [("only in one", f"{counted(count, 'job')} in {name}, or not in the log") for name, count in only]
         p = self.first
         if p is None:
-            return [("", f"{a} and {b} are the same schedule: {self.jobs:,} jobs with equal starts and ends"), *rows]
+            return [("", f"{a} and {b} are the same schedule: {counted(self.jobs, 'job')} with equal starts and ends"), *rows]
         ended = f", {self.ended:,} start at the same time and end at another" if self.ended else ""
         rows.insert(0, ("", f"{self.moved:,} of {self.jobs:,} jobs start at another time{ended}"))
-        size = f"{p.procs:,} {'processor' if p.procs == 1 else 'processors'}, {human_time(p.requested)} requested"
+        size = f"{counted(p.procs, 'processor')}, {human_time(p.requested)} requested"
         rows.append(("first difference", f"job {p.job} ({size}), submitted at {self._at(p.submit)}"))
         times = p.ends if p.what == "end" else p.starts
         rows += [(f"{p.what} in {name}", self._at(time)) for name, time in zip(self.names, times, strict=True)]
         if p.what == "end":
             return [*rows, ("explanation", self.rule)]
-        busy = f"{p.free:,} of {self.workload.machine_procs:,} processors free, {len(p.running):,} jobs run, {len(p.waiting):,} wait"
-        rows.append(("just before", busy + (f" ({_jobs(p.waiting)}, in order of arrival)" if p.waiting else "")))
+        busy = f"{p.free:,} of {self.workload.machine_procs:,} processors free, {counted(len(p.running), 'job')} running"
+        waiting = f", {len(p.waiting):,} waiting" + (f" ({_jobs(p.waiting)}, in order of arrival)" if p.waiting else "")
+        rows.append(("just before", busy + waiting))
         starts = [f"{_jobs(own) or 'no job'} only in {name}" for name, own in zip(self.names, p.started, strict=True)]
         rows.append(("started then", ", ".join(starts) + (f"; {_jobs(p.both)} in both" if p.both else "")))
         if p.head >= 0:
-            latest = f"by requests it starts at {self._at(p.shadow)} at the latest, and leaves {p.extra:,} extra processors"
+            latest = f"by requests it starts at {self._at(p.shadow)} at the latest, and leaves {counted(p.extra, 'extra processor')}"
             rows.append(("still waiting", f"job {p.head} is the first in both; {latest}"))
         return [*rows, ("explanation", self.rule)]
 

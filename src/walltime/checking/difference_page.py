@@ -19,7 +19,7 @@ from walltime.report.figures import BLUE, COLOURS, KIND_EDGE, LETTERS_PER_INCH, 
 from walltime.report.page import Drawing, Items, Page, Section, note, workload_facts
 from walltime.report.stretch import assign_processors
 from walltime.tables import Cell, Table
-from walltime.wording import UNDEFINED, human_percent
+from walltime.wording import UNDEFINED, counted, human_percent
 
 Array = np.ndarray
 ITSELF = COLOURS[1]
@@ -102,7 +102,7 @@ def difference_page(difference: Difference, command: Sequence[Any]) -> Page:
         sections=sections,
         facts=workload_facts(difference.workload, difference.workload.origin.name),
         numbers=[
-            ("start at another time", f"{difference.moved:,} jobs, {share}"),
+            ("start at another time", f"{counted(difference.moved, 'job')}, {share}"),
             ("first at", UNDEFINED if first is None else f"{first.time:,} s"),
             ("first job that differs", UNDEFINED if first is None else f"{first.job}"),
         ],
@@ -120,7 +120,7 @@ def _queue(difference: Difference, first: FirstDifference) -> Table:
     for number, k in zip(numbers, w.places_of(np.array(numbers, np.int64)), strict=True):
         starts = [Cell(f"{int(start[k]):,}", value=int(start[k])) for start in difference.starts]
         rows.append([str(number), f"{int(w.submit[k]):,}", f"{int(w.procs[k]):,}", f"{int(w.requested[k]):,}", *starts])
-    title = f"At {first.time:,} s: {first.free:,} of {w.machine_procs:,} processors free, {len(first.running):,} jobs run, these wait"
+    title = f"At {first.time:,} s: {counted(first.free, 'processor')} free, {counted(len(first.running), 'job')} running; waiting jobs"
     return Table(["job", "submitted", "processors", "requested", *(f"start in {name}" for name in difference.names)], rows, title)
 
 

@@ -215,7 +215,7 @@ def rule_of(trials: Sequence[SchedulerTrial], names: tuple[str, str], jobs: int)
     for side in (0, 1):
         if best[side]:
             return f"{names[side]} is the schedule of {best[side][0].label}; {tried} gives {names[1 - side]}'s start"
-    return f"{tried} gives the starts of either file then; name the scheduler, its options and its dialect"
+    return f"{tried} gives the starts of either file at that time; try others with --policy and --dialect"
 
 
 def _distance(a: SchedulerTrial, b: SchedulerTrial) -> tuple[int, int]:

@@ -32,6 +32,6 @@ def cite(
 
 
 def entries() -> dict[str, str]:
-    """The entries of references.bib by name."""
+    """Return the entries of references.bib by name."""
     text = (resources.files("walltime") / "references.bib").read_text(encoding="utf-8")
     return {match[1]: match[0] for match in _ENTRY.finditer(text)}

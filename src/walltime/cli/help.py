@@ -171,7 +171,7 @@ def _text(value: Any) -> str:
 
 
 def _usage(command: Any) -> str:
-    """The words after the name of a command: arguments, required options, and whether there are further options."""
+    """Return the words after the name of a command: arguments, required options, and whether there are further options."""
     words = []
     for one in command.params:
         if isinstance(one, TyperArgument):
@@ -206,13 +206,13 @@ def _default(one: Any) -> str:
 
 
 def _spelling(one: Any) -> str:
-    """All spellings of an option, and its value: `--machine, --cluster FILE`."""
+    """Return all spellings of an option, and its value: `--machine, --cluster FILE`."""
     names = ", ".join([*one.opts, *one.secondary_opts])
     return names if one.is_flag else f"{names} {_value(one)}"
 
 
 def _value(one: Any) -> str:
-    """How an option's value is shown: its letters, the words that it may be, or its kind."""
+    """Return how an option's value is shown: its letters, the words that it may be, or its kind."""
     kind = one.type_descriptor
     if one.metavar:
         return str(one.metavar)
@@ -240,7 +240,7 @@ def _item(name: str, text: str, width: int, column: int) -> list[str]:
 
 
 def _folded(call: str, width: int) -> list[str]:
-    """A command line that a shell reads whole: lines end in a backslash where it is too long."""
+    """Return a command line that a shell reads whole: lines end in a backslash where it is too long."""
     words = re.findall(r"--[\w-]+ (?!--)(?:'[^']*'|[^ ])+|(?:'[^']*'|[^ ])+", call)
     lines, line = [], "  "
     for word in words:

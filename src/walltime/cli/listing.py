@@ -14,7 +14,7 @@ from walltime.cli.output import Output
 from walltime.declared import keys_of, meaning_of
 from walltime.errors import PolicyError
 from walltime.tables import Facts, Table
-from walltime.wording import shown
+from walltime.wording import counted, shown
 
 Kind = Literal["policies", "orders", "predictors", "estimates", "models", "metrics", "logs", "dialects"]
 TAKEN_BY = {
@@ -82,7 +82,7 @@ def about(form: Any) -> str:
 
 
 def _forms(kind: str) -> dict[str, dict[str, Any]]:
-    """The names of a registry, each with its options and presets."""
+    """Return the names of a registry, each with its options and presets."""
     from walltime.specification import describe_value, presets_of, spell
 
     def spelled(form: Any, values: Mapping[str, Any]) -> str:
@@ -105,11 +105,7 @@ def _metrics() -> dict[str, dict[str, Any]]:
 
     units = averages()
     return {
-        name: {
-            "about": meaning if units[name].label in (meaning := meaning_of(Summary, one)) else f"{units[name].label}, {meaning}",
-            "facts": {"unit": units[name].unit or "none"},
-        }
-        for name, one in keys_of(Summary).items()
+        name: {"about": meaning_of(Summary, one), "facts": {"unit": units[name].unit or "none"}} for name, one in keys_of(Summary).items()
     }
 
 
@@ -122,5 +118,5 @@ def _logs() -> dict[str, dict[str, Any]]:
         here = "yes" if (log_folder() / one.file).is_file() else f"no; walltime fetch {one.name}"
         facts = {"file": one.file, "processors": f"{one.procs:,}", "used by": one.used}
         facts |= {"address": one.address(archive_address()), "downloaded": here}
-        names[one.name] = {"about": f"{one.procs:,} processors; {one.file}", "facts": facts}
+        names[one.name] = {"about": f"{counted(one.procs, 'processor')}; {one.file}", "facts": facts}
     return names

@@ -122,7 +122,7 @@ def _run(arguments: list[str]) -> int:
             message = message.replace(argument, option)
         return _complain(message, 2 if isinstance(error, PolicyError | OutputError) else 1)
     except MemoryError:
-        return _complain("not enough memory for this many jobs; take a part of the log", 1)
+        return _complain("not enough memory for this many jobs; use a part of the log (--window, --head)", 1)
     except (KeyboardInterrupt, typer.Abort):
         result = INTERRUPTED
     except BrokenPipeError:
@@ -244,7 +244,7 @@ def _fault_of(error: typer.TyperException) -> str:
 
 
 def _is_of_compiler(error: BaseException) -> bool:
-    """Whether Numba or its library failed as they were imported."""
+    """Return whether Numba or its library failed as they were imported."""
     frames = traceback.extract_tb(error.__traceback__)
     return any(frame.name == "<module>" and {"numba", "llvmlite"} & set(Path(frame.filename).parts) for frame in frames)
 

@@ -75,7 +75,7 @@ def _related(one: Description, every: list[Description]) -> list[str]:
 
 
 def _escaped(text: str) -> str:
-    """A text as man shows it unchanged."""
+    """Return a text as man shows it unchanged."""
     text = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("^", "\\(ha").replace("~", "\\(ti")
     text = re.sub(r"(?<=[,=|])(?=\S)", r"\\:", text)  # lines may break there
     return f"\\&{text}" if text.startswith(".") else text

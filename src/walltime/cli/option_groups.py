@@ -19,7 +19,7 @@ from walltime.cli.help import HelpCommand, HelpGroup, show_all
 from walltime.cli.output import forget_logs, hidden_key, note, progress_bar, report_on
 from walltime.cli.overwriting import check_files
 from walltime.errors import PolicyError, WorkloadError
-from walltime.wording import printable
+from walltime.wording import counted, printable
 
 if TYPE_CHECKING:
     from walltime.estimates import EstimateModel
@@ -85,7 +85,7 @@ class LogOptions:
         gpus = machine.second_total if machine is not None and machine.second == "gpus" else 0
         if log.format == "slurm" and gpus and "gpus" not in workload.columns:
             note(
-                f"the machine has {gpus:,} GPUs, but the log does not record any: Slurm's accounting has them only if "
+                f"the machine has {counted(gpus, 'GPU')}, but the log does not record any: Slurm's accounting has them only if "
                 "AccountingStorageTRES contains gres/gpu"
             )
         return workload, time.perf_counter() - begin
@@ -216,7 +216,7 @@ class DecisionOptions:
         if self.backfill_order is not None and (fault := no_backfill_order(texts)):
             raise fault
         if len(defaults) > 3 and not any(scheduler.prediction for scheduler in schedulers):
-            raise PolicyError("--predictions-for, --correction and --learn-from need predictions; name a --predictor too")
+            raise PolicyError("--predictions-for, --correction and --learn-from need predictions; add --predictor NAME")
         return schedulers
 
     def run(self, workload: Workload, scheduler: Scheduler, **options: Any) -> Schedule:

@@ -15,7 +15,7 @@ from walltime.cli.help import JOBS as JOBS
 from walltime.cli.help import OUTPUT as OUTPUT
 from walltime.cli.help import RUNS as RUNS
 from walltime.cli.help import SCHEDULER as SCHEDULER
-from walltime.errors import OutputError
+from walltime.errors import OutputError, PolicyError
 from walltime.permission import allow
 from walltime.wording import printable
 
@@ -59,6 +59,8 @@ def argument(text: str, metavar: str, **more: Any) -> Any:
 
 def _allow(files: list[Path] | None) -> list[Path] | None:
     for file in files or ():
+        if not file.is_file():
+            raise PolicyError(f"--own {printable(file)}: no such file; check its name", "missing_file")
         allow(file)
     return files
 
@@ -310,7 +312,7 @@ CopyShakeOption = Annotated[
     int, _runs("Move the submissions of the copies at random by up to this many seconds.", advanced=True, min=1, metavar="SECONDS")
 ]
 BudgetOption = Annotated[int, _runs("Simulate N candidates.", min=1)]
-OptimiserOption = Annotated[str, _runs("Find candidates by cma (needs the extra tune: pip install walltime[tune]) or at random (random).")]
+OptimiserOption = Annotated[str, _runs("Find candidates with cma (needs the extra: pip install walltime[tune]) or at random (random).")]
 StoreOption = Annotated[
     Path | None, option("Keep the simulations in this folder, and continue from there.", metavar="FOLDER", callback=written)
 ]
@@ -358,7 +360,7 @@ TablesOption = Annotated[
 FigureOption = Annotated[
     list[str] | None,
     option(
-        "Draw wait, slowdown, queue, utilization or gantt to a .pdf, .svg or .png file; NAME= can be left out if the file is named "
+        "Draw wait, slowdown, queue, utilization, gantt or nodes to a .pdf, .svg or .png file; NAME= can be left out if the file is named "
         "after the figure, as in wait.pdf.",
         metavar="NAME=FILE",
         callback=named_figures,

@@ -285,7 +285,7 @@ class Output:
             written["tables"] = self.tables
         if self.as_json:
             if self.form != "text":
-                raise PolicyError("--json prints one object, and --format tables; take one of them")
+                raise PolicyError("--json and --format cannot be combined; leave one out")
             print_json({**record, **_left_out_records()})
             return
         text = self.form == "text"

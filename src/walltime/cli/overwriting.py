@@ -34,12 +34,12 @@ def check_files(values: Mapping[str, Any], outputs: Mapping[str, str]) -> None:
     seen: dict[str, str] = {}
     for path, spelled in written:
         if (read := input_at(path)) is not None:
-            raise OutputError(f"{printable(path)}: {spelled} would replace the input {printable(read)}; name another file")
+            raise OutputError(f"{printable(path)}: {spelled} would replace the input {printable(read)}; choose another file")
         whole = os.path.realpath(path)
         is_device = os.path.exists(path) and not os.path.isfile(path)  # noqa: PTH110, PTH113 (as above)
         if whole in seen and not is_device:
             both = f"{seen[whole]} and {spelled}" if seen[whole] != spelled else f"{spelled} twice"
-            raise OutputError(f"{printable(path)}: would be written by {both}; name two files")
+            raise OutputError(f"{printable(path)}: would be written by {both}; give two files")
         seen[whole] = spelled
 
 

@@ -25,7 +25,7 @@ FILES = {
 
 
 def toml_file(name: str) -> TomlFile[Any]:
-    """The declaration of a kind of file."""
+    """Return the declaration of a kind of file."""
     module, declared = FILES[name]
     kind: TomlFile[Any] = getattr(importlib.import_module(module), declared)
     return kind

@@ -35,7 +35,7 @@ def answer(
     """
     first = summaries[0]
     if not first.measured_jobs:
-        return f"{log} holds no jobs, so there is nothing to compare."
+        return f"{log} has no jobs, so there is nothing to compare."
     if len(summaries) == 1:
         half = f"at most {human_time(first.median_wait)}" if first.median_wait else "not at all"
         return (
@@ -45,7 +45,7 @@ def answer(
     if len(summaries) > MOST_IN_ONE_SENTENCE:
         return _best(log, names, summaries, spread)
     others = [
-        f"{lower_first(name)} comes to {human_time(s.mean_wait)} and {human_number(s.mean_bounded_slowdown)}"
+        f"{lower_first(name)} has {human_time(s.mean_wait)} and {human_number(s.mean_bounded_slowdown)}"
         for name, s in zip(names[2:], summaries[2:], strict=True)
     ]
     return f"On {log}, {'; '.join([_second(names, summaries, spread), *others])}."
@@ -123,7 +123,7 @@ def _best(log: str, names: Sequence[str], summaries: Sequence[Summary], spread: 
     a, b = waits.index(min(waits)), ratios.index(min(ratios))
     wait, ratio = human_time(waits[a]), human_number(ratios[b])
     if human_time(max(waits)) == wait and human_number(max(ratios)) == ratio:
-        return f"On {log}, all {len(names)} policies come to a mean wait of {wait} and a mean bounded slowdown of {ratio}."
+        return f"On {log}, all {len(names)} policies have a mean wait of {wait} and a mean bounded slowdown of {ratio}."
     wait += _like("mean_wait", a, names, summaries, spread)
     ratio += _like("mean_bounded_slowdown", b, names, summaries, spread)
     start = f"On {log}, {lower_first(names[a])} has the shortest mean wait of {len(names)} policies ({wait}) and "
@@ -132,7 +132,7 @@ def _best(log: str, names: Sequence[str], summaries: Sequence[Summary], spread: 
     )
     if 0 in (a, b):
         return f"{start}{middle}."
-    return f"{start}{middle}; the baseline, {lower_first(names[0])}, comes to {human_time(waits[0])} and {human_number(ratios[0])}."
+    return f"{start}{middle}; the baseline, {lower_first(names[0])}, has {human_time(waits[0])} and {human_number(ratios[0])}."
 
 
 def _like(field: str, best: int, names: Sequence[str], summaries: Sequence[Summary], spread: Spread | None) -> str:

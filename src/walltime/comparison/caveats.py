@@ -16,7 +16,7 @@ from walltime.metrics.intervals import SHOWN_LEVEL
 from walltime.predictors import PlainPredictor, below_remark
 from walltime.schedule.schedule import Schedule, labels
 from walltime.simulation.spread import Spread
-from walltime.wording import human_percent, human_time, listed, lower_first
+from walltime.wording import counted, human_percent, human_time, listed, lower_first
 
 FEW_JOBS = 1000
 """Averages over fewer jobs get a caveat."""
@@ -93,7 +93,7 @@ def caveats_of(
     sentences += _tail(names, schedules, masks)
     zero = max(s.zero_runtime_jobs for s in summaries)
     if zero:
-        sentences.append(f"The mean slowdown excludes {zero:,} job{'' if zero == 1 else 's'} with a runtime of 0 s.")
+        sentences.append(f"The mean slowdown excludes {counted(zero, 'job')} with a runtime of 0 s.")
     sentences += _close(names, summaries, spread)
     return sentences
 
@@ -101,8 +101,25 @@ def caveats_of(
 def _left_out(schedules: Sequence[Schedule]) -> list[str]:
     """Return sentences on jobs left out, if they are much of the work, and on what their machine does not model."""
     notes = [note for s in schedules if s.placement is not None for note in placing_notes(s.workload, s.placement.machine)]
-    notes += [*(note for s in schedules for note in s.preemption_notes), *omission_sentences(s.workload for s in schedules)]
+    notes += [placement_note(s) for s in schedules if s.simulated_on == "nodes" and not s.policy.plans_nodes]
+    notes += [note for s in schedules for note in s.preemption_notes]
+    notes += omission_sentences(s.workload for s in schedules)
     return list(dict.fromkeys([*(sentence for s in schedules for sentence in s.workload.warnings), *notes]))
+
+
+def placement_note(schedule: Schedule) -> str:
+    """Return a sentence on how jobs are placed on single nodes by first fit, and by which of their requests."""
+    assert schedule.placement is not None
+    machine, columns = schedule.placement.machine, schedule.workload.columns
+    found = {
+        machine.second: machine.second_total > 0,
+        "memory": any(pool.memory for pool in machine.pools) and any(name.startswith("mem_mb") for name in columns),
+        "types of GPUs": any(pool.gpu_type for pool in machine.pools) and "requested_gpu_type" in columns,
+        "features": any(pool.features for pool in machine.pools) and "constraints" in columns,
+    }
+    nodes = sum(pool.nodes for pool in machine.pools)
+    requests = listed(["processors", *(name for name, is_used in found.items() if is_used)])
+    return f"Jobs are placed on the {nodes:,} single nodes of the machine file, the first ones that fit, by their requests for {requests}."
 
 
 def _held(schedules: Sequence[Schedule]) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from walltime.estimates import FModel, parse_estimates
-from walltime.wording import human_percent
+from walltime.wording import counted, human_percent
 from walltime.workload.drops import MUCH
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ NEAR = 0.9
 
 
 def cell_caveats(cells: pl.DataFrame, varied: Sequence[str], trim: str, flurries: dict[str, int] | None = None) -> list[str]:
-    """The caveats as sentences, the most important first.
+    """Return the caveats as sentences, the most important first.
 
     `cells`: a row for each run, as in `Store.table`. `varied`: the parameters that distinguish combinations. `flurries`: number of
     flurries per log, from `count_flurries`; None if not counted.
@@ -53,8 +53,8 @@ def cell_caveats(cells: pl.DataFrame, varied: Sequence[str], trim: str, flurries
     if len(below):
         most = int(below["below_zero"].max())  # type: ignore[arg-type]
         caveats.append(
-            f"Predictions below 0 s: in {len(below):,} of {len(cells):,} runs, of up to {most:,} jobs. They are not used; the user's "
-            "request is taken for these jobs."
+            f"Predictions below 0 s: in {len(below):,} of {len(cells):,} runs, for up to {counted(most, 'job')}. The user's request is "
+            "used instead."
         )
     if trim == "none":
         caveats.append("No warm-up trimmed (trim = none): averages include the empty and draining machine.")

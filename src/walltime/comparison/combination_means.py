@@ -108,7 +108,7 @@ def compare_cells(
 
 
 def replication_cells(results: Sequence[Replications], combinations: Sequence[Mapping[str, Any]] | None = None) -> pl.DataFrame:
-    """Replications as a table like that of a campaign: one row per result and seed, with its parameters and its summary.
+    """Return replications as a table like that of a campaign: one row per result and seed, with its parameters and its summary.
 
     `combinations`: parameters of each result, such as its load; by default its policy, numbered if one occurs more than once.
 
@@ -136,7 +136,7 @@ def replication_cells(results: Sequence[Replications], combinations: Sequence[Ma
 def _runs(
     table: pl.DataFrame, words: Sequence[str], by: str | None, orders: Mapping[str, Sequence[Any]]
 ) -> dict[tuple[tuple[Any, ...], str | None], list[dict[str, Any]]]:
-    """The rows of each combination and group, in the order of the combinations."""
+    """Return the rows of each combination and group, in the order of the combinations."""
     runs: dict[tuple[tuple[Any, ...], str | None], list[dict[str, Any]]] = {}
     for row in table.iter_rows(named=True):
         runs.setdefault((tuple(row[name] for name in words), row["group"] if by is not None else None), []).append(row)
@@ -162,12 +162,12 @@ def _rank(value: Any) -> tuple[Any, ...]:
 
 
 def _defined(rows: Sequence[Mapping[str, Any]], metric: str) -> dict[int | None, float]:
-    """The measure for each seed for which it is defined."""
+    """Return the measure for each seed for which it is defined."""
     return {row["seed"]: float(row[metric]) for row in rows if row[metric] is not None}
 
 
 def _difference(mine: Mapping[int | None, float], theirs: Mapping[int | None, float]) -> Interval | None:
-    """Paired by seed; a run in which nothing is random counts for every seed."""
+    """Return the difference paired by seed; a run in which nothing is random counts for every seed."""
     if list(mine) == [None] and list(theirs) != [None]:
         pairs = [(mine[None], value) for value in theirs.values()]
     elif list(theirs) == [None]:

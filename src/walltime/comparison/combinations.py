@@ -17,12 +17,12 @@ _FAMILY = re.compile(r"(.*?[:=])(\d+(?:\.\d+)?)(.*)")
 
 
 def varying(lines: Sequence[CombinationMean]) -> list[str]:
-    """The parameters that differ between these lines."""
+    """Return the parameters that differ between these lines."""
     return [name for name in lines[0].combination if len({line.combination[name] for line in lines}) > 1]
 
 
 def positions(lines: Sequence[CombinationMean], over: str) -> tuple[str, dict[Any, float]]:
-    """The label of the axis for this parameter, and the place of each of its values that has one.
+    """Return the label of the axis for this parameter, and the place of each of its values that has one.
 
     Texts have places if at least three differ in one number only, such as f:1, f:4 and f:11; other values, such as user, have none.
     """
@@ -41,7 +41,7 @@ def positions(lines: Sequence[CombinationMean], over: str) -> tuple[str, dict[An
 
 
 def swept(lines: Sequence[CombinationMean]) -> list[str]:
-    """The parameters over which a measure can be drawn: those with at least two numbers while all others stay the same."""
+    """Return the parameters over which a measure can be drawn: those with at least two numbers while all others stay the same."""
     names = []
     for name in lines[0].combination if lines else ():
         places = positions(lines, name)[1]
@@ -56,7 +56,7 @@ def swept(lines: Sequence[CombinationMean]) -> list[str]:
 
 
 def combination_text(combination: Mapping[str, Any], words: Sequence[str]) -> str:
-    """The values of these parameters, as a label; values of text stand for themselves.
+    """Return the values of these parameters, as a label; values of text stand for themselves.
 
     >>> combination_text({"policy": "easy", "load": 0.8, "procs": None}, ["policy", "load", "procs"])
     'easy, load 0.8, procs default'
@@ -81,7 +81,7 @@ def series_of(lines: Sequence[CombinationMean], over: str | None) -> tuple[str |
 
 
 def panels_of(lines: Sequence[CombinationMean], words: Sequence[str]) -> dict[str, list[CombinationMean]]:
-    """The lines that agree in these parameters, under a title."""
+    """Return the lines that agree in these parameters, under a title."""
     panels: dict[str, list[CombinationMean]] = {}
     for line in lines:
         panels.setdefault(combination_text(line.combination, words), []).append(line)
@@ -89,7 +89,7 @@ def panels_of(lines: Sequence[CombinationMean], words: Sequence[str]) -> dict[st
 
 
 def chosen(lines: Sequence[CombinationMean], metric: str, where: Mapping[str, Any] | None = None) -> list[CombinationMean]:
-    """The lines of this measure with these values of parameters; raises PolicyError if there are none."""
+    """Return the lines of this measure with these values of parameters; raises PolicyError if there are none."""
     those = [line for line in lines if line.metric == metric and all(line.combination.get(k) == v for k, v in (where or {}).items())]
     if not those:
         known = ", ".join(dict.fromkeys(line.metric for line in lines)) or "none"

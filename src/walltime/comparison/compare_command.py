@@ -13,7 +13,7 @@ from walltime.cli.option_groups import Files, JobSelectionWithLoads, LogOptions,
 from walltime.cli.output import PageOutput, caveats, progress_bar, write_rows
 from walltime.comparison.simulate_command import GroupOptions, draw_figures, run_record, write_run_page
 from walltime.metrics.intervals import SHOWN_LEVEL
-from walltime.wording import percent
+from walltime.wording import counted, percent
 
 if TYPE_CHECKING:
     from walltime.schedule import Schedule
@@ -121,7 +121,8 @@ def compare(
     drawn = draw_figures(files.figure, schedules, trim, files.size)
     record = as_object(records, output.report, warnings, spread)
     blocks[2:2] = more
-    output.show(record, blocks, [table.without("jobs measured", "mean slowdown"), *more], **{f"{len(schedules)} rows": files.out}, **drawn)
+    outputs = {counted(len(schedules), "row"): files.out, **drawn}
+    output.show(record, blocks, [table.without("jobs measured", "mean slowdown"), *more], **outputs)
 
 
 def spread_of(schedules: Sequence[Schedule], trim: str, copies: int | None = None) -> Spread | None:
@@ -161,5 +162,5 @@ def comparison_blocks(schedules: Sequence[Schedule], trim: str, sentences: Seque
 
 def _title(schedules: Sequence[Schedule], trim: str) -> str:
     first, workload = schedules[0].summary(trim), schedules[0].workload
-    jobs = f"{first.jobs:,} jobs" if trim == "none" else f"{first.jobs:,} jobs, {first.measured_jobs:,} measured"
-    return f"{workload.origin.name}: {jobs}, {workload.machine_procs:,} processors, offered load {percent(first.offered_load)}"
+    jobs = counted(first.jobs, "job") if trim == "none" else f"{counted(first.jobs, 'job')}, {first.measured_jobs:,} measured"
+    return f"{workload.origin.name}: {jobs}, {counted(workload.machine_procs, 'processor')}, offered load {percent(first.offered_load)}"

@@ -96,7 +96,7 @@ def next_commands(log: Path, easy: Schedule, job: int | None) -> list[str]:
 
 
 def program_here() -> str:
-    """How the running program is called from the current folder: its name if that is found, else its path."""
+    """Return how to call the running program from the current folder: its name if that is found, else its path."""
     own = Path(sys.argv[0])
     if not own.name.startswith("walltime") or shutil.which(own.name) == str(own.absolute()) or not own.is_file():
         return "walltime"

@@ -16,7 +16,7 @@ from walltime.report.page import Block, Drawing, Fold, Group, note
 from walltime.schedule.groups import DAYS, UNKNOWN, Groups, group_jobs
 from walltime.schedule.schedule import Schedule, labels
 from walltime.tables import Cell, Row, Table
-from walltime.wording import human_time, lower_first
+from walltime.wording import counted, human_time, lower_first
 
 Array = np.ndarray
 
@@ -41,13 +41,13 @@ class Grid:
 
 
 def size_grid(schedule: Schedule, mask: Array) -> Grid:
-    """By size and requested time, of the measured jobs (bool, shape (jobs,))."""
+    """Return the waits of the measured jobs (bool, shape (jobs,)) by size and requested time."""
     sizes, lengths = (group_jobs(schedule.workload, by, schedule.submit, schedule.end) for by in ("size", "length"))
     return _grid(sizes, lengths, schedule.wait, mask)
 
 
 def week_grid(schedule: Schedule, mask: Array) -> Grid | None:
-    """By day of the week and hour of the submission, local time; None if the log does not say when it begins."""
+    """Return the waits by day of the week and hour of the submission, local time; None if the log does not record when it begins."""
     try:
         days, hours = (group_jobs(schedule.workload, by, schedule.submit, schedule.end) for by in ("weekday", "hour"))
     except WorkloadError:  # its times are outside the calendar
@@ -59,7 +59,7 @@ def week_grid(schedule: Schedule, mask: Array) -> Grid | None:
 
 
 def size_map(grid: Grid, title: str, scale: Scale) -> Figure:
-    """The mean wait by size (upwards) and requested time; in each cell its mean and its jobs."""
+    """Draw the mean wait by size (upwards) and requested time; each cell has its mean and its jobs."""
     with panel(0.9 + 0.36 * len(grid.rows)) as (figure, axes):
         _cells(axes, grid, scale)
         for k, j in np.argwhere(grid.jobs > 0):
@@ -75,7 +75,7 @@ def size_map(grid: Grid, title: str, scale: Scale) -> Figure:
 
 
 def week_map(grid: Grid, title: str, scale: Scale) -> Figure:
-    """The mean wait by day of the week (downwards) and hour, in hours; bars for the numbers of jobs."""
+    """Draw the mean wait by day of the week (downwards) and hour, in hours, with bars for the numbers of jobs."""
     with style():
         figure = Figure(figsize=(9.2, 2.9), layout="constrained")
         (above, nothing), (axes, right) = figure.subplots(2, 2, height_ratios=(1, 5), width_ratios=(14, 1), sharex="col", sharey="row")
@@ -102,7 +102,7 @@ def week_map(grid: Grid, title: str, scale: Scale) -> Figure:
 
 
 def heat_maps(schedules: Sequence[Schedule], masks: Sequence[Array]) -> list[Block]:
-    """The heat maps as parts of a page, the same shades for all policies, with the numbers as tables behind them."""
+    """Return the heat maps as parts of a page, with the same shades for all policies, and tables of the numbers behind them."""
     names = labels(schedules)[:MOST_POLICIES]
     chosen = list(zip(schedules, masks, strict=True))[:MOST_POLICIES]
     shades = "Darker is longer, on the same logarithmic scale for all policies."
@@ -128,7 +128,7 @@ def heat_maps(schedules: Sequence[Schedule], masks: Sequence[Array]) -> list[Blo
 
 
 def short_time(seconds: float) -> str:
-    """A time for a narrow cell.
+    """Return a time for a narrow cell.
 
     >>> short_time(41), short_time(2500), short_time(7500), short_time(180_000)
     ('41 s', '42 min', '2.1 h', '2.1 d')
@@ -141,7 +141,7 @@ def short_time(seconds: float) -> str:
 
 
 def _two_lines(name: str) -> str:
-    r"""The name of a length on two lines.
+    r"""Return the name of a length on two lines.
 
     >>> _two_lines("up to 10 min"), _two_lines("1 h to 4 h"), _two_lines("over 1 d")
     ('up to\n10 min', '1 h\nto 4 h', 'over\n1 d')
@@ -160,13 +160,13 @@ def _grid(rows: Groups, columns: Groups, wait: Array, mask: Array) -> Grid:
 
 
 def _among(names: Sequence[str], groups: Groups) -> Groups:
-    """The same groups, with those that have no jobs."""
+    """Return the same groups, with those that have no jobs."""
     place = np.array([list(names).index(name) for name in groups.names])
     return Groups(names, place[groups.of])
 
 
 def scale_of(grids: Sequence[Grid]) -> Scale:
-    """The waits (s) of the lightest and the darkest shade: most cells of all grids lie between."""
+    """Return the waits (s) of the lightest and the darkest shade: most cells of all grids lie between."""
     waits = np.concatenate([grid.wait[grid.jobs > 0] for grid in grids])
     low = max(SHORTEST, float(np.percentile(waits, 5))) if len(waits) else SHORTEST
     return low, max(2.0 * low, float(waits.max()) if len(waits) else 0.0)
@@ -187,7 +187,7 @@ def _cells(axes: Axes, grid: Grid, scale: Scale) -> None:
 
 
 def _worst(grid: Grid, name: str) -> str:
-    """The beginning of a description: where the waits are longest."""
+    """Return the beginning of a description: where the waits are longest."""
     if not grid.jobs.any():
         return f"Heat map of the mean wait under {lower_first(name)}, without jobs:"
     k, j = divmod(int(np.nanargmax(grid.wait)), len(grid.columns))
@@ -196,11 +196,11 @@ def _worst(grid: Grid, name: str) -> str:
 
 
 def _behind(grid: Grid, name: str, corner: str, what: str, policy: int) -> Fold:
-    """The numbers of a heat map as a table, folded."""
+    """Return the numbers of a heat map as a table, folded."""
     rows: list[Row] = []
     for k, row in enumerate(grid.rows):
         cells = [
-            Cell(human_time(float(wait)), [f"{count:,} job{'' if count == 1 else 's'}"], value=float(wait)) if count else ""
+            Cell(human_time(float(wait)), [counted(count, "job")], value=float(wait)) if count else ""
             for wait, count in zip(grid.wait[k], grid.jobs[k], strict=True)
         ]
         rows.append([row, *cells])

@@ -14,6 +14,7 @@ from walltime.cli.output import PageOutput, caveats, command_line, progress_bar,
 from walltime.cli.table import part_of
 from walltime.errors import PolicyError
 from walltime.metrics.intervals import KINDS
+from walltime.wording import counted
 
 if TYPE_CHECKING:
     from walltime.cli.option_groups import Files, JobSelection, SchedulingOptions
@@ -83,7 +84,7 @@ def run_many(
     record = _record(shown, run, {"trace": trace, "shake": part.shake, "trim": trim, **run.settings}, output.report)
     lines, baseline = compare_replications(results, combinations)
     seeds = f"{run.replications} replications, seeds {run.seeds[0]} to {run.seeds[-1]}" if run.replications > 1 else f"seed {run.seed}"
-    title = f"{shown.origin.name}: {len(shown):,} jobs, {shown.machine_procs:,} processors, {seeds}"
+    title = f"{shown.origin.name}: {counted(len(shown), 'job')}, {counted(shown.machine_procs, 'processor')}, {seeds}"
     blocks: list[Any] = [
         answer([line for line in lines if line.metric == lines[0].metric], baseline, shown.origin.name),
         replace(combinations_table(lines, baseline), title=title),
@@ -99,7 +100,7 @@ def run_many(
         record["policy"] = list(dict.fromkeys(combination["policy"] for combination in combinations))
         record |= {"baseline": baseline, "caveats": told, "lines": line_records(lines)}
     drawn = draw_bands(files.figure, results, files.size)
-    output.show(record, blocks, line_tables(lines, baseline), **{f"{len(cells)} rows": files.out}, **drawn)
+    output.show(record, blocks, line_tables(lines, baseline), **{counted(len(cells), "row"): files.out}, **drawn)
 
 
 def check_bands(figures: Sequence[str] | None, several: bool) -> None:
@@ -151,7 +152,7 @@ def _simulate(
     keep: bool,
     machine: Machine | None,
 ) -> Iterator[tuple[dict[str, Any], Replications]]:
-    """The parameters and the replications of every combination, with a progress bar for each that takes long."""
+    """Return the parameters and the replications of every combination, with a progress bar for each that takes long."""
     from walltime.comparison.many_runs_page import curves
     from walltime.simulation.replication import replicate
 
@@ -169,7 +170,7 @@ def _simulate(
 
 
 def as_records(results: Sequence[Replications]) -> list[dict[str, Any]]:
-    """The `--json` record of replications: mean, range of single runs, spread, and paired differences to the first policy."""
+    """Return the `--json` record of replications: mean, range of single runs, spread, and paired differences to the first policy."""
     from walltime.comparison.tables import COLUMNS
 
     of, records = KINDS["replications.difference"].of, []
@@ -184,7 +185,7 @@ def as_records(results: Sequence[Replications]) -> list[dict[str, Any]]:
 
 
 def line_records(lines: Sequence[CombinationMean]) -> list[dict[str, Any]]:
-    """The lines of a comparison of many runs, ready for JSON."""
+    """Return the lines of a comparison of many runs, ready for JSON."""
     of, records = KINDS["replications.difference"].of, []
     for line in lines:
         record = {**line.combination, "group": line.group, "metric": line.metric, "runs": line.runs}

@@ -41,7 +41,7 @@ def replicated_page(
     notes: Sequence[str] = (),
     settings: Mapping[str, Any] | None = None,
 ) -> Page:
-    """The page that compares replications of one workload, all with the same seeds; the first is the baseline.
+    """Return the page that compares replications of one workload, all with the same seeds; the first is the baseline.
 
     `workload`: the one from which the replications were drawn. `combinations`: the parameters of each result, such as its policy, load
     and estimates, if they differ in more than the policy. `trim`: as it was for `replicate`. `names`: fields of the summary. `notes`:
@@ -77,7 +77,7 @@ def replicated_page(
 def compare_replications(
     results: Sequence[Replications], combinations: Sequence[Mapping[str, Any]] | None = None, names: Sequence[str] = METRICS
 ) -> tuple[list[CombinationMean], dict[str, Any] | None]:
-    """The lines of `compare_cells` for replications, and the baseline: the first policy, if there are several.
+    """Return the lines of `compare_cells` for replications, and the baseline: the first policy, if there are several.
 
     `combinations`: the parameters of each result; by default its policy.
     """
@@ -91,7 +91,7 @@ def compare_replications(
 def caveats_of_cells(
     results: Sequence[Replications], combinations: Sequence[Mapping[str, Any]] | None, trim: str, estimates: str | None = None
 ) -> list[str]:
-    """The caveats of replications, as for a campaign; `estimates`: the model of all of them, if the combinations do not say."""
+    """Return the caveats of replications, as for a campaign; `estimates`: the model of all of them, if the combinations do not say."""
     import polars as pl
 
     cells = replication_cells(results, combinations)
@@ -102,7 +102,7 @@ def caveats_of_cells(
 
 
 def curves(trim: str = "none") -> Callable[[Schedule], tuple[Array, Array]]:
-    """For `replicate(..., keep=curves(trim))`: what the page needs to draw distributions.
+    """Return, for `replicate(..., keep=curves(trim))`, what the page needs to draw distributions.
 
     The share of measured jobs that wait less than each of `WAITS`, and that have at most each of `SLOWDOWNS`; float64, in percent.
     """
@@ -118,7 +118,7 @@ def curves(trim: str = "none") -> Callable[[Schedule], tuple[Array, Array]]:
 
 
 def draw_bands(axes: Axes, curves: Mapping[str, Array], grid: Array, of: Distribution) -> None:
-    """Mean cumulative distributions, and bands in which a further run would lie.
+    """Draw mean cumulative distributions, and bands in which a further run would lie.
 
     `curves`: for each label float64 percent, shape (replications, points). `grid`: where the curves were taken. `of`: the distribution.
     """
@@ -137,7 +137,7 @@ def draw_bands(axes: Axes, curves: Mapping[str, Array], grid: Array, of: Distrib
 
 
 def _distributions(results: Sequence[Replications], labels: Sequence[str]) -> list[Section]:
-    """The distributions of waits and slowdowns as bands over the replications."""
+    """Return the distributions of waits and slowdowns as bands over the replications."""
     if not all(result.kept for result in results) or len(labels) != len(results):
         return []
     from walltime.report import figures

@@ -28,15 +28,15 @@ class Measure:
     """what a value is multiplied with to be in percent, if it is a share: differences are in percentage points"""
 
     def change(self, value: float) -> str:
-        """The size of a difference, or of an interval's half."""
+        """Return the size of a difference, or of an interval's half."""
         return f"{human_number(abs(value) * self.points)} points" if self.points else self.show(abs(value))
 
     def signed(self, value: float) -> str:
-        """A difference with its sign."""
+        """Return a difference with its sign."""
         return f"{'+' if value > 0 else '-' if value < 0 else '±'}{self.change(value)}"
 
     def with_half(self, mean: float, half: float) -> str:
-        """A difference and the half-width of its interval."""
+        """Return a difference and the half-width of its interval."""
         if self.show is human_time:
             show = time_form([mean, half])
             return f"{'+' if mean > 0 else ''}{show(mean)} ± {show(half)}"
@@ -56,7 +56,7 @@ class Measure:
 
 
 def measure(name: str, highest: float = 1.0) -> Measure:
-    """How this field is shown; `highest`: the largest value, which decides the unit of times.
+    """Return how this field is shown; `highest`: the largest value, which decides the unit of times.
 
     >>> measure("mean_wait", 7200).axis, measure("mean_wait").show(7200), measure("utilization").show(0.5)
     ('mean wait (h)', '2 h 00 min', '50 %')

@@ -22,7 +22,7 @@ from walltime.report.page import Block, Drawing, Fold, Fragment, Group, Heading,
 from walltime.report.stretch import JOBS, choose_stretch
 from walltime.schedule.schedule import Schedule, labels
 from walltime.simulation.spread import Spread
-from walltime.wording import UNDEFINED, human_difference, human_percent, human_time, listed, lower_first
+from walltime.wording import UNDEFINED, counted, human_difference, human_percent, human_time, listed, lower_first
 
 Array = np.ndarray
 
@@ -173,7 +173,7 @@ def _months(names: Sequence[str], schedules: Sequence[Schedule]) -> list[Section
     months = table.column(0)
     if not 2 <= len(months) <= tables.MOST_MONTHS:
         return []
-    return [Section("By month", [Fold(f"{len(months)} months, {months[0]} to {months[-1]}", [table])])]
+    return [Section("By month", [Fold(f"{counted(len(months), 'month')}, {months[0]} to {months[-1]}", [table])])]
 
 
 def _gains(names: Sequence[str], schedules: Sequence[Schedule], trim: str) -> list[Section]:
@@ -245,8 +245,25 @@ def _figures(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequenc
         ),
         *([Section("The schedules, job by job", [Fragment("gantts.html")], "live-title", "only-live")] if live else []),
         _stretch(names, schedules),
+        *_nodes(names, schedules),
         Section("Kinds of starts", [kinds]),
     ]
+
+
+def _nodes(names: Sequence[str], schedules: Sequence[Schedule]) -> list[Section]:
+    """Return a section with the nodes of each schedule that has single nodes; none without."""
+    from walltime.report import figures
+    from walltime.report.nodes_figure import nodes_figure
+
+    begin, end = choose_stretch(schedules)
+    where = f"{human_time(end - begin)} from {figures.moment(schedules[0], begin)} on"
+    drawings = [
+        Drawing(nodes_figure(schedule, begin, end), f"nodes{k + 1}", f"Resources in use on each node under {lower_first(name)}, {where}.")
+        for k, (name, schedule) in enumerate(zip(names, schedules, strict=True))
+        if schedule.slots is not None
+    ]
+    said = f"The {where}: the darker, the larger the share of a node in use. Rows are nodes, grouped by pool."
+    return [Section("The nodes", [note(said), *drawings])] if drawings else []
 
 
 def _stretch(names: Sequence[str], schedules: Sequence[Schedule]) -> Section:

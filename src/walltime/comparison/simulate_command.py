@@ -190,7 +190,7 @@ def simulate(
 
 
 def run_record(schedule: Schedule, run: SchedulingOptions, trace: Path, seconds_read: float) -> tuple[dict[str, Any], Summary]:
-    """The `--json` record of one run, and its summary."""
+    """Return the `--json` record of one run, and its summary."""
     from walltime.provenance import version
 
     trim, begin = run.measuring, time.perf_counter()
@@ -245,7 +245,7 @@ def draw_figures(texts: Sequence[str] | None, schedules: Sequence[Schedule], tri
         draw = figures.OF_SCHEDULES[name]
         more = {"trim": trim} if name in ("wait", "slowdown") else {}
         more |= {"width": size} if size else {}
-        drawn[f"figure_of_{name}"] = figures.save(draw(*schedules[: 1 if name == "gantt" else None], **more), path)
+        drawn[f"figure_of_{name}"] = figures.save(draw(*schedules[: 1 if name in figures.SINGLE else None], **more), path)
     return drawn
 
 
@@ -277,7 +277,7 @@ def _blocks(schedule: Schedule, s: Summary, record: dict[str, Any], recorded: Re
         seconds = record["seconds"]
         rate = s.jobs / seconds["simulate"] if seconds["simulate"] else 0.0
         facts += [
-            ("mean slowdown", human_number(s.mean_slowdown), f"{s.zero_runtime_jobs:,} jobs with runtime 0 excluded"),
+            ("mean slowdown", human_number(s.mean_slowdown), f"{counted(s.zero_runtime_jobs, 'job')} with runtime 0 excluded"),
             ("bounded slowdown", f"{s.mean_bounded_slowdown_p1:,.2f}", "in the form of feitelson98 and mualem01"),
             ("time to read", human_time(seconds["read"]), ""),
             ("time to simulate", f"{seconds['simulate']:.3f} s", f"{rate:,.0f} jobs/s"),
@@ -317,7 +317,7 @@ def _fairness_facts(f: Fairness) -> Facts:
         ("mean miss", human_time(f.mean_miss), f"over {of}; the longest {human_time(f.max_miss)}"),
     ]
     if f.users:
-        users = f"rank correlation over {f.users:,} users; positive: heavier users wait longer"
+        users = f"rank correlation over {counted(f.users, 'user')}; positive: heavier users wait longer"
         rows.append(("use and wait of users", f"{f.use_correlation:.2f}", users))
     return Facts("fairness: the fair start of a job is its start if no job had arrived later", rows)
 
@@ -341,7 +341,7 @@ def batches_object(means: BatchMeans, asked: int) -> dict[str, Any]:
 
 
 def batches_lines(means: BatchMeans, asked: int) -> list[str]:
-    """The same in sentences, without digits beyond the error."""
+    """Return the same in sentences, without digits beyond the error."""
     merged = "" if means.batch == asked else f"; between batches of {asked:,}, as asked for: {means.correlation_asked:+.2f}"
     made = f"{means.batches} batches of {means.batch:,} jobs, correlation between neighbours {means.correlation:+.2f}{merged}"
     if means.interval is None:

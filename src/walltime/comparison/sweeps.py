@@ -26,7 +26,7 @@ WIDE_RANGE = 30.0
 
 
 def draw_sweep(axes: Axes, lines: Sequence[CombinationMean], over: str, styles: Mapping[str, int] | None = None) -> None:
-    """One measure over a parameter: a line for each combination of the others, with bands for the confidence intervals of the means.
+    """Draw one measure over a parameter: a line for each combination of the others, with bands for the confidence intervals of the means.
 
     Bands end at 0, as no measure is below it. Values without a place on the axis, such as the users' own estimates next to f:1, f:4, ...,
     are horizontal lines. `styles`: the number of each line's style, by its label. Without a legend.
@@ -62,7 +62,7 @@ def draw_sweep(axes: Axes, lines: Sequence[CombinationMean], over: str, styles: 
 
 
 def draw_intervals(axes: Axes, lines: Sequence[CombinationMean]) -> None:
-    """One measure of each combination: its mean as a mark, and a bar for its confidence interval."""
+    """Draw one measure of each combination: its mean as a mark, and a bar for its confidence interval."""
     words = varying(lines)
     first, _ = series_of(lines, None)
     order = {value: k for k, value in enumerate(dict.fromkeys(line.combination[first] for line in lines))} if first else {}
@@ -80,7 +80,7 @@ def draw_intervals(axes: Axes, lines: Sequence[CombinationMean]) -> None:
 
 
 def sweep_figure(lines: Sequence[CombinationMean], over: str) -> tuple[Figure, int]:
-    """One measure over a parameter, a panel for each combination of further ones; and the number of panels that are left out."""
+    """Return the figure of one measure over a parameter, a panel per combination of further ones, and the number of panels left out."""
     series, further = series_of(lines, over)
     panels = panels_of(lines, further)
     usable = {title: mine for title, mine in panels.items() if over in swept(mine)}
@@ -107,7 +107,7 @@ def sweep_figure(lines: Sequence[CombinationMean], over: str) -> tuple[Figure, i
 
 
 def intervals_figure(lines: Sequence[CombinationMean]) -> Figure:
-    """Means with error bars, one panel for each measure, the combinations below each other."""
+    """Return the figure of means with error bars, one panel for each measure, the combinations below each other."""
     measures = list(dict.fromkeys(line.metric for line in lines))
     rows = max(sum(line.metric == name for line in lines) for name in measures)
     across = min(2 if rows > 3 else 3, len(measures))
@@ -125,14 +125,14 @@ def intervals_figure(lines: Sequence[CombinationMean]) -> Figure:
 
 
 def _measure_of(lines: Sequence[CombinationMean]) -> Measure:
-    """How the measure is shown, in a unit that suits the largest value, or on a logarithmic axis one in the middle."""
+    """Return how the measure is shown, in a unit that suits the largest value, or on a logarithmic axis one in the middle."""
     means = [line.band.mean for line in lines if math.isfinite(line.band.mean)]
     highest = max(means, default=1.0)
     return measure(lines[0].metric, math.sqrt(highest * min(means)) if _wide(means) and min(means) > 0 else highest)
 
 
 def _values(lines: Sequence[CombinationMean], shown: Measure) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mean and confidence limits of each line, in the unit of the axis; single runs have limits equal to their value."""
+    """Return mean and confidence limits of each line, in the unit of the axis; single runs have limits equal to their value."""
     rows = [
         (line.band.mean, line.interval.low, line.interval.high) if line.interval is not None else (line.band.mean,) * 3 for line in lines
     ]
@@ -145,7 +145,7 @@ def _wide(values: Sequence[float]) -> bool:
 
 
 def _value_axis(axes: Axes, lines: Sequence[CombinationMean], shown: Measure) -> None:
-    """The vertical axis of the measure: logarithmic for a wide range of values, else from 0 where that makes sense."""
+    """Return the vertical axis of the measure: logarithmic for a wide range of values, else from 0 where that makes sense."""
     _, low, _ = _values(lines, shown)
     from_zero = not shown.points  # shares differ too little for that
     if from_zero and _wide([line.band.mean for line in lines]) and min(low) > 0:
@@ -160,7 +160,7 @@ def _value_axis(axes: Axes, lines: Sequence[CombinationMean], shown: Measure) ->
 
 
 def _interval_axis(axes: Axes, lines: Sequence[CombinationMean], shown: Measure) -> None:
-    """The horizontal axis of the measure: logarithmic for a wide range of values, else around them, but over 2 % of them at least."""
+    """Return the horizontal axis of the measure: logarithmic for a wide range of values, else around them, over at least 2 % of them."""
     _, low, high = _values(lines, shown)
     first, last = float(np.nanmin(low)), float(np.nanmax(high))
     if not shown.points and _wide([line.band.mean for line in lines]) and first > 0:

@@ -71,7 +71,7 @@ def dialects(
 
 
 def _known() -> dict[str, Any]:
-    """The dialects with their interpretations, and the interpretations."""
+    """Return the dialects with their interpretations, and the interpretations."""
     from walltime.declared import meaning_of
     from walltime.policy.dialect import DIALECTS, INTERPRETATIONS, VALIDATION, Dialect
 

@@ -18,7 +18,7 @@ STREAM_F = 1
 
 @dataclass(frozen=True)
 class FModel(EstimateModel):
-    """Estimates from r to F r: uniform at random, or always F r.
+    """Estimates from the runtime r to F times r: uniform at random, or always F r.
 
     Estimates are drawn as real numbers and rounded to the nearest second, at least the runtime and at least 1 s; the rounding is our
     interpretation.

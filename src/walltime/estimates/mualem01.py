@@ -17,7 +17,7 @@ STREAM_ACCURACY = 2
 
 @dataclass(frozen=True)
 class Mualem01(EstimateModel):
-    """Estimates whose accuracy r / e is uniform, as the histograms of real logs suggest.
+    """Estimates whose accuracy (runtime / estimate) is uniform, as the histograms of real logs suggest.
 
     With probability `under` the estimate is `under_factor` r and final; otherwise it is r / u with u uniform in (0, 1], and
     `short_factor` times that for short jobs. All estimates are at most `cap`.

@@ -20,7 +20,7 @@ ESTIMATES = Family(
         "badness": Variant(
             FModel,
             make=lambda **options: FModel.of_badness(options.pop("F"), **options),
-            meaning="`f:F` by the badness of tsafrir06, F - 1.",
+            meaning="The f-model given by the badness of tsafrir06, F - 1.",
         ),
         "mualem01": Variant(Mualem01),
         "tsafrir05": Variant(Tsafrir05),

@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 
 from walltime.explanation.records import Alternative
+from walltime.node_demands import runs_on_nodes
 from walltime.policy import parse_policy
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.run import run_of
@@ -83,7 +84,8 @@ def _changes(schedule: Schedule, job: int) -> Iterator[tuple[str, int | str, Wor
                 yield "partition", partition.name, replace(w, columns=columns), scheduler
     for text in POLICIES if placement is None else POLICIES_ON_POOLS:
         policy = parse_policy(text)
-        if policy != scheduler.policy:
+        on_nodes = placement is not None and runs_on_nodes(policy, placement.machine)
+        if policy != scheduler.policy and not (on_nodes and schedule.engine == "kernel" != policy.on_nodes.engine):
             yield "policy", text, w, Scheduler(policy, scheduler.prediction)
 
 

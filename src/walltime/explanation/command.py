@@ -55,7 +55,7 @@ def explain(
     if (asked.job is None) == (asked.longest is None):
         raise PolicyError("give one option: --job NUMBER explains a job, --longest N lists the longest waits")
     if asked.job is None and (drawn.figure is not None or asked.no_sooner):
-        raise PolicyError("--figure and --no-sooner are for one job; name it with --job")
+        raise PolicyError("--figure and --no-sooner need a job; add --job NUMBER")
     machine = machine_in(simulated.machine_file)
     [chosen] = run.schedulers([simulated.policy or (None if machine is None else machine.policy) or "easy"])
     _ = run.model  # an invalid one is reported before the log is read

@@ -16,7 +16,7 @@ from walltime.explanation.sentences import MOST_LISTED, Texts, eligible, from_re
 from walltime.explanation.sentences import sooner as sooner_texts
 from walltime.machine import NO_OVERHEAD, Machine, Placement
 from walltime.machine.overheads import decision_times, release_times, scheduler_view
-from walltime.machine.placing import NEVER
+from walltime.machine.placing import NEVER, RESOURCES
 from walltime.metrics import levels_at, steps
 from walltime.schedule.schedule import Schedule
 from walltime.wording import counted, human_time, listed
@@ -186,25 +186,22 @@ def _running(schedule: Schedule, jobs: Array, amounts: Array, moments: Array) ->
 
 # ---------------------------------------------------------------------------------------------- in words
 
-RESOURCES = {"mem_mb": "memory", "gpus": "GPUs"}
-"""The words for a second resource."""
-
 
 def _texts(why: MachineExplanation) -> Texts:
     second = why.schedule.placement.machine.second if why.schedule.placement is not None else ""
-    also = f" and {why.second:,} {second}" if why.second else ""
+    also = f" and {amount_of(why.second, second)}" if why.second else ""
     yield "", headline(why, f"{counted(why.procs, 'processor')}{also} of the partition {why.partition}")
     if why.wait:
         yield "reason", f"{_obstacles(why)}; {counted(len(why.overtaken_by), 'later job')} overtook it"
     if why.depended:
         when = why.schedule.workload.origin.when(why.submit)
-        yield "held", f"able to run from {when}, after the jobs on which it depends; the wait counts from then"
+        yield "held", f"eligible from {when}, when the jobs that it depends on had ended; its wait counts from then"
     else:
         yield from eligible(why)
-    pools = f"of the pool {why.pools[0]}" if len(why.pools) == 1 else f"of the pools {', '.join(why.pools)}"
-    free = f"{why.free[0]:,} of {counted(why.capacity[0], 'processor')} {pools} free"
-    free += f", {why.free[1]:,} of {why.capacity[1]:,} {second}" if why.second else ""
-    yield "at submission", f"{free}; {counted(why.ahead, 'job')} ahead of it for these"
+    pools = f"pool {why.pools[0]}" if len(why.pools) == 1 else f"pools {listed(why.pools)}"
+    free = f"in the {pools}, {why.free[0]:,} of {counted(why.capacity[0], 'processor')}"
+    free += f" and {why.free[1]:,} of {amount_of(why.capacity[1], second)}" if why.second else ""
+    yield "at submission", f"{free} free; {counted(why.ahead, 'job')} ahead of it in the queue"
     yield from preempted(why)
     if why.reservations:
         yield "start", from_reservation(why.reservations[0].start, why)
@@ -218,21 +215,26 @@ def _obstacles(why: MachineExplanation) -> str:
     second = placement.machine.second if placement is not None else ""
     node = ", or no scheduler had run yet" if why.policy.startswith("slurm") else ""
     words = {
-        "too_few": "too little was free",
-        "features": f"enough was free, but not on nodes with {_wanted(why)}",
+        "too_few": "too few resources were free",
+        "features": f"enough resources were free, but not on nodes with {_wanted(why)}",
         "memory": "enough processors were free, but not with its memory on the same nodes",
         "resource": f"enough processors were free, but not with its {RESOURCES.get(second, second)} on the same nodes",
-        "nodes": "enough processors were free, but spread over the nodes in another way than it requests",
-        "outage": "too little was free because of an outage",
+        "nodes": "enough processors were free, but not distributed over the nodes as it requests",
+        "outage": "too few resources were free because of an outage",
         "window": "the site's windows did not allow it to start at that hour",
         "limit": f"a limit held it back ({_limits(why)})",
-        "others": f"enough was free, but reserved for other jobs or held by the order of the queue{node}",
+        "others": f"enough resources were free, but reserved for other jobs or for jobs ahead of it in the queue{node}",
         "overhead": "the scheduler had not run yet, or the job was being started",
     }
     spans = [(getattr(held, name), text) for name, text in words.items() if getattr(held, name)]
     if len(spans) == 1:
         return f"the whole time, {spans[0][1]}"
-    return "; ".join(f"for {human_time(seconds)} {text}" for seconds, text in sorted(spans, key=lambda one: -one[0]))
+    return "; ".join(f"for {human_time(seconds)}, {text}" for seconds, text in sorted(spans, key=lambda one: -one[0]))
+
+
+def amount_of(number: int, second: str) -> str:
+    """Return an amount of a machine's second resource in words."""
+    return counted(number, "GPU") if second == "gpus" else f"{number:,} MB of memory" if second == "mem_mb" else f"{number:,} {second}"
 
 
 def _wanted(why: MachineExplanation) -> str:
@@ -251,7 +253,7 @@ def _limits(why: MachineExplanation) -> str:
     limits = []
     for limit in placement.limits_of[why.index]:
         jobs, procs, second = placement.limits[limit]
-        texts = counted(jobs, "job"), counted(procs, "processor"), f"{second:,} {placement.machine.second}"
+        texts = counted(jobs, "job"), counted(procs, "processor"), amount_of(second, placement.machine.second)
         limits.append(" and ".join(text for text, most in zip(texts, placement.limits[limit], strict=True) if most < NEVER))
     return f"at most {', or '.join(dict.fromkeys(limits))} at a time"
 

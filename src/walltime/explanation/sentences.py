@@ -30,11 +30,9 @@ def texts(why: SinglePoolExplanation) -> Texts:
     spans = "too few processors were free the whole time"
     if why.held:
         few, held = human_time(why.too_few), human_time(why.held)
-        spans = f"too few processors were free for {few}; for another {held} enough were free, but not for this job"
-    yield (
-        "reason",
-        f"{spans}; {counted(why.submission.ahead, 'job')} stood ahead of it, {counted(len(why.overtaken_by), 'later job')} overtook it",
-    )
+        spans = f"too few processors were free for {few}; for another {held}, enough were free, but not for this job"
+    others = f"{counted(why.submission.ahead, 'job')} ahead of it in the queue, {counted(len(why.overtaken_by), 'later job')} overtook it"
+    yield "reason", f"{spans}; {others}"
     yield from eligible(why)
     yield "at submission", _submission(why)
     yield from _course(why)
@@ -105,7 +103,7 @@ def _submission(why: SinglePoolExplanation) -> str:
     if state.held_back == "head" and first is not None:
         return (
             f"{_free(why)}: enough, but {first.procs:,} were reserved for job {first.job}, the head of the queue, in "
-            f"{human_time(first.start - why.submit)}; it was expected to run longer, and needed more than the "
+            f"{human_time(first.start - why.submit)}; this job was expected to run longer, and needed more than the "
             f"{counted(max(state.extra or 0, 0), 'extra processor')}"
         )
     reason = HELD_BACK[state.held_back].format(missing=why.procs - state.free)
@@ -179,12 +177,12 @@ def _overtaking(why: SinglePoolExplanation) -> Iterator[str]:
         who = f"job {overtakers[0].job}" if len(overtakers) == 1 else counted(len(overtakers), "job")
         yield f"{who}, {HOW[overtakers[0].how]}"
     else:
-        yield f"{len(overtakers):,} jobs: {', '.join(f'{number:,} {HOW[way]}' for way, number in ways.most_common())}"
+        yield f"{counted(len(overtakers), 'job')}: {', '.join(f'{number:,} {HOW[way]}' for way, number in ways.most_common())}"
     delays = why.delayed_by
     if delays:
         worst = sorted(delays, key=lambda one: -one.delay)[:MOST_LISTED]
         each = [f"job {one.job} ({counted(one.procs, 'processor')}, {human_time(one.runtime)}) by {human_time(one.delay)}" for one in worst]
-        yield f"while it was first in the queue it was delayed by {', '.join(each)}{more(len(delays))}"
+        yield f"while it was first in the queue, it was delayed by {', '.join(each)}{more(len(delays))}"
     elif why.head_since is not None:
         yield "no delay while it was first in the queue"
     others = [one for one in overtakers if one.delay > 0 and one.head != why.job]

@@ -44,7 +44,7 @@ def infer(
     from walltime.report.page import Items
 
     if eligible and out is None:
-        raise PolicyError("--eligible writes a table next to the machine file; name the file with --out, such as --out site.toml")
+        raise PolicyError("--eligible needs a machine file to write its table next to; add --out FILE, such as --out site.toml")
     machine = machine_in(machine_file)
     workload = stretch.alone(reading.load(trace, machine)[0])
     steps = [""]

@@ -17,7 +17,7 @@ from walltime.inference.order_choice import OrderChoice
 from walltime.inference.step_agreement import GroupAgreement
 from walltime.machine import NO_OVERHEAD, Machine, write_held, write_machine
 from walltime.provenance import plain
-from walltime.wording import sanitize
+from walltime.wording import counted, sanitize
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class InferredRule:
     @property
     def weeks(self) -> str:
         """The numbers of held-out weeks with a gain or a loss, in words."""
-        return f"better in {self.better} weeks, worse in {self.worse}"
+        return f"better in {counted(self.better, 'week')}, worse in {self.worse}"
 
 
 @dataclass(frozen=True)
@@ -165,8 +165,8 @@ def unread_of(machine: Machine | None) -> list[str]:
     }
     ignored = ", ".join(name for name, value in there.items() if value)
     unread = (
-        f"Only the numbers of processors of {sanitize(machine.name, 100)} are used; its {ignored} are neither adopted nor tested, and all "
-        "processors count as one pool until the log shows parts."
+        f"Inference uses only the number of processors of {sanitize(machine.name, 100)}, as one pool unless the log shows separate parts. "
+        f"It ignores the other contents of the file: {ignored}."
     )
     return [unread] if ignored else []
 
@@ -175,10 +175,10 @@ def site_text(inference: Inference) -> str:
     """Return the text of the machine file."""
     after, (low, middle, high) = inference.after, inference.delay
     sentences = [
-        f"One-step agreement (F1 of prompt starts) {after.prompt_f1:.3f}, without rules {inference.before.prompt_f1:.3f}, in a part of the "
-        "log that was not used to find them.",
-        f"In the recorded state the policy {after.text}.",
-        f"From the instant of a decision to the recorded start: {low:.0f} s (5 %), {middle:.0f} s (median), {high:.0f} s (95 %).",
+        f"One-step agreement (F1 of prompt starts): {after.prompt_f1:.3f} with these rules, {inference.before.prompt_f1:.3f} without, on a "
+        "part of the log that was not used to find them.",
+        f"In the recorded state, the policy {after.text}.",
+        f"Delay from decision to recorded start: {low:.0f} s (5th percentile), {middle:.0f} s (median), {high:.0f} s (95th percentile).",
         *inference.notes,
     ]
     wrapped = [line for one in sentences for line in textwrap.wrap(sanitize(one, 500), 130)]

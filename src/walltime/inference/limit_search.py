@@ -108,7 +108,7 @@ def _limit_text(limited: Sequence[AtOnce], unix_start_time: int | None) -> str:
     whose = "jobs of one size and request" if one.alike else "jobs"
     times = {1: "one at a time", 2: "two at a time"}.get(one.jobs, f"at most {one.jobs} at a time")
     period = period_of(unix_start_time, one.since, one.until)
-    return f"{len(limited)} user{'s' if len(limited) > 1 else ''} whose {whose} run {times}{period}"
+    return f"{counted(len(limited), 'user')} whose {whose} run {times}{period}"
 
 
 def kind_of_jobs(wider_than: int | None, longer_than: int | None) -> str:

@@ -145,8 +145,8 @@ class Score:
     def text(self) -> str:
         """The shares, in words that follow the name of a policy."""
         return (
-            f"proposes {100 * self.at:.0f} % of the recorded starts, {100 * self.prompt_at:.0f} % promptly (within {self.within} s), and "
-            f"{100 * self.followed:.0f} % of its proposals were followed, {100 * self.followed_promptly:.0f} % promptly"
+            f"proposes {100 * self.at:.0f} % of the recorded starts ({100 * self.prompt_at:.0f} % at most {self.within} s in advance), and "
+            f"{100 * self.followed:.0f} % of its proposals led to a start ({100 * self.followed_promptly:.0f} % within {self.within} s)"
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -182,7 +182,7 @@ def one_step(workload: Workload, start: Array, policy: Policy, *, end: Array | N
     counted = start >= 0 if rules.chosen is None else (start >= 0) & rules.chosen
     job = np.flatnonzero(counted)
     if not len(job):
-        raise WorkloadError(f"{workload.origin.name} records no starts of these jobs; take a log with waits", "missing_starts")
+        raise WorkloadError(f"{workload.origin.name} does not record starts of these jobs; use a log with waits", "missing_starts")
     size, site = workload.machine_procs if rules.procs is None else rules.procs, rules.overhead
     encoded = encode_policy(policy, PAPERS, None, size, False, histories=True)
     if encoded is None:

@@ -48,7 +48,7 @@ class SiteAnswers(NamedTuple):
 
 @called_kernel
 def may_start(state, jobs, asked, job):
-    """Whether the site's rules let a job start at this instant, and which of them does not."""
+    """Return whether the site's rules let a job start at this instant, and which of them does not."""
     if asked.jobs[job].eligible > state.now:
         return BY_HOLD
     for k in range(len(asked.windows)):
@@ -62,7 +62,7 @@ def may_start(state, jobs, asked, job):
 
 @kernel
 def is_shut(state, jobs, asked, window, job):
-    """Whether a window of the site forbids a job to start now, or to be planned beyond its next begin."""
+    """Return whether a window of the site forbids a job to start now, or to be planned beyond its next begin."""
     while window.next < window.last and asked.ends[window.next] <= state.now:
         window.next += 1
     if window.next == window.last:
@@ -93,7 +93,7 @@ def hide(state, jobs, lists, asked):
 
 @called_kernel
 def bar_beyond(jobs, asked, count):
-    """Bar the jobs that the pass has started although their group was full by then; how many there are."""
+    """Bar the jobs that the pass has started although their group was full by then; return how many there are."""
     barred = 0
     for k in range(count):
         job = asked.queue[k]
@@ -113,7 +113,7 @@ def bar_beyond(jobs, asked, count):
 
 @called_kernel
 def put_back(state, jobs, lists, asked, count):
-    """The jobs that wait are as before the pass."""
+    """Restore the waiting jobs as they were before the pass."""
     for k in range(count):
         job = asked.queue[k]
         jobs[job].phase, jobs[job].decided = WAITING, 0
@@ -198,7 +198,7 @@ def start_agreed(state, rules, jobs, lists, asked):
 
 @kernel
 def count_running(state, jobs, lists, asked):
-    """How many jobs each user runs whose jobs are limited."""
+    """Return how many jobs each user runs whose jobs are limited."""
     for k in range(len(asked.running_of)):
         asked.running_of[k] = 0
     for k in range(state.running):

@@ -35,9 +35,9 @@ def inferred_overhead(search: RuleTrial) -> None:
                 best, overhead = answer, rules.overhead
     if overhead == NO_OVERHEAD:
         return
-    times = [f"{overhead.start} s from the decision to the start", f"{overhead.end} s after an end", f"a look every {overhead.tick} s"]
+    times = [f"{overhead.start} s from decision to start", f"{overhead.end} s after an end", f"a pass every {overhead.tick} s"]
     shown = [text for text, there in zip(times, (overhead.start, overhead.end, overhead.tick > 1), strict=True) if there]
-    text = f"the scheduler takes time: {', '.join(shown)}"
+    text = f"the scheduler has delays: {', '.join(shown)}"
     evidence = f"more starts are within {PROMPT} s of the policy's"
     score, fewer = best.score(search.judge, PROMPT), search.gain(best, search.judge) < 0
     if fewer or score.prompt <= USUAL * score.matched:

@@ -111,8 +111,8 @@ def tables_of(inference: Inference) -> list[Table]:
     month_heads = ("month", "starts", "proposals followed", "followed promptly", "plain", "with rules")
     heads = ("", "jobs", "mean wait", "compared with", "rank correlation", "within 10 min", "trusted from")
     tables = [
-        Table(("rule", "evidence", "agreement", "weeks that judge"), rules, "the site's rules", look="words2"),
-        Table(heads, free, "simulated freely, in what judges"),
+        Table(("rule", "evidence", "agreement", "held-out weeks"), rules, "the site's rules", look="words2"),
+        Table(heads, free, "free simulation of the held-out weeks"),
         Table(month_heads, months, "agreement by month", look="months"),
         groups_table(inference.groups),
     ]

@@ -137,9 +137,12 @@ def linear(weights: dict[str, float]) -> Policy:
 
 def linear_text(weights: dict[str, float]) -> str:
     """Describe that order."""
-    words = {"log-wait": "its wait", "wait": "its wait", "log-procs": "its processors", "log-believed": "its request"}
-    each = [f"the {'larger' if weight > 0 else 'smaller'} {words[name]}" for name, weight in weights.items() if weight]
-    return f"a job is the sooner {listed(each)}"
+    more, less = (
+        {"wait": "a longer wait", "procs": "more processors", "believed": "a longer request"},
+        {"wait": "a shorter wait", "procs": "fewer processors", "believed": "a shorter request"},
+    )
+    each = [(more if weight > 0 else less)[name.removeprefix("log-")] for name, weight in weights.items() if weight]
+    return f"a job comes first if it has {listed(each)}"
 
 
 def weighted(weights: tuple[int, int]) -> Policy:

@@ -72,7 +72,7 @@ def infer(
     result = partial(_result, search, plain, misfits)
     if misfits > MOST_MISFITS:
         refused = (
-            f"{100 * misfits:.0f} % of the recorded starts need more processors than were free of {search.size:,}: the log or the "
+            f"{100 * misfits:.0f} % of the recorded starts need more processors than were free (of {search.size:,}), so the log or the "
             "machine's size is incomplete; nothing is inferred"
         )
         return result(refused=refused)
@@ -87,7 +87,7 @@ def infer(
             search.done = search.until
         return result(refused=_refused_as_noise(search, plain))
     except KeyboardInterrupt:
-        search.notes.append(f"Stopped at {at}: rules of this and later steps may exist all the same.")
+        search.notes.append(f"Stopped at {at}: rules of this and later steps may exist.")
         return result(stopped=at)
 
 
@@ -98,8 +98,8 @@ def _refused_as_noise(search: RuleTrial, plain: OneStep) -> str:
         return ""
     search.rules, search.answer, search.kept = Rules(), plain, []
     return (
-        f"only {100 * score.followed_promptly:.0f} % of the policy's proposals start within {search.within} s, with all rules that were "
-        "tried: the starts follow neither the policy nor such rules; nothing is inferred"
+        f"only {100 * score.followed_promptly:.0f} % of the policy's proposals led to a start within {search.within} s, even with all "
+        "rules tried, so the starts follow neither the policy nor such rules; nothing is inferred"
     )
 
 
@@ -149,8 +149,8 @@ def _outages(search: RuleTrial) -> None:
             rules, answer = these, asked
     stretches = list(rules.outages)
     every = periods(stretches)
-    text = f"{len(stretches)} outages of the whole machine, known in advance{f', {every}' if every else ''}"
-    evidence = f"nothing runs for an hour and longer while jobs wait, {sum(b - a for a, b in stretches) / 3600:,.0f} h in all"
+    text = f"{counted(len(stretches), 'outage')} of the whole machine, known in advance{f', {every}' if every else ''}"
+    evidence = f"nothing runs for an hour and longer while jobs wait, {sum(b - a for a, b in stretches) / 3600:,.0f} h in total"
     better, worse = search.weeks_moved(answer, others & search.judge)
     few = better > 0 and worse == 0  # an idle machine is visible, and only a few weeks can gain
     if stretches and search.gain(answer, others & search.choose) > LEAST_GAIN / 5:

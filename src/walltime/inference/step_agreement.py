@@ -28,9 +28,9 @@ def one_step_on(workload: Workload, start: Array, policy: Policy, machine: Machi
     placed, placement = place(workload, machine)
     start = start[workload.places_of(placed.job_id)]
     if placement.second.any() or (placement.since < NEVER).any():
-        raise _not_asked("jobs that need a second resource, or run at the beginning")
+        raise _not_asked("jobs that need a second resource or run at the beginning")
     if placement.outages:
-        raise _not_asked("outages, which are part of a plan")
+        raise _not_asked("outages")
     eligible = _after_others(placement, placed.submit, np.where(start >= 0, start + placed.runtime, -1))
     last = int(max(start.max(), placed.submit[-1]))
     windows = [(hours.until(last), np.array([k in own for own in placement.windows_of])) for k, hours in enumerate(placement.windows)]
@@ -64,7 +64,7 @@ def _groups(placement: Placement) -> tuple[Array | None, Array | None]:
     if not placement.limits:
         return None, None
     if (placement.limits_of.counts > 1).any() or any(procs < NEVER or second < NEVER for _, procs, second in placement.limits):
-        raise _not_asked("limits of processors, or several of them for one job")
+        raise _not_asked("limits of processors or several limits for one job")
     return np.array([own[0] if own else -1 for own in placement.limits_of], np.int64), np.array([jobs for jobs, *_ in placement.limits])
 
 
@@ -76,7 +76,7 @@ def _apart(placement: Placement) -> list[tuple[int, Array]]:
     for k, own in enumerate(pools):
         shared = [j for j, other in enumerate(pools) if own & other]
         if len(own) > 1 or len({machine.partitions[used[j]].tier for j in [k, *shared]}) > 1:
-            raise _not_asked("partitions of several pools, or with tiers on one pool")
+            raise _not_asked("partitions of several pools or partitions with tiers on one pool")
     return [
         (pool, np.isin(placement.partition, [k for k, own in zip(used, pools, strict=True) if pool in own])) for pool in set().union(*pools)
     ]
@@ -145,6 +145,6 @@ def record_note(workload: Workload, machine: Machine, scheduler: Scheduler) -> s
     recorded = placed.recorded_wait
     assert recorded is not None
     score = answer.score(within=prompt_within(answer, recorded))
-    text = f"In the recorded state {scheduler.label} {score.text} (F1 of prompt starts {score.prompt_f1:.2f})"
-    counts = answer.blockers()
-    return f"{text}; reasons for the others: {', '.join(f'{name} {count:,}' for name, count in counts.items())}." if counts else f"{text}."
+    text = f"In the recorded state, {scheduler.label} {score.text}. The F1 score of prompt starts is {score.prompt_f1:.2f}."
+    reasons = ", ".join(f"{name} ({count:,})" for name, count in answer.blockers().items())
+    return f"{text} Reasons for recorded starts that it does not propose: {reasons}." if reasons else text

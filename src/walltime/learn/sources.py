@@ -13,6 +13,7 @@ from walltime.learn.features import scales_of
 from walltime.policy import Policy
 from walltime.simulation.run import simulate
 from walltime.simulation.specification import Scheduler
+from walltime.wording import counted
 from walltime.workload import Array, Workload, check_workload
 
 PARTS = ("all", "train", "test")
@@ -98,7 +99,7 @@ def _part(workload: Workload, jobs: int, part: str, test_share: float) -> tuple[
     tested = max(1, round(count * test_share))
     begin, end = {"all": (0, count), "train": (0, count - tested - 1), "test": (count - tested, count)}[part]
     if end <= begin:
-        raise WorkloadError(f"{count} windows are too few for the part {part}; use fewer jobs per window", "too_few_windows")
+        raise WorkloadError(f"the part {part} needs more than {counted(count, 'window')}; use fewer jobs per window", "too_few_windows")
     return begin * jobs, end * jobs
 
 

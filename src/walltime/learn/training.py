@@ -22,7 +22,7 @@ from walltime.permission import NotRunError, check_data
 from walltime.provenance import jobs_sha256, version
 from walltime.simulation.windows import log_cost
 from walltime.specification import Specification
-from walltime.wording import printable
+from walltime.wording import counted, printable
 from walltime.workload import Array, Workload, check_workload
 
 SIMPLE = ("saf", "saf")
@@ -127,7 +127,7 @@ class _Lesson:
         early = task.windows(workload, "train")
         if len(early) < 4:
             raise WorkloadError(
-                f"{len(early)} windows of {task.window} jobs are too few for training; use shorter windows or a longer log",
+                f"training needs more than {counted(len(early), 'window')} of {task.window} jobs; use shorter windows or a longer log",
                 "too_few_windows",
             )
         count = max(1, round(len(early) * VALIDATION))

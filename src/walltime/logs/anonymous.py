@@ -33,7 +33,7 @@ def read_key(text: str) -> bytes:
             key = Path(text[1:]).read_bytes().strip()
         except OSError as error:
             raise PolicyError(
-                f"the key cannot be read ({(error.strerror or str(error)).lower()}); name a file with @FILE", "unreadable_key"
+                f"the key cannot be read ({(error.strerror or str(error)).lower()}); give a file with @FILE", "unreadable_key"
             ) from error
     elif text.startswith("env:"):
         value = os.environ.get(text[4:])

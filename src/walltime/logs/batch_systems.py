@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, tzinfo
 from itertools import pairwise
 from typing import Any
 
@@ -221,7 +222,7 @@ def whole(text: str | None, name: str) -> int:
     if not text:
         return MISSING
     if not (text.isascii() and text.isdecimal()) or len(text) > 15:
-        raise RecordError(f"{name} is {text[:30]!r}; it must be a whole number")
+        raise RecordError(f"{name} must be a whole number, not {text[:30]!r}")
     return int(text)
 
 
@@ -244,6 +245,25 @@ def seconds_of(text: str | None) -> int:
         whole_part, point, fraction = (text or "").rpartition(".")
         return seconds_of(whole_part) if point and fraction.isdecimal() else UNREADABLE
     return max(sum(weight * part for weight, part in zip(_WEIGHTS, reversed(parts), strict=False)), 0) or MISSING
+
+
+def unix_time(text: str, zone: tzinfo) -> str:
+    """Return the text of the Unix time that a text gives, in one of the forms below, in this zone; raises RecordError for other texts.
+
+    >>> from datetime import UTC
+    >>> forms = "Mon Mar  2 10:00:00 2026", "2026-03-02 10:00:00", "03/02/2026 10:00:00.5", "1772445600"
+    >>> [unix_time(text, UTC) for text in forms] == ["1772445600"] * 4
+    True
+    """
+    if re.fullmatch(r"[0-9]+(?:\.0*)?", text, re.ASCII):
+        return text.partition(".")[0]
+    try:
+        day = "%m/%d/%Y %H:%M:%S" if "/" in text else "%a %b %d %H:%M:%S %Y"
+        dated = text[:1].isdecimal() and "/" not in text
+        time = datetime.fromisoformat(text) if dated else datetime.strptime(text.partition(".")[0], day)
+        return str(int((time if time.tzinfo else time.replace(tzinfo=zone)).timestamp()))
+    except (ValueError, OverflowError):
+        raise RecordError(f"{text[:30]!r} is not a time") from None
 
 
 def first_known(items: Mapping[str, str], readers: Iterable[tuple[str, Callable[[str], int]]]) -> int:

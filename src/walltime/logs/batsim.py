@@ -23,15 +23,15 @@ _DEEPEST = 20
 
 
 def _number(job: Mapping[str, Any], key: str) -> float:
-    """A number from 0 up; -1 if it is missing or negative, which means none. Raises RecordError."""
+    """Return a number from 0 up; -1 if it is missing or negative, which means none. Raises RecordError."""
     value = job.get(key, MISSING)
     if isinstance(value, bool) or not isinstance(value, int | float) or not value < 2**53:
-        raise RecordError(f"{key} is {str(value)[:30]!r}; it must be a number")
+        raise RecordError(f"{key} must be a number, not {str(value)[:30]!r}")
     return float(value) if value >= 0 else float(MISSING)
 
 
 def _duration(profiles: Mapping[str, Any], name: object, depth: int = 0) -> float:
-    """The runtime, s, of a profile of a fixed duration, or of a sequence of such profiles; -1 if a simulated machine decides it."""
+    """Return the runtime, s, of a profile of a fixed duration, or of a sequence of such profiles; -1 if a simulated machine decides it."""
     profile = profiles.get(str(name))
     if not isinstance(profile, Mapping) or depth > _DEEPEST:
         return float(MISSING)
@@ -47,11 +47,11 @@ def _read(state: ReaderState) -> JobLog:
     try:
         document = json.loads(b"".join(state.file.chunks()))
     except (ValueError, RecursionError) as error:
-        raise LogError(f"{state.file.where}: not valid JSON ({type(error).__name__}); give another file", "not_json") from error
+        raise LogError(f"{state.file.where}: not valid JSON ({type(error).__name__}); choose another file", "not_json") from error
     jobs, profiles = document.get("jobs"), document.get("profiles") or {}
     if not isinstance(jobs, list) or not isinstance(profiles, Mapping):
         raise LogError(
-            f"{state.file.where}: a workload of Batsim needs a list of jobs, and an object of profiles; give another file", "no_jobs"
+            f"{state.file.where}: a workload of Batsim needs a list of jobs, and an object of profiles; choose another file", "no_jobs"
         )
 
     def runs(job: Any) -> Iterator[Run]:

@@ -58,7 +58,7 @@ def write_workload(path: str | os.PathLike[str], workload: Workload, *, extra_he
 
 
 def _are_words(texts: Sequence[str] | None) -> bool:
-    """Whether texts can be fields of a line: there are some, none has a blank, and not all are numbers, which would be read as numbers."""
+    """Return whether texts can be fields of a line: there are some, none has a blank, and not all would be read as numbers."""
     return texts is not None and all(len(text.split()) == 1 for text in texts) and not all(text.isdecimal() for text in texts)
 
 

@@ -17,7 +17,7 @@ from walltime.logs.input import LogFile, decoded, without_panics
 from walltime.logs.mapping import TableMapping
 from walltime.logs.reader import ReaderState
 from walltime.logs.rules import NEWLINE_IN_TEXT
-from walltime.wording import quoted
+from walltime.wording import counted, quoted
 
 Array = np.ndarray
 ROWS_AT_ONCE = 400_000
@@ -59,7 +59,8 @@ def csv_tables(state: ReaderState, wanted: Sequence[str], mapping: TableMapping,
                 titles = [title.strip() for title in row or ()]
                 rows.chosen, blocks.heading, blocks.fields = places_of(state.file, titles, wanted, name), text, len(titles)
             elif row is None or len(row) != blocks.fields:
-                state.add_bad(place, "a closing quote is missing" if row is None else f"{len(row)} fields instead of {blocks.fields}", text)
+                fault = "a closing quote is missing" if row is None else f"{counted(len(row), 'field')} instead of {blocks.fields}"
+                state.add_bad(place, fault, text)
             elif text != blocks.heading:  # a heading is repeated where files were concatenated
                 yield place, row
 
@@ -110,7 +111,7 @@ class _Rows:
         return True
 
     def _parsed(self, block: bytes, fields: int, has_quotes: bool, numbers: Collection[str]) -> pl.DataFrame | None:
-        """The columns of a block, numbers as int64; None if polars cannot read it."""
+        """Return the columns of a block, numbers as int64; None if polars cannot read it."""
         names = [f"column_{place + 1}" for place in range(fields)]  # the names that polars gives to columns without titles
         places = dict(zip(self._wanted, self.chosen, strict=True))
         whole = {places[column] for column in numbers}
@@ -134,7 +135,7 @@ class _Rows:
         self._places.append(np.asarray(places, np.int64))
 
     def table(self) -> Table:
-        """The rows since the last table."""
+        """Return the rows since the last table."""
         frames = self._frames or [pl.DataFrame(schema=dict.fromkeys(self._wanted, pl.String))]
         table, places = pl.concat(frames, how="vertical_relaxed"), np.concatenate([np.zeros(0, np.int64), *self._places])
         self._frames, self._places, self.has_given = [], [], True

@@ -113,7 +113,7 @@ def _agrees(path: Path, checksum: str | None) -> bool:
 
 
 def _retrieved(address: str, path: Path, checksum: str | None, source: str, progress: Progress | None) -> tuple[Path, str]:
-    """The file, downloaded unless it is there, and the source of the checksum against which it was verified.
+    """Return the file, downloaded unless it is there, and the source of the checksum against which it was verified.
 
     `checksum`: such as `sha256:...`, from `source`; if None, the checksum of the first download serves, and is recorded.
     """
@@ -132,7 +132,7 @@ def _retrieved(address: str, path: Path, checksum: str | None, source: str, prog
             download.part.replace(path)
             download.forget()
     except OSError as error:
-        raise OutputError(f"{folder}: cannot be written ({error.strerror or error}); name another folder with WALLTIME_LOGS") from error
+        raise OutputError(f"{folder}: cannot be written ({error.strerror or error}); choose another folder with WALLTIME_LOGS") from error
     if not checksum:
         _record(path.name, _digest(path), folder)
     return path, source
@@ -234,6 +234,6 @@ class _Download:
 
 
 def _tag(answer: Any) -> str:
-    """The identifier of this version of the file on the server: a strong ETag, else the date of its last change, else empty."""
+    """Return the identifier of this version of the file on the server: a strong ETag, else the date of its last change, else empty."""
     etag: str = answer.headers.get("ETag", "")
     return etag if etag and not etag.startswith("W/") else answer.headers.get("Last-Modified", "")

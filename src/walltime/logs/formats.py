@@ -30,6 +30,7 @@ from walltime.logs.sample import Sample, sample_of
 from walltime.logs.sge import SGE, is_accounting
 from walltime.logs.slurm.document import SLURM_JSON
 from walltime.logs.slurm.rows import lacks_titles
+from walltime.logs.slurm.simulator import SIMULATOR
 from walltime.logs.slurm.tables import SLURM_TABLE, is_slurm
 from walltime.logs.slurm.text import SLURM, untitled
 from walltime.logs.swf import SWF
@@ -38,7 +39,7 @@ from walltime.logs.untitled import GuessingByValues
 from walltime.wording import printable
 from walltime.workload import Workload
 
-FORMATS: list[LogFormat] = [SWF, BATSIM, HTCONDOR, SLURM, SLURM_JSON, PBS, QSTAT, LSF, SGE, TABLE]
+FORMATS: list[LogFormat] = [SWF, BATSIM, HTCONDOR, SLURM, SLURM_JSON, PBS, QSTAT, LSF, SGE, SIMULATOR, TABLE]
 """All formats, in the order of detection."""
 _SHOWN, _ROWS = 40, 5
 _FOREIGN: tuple[tuple[bytes, str], ...] = (
@@ -68,7 +69,7 @@ def read_log(
 ) -> JobLog:
     """Read a job log unchanged, in any of the known formats, plain or packed with gzip, bzip2, xz or Zstandard; the options as in `read`.
 
-    The format is recognized by the content, else by the file extension; the columns of a table without a mapping are recognised, unless an
+    The format is recognised by the content, else by the file extension; the columns of a table without a mapping are recognised, unless an
     essential one is doubtful. Skipped lines are listed in `bad_lines`. `progress` is called with the amount read, the total (None if
     unknown), and the unit: bytes, columns or rows.
 
@@ -118,7 +119,7 @@ def read(
 
 
 def _log_file(path: Path, mapping: TableMapping | None = None, progress: Progress | None = None) -> LogFile:
-    """The file of a log, or the joined tables of a folder."""
+    """Return the file of a log, or the joined tables of a folder."""
     is_folder = os.path.isdir(path)  # noqa: PTH112 (Path.is_dir raises for names that are too long)
     return (joined_tables(path, mapping, progress) if is_folder else None) or LogFile(path, progress=progress)
 
@@ -165,7 +166,7 @@ def description_of(file: LogFile) -> Guess | LogFormat | None:
 
 
 def _described_by_values(file: LogFile, sample: Sample) -> Guess | LogFormat | None:
-    """The meaning of a table without titles; None if nothing is recognised. Raises LogError where it is not enough, or doubtful."""
+    """Return the meaning of a table without titles; None if nothing is recognised. Raises LogError where it is not enough, or doubtful."""
     try:
         guess = GuessingByValues(file.where, sample).guess()
     except LogError:
@@ -206,7 +207,7 @@ def _read_mapped(state: ReaderState, chosen: TableMapping, mapping: str) -> JobL
 
 
 def _with_clocks(file: LogFile, mapping: TableMapping) -> TableMapping:
-    """The mapping with the meaning of durations such as 24:00 where it does not give it and other columns decide it."""
+    """Return the mapping with the meaning of durations such as 24:00 where it does not give it and other columns decide it."""
     sample = sample_of(file, mapping.titles, mapping.delimiter)
     if sample is None:
         return mapping
@@ -218,7 +219,7 @@ def _with_clocks(file: LogFile, mapping: TableMapping) -> TableMapping:
 
 
 def _claimed(file: LogFile) -> bool:
-    """Whether a text file has the content or the extension of a format; `.json` is not specific enough."""
+    """Return whether a text file has the content or the extension of a format; `.json` is not specific enough."""
     name = unpacked_name(file.path.lower())
     return bool(_by_content(file)) or any(name.endswith(one.endings) for one in FORMATS if not one.needs_head and one is not SLURM_JSON)
 
@@ -255,7 +256,7 @@ def _by_content(file: LogFile) -> list[LogFormat]:
 
 
 def format_of(file: LogFile) -> LogFormat:
-    """Return the format of a file: one that recognizes the content (the extension decides between several), else by extension alone.
+    """Return the format of a file: one that recognises the content (the extension decides between several), else by extension alone.
 
     Raises LogError, listing the known formats, if there is none.
     """

@@ -127,7 +127,7 @@ class Guessing:
         return self.described()
 
     def _is_constant(self, name: str, title: str) -> bool:
-        """Whether all rows have the same value, so that another column is more likely to be the times or sizes of jobs."""
+        """Return whether all rows have the same value, so that another column is more likely to be the times or sizes of jobs."""
         return name in (*TIMES, *COUNTS, "job_id") and len(set(self.sample.columns[title])) == 1
 
     def _leave_constant_sizes(self) -> None:
@@ -373,7 +373,7 @@ class Guessing:
             self.take(name, self.sources[name], f"{texts[int(np.argmax(clocks))]} is {kinds[clock]}{unit}")
 
     def _clock_of(self, name: str, source: Source, clocks: np.ndarray, others: np.ndarray | None, how: Relation) -> str:
-        """The meaning of a column's durations with one colon: as other columns decide, else its own texts; a doubt if neither does."""
+        """Return the meaning of a column's durations with one colon, by other columns or else its own texts; a doubt if neither decides."""
         title = source.column or ""
         texts = np.array(self.sample.columns[title])
         request = self.sources.get("requested")
@@ -473,7 +473,7 @@ class Guessing:
 
 
 def _words_by_kind(texts: Iterable[str], kinds: Mapping[str, str]) -> dict[str, list[str]]:
-    """The different states by kind, each by the first pattern that it matches, else failed."""
+    """Return the different states by kind, each by the first pattern that it matches, else failed."""
     words: dict[str, list[str]] = {}
     for text in dict.fromkeys(texts):
         kind = next((kind for kind, pattern in kinds.items() if re.search(pattern, text.lower())), "failed")
@@ -482,7 +482,7 @@ def _words_by_kind(texts: Iterable[str], kinds: Mapping[str, str]) -> dict[str, 
 
 
 def _times_as(texts: pl.Series, form: str) -> int:
-    """The number of texts that are times in this format."""
+    """Return the number of texts that are times in this format."""
     return int((times_as(texts, form).dt.year() >= _FIRST_YEAR).sum())
 
 

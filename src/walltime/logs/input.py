@@ -49,7 +49,7 @@ Progress = Callable[[int, int | None, str], None]
 """A function that is called with the amount read, the total (None if unknown), and the unit: bytes, columns or rows."""
 _UNREADABLE = {
     FileNotFoundError: ("no such file; check its name", "missing_file"),
-    IsADirectoryError: ("this is a directory; name a file in it", ""),
+    IsADirectoryError: ("this is a directory; give a file in it", ""),
     PermissionError: ("no permission to read the file; ask its owner", ""),
 }
 """Messages and codes for files that cannot be opened."""
@@ -127,7 +127,7 @@ class LogFile:
             rest = text[end + 1 :]
             if len(rest) > _LONGEST_LINE:
                 line = first + text.count(b"\n")
-                raise LogError(f"{self.where}:{line}: not a text log (it has a line of over {_LONGEST_LINE:,} bytes); give another file")
+                raise LogError(f"{self.where}:{line}: not a text log (it has a line of over {_LONGEST_LINE:,} bytes); choose another file")
             if end >= 0:
                 whole = text[:end]
                 yield first, whole
@@ -146,7 +146,7 @@ def reading(where: str, kind: str = "Parquet", code: str = "") -> Iterator[None]
         raise
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, RuntimeError, TypeError) as error:
         reason = next((line for line in str(error).splitlines() if line), "no reason given")
-        raise LogError(f"{where}: cannot be read as {kind} ({reason[:100]}); give another file", code) from error
+        raise LogError(f"{where}: cannot be read as {kind} ({reason[:100]}); choose another file", code) from error
 
 
 @contextmanager
@@ -256,7 +256,7 @@ def _parts(path: str, where: str, digest: Digest) -> Iterator[bytes]:
         logs = sorted(file.name for file in Path(path).rglob("*") if unpacked_name(file.name.lower()).endswith(".swf"))
         named = ", ".join([*map(printable, logs[:3]), *(["..."] if len(logs) > 3 else [])])
         holds = f"files of several kinds ({', '.join(sorted(kinds))})" if kinds else f"{len(logs):,} logs ({named})" if logs else ""
-        raise LogError(f"{where}: this is a directory{f' with {holds}' if holds else ''}; name a file in it")
+        raise LogError(f"{where}: this is a directory{f' with {holds}' if holds else ''}; give a file in it")
     if kinds == {".parquet"}:
         yield _joined(files, where, digest)
         return

@@ -17,7 +17,7 @@ from walltime.errors import LogError, WorkloadError
 from walltime.logs.header import Header
 from walltime.logs.input import unpacked_name
 from walltime.logs.rules import IDLE, MEANINGS
-from walltime.wording import printable
+from walltime.wording import counted, printable
 from walltime.workload import BELIEVED, MISSING, PROCS, SWF_BY_NAME, Array, Column, Origin, Workload
 from walltime.workload.drops import Drop, counts_of, drop_jobs
 
@@ -93,7 +93,7 @@ class JobLog:
         return self.records
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.name}: {self.records:,} records>"
+        return f"<{type(self).__name__} {self.name}: {counted(self.records, 'record')}>"
 
     @property
     def name(self) -> str:
@@ -145,7 +145,7 @@ class JobLog:
         """
         for option, value, allowed in (("partial", partial, get_args(Partial)), ("too_wide", too_wide, get_args(TooWide))):
             if value not in allowed:
-                raise WorkloadError(f"{option} is {value!r}; it must be one of {', '.join(map(repr, allowed))}", "unknown_rule")
+                raise WorkloadError(f"{option} must be one of {', '.join(map(repr, allowed))}, not {value!r}", "unknown_rule")
         machine = _machine_procs(self, procs)
         times, rounded = _whole_times(self)
         submit, runtime, requested = times["submit"], times["runtime"], times["requested"]
@@ -157,7 +157,7 @@ class JobLog:
         if too_wide == "error" and wide.any():
             first = int(np.argmax(wide))
             what = f"job {self.column('job_id')[first]} needs {width[first]} processors, but the machine has {machine}"
-            raise WorkloadError(f"{printable(self.path)}: {what}; give it more with procs=N", "job_too_wide")
+            raise WorkloadError(f"{printable(self.path)}: {what}; set a larger machine with procs=N", "job_too_wide")
         if wide.any():
             width = np.minimum(width, machine)
         if not kept.any():
@@ -229,13 +229,13 @@ class JobLog:
             raise LogError(f"a log cannot have a column {name!r}. Valid names: {', '.join(SWF_BY_NAME)}", "unknown_column")
         array = np.asarray(values)
         if array.shape != (self.records,):
-            raise LogError(f"{name} has shape {array.shape}; it must have one entry for each of the {self.records} records", "wrong_length")
+            raise LogError(f"{name} must have one entry per record ({self.records}), not the shape {array.shape}", "wrong_length")
         if array.dtype.kind not in "iuf":
-            raise LogError(f"{name} holds {array.dtype}; it must hold numbers", "wrong_type")
+            raise LogError(f"{name} must contain numbers, not {array.dtype}", "wrong_type")
         for mask, what in faults(SWF_BY_NAME.get(name) or Column(name, "float64", "", ""), array):
             if mask.any():
                 row = int(np.argmax(mask))
-                raise LogError(f"{name} of record {row + 1} is {array[row]}; it {what}", "wrong_field")
+                raise LogError(f"{name} of record {row + 1} must be {what}, not {array[row]}", "wrong_field")
         if array.dtype != np.int64:
             array = narrowed(array)
         array = array.view()
@@ -257,11 +257,11 @@ def faults(column: Column, values: Array) -> Iterator[tuple[Array, str]]:
     """Yield masks of the invalid values (float64 or int64) in a column, each with the reason; none for whole numbers that are all valid."""
     if values.dtype == np.int64 and values.min(initial=0) >= MISSING and values.max(initial=0) < LIMIT:
         return
-    yield ~((values > -LIMIT) & (values < LIMIT)), "must be a number below 2**53"
+    yield ~((values > -LIMIT) & (values < LIMIT)), "a number below 2**53"
     if column.dtype == "int64" and column.unit != "s":
-        yield values != np.floor(values), "must be a whole number"
+        yield values != np.floor(values), "a whole number"
     if column.name in _NOT_NEGATIVE:
-        yield (values < 0) & (values != MISSING), "must not be negative, except -1 for unknown"
+        yield (values < 0) & (values != MISSING), "0 or more, or -1 if unknown"
 
 
 def narrowed(values: Array) -> Array:
@@ -292,7 +292,7 @@ def _machine_procs(log: JobLog, procs: int | None) -> int:
         size = log.header.machine_procs
         if size is None:
             busiest = _highest_use(log, _width(log, requested_first=False))
-            hint = "" if busiest is None else f"; at most {busiest[0]:,} processors were busy at once in this log"
+            hint = "" if busiest is None else f"; at most {counted(busiest[0], 'processor')} were busy at once in this log"
             raise WorkloadError(
                 f"{printable(log.path)}: the header does not give the size of the machine (MaxProcs, MaxNodes); pass it with procs=N{hint}",
                 "unknown_machine_size",
@@ -362,7 +362,7 @@ def _highest_use(log: JobLog, size: Array) -> tuple[int, int] | None:
 
 
 def _width(log: JobLog, requested_first: bool) -> Array:
-    """Processors of each record: the first of the two numbers that is positive; 0 or less if neither is."""
+    """Return processors of each record: the first of the two numbers that is positive; 0 or less if neither is."""
     first, second = log.column("allocated_procs"), log.column("requested_procs")
     if requested_first:
         first, second = second, first
@@ -415,7 +415,7 @@ def _left_out(log: JobLog, masks: dict[str, Array], runtime: Array, width: Array
 
 
 def _distinct_ids(ids: Array, kept: Array) -> tuple[Array, dict[str, Array]]:
-    """Job numbers without repetition among the kept records, and which of them are new."""
+    """Return job numbers without repetition among the kept records, and which of them are new."""
     unknown = kept & (ids < 0)
     if not unknown.any() and (ids[1:] > ids[:-1]).all():
         return ids, {}
@@ -429,7 +429,7 @@ def _distinct_ids(ids: Array, kept: Array) -> tuple[Array, dict[str, Array]]:
 
 
 def _order_of_arrival(kept: Array, submit: Array, ids: Array) -> Array | None:
-    """Rows of the kept records by submission, then job number; None if these are all records in the order of the file."""
+    """Return rows of the kept records by submission, then job number; None if these are all records in the order of the file."""
     rows = np.flatnonzero(kept)
     order = rows[np.lexsort((ids[rows], submit[rows]))]
     return None if len(order) == len(kept) and (order[1:] > order[:-1]).all() else order

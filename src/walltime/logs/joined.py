@@ -31,7 +31,7 @@ def joined_tables(folder: Path, mapping: TableMapping | None, progress: Progress
 
 
 def _joined(mapping: TableMapping, tables: dict[str, Path], path: str, where: str, digest: Digest) -> Iterator[bytes]:
-    """The table of the jobs, with the columns from the joined tables, as CSV; `tables`: the files by pattern."""
+    """Return the table of the jobs, with the columns from the joined tables, as CSV; `tables`: the files by pattern."""
     main = _texts(tables[str(mapping.table)], digest)
     for join in mapping.joins:
         if join.file not in tables:
@@ -52,13 +52,13 @@ def _joined(mapping: TableMapping, tables: dict[str, Path], path: str, where: st
 
 
 def _known(name: str) -> pl.Expr:
-    """The numbers in a column of texts, null where they are negative or unknown."""
+    """Return the numbers in a column of texts, null where they are negative or unknown."""
     number = pl.col(name).cast(pl.Float64, strict=False)
     return pl.when(number >= 0).then(number).otherwise(None)
 
 
 def _texts(file: Path, digest: Digest, columns: list[str] | None = None) -> pl.DataFrame:
-    """All or some columns of a CSV file, as texts."""
+    """Return all or some columns of a CSV file, as texts."""
     content = b"".join(chunks_of(str(file), printable(str(file)), digest))
     with reading(printable(str(file)), "CSV"):
         table = pl.read_csv(io.BytesIO(content), infer_schema=False)

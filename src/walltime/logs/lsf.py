@@ -49,7 +49,7 @@ _GPUS_USED = re.compile(r"\bngpus(?:_physical|_excl_p|_excl_t|_shared)?=([0-9]{1
 
 @cache
 def _parts(layout: str) -> list[tuple[str, str]]:
-    """The names and kinds of the fields in a layout."""
+    """Return the names and kinds of the fields in a layout."""
     return re.findall(r"(\w+)([#.*%@]?)", layout)
 
 
@@ -89,14 +89,14 @@ class _Fields:
         self.next += 1
         if quoted != (kind == ""):
             must = "a number" if kind else "a text in quotes"
-            raise RecordError(f"field {self.next} ({name}) is {text[:30]!r}; it must be {must}")
+            raise RecordError(f"field {self.next} ({name}) must be {must}, not {text[:30]!r}")
         if kind == "." and (not _NUMBER.fullmatch(text) or len(text) > 24):
-            raise RecordError(f"field {self.next} ({name}) is {text[:30]!r}; it must be a number")
+            raise RecordError(f"field {self.next} ({name}) must be a number, not {text[:30]!r}")
         return text if not kind else float(text) if kind == "." else MISSING if text == "-1" else whole(text, name)
 
 
 def _fields(line: str) -> dict[str, Any]:
-    """The fields of a record, by name; those that older versions lack may be missing."""
+    """Return the fields of a record, by name; those that older versions lack may be missing."""
     fields = _Fields(line)
     fields.read(_FINISH)
     try:
@@ -114,14 +114,14 @@ def _fields(line: str) -> dict[str, Any]:
 
 
 def _limit(fields: dict[str, Any]) -> int:
-    """The run limit, else the estimated runtime, s; -1 if they are not logged or not certain."""
+    """Return the run limit, else the estimated runtime, s; -1 if they are not logged or not certain."""
     limits, limit = fields.get("submitEXT", {}).get(_LIMITS, "").split(), fields.get("runLimit", MISSING)
     limit = int(limits[_RUN]) if len(limits) > _RUN and limits[_RUN].isdecimal() else limit if limit % 60 == 0 else MISSING
     return next((one for one in (limit, fields.get("runtimeEstimation", MISSING)) if one > 0), MISSING)
 
 
 def _gpus(fields: dict[str, Any], hosts: int, tasks: int) -> int:
-    """The GPUs of a job, which are given for each host or for each task; -1 if there are none."""
+    """Return the GPUs of a job, which are given for each host or for each task; -1 if there are none."""
     asked = re.search(r"\bnum=([0-9]{1,4})(/task)?", fields.get("submitEXT", {}).get(_GPUS, ""))
     asked = asked or _GPUS_USED.search(fields.get("effectiveResReq", "")) or _GPUS_USED.search(fields["resReq"])
     return int(asked[1]) * (tasks if asked[2] else hosts) or MISSING if asked else MISSING
@@ -138,9 +138,9 @@ def _runs(line: str) -> Iterator[Run]:
     f = _fields(line)
     end, submit, start, status = f["endTime"], f["submitTime"], f["startTime"], f["jStatus"]
     if status not in (_DONE, _EXIT):
-        raise RecordError(f"jStatus is {status}; it must be {_DONE} (done) or {_EXIT} (exit)")
+        raise RecordError(f"jStatus must be {_DONE} (done) or {_EXIT} (exit), not {status}")
     if not (0 < submit <= end) or (start and start > end):
-        raise RecordError(f"submission, start and end must be in this order; they are {submit}, {start} and {end}")
+        raise RecordError(f"submission, start and end must be in this order, not {submit}, {start} and {end}")
     hosts = [re.fullmatch(r"(?:([0-9]{1,9})\*)?(.*)", host) for host in f["execHosts"]]
     names, slots = {host[2] for host in hosts if host}, sum(int(host[1] or 1) for host in hosts if host)
     ran, job, index, code = start > 0, f["jobId"], max(f.get("idx", 0), 0), f["exitStatus"]

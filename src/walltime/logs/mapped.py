@@ -98,10 +98,10 @@ class _TablePart:
 
     def _bad(self, source: Source, texts: pl.Series, mask: Array, what: str) -> None:
         for row in np.flatnonzero(mask).tolist():
-            self.reasons.setdefault(row, f"{source.column} is {quoted(str(texts[row]))}; {what}")
+            self.reasons.setdefault(row, f"{source.column} must be {what}, not {quoted(str(texts[row]))}")
 
     def _texts(self, source: Source, grouped: bool = True) -> pl.Series:
-        """The texts, empty where unknown; `grouped`: numbers may have separators of thousands, which are removed."""
+        """Return the texts, empty where unknown; `grouped`: numbers may have separators of thousands, which are removed."""
         if source.column is None:
             return pl.repeat(str(source.constant), self.rows, dtype=pl.String, eager=True)
         texts = cells.plain_texts(self.table[source.column])
@@ -112,7 +112,7 @@ class _TablePart:
         return texts.set(texts.is_in((*cells.BLANK, str(MISSING)) if source.text else cells.BLANK), "")
 
     def _numbers(self, name: str, source: Source) -> Array:
-        """Numbers with unit and factor, float64; -1 if unknown."""
+        """Return numbers with unit and factor, float64; -1 if unknown."""
         if source.otherwise is not None:
             titles = (source.column, source.otherwise)
             first, second = (self._numbers(name, replace(source, column=title, otherwise=None)) for title in titles)
@@ -145,7 +145,7 @@ class _TablePart:
         return self._checked(name, source, texts, values, bad & ~free, free)
 
     def _checked(self, name: str, source: Source, texts: pl.Series, values: Array, bad: Array, free: Array) -> Array:
-        """The numbers (float64) after checks. `bad`: cells that are not numbers, `free`: requests without a limit."""
+        """Return the numbers (float64) after checks. `bad`: cells that are not numbers, `free`: requests without a limit."""
         values[free] = NO_LIMIT
         known = SWF_BY_NAME.get(name)
         whole = known is not None and known.dtype == "int64" and known.unit != "s"
@@ -159,8 +159,8 @@ class _TablePart:
         if (others is None or (others and set(others) <= self.mapping.columns.keys())) and (values >= 0).any():
             self.noted[rules.UNREADABLE_DURATION if name in SPANS else rules.UNREADABLE_VALUE] |= bad | broken
             return np.where(broken, MISSING, values)
-        self._bad(source, texts, bad, f"it must be {'a duration' if name in SPANS else 'a number'}")
-        self._bad(source, texts, broken, "it must be a whole number")
+        self._bad(source, texts, bad, "a duration" if name in SPANS else "a number")
+        self._bad(source, texts, broken, "a whole number")
         return values
 
     def _times(self, name: str, source: Source) -> Local:
@@ -188,7 +188,7 @@ class _TablePart:
         empty = cells.blank(texts)
         written = texts.set(pl.Series(empty), None)
         parsed = cells.times_as(written, form)
-        self._bad(source, texts, parsed.is_null().to_numpy() & ~empty, f"it must be a time such as {form}")
+        self._bad(source, texts, parsed.is_null().to_numpy() & ~empty, f"a time such as {form}")
         if "%Z" not in form:
             return self._from_datetimes(parsed)
         seconds = parsed.dt.epoch("s").fill_null(MISSING).to_numpy()
@@ -196,12 +196,12 @@ class _TablePart:
         return Local.exact(np.where(parsed.is_null().to_numpy(), MISSING, seconds - offsets))
 
     def _epochs(self, source: Source, texts: pl.Series, numbers: Array, bad: Array) -> Array:
-        """Unix times in s, int64, from numbers in the source's unit (float64, -1 unknown); `bad`: cells that are not times."""
+        """Return Unix times in s, int64, from numbers in the source's unit (float64, -1 unknown); `bad`: cells that are not times."""
         exact = numbers * UNITS[source.unit]
         unix = np.where(numbers >= 0, np.floor(exact + 1e-6), MISSING)
         self.noted[rules.FLOORED] |= (numbers >= 0) & (exact - unix > 1e-6)
         huge = unix >= 2.0**53
-        self._bad(source, texts, bad | huge, "it must be a time such as 2026-11-20 21:33:45, or seconds since 1970; else give its format")
+        self._bad(source, texts, bad | huge, "a time such as 2026-11-20 21:33:45, seconds since 1970, or as the key format describes it")
         return np.where(huge, MISSING, unix).astype(np.int64)
 
     def _from_datetimes(self, column: pl.Series) -> Local:
@@ -219,7 +219,7 @@ class _TablePart:
         known = [(text, status.kind_of(text)) for text in words_in_table]
         kinds = [kind if kind is not None else MISSING if text in cells.BLANK else other for text, kind in known]
         self.status = texts.replace_strict(words_in_table, kinds, return_dtype=pl.Int64).to_numpy().copy()
-        unnamed = "the mapping must name this state, or the kind of all other states with status.other"
+        unnamed = "a state that the mapping names (status.other sets the kind of all others)"
         self._bad(Source(status.column), texts, self.status == -99, unnamed)
 
     def columns(self) -> dict[str, Array]:
@@ -315,7 +315,7 @@ class _TableReader:
 
 
 def _steps(numbers: pl.Series) -> Array:
-    """Records that are steps of jobs: their number is `12.batch` or `12.0`, and there is a record of 12."""
+    """Return records that are steps of jobs: their number is `12.batch` or `12.0`, and there is a record of 12."""
     jobs = numbers.str.extract(_STEP)
     has_any = jobs.null_count() < len(jobs)
     step: Array = jobs.is_in(numbers.unique().implode()).fill_null(False).to_numpy() if has_any else np.zeros(len(jobs), bool)
@@ -323,7 +323,7 @@ def _steps(numbers: pl.Series) -> Array:
 
 
 def _tasks(numbers: pl.Series) -> dict[str, Array] | None:
-    """The job arrays with several tasks, and the tasks, in numbers such as 52_12 and 52[12], -1 for others; None if there are none."""
+    """Return the job arrays with several tasks, and the tasks, in numbers such as 52_12 and 52[12], -1 for others; None without any."""
     if not numbers.str.contains(_ARRAY_TASK).any():
         return None
     pieces = numbers.str.extract_groups(_ARRAY_TASK).struct.unnest()
@@ -333,7 +333,7 @@ def _tasks(numbers: pl.Series) -> dict[str, Array] | None:
 
 
 def _read_numbers(name: str, column: pl.Series) -> tuple[Array, Array, Array]:
-    """The values of a column of numbers (float64, -1 where unknown), and masks of the invalid ones and of requests without a limit."""
+    """Return the values of a column of numbers (float64, -1 if unknown), and masks of the invalid ones and of requests without a limit."""
     values = column.cast(pl.Float64).fill_null(float(MISSING)).to_numpy().copy()
     values[np.isnan(values)] = MISSING
     free = np.isin(values, _NO_LIMITS) if name == "requested" else np.zeros(len(values), bool)
@@ -343,7 +343,7 @@ def _read_numbers(name: str, column: pl.Series) -> tuple[Array, Array, Array]:
 
 
 def _tables_of(file: LogFile, wanted: list[str], name: str, is_parquet: bool) -> Iterator[Table]:
-    """The rows of a Parquet or JSON file in tables of `ROWS_AT_ONCE`, at least one; numbers and times unchanged, others as texts."""
+    """Return the rows of a Parquet or JSON file in tables of `ROWS_AT_ONCE`, at least one; numbers and times unchanged, others as texts."""
     if is_parquet:
         with reading(file.where):
             places_of(file, list(pl.read_parquet_schema(io.BytesIO(file.content()))), wanted, name)
@@ -354,7 +354,7 @@ def _tables_of(file: LogFile, wanted: list[str], name: str, is_parquet: bool) ->
         frame = frame.select(wanted)
     for series in frame:
         if not isinstance(series.dtype, pl.Datetime) and (series.dtype.is_nested() or series.dtype == pl.Binary):
-            raise LogError(f"{file.where}: {series.name} holds {series.dtype}; it must hold numbers, texts or times")
+            raise LogError(f"{file.where}: {series.name} must contain numbers, texts or times, not {series.dtype}")
     for first in range(0, max(len(frame), 1), ROWS_AT_ONCE):
         rows = frame.slice(first, ROWS_AT_ONCE)
         plain = [one if isinstance(one.dtype, pl.Datetime) or one.dtype.is_numeric() else cells.plain_texts(one) for one in rows]

@@ -91,7 +91,7 @@ def _hint_for_name(name: str) -> str:
 
 
 def _hint_for_missing(columns: Collection[str], *missing: str) -> str:
-    """A question if another column has a similar name to a missing one, else empty.
+    """Return a question if another column has a similar name to a missing one, else empty.
 
     >>> _hint_for_missing(["submit", "allocated_proc"], "allocated_procs", "requested_procs")
     ". Did you mean 'allocated_procs' instead of 'allocated_proc'?"
@@ -101,7 +101,7 @@ def _hint_for_missing(columns: Collection[str], *missing: str) -> str:
 
 
 def _sources(given: Mapping[str, str | Source]) -> dict[str, Source]:
-    """The source of each column; a title alone is a source, too."""
+    """Return the source of each column; a title alone is a source, too."""
     sources = {}
     for name, one in given.items():
         if name == "status":

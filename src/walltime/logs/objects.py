@@ -47,7 +47,7 @@ def frame_of(file: LogFile, rows: int | None = None) -> pl.DataFrame:
 
 
 def _flat(table: pl.DataFrame) -> pl.DataFrame:
-    """The table with columns for the parts of objects and lists.
+    """Return the table with columns for the parts of objects and lists.
 
     `a.b` is the entry b of an object; `a.first`, `a.last` and `a.count` describe a list; `a.b.count` counts lists b in a list of objects.
     """
@@ -92,7 +92,7 @@ def _table_of_objects(content: bytes) -> pl.DataFrame:
 
 
 def _rows_in(whole: dict[str, Any]) -> list[dict[str, Any]]:
-    """The jobs in an object: its list of objects, its objects with their names as keys, its columns, or itself."""
+    """Return the jobs in an object: its list of objects, its objects with their names as keys, its columns, or itself."""
     values = list(whole.values())
     if values and all(isinstance(one, dict) for one in values):
         by_number = [all(key.isdecimal() for key in one) for one in (whole, *values)]
@@ -114,7 +114,7 @@ def _rows_in(whole: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _of_rows(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
-    """The table of these objects; values of several kinds in a column become texts."""
+    """Return the table of these objects; values of several kinds in a column become texts."""
     columns = []
     for name in dict.fromkeys(name for row in rows for name in row):
         values = [row.get(name) for row in rows]
@@ -129,7 +129,7 @@ def _of_rows(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
 
 
 def _class_ads(content: bytes) -> pl.DataFrame:
-    """The class ads from `condor_history -long`, or from HTCondor's history file: lines such as `Owner = "ann"`."""
+    """Return the class ads from `condor_history -long`, or from HTCondor's history file: lines such as `Owner = "ann"`."""
     rows: list[dict[str, str]] = [{}]
     for line in content.decode("utf-8", "replace").splitlines():
         name, sign, value = line.partition(" = ")
@@ -141,7 +141,7 @@ def _class_ads(content: bytes) -> pl.DataFrame:
 
 
 def _pairs(content: bytes) -> pl.DataFrame:
-    """The records of Slurm's file of completed jobs, or from `scontrol show job`, on one or several lines: `JobId=17 UserId=ann(1001)`."""
+    """Return the records of Slurm's file of completed jobs or of `scontrol show job`, on one or more lines: `JobId=17 UserId=ann(1001)`."""
     rows: list[dict[str, str]] = []
     first = None
     for line in content.decode("utf-8", "replace").splitlines():

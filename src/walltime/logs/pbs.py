@@ -55,7 +55,7 @@ _REPEATED = frozenset({"user", "ctime", "qtime", "etime", "start", "end", "Exit_
 
 
 def _items(text: str) -> dict[str, str]:
-    """The items `key=value`; a value may contain blanks. Raises RecordError if an essential one occurs twice: it may be part of a text."""
+    """Return the items `key=value`; values may contain blanks. Raises RecordError if an essential one occurs twice, perhaps in a text."""
     if '"' not in text and "'" not in text:
         parts = [part.split("=", 1) for part in text.split(" ")]
         if all(len(part) == 2 for part in parts):
@@ -99,12 +99,12 @@ def chunks(text: str, *names: str) -> int:
 
 
 def _sum(text: str, *names: str) -> int:
-    """The sum of a resource in a text such as exec_vnode; 0 if it has none."""
+    """Return the sum of a resource in a text such as exec_vnode; 0 if it has none."""
     return sum(map(int, re.findall(rf"\b(?:{'|'.join(names)})=([0-9]{{1,9}})", text)))
 
 
 def _slots(text: str) -> int:
-    """The number of slots in exec_host or exec_gpus, such as `n1/0*4+n2/0-3+n3/1,2`."""
+    """Return the number of slots in exec_host or exec_gpus, such as `n1/0*4+n2/0-3+n3/1,2`."""
     total = 0
     for times, spans in re.findall(r"/(?:[0-9]+\*([0-9]{1,9})|([0-9,-]+))", text):
         pairs = re.findall(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", spans)
@@ -134,7 +134,7 @@ GPUS = (
 
 
 def _sizes(items: Mapping[str, str]) -> dict[str, int]:
-    """The processors, nodes and GPUs of a job."""
+    """Return the processors, nodes and GPUs of a job."""
     allocated, requested, wide = (first_known(items, readers) for readers in (ALLOCATED, REQUESTED, WIDTHS))
     nodes = count_of(items.get("Resource_List.nodect", "").partition(":")[0])
     if wide > 0:
@@ -193,7 +193,7 @@ class PbsRecords:
         if start < 0 or end < 0:
             raise RecordError(f"{'start' if start < 0 else 'end'} is missing")
         if end < start:
-            raise RecordError(f"end is {end}; it must not be before the start, {start}")
+            raise RecordError(f"end must not be before start ({start}), but is {end}")
         sizes = _sizes(items)
         processors = max(sizes["allocated_procs"] if sizes["allocated_procs"] > 0 else sizes["requested_procs"], 1)
         code = items.get("Exit_status", "")
@@ -225,12 +225,12 @@ class PbsRecords:
 
 
 def _shared(amount: float, processors: int) -> float:
-    """An amount for each processor; values below 0 have other meanings."""
+    """Return an amount for each processor; values below 0 have other meanings."""
     return amount / processors if amount >= 0 else amount
 
 
 def _time_of(stamp: str) -> int:
-    """The time of a record, in s since an unknown beginning."""
+    """Return the time of a record, in s since an unknown beginning."""
     try:
         return int(datetime.strptime(stamp[:19], "%m/%d/%Y %H:%M:%S").replace(tzinfo=UTC).timestamp())
     except ValueError:

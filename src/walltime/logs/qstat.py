@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from datetime import datetime, tzinfo
 
 from walltime.errors import LogError
-from walltime.logs.batch_systems import RecordError, Run, Skip, read_runs, seconds_of
+from walltime.logs.batch_systems import Run, Skip, read_runs, seconds_of, unix_time
 from walltime.logs.cells import BLANK
 from walltime.logs.joblog import JobLog
 from walltime.logs.pbs import PbsRecords
@@ -49,24 +48,13 @@ def _jobs(state: ReaderState) -> Iterator[tuple[int, Mapping[str, object]]]:
     try:
         jobs = json.loads(content)["Jobs"]
     except (ValueError, RecursionError) as error:
-        raise LogError(f"{state.file.where}: not valid JSON ({type(error).__name__}); give another file", "not_json") from error
+        raise LogError(f"{state.file.where}: not valid JSON ({type(error).__name__}); choose another file", "not_json") from error
     for number, (name, job) in enumerate(jobs.items(), 1):
         items = {"id": name}
         for key, value in job.items() if isinstance(job, Mapping) else ():
             parts = value if isinstance(value, Mapping) else {"": value}
             items |= {f"{key}.{part}" if part else key: str(one) for part, one in parts.items()}
         yield number, items
-
-
-def _unix(text: str, zone: tzinfo) -> str:
-    """A time such as `Mon Mar  2 10:00:00 2026` or 2026-03-02 10:00:00, or a Unix time, as a Unix time."""
-    if re.fullmatch(r"[0-9]+(?:\.0*)?", text, re.ASCII):
-        return text.partition(".")[0]
-    try:
-        time = datetime.fromisoformat(text) if text[:1].isdecimal() else datetime.strptime(text, "%a %b %d %H:%M:%S %Y")
-        return str(int((time if time.tzinfo else time.replace(tzinfo=zone)).timestamp()))
-    except (ValueError, OverflowError):
-        raise RecordError(f"{text[:30]!r} is not a time") from None
 
 
 def is_pbs(sample: Sample) -> bool:
@@ -77,7 +65,7 @@ def is_pbs(sample: Sample) -> bool:
 
 
 def _items(row: Mapping[str, object]) -> dict[str, str]:
-    """The items in a row of a table, without those that are unknown."""
+    """Return the items in a row of a table, without those that are unknown."""
     texts = {name: str(value).removesuffix(".0") for name, value in row.items() if value is not None and str(value) not in BLANK}
     return {"id": next((texts[name] for name in _IDS if name in texts), "")} | texts
 
@@ -92,7 +80,7 @@ def _read(state: ReaderState) -> JobLog:
         items = {**job, **{item: job[one] for item, names in _NAMES.items() for one in names if job.get(one)}}
         if items.get("job_state") in _OPEN and "[]" not in items["id"]:
             raise Skip(_OPEN[items["job_state"]])
-        items |= {item: _unix(items[item], zone) for item in _TIMES if items.get(item)}
+        items |= {item: unix_time(items[item], zone) for item in _TIMES if items.get(item)}
         items["user"] = items.get("user", "").partition("@")[0]
         start = items.get("start") or "0"
         end = items.get("end") or str(int(start) + max(seconds_of(items.get("resources_used.walltime")), 0))

@@ -86,10 +86,10 @@ class ReaderState:
 
 @dataclass(frozen=True)
 class LogFormat:
-    """A format of job logs: its name, and how files are recognized and read.
+    """A format of job logs: its name, and how files are recognised and read.
 
     `title`: its name in messages. `endings`: file extensions, in lower case and without `.gz`, such as `.swf`; they decide if
-    no format recognizes the content. `head`: a pattern to search for in the first bytes of a file (up to 512 KiB, decompressed). `read`:
+    no format recognises the content. `head`: a pattern to search for in the first bytes of a file (up to 512 KiB, decompressed). `read`:
     reads the file of a `ReaderState`, to which it adds invalid lines. `rules`: rules that the reader itself counts. `is_one`: a further
     test of the first bytes, where `head` does not suffice. `needs_head`: an extension alone does not make a file one of this format.
     """

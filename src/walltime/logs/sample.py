@@ -86,5 +86,5 @@ def _columns(titles: Sequence[str], rows: Sequence[Sequence[str]], delimiter: st
 
 
 def _rows(lines: Sequence[str], delimiter: str) -> list[list[str]]:
-    """The fields of the records; lines without a closing quote are left out."""
+    """Return the fields of the records; lines without a closing quote are left out."""
     return [fields for _, _, fields in Records(delimiter).of(enumerate(lines)) if fields is not None]

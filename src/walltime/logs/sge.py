@@ -1,4 +1,4 @@
-"""The accounting file of Grid Engine: Sun's, Son of, Univa's, Altair's; and their reporting file, which contains the same records.
+"""Grid Engine (Sun, Son of, Univa, Altair): the accounting file, the reporting file that contains its records, and `qacct -j`.
 
 Sources: manual pages accounting(5), such as https://gridscheduler.sourceforge.net/htmlman/htmlman5/accounting.html, and reporting(5)
 """
@@ -6,16 +6,17 @@ Sources: manual pages accounting(5), such as https://gridscheduler.sourceforge.n
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from datetime import tzinfo
 
-from walltime.logs.batch_systems import RecordError, Run, Skip, count_of, numbered, read_runs, seconds_of, whole
+from walltime.logs.batch_systems import RecordError, Run, Skip, count_of, numbered, read_runs, seconds_of, unix_time, whole
 from walltime.logs.cells import BLANK, NUMBER
 from walltime.logs.joblog import JobLog
 from walltime.logs.reader import LogFormat, ReaderState
-from walltime.logs.rules import OTHER_EVENT
+from walltime.logs.rules import OTHER_EVENT, ZONE_UNKNOWN
 from walltime.logs.sample import Sample, items_of
 from walltime.logs.slurm.jobs import NEVER_STARTED, STEP
-from walltime.workload import MISSING
+from walltime.workload import MISSING, Origin
 
 _ANY, _NUMBER = "[^:]*", r"-?[0-9][0-9.eE+-]*"
 _FIELDS: tuple[tuple[str, str], ...] = (
@@ -47,6 +48,9 @@ _HEAD = re.compile(
     rb"(?::[^:\n]*){26,}\r?$",
     re.MULTILINE,
 )
+_QACCT = re.compile(rb"\A\s*={20,} *\r?\nqname +\S")
+_ITEM = re.compile(r"(\w+) +(\S.*?)\s*")
+_QACCT_NAMES = {"job_name": "jobname", "job_number": "jobnumber", "task_number": "taskid", "submission_time": "qsub_time"}
 _RAN = ("0", "25", "30", "37", "100")
 """Values of `failed` with which a job ran: no failure, rescheduled, failed afterwards, over a limit, killed."""
 
@@ -54,7 +58,7 @@ _TEXTS = {"user": "owner", "group": "project", "executable": "job_name", "queue"
 
 
 def _requested(category: str, name: str) -> str:
-    """The value of a resource in the category, such as `-l h_rt=24:00:00,gpu=2`; empty if it is not given."""
+    """Return the value of a resource in the category, such as `-l h_rt=24:00:00,gpu=2`; empty if it is not given."""
     match = re.search(rf"(?:-l |,)\s*(?:{name})=([^,\s]+)", category)
     return match[1].rstrip("s") if match else ""
 
@@ -79,8 +83,25 @@ def _of_table(row: Mapping[str, object]) -> Iterator[Run]:
     yield _run({name: values.get(name, "") for name, _ in (*_FIELDS, ("category", ""), ("pe_taskid", ""))})
 
 
+def _of_qacct(zone: tzinfo) -> Callable[[str], Iterator[Run]]:
+    """Return a function that yields the run in a block of `qacct -j`, whose times are local ones in this zone."""
+
+    def runs(block: str) -> Iterator[Run]:
+        found = {match[1]: match[2] for line in block.splitlines() if (match := _ITEM.fullmatch(line))}
+        names = dict.fromkeys((*(name for name, _ in _FIELDS), "category", "pe_taskid"))
+        record = {name: found.get(_QACCT_NAMES.get(name, name), "") for name in names}
+        for name in ("submission_time", "start_time", "end_time"):
+            record[name] = "0" if record[name] in ("-/-", "") else unix_time(record[name], zone)
+        record["failed"], record["exit_status"] = (record[name].partition(" ")[0] for name in ("failed", "exit_status"))
+        record["task_number"] = record["task_number"].replace("undefined", "0")
+        record["cpu"] = record["cpu"].removesuffix("s")
+        yield _run(record)
+
+    return runs
+
+
 def _run(record: Mapping[str, str]) -> Run:
-    """The numbers and the names of a run, and its job."""
+    """Return the numbers and the names of a run, and its job."""
     if record["pe_taskid"] not in ("", "NONE"):
         raise Skip(STEP)
     times = {name: record[name] for name in ("submission_time", "start_time", "end_time")}
@@ -117,8 +138,14 @@ def is_accounting(sample: Sample) -> bool:
 def _read(state: ReaderState) -> JobLog:
     if _HEAD.search(state.file.head):
         return read_runs(state, "sge", state.lines(), _runs)
+    if _QACCT.match(state.file.head):
+        state.unit, name = "record", state.options.time_zone
+        text = state.file.content().decode("utf-8", "replace")
+        blocks = [block for block in re.split(r"^={20,} *\r?$", text, flags=re.MULTILINE) if "jobnumber" in block]
+        state.count(ZONE_UNKNOWN, len(blocks) if name is None else 0)
+        return read_runs(state, "sge", enumerate(blocks, 1), _of_qacct(Origin(time_zone=name or "UTC").tzinfo()))
     return read_runs(state, "sge", items_of(state), _of_table)
 
 
-SGE = LogFormat("sge", "Grid Engine's accounting", (), _HEAD, _read)
+SGE = LogFormat("sge", "Grid Engine's accounting", (), re.compile(_HEAD.pattern + b"|" + _QACCT.pattern, re.MULTILINE), _read)
 """The accounting file of Grid Engine; its processors are slots."""

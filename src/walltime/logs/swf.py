@@ -206,7 +206,7 @@ def further_fields(fields: int, header: Iterable[str]) -> tuple[str, ...]:
 
 
 def _may_be(head: bytes) -> bool:
-    """Whether the first records have about as many fields as this format; other files may start with a semicolon, too."""
+    """Return whether the first records have about as many fields as this format; other files may start with a semicolon, too."""
     lines = (line.strip() for line in head.split(b"\n")[:_TESTED_LINES])
     records = [line for line in lines if line and not line.startswith(b";")]
     return len(records) < 2 or any(len(record.split()) >= FIELDS - 3 for record in records)
@@ -263,8 +263,7 @@ def swf_of(
     times = {"wait": wait, "submit": submit, "runtime": runtime}
     for name, values in ((name, np.asarray(one)) for name, one in times.items() if one is not None):
         if values.shape != (len(workload),):
-            what = f"it must have one entry for each of the {len(workload)} jobs"
-            raise WorkloadError(f"{name} has shape {values.shape}; {what}", "wrong_length")
+            raise WorkloadError(f"{name} must have one entry per job ({len(workload)}), not the shape {values.shape}", "wrong_length")
         columns[name] = values
     allocated, requested = (columns.get(name, workload.procs) for name in ("allocated_procs", "requested_procs"))
     procs = np.where(allocated > 0, allocated, requested)
@@ -284,7 +283,7 @@ def swf_of(
 
 
 def _further_fields_of(workload: Workload, header: Sequence[str]) -> tuple[str, ...]:
-    """The fields beyond the 18th of the original log, up to the last known one; columns of other origin are excluded."""
+    """Return the fields beyond the 18th of the original log, up to the last known one; columns of other origin are excluded."""
     most = max([FIELDS, *declared_fields(header), *(int(name[5:]) for name in workload.columns if _NUMBERED.fullmatch(name))])
     names = further_fields(min(most, MOST_FIELDS), header)
     known = [place for place, name in enumerate(names, 1) if name in workload.columns]
@@ -292,7 +291,7 @@ def _further_fields_of(workload: Workload, header: Sequence[str]) -> tuple[str, 
 
 
 def _header(workload: Workload) -> list[str]:
-    """Header lines of the workload's origin, or a minimal header; both with the size of the machine."""
+    """Return header lines of the workload's origin, or a minimal header; both with the size of the machine."""
     origin, size = workload.origin, workload.machine_procs
     if not origin.header:
         lines = [
@@ -314,11 +313,11 @@ def _check_comment(comment: Comment, records: int) -> None:
         raise LogError(f"a comment comes after {comment.record} records, but the log has {records}", "wrong_comment")
     text = comment.text
     if not text.lstrip(BLANKS).startswith(";") or "\n" in text or "\0" in text or text.endswith("\r"):
-        raise LogError(f"{text!r} is not a comment; it must be one line of text that starts with a semicolon", "wrong_comment")
+        raise LogError(f"a comment must be one line of text that starts with a semicolon, not {text!r}", "wrong_comment")
 
 
 def _tokens(values: Array | None, start: int, stop: int, texts: Sequence[str] | None) -> list[str]:
-    """The fields of some rows as text: the shortest that restores the same value. `texts`: the names of the numbers 1, 2, ..."""
+    """Return the fields of some rows as text: the shortest that restores the same value. `texts`: the names of the numbers 1, 2, ..."""
     if values is None:
         return [str(MISSING)] * (stop - start)
     numbers = values[start:stop].tolist()

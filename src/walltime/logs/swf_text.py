@@ -15,7 +15,7 @@ from walltime.logs.input import decoded
 from walltime.logs.joblog import faults, narrowed
 from walltime.logs.reader import ReaderState
 from walltime.logs.rules import Rule
-from walltime.wording import quoted
+from walltime.wording import counted, quoted
 from walltime.workload import MISSING, SWF_COLUMNS, Array, Column
 
 FIELDS = len(SWF_COLUMNS)
@@ -128,7 +128,7 @@ def parse_swf(state: ReaderState) -> SwfText:
 
 
 def _values(records: list[bytes]) -> tuple[Array, Texts, dict[int, str]]:
-    """The values of the good records (float64, one row each), their texts, and the reasons of the bad ones by row, in order."""
+    """Return the values of the good records (float64, one row each), their texts, and the reasons of the bad ones by row, in order."""
     if not records:
         return np.empty((0, FIELDS)), {}, {}
     if not b"".join(records).translate(None, _PLAIN):
@@ -144,7 +144,7 @@ def _values(records: list[bytes]) -> tuple[Array, Texts, dict[int, str]]:
 
 
 def _plain_numbers(block: bytes) -> list[Array] | None:
-    """The values of each field in a block of valid records only, with numbers separated by single blanks; None for other blocks."""
+    """Return the values of each field in a block of valid records only, with numbers separated by single blanks; None for other blocks."""
     records = block.count(b"\n") + 1
     if records < MANY or any(other in block for other in (b"  ", b"\t", b"\r", b";", b"\n\n")) or block.translate(None, _PLAIN + b"\n"):
         return None
@@ -186,7 +186,7 @@ def _values_line_by_line(records: list[bytes]) -> tuple[Array, Texts, dict[int, 
         column = field_column(number)
         for mask, what in faults(column, block):
             for index in np.flatnonzero(mask & usable).tolist():
-                bad[rows[index]] = f"{_field(column)} is {quoted(decoded(good[index][number - 1])[0])}; it {what}"
+                bad[rows[index]] = f"{_field(column)} must be {what}, not {quoted(decoded(good[index][number - 1])[0])}"
             usable &= ~mask
     kept = [good[index] for index in np.flatnonzero(usable).tolist()]
     widest = max(map(len, kept), default=FIELDS)
@@ -204,14 +204,14 @@ def _bad_tokens(record: bytes, tokens: list[bytes]) -> str | None:
     except UnicodeDecodeError as error:
         return f"byte 0x{record[error.start]:02x} is not text; the line is damaged, or this is not a text log"
     if not FIELDS <= len(tokens) <= MOST_FIELDS:
-        return f"{len(tokens)} {'field' if len(tokens) == 1 else 'fields'} instead of {FIELDS}"
+        return f"{counted(len(tokens), 'field')} instead of {FIELDS}"
     for number, token in enumerate(tokens, 1):
         if _NUMBER.fullmatch(token):
             continue
         not_finite = _NOT_FINITE.fullmatch(token)
         if not_finite or number <= FIELDS:  # further fields may be texts
             what = "finite, or -1 if unknown" if not_finite else "a number without underscores" if b"_" in token else "a number"
-            return f"{_field(field_column(number))} is {quoted(decoded(token)[0])}; it must be {what}"
+            return f"{_field(field_column(number))} must be {what}, not {quoted(decoded(token)[0])}"
     return None
 
 

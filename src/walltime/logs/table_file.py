@@ -104,7 +104,7 @@ def _read(state: ReaderState) -> JobLog:
             raise LogError(f"{file.where}: a log cannot have a column {name!r}; describe the columns with mapping=FILE")
         if series.dtype == pl.String and name in SWF_BY_NAME and name not in TEXTS:
             if len(texts := series.drop_nulls()):
-                raise LogError(f"{file.where}: {name} holds texts such as {quoted(texts[0])}; it must hold numbers")
+                raise LogError(f"{file.where}: {name} must contain numbers, not texts such as {quoted(texts[0])}")
             series = series.cast(pl.Int64)
         if series.dtype == pl.String:
             numbers = Names()
@@ -113,7 +113,7 @@ def _read(state: ReaderState) -> JobLog:
         elif series.dtype.is_numeric():
             columns[name] = (series.fill_null(MISSING) if series.null_count() else series).to_numpy()
         else:
-            raise LogError(f"{file.where}: {name} holds {series.dtype}; it must hold numbers or names")
+            raise LogError(f"{file.where}: {name} must contain numbers or names, not {series.dtype}")
     if not records:
         raise LogError(f"{file.where}: the log has no job records; give another log")
     about: dict[str, Any] = {
@@ -145,7 +145,7 @@ def _csv(file: LogFile, content: bytes) -> pl.DataFrame:
 
 
 def _is_own(head: bytes) -> bool:
-    """Whether at least one of the first rows has numbers where this program writes numbers."""
+    """Return whether at least one of the first rows has numbers where this program writes numbers."""
     if head.startswith(PARQUET):
         return True
     titles, *rows = head.decode(errors="replace").splitlines()[:50]

@@ -78,7 +78,7 @@ class GuessingByValues(Guessing):
         return replace(described, mapping=replace(described.mapping, titles=tuple(self.sample.columns)))
 
     def _free(self) -> list[str]:
-        """The columns with values that were not taken yet."""
+        """Return the columns with values that were not taken yet."""
         taken = {source.column for source in self.sources.values()} | ({self.status.column} if self.status else set())
         return [title for title, texts in self.known.items() if texts and title not in taken]
 
@@ -137,7 +137,7 @@ class GuessingByValues(Guessing):
                 self.take("requested", Source(likely[0], text=False), how)
 
     def _is_round(self, title: str) -> bool:
-        """Whether these look like numbers of seconds that people choose: whole minutes, few different ones."""
+        """Return whether these look like numbers of seconds that people choose: whole minutes, few different ones."""
         texts = self.known[title]
         if share(texts, NUMBER) < _MOSTLY:
             return False

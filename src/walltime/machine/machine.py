@@ -85,13 +85,13 @@ class Pool:
     second: Annotated[int, Field("{second}", least=0)] = 0
     """units of the second resource of each node, under its name"""
     memory: Count = 0
-    """memory of each node (MB) where the second resource is another one, under Slurm's scheduling; 0 for no limit"""
+    """memory of each node (MB) where the second resource is another one; 0 for no limit"""
     weight: Count = 1
     """as Slurm's Weight: under Slurm's scheduling, nodes of a lower weight are taken first"""
     features: tuple[str, ...] = ()
-    """the features of each node, which Slurm's jobs request as constraints (column `constraints`)"""
+    """the features of each node, which jobs request as constraints (column `constraints`)"""
     gpu_type: str = ""
-    """the type of its GPUs, which Slurm's jobs request (column `requested_gpu_type`)"""
+    """the type of its GPUs, which jobs request (column `requested_gpu_type`)"""
 
     def __post_init__(self) -> None:
         _check(self, f"pool {self.name!r}")
@@ -350,6 +350,8 @@ class Machine:
     """the offset of the windows' clock from UTC (s), without summer time; without it, they are in the log's time zone"""
     overhead: Overhead = NO_OVERHEAD
     """delays of the scheduler"""
+    by_node: bool | None = None
+    """whether jobs are placed on single nodes; without it, if a pool has memory, features or a type of GPUs, and there are no windows"""
     eligible: str | None = None
     """a table next to this file with the columns job_id and held, how long after its submission a job became eligible (s), which is known
     only after the fact"""
@@ -409,6 +411,13 @@ class Machine:
     def second_total(self) -> int:
         """Return the number of units of the second resource."""
         return sum(pool.nodes * pool.second for pool in self.pools)
+
+    @property
+    def has_nodes(self) -> bool:
+        """Return whether jobs are placed on single nodes by every policy that supports it."""
+        if self.by_node is not None:
+            return self.by_node
+        return not self.windows and any(pool.memory or pool.features or pool.gpu_type for pool in self.pools)
 
     def place_of(self, pool: str) -> int:
         """Return the number of a pool."""

@@ -57,11 +57,16 @@ def omissions(workload: Workload, machine: Machine, partition: Array) -> dict[st
     return found | {f"limits by {name}, which the log lacks": None for name in COUNTED if name in counted - workload.columns.keys()}
 
 
-def with_settings(found: Mapping[str, float | None], machine: Machine, settings: Sequence[str]) -> dict[str, float | None]:
-    """Return what a policy that plans single nodes does not model: settings are added, unless notes have them, and BY_NODES left out."""
+def with_settings(
+    found: Mapping[str, float | None], machine: Machine, settings: Sequence[str], preempts: bool = False
+) -> dict[str, float | None]:
+    """Return what a policy that plans single nodes does not model: settings are added, unless notes have them, and BY_NODES left out.
+
+    `preempts`: whether it preempts the jobs that the machine lets it preempt.
+    """
     known, noted = {note.text for note in machine.notes}, {note.feature for note in machine.notes}
     left = {name: share for name, share in found.items() if name not in BY_NODES or name in noted}
-    if machine.preempts:
+    if preempts and machine.preempts:
         left.pop("preemption", None)
     return {**left, **dict.fromkeys(text for text in settings if text not in known)}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -11,10 +12,10 @@ from walltime.declared import LARGEST_INTEGER
 from walltime.errors import WorkloadError
 from walltime.machine.held import apply_eligible_times
 from walltime.machine.machine import Limit, Machine, Outage, Partition
-from walltime.machine.omissions import omissions
+from walltime.machine.omissions import omissions, with_settings
 from walltime.machine.windows import ShutHours, hours_of, seconds_of
 from walltime.ragged import Ragged
-from walltime.wording import human_percent
+from walltime.wording import counted, human_percent
 from walltime.workload import MISSING, Array, Workload
 
 NEVER = np.iinfo(np.int64).max
@@ -29,7 +30,7 @@ PLACING_RULES = {
     "got_whole_nodes": ("change", "The job got all processors of its nodes, more than it requested: it gets whole nodes."),
     "unknown_features": (
         "change",
-        "No node has the features, or the type of GPUs, that the job requested: it may use any of its partition.",
+        "No node has the features, or the type of GPUs, that the job requested: it may use any node of its partition.",
     ),
     "outside_windows": ("change", "The site's windows would never let the job start: those for which it is too long are ignored."),
     "over_limit": ("change", "The job exceeds a limit on running jobs by itself, but ran: that limit does not apply to it."),
@@ -149,10 +150,11 @@ def place(workload: Workload, machine: Machine, extends: bool = False) -> tuple[
 
 
 def with_omissions(workload: Workload, machine: Machine | None) -> Workload:
-    """Return the jobs with what the machine does not model for them in `origin.omissions`, without placing them."""
+    """Return the jobs with what the nodes of the machine do not model for them in `origin.omissions`, without placing them."""
     if machine is None:
         return workload
-    found = omissions(workload, machine, _partitions(workload, machine)[0])
+    found, preempts = omissions(workload, machine, _partitions(workload, machine)[0]), (machine.policy or "").startswith("slurm")
+    found = with_settings(found, machine, (), preempts)
     return replace(workload, origin=replace(workload.origin, omissions=found))
 
 
@@ -185,13 +187,17 @@ def _submitted_while(workload: Workload, rule: Partition | Limit, what: str) -> 
     return (workload.submit >= (-NEVER if since is None else since)) & (workload.submit < (NEVER if until is None else until))
 
 
+RESOURCES = {"mem_mb": "memory", "gpus": "GPUs"}
+"""The words for columns of resources."""
+
+
 def placing_notes(workload: Workload, machine: Machine) -> list[str]:
     """Return sentences on placed jobs that a rule of the machine does not concern: resources and windows, with their number and share."""
     notes = {
-        "not_limited": f"The machine does not describe {machine.second}, which {{}} of the jobs need: they are not limited.",
+        "not_limited": f"No pool has {RESOURCES.get(machine.second, machine.second)}, which {{}} of the jobs need; no limit applies.",
         "outside_windows": "The machine's windows would never let {} of the jobs start: the windows for which the request is too long do "
         "not apply to them (outside_windows).",
-        "over_limit": "{} of the jobs exceed a limit of the machine by themselves, but ran: it does not apply to them (over_limit).",
+        "over_limit": "{} of the jobs exceed a limit of the machine by themselves, but ran; the limit does not apply to them (over_limit).",
     }
     counts = {rule: workload.origin.changed[rule] for rule in notes if workload.origin.changed.get(rule)}
     return [notes[rule].format(f"{count:,} ({human_percent(100 * count / len(workload))})") for rule, count in counts.items()]
@@ -211,10 +217,15 @@ def _limited(machine: Machine, second: Array) -> tuple[Machine, Array]:
     return replace(machine, pools=tuple(replace(pool, second=units) for pool in machine.pools)), second
 
 
+_LASTING = frozenset({"first_partition", "not_limited", "over_limit"})
+"""Changes that show nothing in the jobs, so that jobs which are placed a second time have them again."""
+
+
 def _added(counts: Mapping[str, int], masks: Mapping[str, Array], among: Array) -> dict[str, int]:
-    """Add the numbers of jobs in these masks to the counts."""
+    """Add the numbers of jobs in these masks to the counts, once where jobs that are placed again would count again."""
     more = {name: int(np.count_nonzero(mask & among)) for name, mask in masks.items()}
-    return dict(counts) | {name: counts.get(name, 0) + count for name, count in more.items() if count}
+    together = {name: max if name in _LASTING else operator.add for name in more}
+    return dict(counts) | {name: together[name](counts.get(name, 0), count) for name, count in more.items() if count}
 
 
 def _impossible(workload: Workload, kept: Array) -> Array:
@@ -328,11 +339,13 @@ def _outage(workload: Workload, machine: Machine, outage: Outage) -> tuple[int, 
     pool = machine.pools[machine.place_of(outage.pool)]
     nodes = pool.nodes if outage.nodes is None else outage.nodes
     if not 1 <= nodes <= pool.nodes:
-        raise WorkloadError(f"an outage of {nodes} nodes of the pool {pool.name!r}, which has {pool.nodes}", "wrong_outage")
+        raise WorkloadError(
+            f"an outage of the pool {pool.name!r} must affect from 1 to {counted(pool.nodes, 'node')}, not {nodes}", "wrong_outage"
+        )
     begin = seconds_of(workload, outage.begin, "an outage")
     end = NEVER if outage.end is None else seconds_of(workload, outage.end, "an outage")
     if end <= begin:
-        raise WorkloadError(f"an outage of the pool {pool.name!r} ends before it begins", "wrong_outage")
+        raise WorkloadError(f"an outage of the pool {pool.name!r} must end after it begins", "wrong_outage")
     known = begin if outage.announced is None else min(seconds_of(workload, outage.announced, "an outage"), begin)
     return machine.place_of(outage.pool), nodes * pool.procs, nodes * pool.second, begin, end, known
 

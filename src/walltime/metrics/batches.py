@@ -81,7 +81,7 @@ def batch_means(
     confidence: float = 0.90,
     least: int = 0,
 ) -> BatchMeans:
-    """Steady-state mean with a confidence interval, from values in order of termination.
+    """Return the steady-state mean with a confidence interval, from values in order of termination.
 
     `values`: float64 or int64, one per job, such as response times in seconds. The first `discard` batches are discarded as warm-up.
     Batches are merged until each is ten autocorrelation times long, so that their means are nearly independent, and at most 30 remain; the

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from walltime.errors import WorkloadError
-from walltime.wording import shown_change
+from walltime.wording import counted, shown_change
 
 Array = np.ndarray
 
@@ -99,7 +99,7 @@ def range_of_runs(values: Array) -> Interval:
     Statist. 12, 1941); percentiles by Weibull's rule, p (n + 1).
 
     >>> range_of_runs(np.arange(5.0)).what, range_of_runs(np.arange(19, 70)).low
-    ('smallest to largest of 5 runs; a further run lies between them with 67 %', 20.6)
+    ('smallest to largest of 5 runs; a further run lies between them with a probability of 67 %', 20.6)
     """
     values = np.asarray(values, np.float64)
     count = len(values)
@@ -119,12 +119,12 @@ def range_meaning(runs: int) -> str:
     """Describe the range of a number of runs, and how often a further one lies in it.
 
     >>> range_meaning(1), range_meaning(25)
-    ('the only run', '5th to 95th percentile of 25 runs; a further run lies between them with 90 %')
+    ('the only run', '5th to 95th percentile of 25 runs; a further run lies between them with a probability of 90 %')
     """
     if runs < 2:
         return "the only run"
     what, share = ("smallest to largest", (runs - 1) / (runs + 1)) if runs < FEW_RUNS else ("5th to 95th percentile", 0.90)
-    return f"{what} of {runs} runs; a further run lies between them with {100 * share:.0f} %"
+    return f"{what} of {runs} runs; a further run lies between them with a probability of {100 * share:.0f} %"
 
 
 def paired_difference(values: Array, baseline: Array, confidence: float = 0.90) -> Interval:
@@ -133,7 +133,9 @@ def paired_difference(values: Array, baseline: Array, confidence: float = 0.90) 
     Raises WorkloadError if the arrays differ in length or have fewer than 2 values.
     """
     if len(values) != len(baseline):
-        raise WorkloadError(f"{len(values)} and {len(baseline)} replications cannot be paired", "different_lengths")
+        raise WorkloadError(
+            f"a paired difference needs equal numbers of replications, not {len(values)} and {len(baseline)}", "different_lengths"
+        )
     interval = mean_interval(np.asarray(values, np.float64) - np.asarray(baseline, np.float64), confidence)
     return Interval(interval.mean, interval.low, interval.high, f"{interval.what} of the paired differences")
 
@@ -162,7 +164,7 @@ def bootstrap(
     random = np.random.Generator(np.random.Philox(seed))
     drawn = [float(statistic(np.concatenate([parts[i] for i in random.integers(0, len(parts), len(parts))]))) for _ in range(samples)]
     below, above = np.percentile(drawn, [50 - 50 * confidence, 50 + 50 * confidence])
-    what = f"{100 * confidence:g} % bootstrap interval over {len(parts)} groups"
+    what = f"{100 * confidence:g} % bootstrap interval over {counted(len(parts), 'group')}"
     return Interval(float(statistic(np.asarray(values, np.float64))), float(below), float(above), what)
 
 

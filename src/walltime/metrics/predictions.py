@@ -229,7 +229,7 @@ def mean_gain(values: Array, baselines: Array, of: str = "months") -> float:
     """
     values, baselines = np.asarray(values, np.float64), np.asarray(baselines, np.float64)
     if values.shape != baselines.shape:
-        raise WorkloadError(f"{len(values)} months cannot be compared with {len(baselines)}", "different_lengths")
+        raise WorkloadError(f"a mean gain needs equal numbers of months, not {len(values)} and {len(baselines)}", "different_lengths")
     if of == "means":
         return -relative_difference(mean(values), mean(baselines))
     if of != "months":

@@ -110,45 +110,45 @@ class Summary(Averages):
     """
 
     jobs: int
-    """jobs simulated"""
+    """number of simulated jobs"""
     measured_jobs: int
-    """jobs included in the averages"""
+    """number of jobs included in the averages"""
     mean_wait: float = field(metadata=_average(unit="s", better=LESS, table=True, several=True))
-    """s"""
+    """mean time from submission to start, s"""
     mean_response: float = field(metadata=_average(unit="s", better=LESS, table=True, several=True))
-    """s"""
+    """mean time from submission to end, s"""
     mean_slowdown: float = field(metadata=_average(better=LESS, table=True))
-    """over the jobs with a runtime above 0"""
+    """mean of response / runtime, over the jobs with a runtime above 0"""
     mean_bounded_slowdown: float = field(metadata=_average(better=LESS, table=True, several=True))
-    """as in tsafrir06, with max(1, .)"""
+    """mean of max(1, response / max(runtime, 10 s)), as in tsafrir06"""
     utilization: float = field(metadata=_average(unit="share", better=MORE, table=True, several=True))
-    """of the machine from the first submit to the last end, all jobs"""
+    """share of the machine's processors in use, from the first submission to the last end, all jobs"""
     offered_load: float = field(metadata=_average(unit="share"))
-    """of the workload, with the simulated runtimes"""
+    """load of the workload, with the simulated runtimes"""
     backfilled_percent: float = field(metadata=_average(unit="%", label="backfilled", table=True, several=True))
-    """of the measured jobs"""
+    """share of the measured jobs that were backfilled, %"""
     mean_bounded_slowdown_p1: float = field(metadata=_average(better=LESS))
-    """as in feitelson98 and mualem01; it can be below 1"""
+    """bounded slowdown as in feitelson98 and mualem01, which can be below 1"""
     zero_runtime_jobs: int
-    """measured jobs with a runtime of 0, excluded from mean_slowdown"""
+    """number of measured jobs with a runtime of 0, which mean_slowdown excludes"""
     median_wait: float = field(metadata=_average(unit="s", better=LESS))
-    """s"""
+    """median wait, s"""
     p90_wait: float = field(metadata=_average(unit="s", better=LESS, label="wait, 90 %"))
-    """s, with linear interpolation between jobs"""
+    """90th percentile of the wait, with linear interpolation between jobs, s"""
     p99_wait: float = field(metadata=_average(unit="s", better=LESS, label="wait, 99 %"))
-    """s, with linear interpolation between jobs"""
+    """99th percentile of the wait, with linear interpolation between jobs, s"""
     max_wait: float = field(metadata=_average(unit="s", better=LESS, label="longest wait", table=True))
-    """s"""
+    """longest wait, s"""
     mean_runtime_backfilled: float = field(metadata=_average(unit="s"))
-    """s"""
+    """mean runtime of the backfilled jobs, s"""
     mean_procs_backfilled: float
-    """processors"""
+    """mean number of processors of the backfilled jobs"""
     mean_runtime_others: float = field(metadata=_average(unit="s"))
-    """s"""
+    """mean runtime of the jobs that were not backfilled, s"""
     mean_procs_others: float
-    """processors"""
+    """mean number of processors of the jobs that were not backfilled"""
     makespan: float = field(metadata=_average(unit="s", better=LESS))
-    """s from the first submit to the last end, all jobs; not meaningful for an open workload"""
+    """time from the first submission to the last end, all jobs, s; not meaningful for an open workload"""
 
 
 def averages() -> dict[str, Average]:

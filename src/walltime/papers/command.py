@@ -15,7 +15,7 @@ from walltime.cli.option_groups import CommandGroup
 from walltime.cli.output import Output, note, progress_row
 from walltime.errors import OutputError, PolicyError
 from walltime.tables import Table
-from walltime.wording import listed
+from walltime.wording import counted, listed
 
 if TYPE_CHECKING:
     from walltime.papers.items import Item
@@ -107,11 +107,11 @@ def run(
     folder = out or Path(name)
     for place in inputs.logs or []:
         if not place.is_dir():
-            raise PolicyError(f"--logs {place}: not a folder; name the folder of the logs")
+            raise PolicyError(f"--logs {place}: not a folder; give the folder of the logs")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError(f"{folder}: cannot be made ({(error.strerror or str(error)).lower()}); name another folder with --out") from error
+        raise OutputError(f"{folder}: cannot be made ({(error.strerror or str(error)).lower()}); use another --out") from error
     subjects = find_subjects(
         printed(name),
         only=inputs.subject or [],
@@ -133,7 +133,7 @@ def run(
             row.update(done, description=f"{name}: {what}", total=total)
 
         done = run_paper(name, chosen, subjects, folder, quick=inputs.quick, workers=workers, progress=show, on_result=shown, size=size)
-    words = f"page written to {done.page}; {done.jobs:,} jobs simulated in {done.seconds:,.1f} s"
+    words = f"page written to {done.page}; {counted(done.jobs, 'job')} simulated in {done.seconds:,.1f} s"
     output.show(_record(name, done, folder, inputs.quick), [words])
 
 

@@ -105,11 +105,12 @@ class Support(NamedTuple):
 
 
 KERNEL = Support()
-NO_NODES = Support("", "it counts the processors of a pool, and only slurm and oar plan single nodes")
-NEEDS_NODES = "it needs a machine of nodes; pass its file (--machine; in Python machine=...), see docs/guides/machines.md"
+NO_NODES = Support("", "the policy counts the processors of a pool")
+PLAIN_ON_NODES = Support("reference", "the passes of the policy on single nodes are not compiled")
+NEEDS_NODES = "the policy needs a machine of nodes; pass a machine file (--machine; in Python machine=...), see docs/guides/machines.md"
 ON_NODES: Mapping[str, Support] = {"number": Support("", NEEDS_NODES), "pools": Support("", NEEDS_NODES), "nodes": KERNEL}
-PLAIN_ON_POOLS = Support("reference", "its passes on several pools are not compiled")
-OWN_ORDER = "it orders the waiting jobs itself"
+PLAIN_ON_POOLS = Support("reference", "the passes of the policy on several pools are not compiled")
+OWN_ORDER = "the policy orders the waiting jobs itself"
 
 NO_RESERVATIONS = Reservations("none", "under this policy no job has one")
 HEAD = Reservations("head", "only the head of the queue has one")
@@ -172,16 +173,16 @@ class Policy(Specification):
         """The unsupported `FEATURES` of engine/interface/choice.py, each with the reason as a clause."""
         reasons = dict.fromkeys(("history", "threshold"), OWN_ORDER) if self.own_order or self.passes.kind == "python" else {}
         if self.passes.kind not in ("head", "fresh", "kept", "python", "unknown"):
-            reasons["effects"] = "these are effects on one head of the queue"
+            reasons["effects"] = "these effects need a policy with a single head of the queue"
         if self.passes.kind not in ("head", "relaxed", "lookahead", "unknown"):
-            reasons.setdefault("threshold", "it is for policies with at most one reservation")
+            reasons.setdefault("threshold", "a threshold needs a policy with at most one reservation")
         return reasons
 
     @property
     def machines(self) -> Mapping[str, Support]:
         """The engine for a machine that is a `number` of processors, `pools`, or single `nodes`."""
-        compiled = KERNEL if self.passes.compiled else Support("reference", "its passes are not compiled with these options")
-        return {"number": compiled, "pools": self.on_pools, "nodes": NO_NODES}
+        compiled = KERNEL if self.passes.compiled else Support("reference", "the passes of the policy are not compiled with these options")
+        return {"number": compiled, "pools": self.on_pools, "nodes": self.on_nodes}
 
     @property
     def on_pools(self) -> Support:
@@ -189,12 +190,21 @@ class Policy(Specification):
         passes = self.passes
         if passes.kind in COMPILED_FOR_POOLS and passes.compiled and passes.every_arrival and not passes.window:
             return KERNEL
-        return Support("", "these interpretations are for a single-pool machine")
+        return Support("", "this interpretation needs a single-pool machine")
+
+    @property
+    def on_nodes(self) -> Support:
+        """The engine for single nodes: none without one for pools, and the kernel where at most the head has a reservation."""
+        if not self.on_pools.engine:
+            return NO_NODES
+        in_order = getattr(self, "backfill_order", None) in (None, self.order)
+        compiled = self.on_pools == KERNEL and self.passes.kind == "head" and (in_order or self.passes.depth == 1)
+        return KERNEL if compiled else PLAIN_ON_NODES
 
     @property
     def plans_nodes(self) -> bool:
-        """Whether it plans single nodes."""
-        return bool(self.machines["nodes"].engine)
+        """Whether it plans single nodes on every machine."""
+        return bool(self.machines["nodes"].engine) and not self.machines["number"].engine
 
     @property
     def shortens_limits(self) -> bool:

@@ -13,7 +13,7 @@ from walltime.declared import Field, valid_options
 from walltime.errors import PolicyError
 from walltime.policy.growth import never_falls, parse_expression
 from walltime.policy.orders import HISTORY, SYSTEM_STATE, Limit, Name, ScoredOrder, Starvation
-from walltime.wording import shown
+from walltime.wording import counted, shown
 
 MEASURED = ("wait", "believed", "requested", "procs", "elapsed", "longest", "hour", "weekday", *SYSTEM_STATE)
 """The arguments of orders that an expression may name: quantities, not codes such as a user's number."""
@@ -98,7 +98,7 @@ def _canonical(node: ast.expr, names: dict[str, None], numbers: list[float]) -> 
         case ast.Call(func=ast.Name(id=name), args=inner, keywords=[]) if name in FUNCTIONS:
             takes = FUNCTIONS[name][1]
             if len(inner) != takes:
-                raise PolicyError(f"{name} takes {takes} argument{'s' if takes > 1 else ''}, not {len(inner)}")
+                raise PolicyError(f"{name} takes {counted(takes, 'argument')}, not {len(inner)}")
             return f"{name}({','.join(_canonical(one, names, numbers)[0] for one in inner)})", 4
     raise PolicyError(
         f"{shown(ast.unparse(node))} is not allowed in an expression; allowed: numbers, names, + - * / < > and {', '.join(FUNCTIONS)}"

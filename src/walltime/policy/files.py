@@ -36,15 +36,15 @@ def load_object(file: Path, name: str, what: str) -> Any:
     """
     if "\0" in str(file) or not may_run(file):
         raise NotRunError(
-            f"the {what} {name!r} would run the Python file {printable(file)}, which the call does not name; if you trust it, allow it "
+            f"the {what} {name!r} needs the Python file {printable(file)}, which is not allowed to run; if you trust it, allow it "
             f"with walltime.policy.only({printable(file)!r}) (--own {printable(file)})",
             "python_file",
         )
     if not file.is_file():
-        raise PolicyError(f"{file}: no such file, for the {what} {name!r}; check its name", "missing_file")
+        raise PolicyError(f"{file}: no such file (for the {what} {name!r}); check its name", "missing_file")
     module = _module(file.resolve(), file.stat().st_mtime_ns)
     if not hasattr(module, name):
-        raise PolicyError(f"{file} has no {what} named {name!r}; name a class or function of the file", "unknown_name")
+        raise PolicyError(f"{file} has no {what} named {name!r}; give a class or function of the file", "unknown_name")
     return getattr(module, name)
 
 

@@ -87,16 +87,16 @@ class FittedFormula(Formula):
 
 
 _BY_FORMULA: dict[str, tuple[ScoreFunction, str]] = {
-    "lcfs": (lambda submit: submit, "the latest arrival"),
-    "ljf": (lambda believed: believed, "the longest planned runtime"),
-    "sqf": (lambda procs: -procs, "the fewest processors"),
-    "lqf": (lambda procs: procs, "the most processors"),
-    "saf": (lambda believed, procs: -believed * procs, "the smallest area: planned runtime x processors"),
-    "laf": (lambda believed, procs: believed * procs, "the largest area"),
-    "lxf": (lambda wait, believed: (wait + believed) / believed, "the largest expansion factor: 1 + wait / planned runtime"),
+    "lcfs": (lambda submit: submit, "Latest arrival first"),
+    "ljf": (lambda believed: believed, "Longest planned runtime first"),
+    "sqf": (lambda procs: -procs, "Fewest processors first"),
+    "lqf": (lambda procs: procs, "Most processors first"),
+    "saf": (lambda believed, procs: -believed * procs, "Smallest area first: planned runtime x processors"),
+    "laf": (lambda believed, procs: believed * procs, "Largest area first"),
+    "lxf": (lambda wait, believed: (wait + believed) / believed, "Largest expansion factor first: 1 + wait / planned runtime"),
     "unicef": (
         lambda wait, believed, procs: (wait + 1e-20) / (math.log2(procs + 1e-20) * believed),
-        "the highest wait / (log2(processors) x planned runtime), with serial jobs before all others",
+        "Highest wait / (log2(processors) x planned runtime) first; serial jobs come before all others",
     ),
 }
 _CARASTAN17: dict[str, ScoreFunction] = {
@@ -105,7 +105,7 @@ _CARASTAN17: dict[str, ScoreFunction] = {
     "f3": lambda believed, procs, elapsed, weight=6.86e6: -(believed * procs + weight * math.log10(max(elapsed, 0.1))),
     "f4": lambda believed, procs, elapsed, weight=5.30e5: -(believed * math.sqrt(procs) + weight * math.log10(max(elapsed, 0.1))),
 }
-FORMULAS: Mapping[str, tuple[type[Formula], str]] = {name: (Formula, f"First {what}.") for name, (_, what) in _BY_FORMULA.items()} | {
+FORMULAS: Mapping[str, tuple[type[Formula], str]] = {name: (Formula, f"{what}.") for name, (_, what) in _BY_FORMULA.items()} | {
     name: (FittedFormula, f"{name.upper()} of carastan17, fitted to simulations of small sets of jobs.") for name in _CARASTAN17
 }
 """The orders of this module by name: class and description."""

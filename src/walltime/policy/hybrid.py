@@ -23,6 +23,7 @@ from walltime.policy.base import (
 )
 from walltime.policy.formulas import Formula
 from walltime.policy.later import ONE_NUMBER, combination
+from walltime.wording import counted
 
 BEST_FIT = {"procs": Formula("lqf"), "seconds": Formula("ljf"), "procseconds": Formula("laf")}
 """The backfill order of the best fit, by metric."""
@@ -83,7 +84,7 @@ class Hybrid(Backfilling):
     @property
     def title(self) -> str:
         """Name in text and figures."""
-        return f"Hybrid ({self.depth:,} reservation{'' if self.depth == 1 else 's'})" + self.options_text("depth")
+        return f"Hybrid ({counted(self.depth, 'reservation')})" + self.options_text("depth")
 
     @property
     def promises(self) -> Mapping[str, str]:

@@ -23,12 +23,12 @@ from walltime.policy.base import (
     pass_promises,
 )
 
-ONE_NUMBER = "the best set of jobs is searched for on a single-pool machine only"
+ONE_NUMBER = "the search for the best set of jobs needs a single-pool machine"
 
 
 @dataclass(frozen=True)
 class Lookahead(Backfilling):
-    """EASY backfilling of the set of jobs that together use the most processors now: LOS, lookahead optimizing scheduler.
+    """EASY backfilling that starts the set of jobs with the most processors: LOS, lookahead optimizing scheduler.
 
     The first `lookahead` waiting jobs, in backfill order, that could be backfilled alone are considered together; this is repeated with
     the remaining jobs until none fits. A lookahead of 1 is EASY.
@@ -181,7 +181,7 @@ class Slack(Policy):
     display_name: ClassVar[str] = "Slack-like"
     own_order = "orders the waiting jobs itself; leave the order out"
     reservations = Reservations("all", kept=True)
-    on_pools = Support("", "its queue is for a whole machine, without partitions and limits")
+    on_pools = Support("", "the policy has one queue for the whole machine, without partitions and limits")
     factor: Annotated[float, Field(least=0)] = 1.0
     """slack over the mean wait of the `recent` jobs, which counts as at least 1 s"""
     recent: Annotated[int, Field(least=1, most=1_000_000)] = 100

@@ -70,6 +70,6 @@ class Oar(Policy):
     @property
     def without(self) -> Mapping[str, str]:
         """Most features of a machine file, and predictions."""
-        machine = "they are not modelled; leave them out of the machine file, or use another policy"
+        machine = "OAR's policy does not model this; leave it out of the machine file, or use another policy"
         reasons = dict.fromkeys(("windows", "overheads", "limits", "outages", "tiers", "second"), machine)
         return {**super().without, **reasons, **dict.fromkeys(("predictor", "plain"), "OAR plans by limits; leave the predictor out")}

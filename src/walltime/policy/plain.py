@@ -13,7 +13,7 @@ from walltime.errors import PolicyError
 from walltime.policy.base import NO_NODES, PassSpec, Policy, Support
 from walltime.policy.files import location_of, make_object, user_code
 from walltime.policy.log_view import COLUMNS, LogView, Moment
-from walltime.wording import shown
+from walltime.wording import counted, shown
 
 LATEST = 2**60
 """All times of a schedule are below this."""
@@ -63,7 +63,7 @@ class WaitingJob:
         return hash(self.index)
 
     def __repr__(self) -> str:
-        return f"<job number {self.index + 1}, {self.procs} processors, {self._state}>"
+        return f"<job number {self.index + 1}, {counted(self.procs, 'processor')}, {self._state}>"
 
 
 class RunningJob(WaitingJob):
@@ -265,7 +265,7 @@ class PlainRun:
             time = None
         if wake_at is not None and (time is None or not now < time < LATEST):
             raise PolicyError(
-                f"{name} returned wake_at={shown(wake_at)} at {now} s; it must be a whole number of seconds, later than {now}, or None",
+                f"wake_at of {name} must be None or a whole number of seconds later than now ({now}), not {shown(wake_at)}",
                 "past_time",
             )
         return [job.index for job in jobs], time

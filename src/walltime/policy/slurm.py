@@ -233,7 +233,7 @@ class Slurm(Policy):
     def without(self) -> Mapping[str, str]:
         """Windows, overheads and predictions."""
         own = dict.fromkeys(("predictor", "plain"), "Slurm plans by limits and by time_min; leave the predictor out")
-        own |= dict.fromkeys(("windows", "overheads"), "they are not modelled for Slurm; leave them out of the machine file")
+        own |= dict.fromkeys(("windows", "overheads"), "Slurm's policy does not model this; leave it out of the machine file")
         return {**super().without, **own}
 
     @property

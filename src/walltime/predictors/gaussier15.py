@@ -25,7 +25,7 @@ DAY, WEEK = 86400, 7 * 86400
 LARGEST_EXPONENT = 709.0
 """Largest exponent for which exp is finite."""
 START = 1e-9
-"""Start value of the sums and maxima of the normalized gradient."""
+"""Start value of the sums and maxima of the normalised gradient."""
 
 CURVES = ("abs", "square", "exp")
 ADDED = {"one": 1.0, "log_r_over_n": 5.0, "log_n_over_r": 5.0, "log_one_over_rn": 11.0, "log_rn": 1.0}
@@ -411,7 +411,7 @@ def observe_by_gaussier15(learning, job, now):
 
 @kernel
 def _step(learning, known, base):
-    """Take one step of the normalized gradient."""
+    """Take one step of the normalised gradient."""
     options, factors, model = learning.options, learning.factors, learning.model
     w, largest, gradients, x, terms, sums = model[W], model[LARGEST], model[GRADIENTS], model[X], model[TERMS], model[SUMS]
     _make_features(base, x)

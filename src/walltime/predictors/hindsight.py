@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from walltime.wording import counted
 from walltime.workload import Array, Workload
 
 RECORDED = ("wait", "start", "end", "runtime", "cpu_time", "used_memory", "status")
@@ -87,15 +88,16 @@ def hindsight_remarks(label: str, workload: Workload, requested: Array, runtime:
     if not len(workload):
         return []
     if (name := repeated_column(workload, requested, runtime, predicted)) is not None:
-        return [f"most predictions of {label} equal the recorded {name} to the second, which is unknown at submission."]
+        return [f"{label} uses future data: most predictions equal the recorded {name} to the second, which is unknown at submission."]
     best = min((closeness(workload, requested, runtime, predicted, width) for width in WIDTHS), key=lambda one: one.chance)
     if best.chance * len(WIDTHS) > SURE:
         return []
     near, far = (100 * (math.exp(width) - 1) for width in (best.width, AROUND * best.width))
     return [
-        f"{label} is closer to the runtimes than earlier jobs allow: {best.around:,} predictions are unlike any earlier runtime of "
-        f"their user and within {far:.0f} % of the real one. {100 * best.close / best.around:.0f} % of these are within "
-        f"{near:.0f} % (expected: a third; chance: below {max(best.chance, 1e-12):.1g}). It was made with future data or job scripts."
+        f"{label} uses future data or job scripts: its predictions are closer to the runtimes than earlier jobs allow. "
+        f"{best.around:,} predictions resemble no earlier runtime of their user, but are within {far:.0f} % of the job's own runtime; "
+        f"{100 * best.close / best.around:.0f} % of these are within {near:.0f} % (expected: 33 %; probability by chance: below "
+        f"{max(best.chance, 1e-12):.1g})."
     ]
 
 
@@ -146,8 +148,8 @@ def twins_remark(label: str, workload: Workload, requested: Array, runtime: Arra
     if not found.suspicious:
         return []
     return [
-        f"{label} uses information that the log does not have at submission. It predicts the order of the runtimes for "
-        f"{100 * found.right / found.pairs:.0f} % of {found.pairs:,} pairs of one user's jobs that are alike in all columns and were "
-        "submitted within a minute, before the first had ended. A function of earlier jobs is right for half of them "
-        f"(chance: below {max(found.chance, 1e-12):.1g}). It was made with future data or job scripts."
+        f"{label} uses future data or job scripts: it distinguishes jobs that are equal at submission. {counted(found.pairs, 'pair')} of "
+        "jobs of one user have equal columns and were submitted within a minute, before the first ended. The predictions have the right "
+        f"order for {100 * found.right / found.pairs:.0f} % of the pairs (expected: 50 %; probability by chance: below "
+        f"{max(found.chance, 1e-12):.1g})."
     ]

@@ -15,7 +15,7 @@ from walltime.errors import PolicyError
 from walltime.files import note_input
 from walltime.predictors.base import Basis, Predictor, below_remark
 from walltime.predictors.hindsight import RECORDED, hindsight_remarks, twins_remark
-from walltime.wording import printable
+from walltime.wording import counted, printable
 from walltime.workload import Array, Workload
 
 UNIX = 10**8
@@ -92,7 +92,7 @@ class LogColumn(External):
             known = ", ".join(sorted(workload.columns)) or "none"
             raise PolicyError(f"unknown column of predictions {self.column!r}. Valid columns of this log: {known}", "unknown_column")
         if self.column in workload.origin.names:
-            raise PolicyError(f"the column {self.column!r} contains names, not predictions in seconds; name a column of numbers")
+            raise PolicyError(f"the column {self.column!r} contains names, not predictions in seconds; give a column of numbers")
         return _whole(workload.columns[self.column])
 
 
@@ -118,7 +118,7 @@ class PredictionFile(External):
     def remarks(self, workload: Workload, requested: Array, runtime: Array) -> list[str]:
         """Return the remarks, after the number of predictions that were known too late."""
         late = int(self._late(workload, *self._rows_of(workload)).sum())
-        sentence = f"{late:,} predictions of {printable(self.file)} were known only after the job was submitted, and are not used."
+        sentence = f"Not used: {counted(late, 'prediction')} of {printable(self.file)}, known only after the submission of the job."
         return ([sentence] if late else []) + super().remarks(workload, requested, runtime)
 
     def _rows_of(self, workload: Workload) -> tuple[Rows, Array]:

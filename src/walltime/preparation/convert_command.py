@@ -11,6 +11,7 @@ from walltime.cli.help import manual
 from walltime.cli.option_groups import read_shown
 from walltime.cli.output import Output
 from walltime.errors import PolicyError
+from walltime.wording import counted
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ def convert(
     from walltime.wording import printable
 
     if (out is None) == (written is None):
-        raise PolicyError("name one output file: walltime convert LOG --out FILE")
+        raise PolicyError("one output file is needed; use walltime convert LOG --out FILE")
     out = out or written
     assert out is not None, "one of them is given"
     log = read_shown(trace, skip_bad_lines=how.skip_bad_lines, time_zone=how.time_zone, mapping=how.mapping, anonymise=how.anonymise)
@@ -53,4 +54,4 @@ def convert(
     counts = {"dropped": log.all_dropped(), "changed": dict(log.changed), "noticed": dict(log.noticed)}
     record = {"trace": str(trace), "format": log.format, "sha256": log.sha256, "records": log.records, **counts, "out": out}
     lines = [f"{did}: {', '.join(f'{count:,} {rule}' for rule, count in rules.items())}" for did, rules in counts.items() if rules]
-    output.show(record | {"version": version()}, [*lines, f"{log.records:,} records written to {printable(out)}"])
+    output.show(record | {"version": version()}, [*lines, f"{counted(log.records, 'record')} written to {printable(out)}"])

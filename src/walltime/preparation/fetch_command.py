@@ -57,7 +57,7 @@ def fetch(
     record = {name: getattr(fetched.entry if name in ("name", "procs") else fetched, name) for name in names} | {
         "acknowledge": list(thanks)
     }
-    checked = "recorded; none was known to check it against" if fetched.verified == "first download" else f"that of the {fetched.verified}"
+    checked = "recorded; no published checksum" if fetched.verified == "first download" else f"equals that of the {fetched.verified}"
     lines = [f"{fetched.entry.name}: {fetched.path}", f"sha256 {fetched.sha256} ({checked})", ACKNOWLEDGE]
     if thanks:
         lines.append(f"Please acknowledge, by request of the log's header: {'; '.join(' '.join(line.split()) for line in thanks)}")

@@ -14,6 +14,7 @@ from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, make_up
 from walltime.cli.output import Output
 from walltime.errors import OutputError
+from walltime.wording import counted
 
 if TYPE_CHECKING:
     from walltime.tables import Facts
@@ -70,12 +71,12 @@ def generate(
     from walltime.workload.models import parse_model
 
     if compare_with is not None and figure is None:
-        raise OutputError("--compare-with draws a figure; name its file with --figure")
+        raise OutputError("--compare-with needs a file for the figure; add --figure FILE")
     chosen = parse_model(model)
     believed = parse_estimates(made.estimates) if made.estimates is not None else None
     begin = time.perf_counter()
     workload = make_up(chosen, made.jobs, made.procs, made.load, made.seed, made.users)
-    notes = [] if made.users is None else [f"; Note: {made.users} users drawn, seed {made.seed}"]
+    notes = [] if made.users is None else [f"; Note: {counted(made.users, 'user')} drawn, seed {made.seed}"]
     if believed is not None:
         workload = workload.with_believed(believed.draw(workload, made.seed))
         workload = replace(workload, requested=workload.believed)  # under any kill limit of the estimate model
@@ -96,7 +97,7 @@ def generate(
 
 
 def _record(w: Workload, out: Path) -> dict[str, Any]:
-    """The workload in numbers."""
+    """Return numbers that describe the workload."""
     import hashlib
 
     import numpy as np
@@ -140,4 +141,4 @@ def _blocks(record: dict[str, Any], w: Workload) -> Iterator[Facts | str]:
     ]
     if record["repeated_percent"] is not None:
         facts.append(("repetitions", f"{record['repeated_percent']:.0f} %", "of the jobs wait for an earlier run"))
-    yield Facts(f"{record['model']}: {len(w):,} jobs, seed {record['seed']}", facts)
+    yield Facts(f"{record['model']}: {counted(len(w), 'job')}, seed {record['seed']}", facts)

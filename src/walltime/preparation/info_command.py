@@ -11,6 +11,7 @@ from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow, read_shown
 from walltime.cli.output import Output, command_line, forget_logs, note
+from walltime.wording import counted
 
 if TYPE_CHECKING:
     from walltime.logs import JobLog
@@ -71,7 +72,7 @@ def info(trace: o.TraceArgument, *, reading: LogOptions, part: RecordedWindow, r
 
 
 def _record(log: JobLog, w: Workload) -> dict[str, Any]:
-    """The `--json` record of a log."""
+    """Return the `--json` record of a log."""
     import numpy as np
 
     from walltime.workload.drops import left_out
@@ -122,13 +123,13 @@ def _size_text(procs: int, estimate: dict[str, Any] | None) -> str:
     from walltime.wording import human_time
 
     if estimate is None:
-        return f"{procs:,} processors"
+        return counted(procs, "processor")
     basis = "the widest job"
     if estimate["seconds"] is not None:
-        basis = f"this many were busy at once, for {human_time(estimate['seconds'])} in all"
+        basis = f"this many were busy at once, for {human_time(estimate['seconds'])} in total"
     if estimate["nodes"] is not None:
-        basis += f"; {estimate['nodes']:,} nodes, for {human_time(estimate['nodes_seconds'])}"
-    return f"{procs:,} processors, estimated ({basis}); confirm or correct it with --procs {procs}"
+        basis += f"; {counted(estimate['nodes'], 'node')}, for {human_time(estimate['nodes_seconds'])}"
+    return f"{counted(procs, 'processor')}, estimated ({basis}); confirm or correct it with --procs {procs}"
 
 
 def _blocks(facts: dict[str, Any], w: Workload) -> Iterator[Facts | Table | str]:
@@ -142,7 +143,7 @@ def _blocks(facts: dict[str, Any], w: Workload) -> Iterator[Facts | Table | str]
         period = f"{first:%Y-%m-%d} to {last:%Y-%m-%d} ({days}, {w.origin.time_zone})"
     elif facts["unix_start_time"] is not None:
         period = f"{days}; beyond the calendar's range"
-    users = "" if facts["users"] is None else f" from {facts['users']:,} user{'' if facts['users'] == 1 else 's'}"
+    users = "" if facts["users"] is None else f" from {counted(facts['users'], 'user')}"
     layout = f", with further fields as of {facts['layout']}" if facts["layout"] else ""
     requests = "not recorded"
     if facts["distinct_requests"] is not None:
@@ -154,7 +155,7 @@ def _blocks(facts: dict[str, Any], w: Workload) -> Iterator[Facts | Table | str]
         ("jobs", f"{facts['jobs']:,}{users}; {facts['serial_percent']:.0f} % serial, {facts['power_of_two_percent']:.0f} % powers of two"),
         ("offered load", f"{percent(w.offered_load)} of the processor time of the machine"),
         ("requests", requests),
-        ("log", f"{facts['format']}{layout}; {facts['records']:,} records; SHA-256 {facts['sha256'][:16]}..."),
+        ("log", f"{facts['format']}{layout}; {counted(facts['records'], 'record')}; SHA-256 {facts['sha256'][:16]}..."),
     ]
     yield Facts(w.origin.name, rows)
     shares, named = facts["percentiles"], (("runtime", "runtime"), ("request", "requested"))

@@ -10,7 +10,7 @@ from walltime.preparation.workload_figures import compare_workloads
 from walltime.provenance import provenance
 from walltime.report.page import Block, Drawing, Page, sections
 from walltime.tables import Facts
-from walltime.wording import human_percent, human_time
+from walltime.wording import counted, human_percent, human_time
 from walltime.workload import Workload
 
 FIRST_SCREEN = 4.2
@@ -23,10 +23,10 @@ def log_page(w: Workload, blocks: Iterable[Block | Facts | str], command: Sequen
     span = int(w.submit[-1] - w.submit[0]) if len(w) else 0
     use = human_percent(100 * float(np.minimum(w.runtime / w.requested, 1).mean()) if len(w) else 0.0)
     dropped = sum(w.origin.dropped.values())
-    lost = f"; {dropped:,} record{'' if dropped == 1 else 's'} cannot be simulated" if dropped else ""
+    lost = f"; {counted(dropped, 'record')} cannot be simulated" if dropped else ""
     answer = (
-        f"{w.origin.name} has {len(w):,} jobs over {human_time(span)}, on a machine of {w.machine_procs:,} processors: they would keep "
-        f"{load} of it busy, and use {use} of their requested time, on average{lost}."
+        f"{w.origin.name} has {counted(len(w), 'job')} over {human_time(span)}, on a machine of {counted(w.machine_procs, 'processor')}. "
+        f"On average, jobs would keep {load} of it busy and use {use} of their requested time{lost}."
     )
     numbers = [("jobs", f"{len(w):,}"), ("offered load", load), ("of the request is used", use)]
     picture = None

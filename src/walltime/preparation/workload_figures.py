@@ -13,6 +13,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter
 
 from walltime.errors import WorkloadError
 from walltime.report.figures import POINTS, legend, look, percent_ticks, share_axes, style, time_ticks
+from walltime.wording import counted
 from walltime.workload import Array, Workload
 
 DAY = 86_400
@@ -31,7 +32,9 @@ def compare_workloads(workloads: Sequence[Workload], names: Sequence[str] | None
         raise WorkloadError("no workload to draw; give at least one", "no_workload")
     for workload in workloads:
         if len(workload) < 2:
-            raise WorkloadError(f"{workload.origin.name} has {len(workload)} jobs, too few to draw distributions", "too_few_jobs")
+            raise WorkloadError(
+                f"{workload.origin.name} has {counted(len(workload), 'job')}, too few to draw distributions", "too_few_jobs"
+            )
     labels = list(names) if names is not None else [w.origin.name for w in workloads]
     with style():
         figure = Figure(figsize=(9.2, height), layout="constrained")

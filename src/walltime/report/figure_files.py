@@ -29,8 +29,10 @@ METADATA: Mapping[str, Any] = {
 }
 """The formats of figures, and the metadata that is omitted so that equal figures have equal bytes."""
 DPI = 150
-SCHEDULE_FIGURES = ("wait", "slowdown", "queue", "utilization", "gantt")
+SCHEDULE_FIGURES = ("wait", "slowdown", "queue", "utilization", "gantt", "nodes")
 """The figures of schedules that `--figure NAME=FILE` draws."""
+SINGLE = ("gantt", "nodes")
+"""Figures of a single schedule."""
 WIDTHS = {
     "column": 3.4,
     "page": 7.1,

@@ -22,7 +22,7 @@ from walltime.errors import WorkloadError
 from walltime.policy import Kind
 from walltime.report.stretch import assign_processors
 from walltime.schedule.schedule import Schedule, labels
-from walltime.wording import human_time
+from walltime.wording import counted, human_time
 
 Array = np.ndarray
 
@@ -388,7 +388,7 @@ def _round_time(seconds: int) -> str:
     for unit, name in ((86_400, "day"), (3600, "hour"), (60, "minute")):
         if seconds >= unit:
             return f"{seconds // unit} {name}{'' if seconds == unit else 's'}"
-    return f"{seconds} second{'' if seconds == 1 else 's'}"
+    return f"{counted(seconds, 'second')}"
 
 
 def _time_axis(axes: Axes, schedule: Schedule, begin: int, end: int) -> None:

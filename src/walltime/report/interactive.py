@@ -87,7 +87,7 @@ def live_data(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequen
 
 
 def _of_policy(schedule: Schedule, same_submit: bool, same_runtime: bool) -> dict[str, Array]:
-    """The columns of one schedule; `reserved` is the first reservation counted from the submission, -1 if there was none."""
+    """Return the columns of one schedule; `reserved` is the first reservation counted from the submission, -1 if there was none."""
     w = schedule.workload
     job, first, count = assign_processors(schedule.start, schedule.end, w.procs, w.machine_procs)
     reserved = np.where(schedule.reserved_start < 0, -1, np.clip(schedule.reserved_start - schedule.submit, 0, LARGEST))

@@ -43,7 +43,7 @@ def choose_stretch(schedules: Sequence[Schedule], jobs: int = JOBS) -> tuple[int
     wide = [_Running(s, (s.runtime > 0) & (s.workload.procs * VISIBLE >= s.workload.machine_procs)) for s in schedules]
 
     def window(half: int) -> tuple[int, int]:
-        """An interval of this half-width around the middle, shifted to lie inside the workload."""
+        """Return an interval of this half-width around the middle, shifted to lie inside the workload."""
         begin = min(max(middle - half, whole[0]), max(whole[1] - 2 * half, whole[0]))
         return begin, max(min(begin + 2 * half, whole[1]), begin + 1)
 

@@ -104,7 +104,7 @@ def read_schedule(path: str | Path) -> dict[str, Array]:
     if name.endswith((".swf", ".swf.gz")):
         return _from_swf(path)
     if path.is_dir():
-        raise LogError(f"{path}: is a folder; name a schedule file", "directory")
+        raise LogError(f"{path}: is a folder; give a schedule file", "directory")
     if not path.exists():
         raise LogError(f"{path}: no such file; check its name", "missing_file")
     try:

@@ -95,7 +95,7 @@ class Schedule:
         return len(self.start)
 
     def __repr__(self) -> str:
-        return f"<Schedule {self.label}: {len(self):,} jobs of {self.workload.origin.name}>"
+        return f"<Schedule {self.label}: {counted(len(self), 'job')} of {self.workload.origin.name}>"
 
     @property
     def coincident(self) -> str:
@@ -367,11 +367,10 @@ class LongWait:
         return asdict(self)
 
     def __str__(self) -> str:
-        size = f"{self.procs:,} processor{'' if self.procs == 1 else 's'} for {human_time(self.requested)}"
-        return (
-            f"job {self.job} waited {human_time(self.wait)} for {size}: {self.ahead:,} waited ahead of it, "
-            f"{self.overtaken_by:,} overtook it, {'backfilled' if self.kind == 'backfilled' else 'started in its turn'}"
-        )
+        size = f"{counted(self.procs, 'processor')} for {human_time(self.requested)}"
+        how = "was backfilled" if self.kind == "backfilled" else "started in its turn"
+        others = f"{counted(self.ahead, 'job')} ahead of it in the queue, {self.overtaken_by:,} overtook it"
+        return f"job {self.job} ({size}) waited {human_time(self.wait)} and {how}; {others}"
 
 
 def longest_waits(schedule: Schedule, count: int = 10) -> list[LongWait]:

@@ -97,7 +97,7 @@ def fair_starts(schedule: Schedule, jobs: Array, *, workers: int | None = None, 
     """Return the start of each of these jobs (int64 places in order of arrival) if no job had arrived after it, int64 s."""
     w = schedule.workload
     if w.feedback:
-        raise WorkloadError("with feedback, arrivals depend on the schedule, so jobs have no fair start; simulate without", "feedback")
+        raise WorkloadError("with feedback, arrivals depend on the schedule, so jobs have no fair start; leave out feedback", "feedback")
     if schedule.placement is not None:
         raise PolicyError("fair starts are not supported on a machine of several pools; leave them out", "unsupported_machine")
     scheduler = Scheduler.of_schedule(schedule)

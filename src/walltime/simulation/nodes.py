@@ -1,4 +1,4 @@
-"""Workloads on machines of single nodes, for Slurm's and OAR's scheduling: the jobs that fit, and the fields of a problem."""
+"""Workloads on machines of single nodes: the jobs that fit, and the fields of a problem."""
 
 from __future__ import annotations
 
@@ -12,29 +12,32 @@ from walltime.engine.problem import NodeDemands, Nodes
 from walltime.errors import WorkloadError
 from walltime.machine import Machine, Placement, place
 from walltime.machine.omissions import with_settings
+from walltime.machine.overheads import scheduler_view
 from walltime.machine.placing import PLACING_REASONS, possible
 from walltime.node_demands import demands_on, nodes_of, problem_fields, unknown_features
 from walltime.policy import Policy
 from walltime.workload import Array, Workload
 
 
-def placed_on_nodes(workload: Workload, policy: Policy, machine: Machine) -> tuple[Workload, Placement, dict[str, Any]]:
-    """Return the jobs that fit on the nodes, their placement, and the fields of a problem for a policy that plans single nodes.
+def placed_on_nodes(workload: Workload, policy: Policy, machine: Machine) -> tuple[Workload, Placement, Workload, dict[str, Any]]:
+    """Return the jobs that fit on the nodes, their placement, the jobs as the scheduler sees them, and the fields of a problem.
 
-    Settings of Slurm that are not modelled are in `origin.omissions`. Raises PolicyError if the policy does not support the machine.
+    Raises PolicyError if the policy does not support the machine.
     """
     placed, placement, demands = placed_for(workload, policy, machine)
-    fields = problem_fields(placed, placement, policy, demands)
-    if "shares" in fields:
-        omissions = with_settings(placed.origin.omissions, machine, fields["settings"].notes)
-        placed = replace(placed, origin=replace(placed.origin, omissions=omissions))
-    return placed, placement, fields
+    jobs, seen = scheduler_view(placed, placement)
+    fields = problem_fields(jobs, seen, policy, demands if seen is placement else None)
+    return placed, placement, jobs, fields
 
 
 def placed_for(workload: Workload, policy: Policy, machine: Machine) -> tuple[Workload, Placement, NodeDemands]:
-    """Return the jobs that fit on the nodes under the policy, their placement and demands; raises PolicyError as `placed_on_nodes`."""
+    """Return the jobs that fit on the nodes under the policy, their placement and demands; raises PolicyError as `placed_on_nodes`.
+
+    `origin.omissions` has Slurm's settings that are not modelled, and no requests that only pools do not model.
+    """
     settings = policy.settings(machine.slurm)
-    placed, placement, demands = place_on_nodes(workload, machine, settings is None or settings["select_type"] == "linear")
+    linear = policy.plans_nodes and (settings is None or settings["select_type"] == "linear")
+    placed, placement, demands = place_on_nodes(workload, machine, linear)
     used = {
         "tiers": len({one.tier for one in machine.partitions}) > 1,
         "limits": bool(placement.limits),
@@ -42,6 +45,9 @@ def placed_for(workload: Workload, policy: Policy, machine: Machine) -> tuple[Wo
         "second": bool(placement.second.any()),
     }
     check_features(policy, "nodes", [name for name, is_used in used.items() if is_used])
+    if settings is not None or not policy.plans_nodes:
+        omissions = with_settings(placed.origin.omissions, machine, () if settings is None else settings.notes, settings is not None)
+        placed = replace(placed, origin=replace(placed.origin, omissions=omissions))
     return placed, placement, demands
 
 

@@ -16,6 +16,7 @@ from walltime.estimates import effective_times
 from walltime.machine import NO_OVERHEAD, Machine, Placement, place
 from walltime.machine.overheads import scheduler_view, start_times
 from walltime.metrics import Dynamics
+from walltime.node_demands import runs_on_nodes
 from walltime.policy import PAPERS, Dialect, Policy
 from walltime.policy.log_view import LogView
 from walltime.predictors import Prediction, Predictor
@@ -25,12 +26,12 @@ from walltime.simulation.specification import Scheduler
 from walltime.workload import Array, Workload, check_workload
 
 if TYPE_CHECKING:
-    from walltime.engine.interface.nodes import NodesEngine, OarEngine
+    from walltime.engine.interface.nodes import FirstFitEngine, NodesEngine, OarEngine
     from walltime.engine.interface.number import NumberEngine
     from walltime.engine.interface.plain import ReferenceEngine
     from walltime.engine.interface.pools import PoolsEngine
 
-    Engine = NumberEngine | PoolsEngine | NodesEngine | OarEngine | ReferenceEngine
+    Engine = NumberEngine | PoolsEngine | NodesEngine | OarEngine | FirstFitEngine | ReferenceEngine
 
 
 def simulate(
@@ -191,14 +192,16 @@ def new_engine(problem: Problem, wanted: str = "auto") -> Engine:
     name, problem = choose(problem, wanted)
     if name == "reference" and wanted == "auto" and len(problem) > MIN_SLOW_JOBS:
         why = support(problem.policy, kind_of(problem), features_of(problem)).why
-        notice(f"{problem.policy.label} runs on the plain Python engine (about 1,000 times slower than the compiled one) {why}")
+        notice(f"{problem.policy.label} needs the plain Python engine (about 1,000 times slower than the compiled one) for {why}")
     kind: Any
     if name == "reference":
         from walltime.engine.interface.plain import ReferenceEngine as kind  # noqa: N813
     elif isinstance(problem.settings, OarSettings):
         from walltime.engine.interface.nodes import OarEngine as kind  # noqa: N813
-    elif isinstance(problem.machine, Nodes):
+    elif isinstance(problem.machine, Nodes) and problem.policy.plans_nodes:
         from walltime.engine.interface.nodes import NodesEngine as kind  # noqa: N813
+    elif isinstance(problem.machine, Nodes):
+        from walltime.engine.interface.nodes import FirstFitEngine as kind  # noqa: N813
     elif isinstance(problem.machine, Pools):
         from walltime.engine.interface.pools import PoolsEngine as kind  # noqa: N813
     else:
@@ -224,11 +227,10 @@ def run_of(
     placement, more, jobs = None, dict[str, Any](), workload
     check_support(scheduler, dialect, machine, dynamics)
     if machine is not None:
-        if scheduler.policy.plans_nodes:
+        if runs_on_nodes(scheduler.policy, machine):
             from walltime.simulation.nodes import placed_on_nodes
 
-            workload, placement, more = placed_on_nodes(workload, scheduler.policy, machine)
-            jobs = workload
+            workload, placement, jobs, more = placed_on_nodes(workload, scheduler.policy, machine)
         else:
             workload, placement = place(workload, machine, extends=overrun == "extend")
             jobs, own = scheduler_view(workload, placement)
@@ -255,7 +257,7 @@ def _submitted(workload: Workload, placement: Placement, end: Array) -> Array:
 
 def check_support(scheduler: Scheduler, dialect: Dialect, machine: Machine | None, dynamics: bool) -> None:
     """Raise PolicyError if the policy does not support a feature on such a machine, for any jobs."""
-    kind = "number" if machine is None else "nodes" if scheduler.policy.plans_nodes else "pools"
+    kind = "number" if machine is None else "nodes" if runs_on_nodes(scheduler.policy, machine) else "pools"
     used = {
         "predictor": scheduler.prediction is not None,
         "overheads": machine is not None and machine.overhead != NO_OVERHEAD,
@@ -302,7 +304,7 @@ def pools_of(placement: Placement) -> Pools:
 
 def placed_under(workload: Workload, machine: Machine, policy: Policy | None) -> tuple[Workload, Placement]:
     """Return the jobs that can run on this machine under a policy, and their placement; see `walltime.machine.place`."""
-    if policy is None or not policy.plans_nodes:
+    if policy is None or not runs_on_nodes(policy, machine):
         return place(workload, machine)
     from walltime.simulation.nodes import placed_for
 

@@ -206,7 +206,7 @@ class Simulation:
             self.done = self._engine.run_until(time)
 
     def _catch_up(self) -> None:
-        """After a submission, replace the engine and advance the new one to the same point."""
+        """Replace the engine after a submission, and advance the new one to the same point."""
         if not self._submitted:
             return
         self._engine, self._submitted, steps = self._new_engine(), False, self._steps

@@ -395,7 +395,9 @@ def _length(record: Record, name: str) -> int:
     try:
         return seconds_of(record[name])
     except ValueError as error:
-        raise LogError(f"{name} is {sanitize(record[name])!r}, {error}; print it again with scontrol show") from error
+        raise LogError(
+            f"{name} must be a length of time such as 1-12:00:00, not {sanitize(record[name])!r}; print it again with scontrol show"
+        ) from error
 
 
 def _grace(record: Record, name: str = "GraceTime") -> int:

@@ -138,7 +138,7 @@ class Limits:
     no_partition_limit: frozenset[str] = frozenset()
 
     def apply_to(self, job: QueueJob, cluster: Configuration) -> bool:
-        """Whether Slurm would compare the job's TimeMin, not its limit, with a limit on minutes."""
+        """Return whether Slurm would compare the job's TimeMin, not its limit, with a limit on minutes."""
         qos = {job.qos, *(cluster.partitions[name].qos for name in job.partitions if name in cluster.partitions)}
         names = {("account", job.account), ("user", job.user), *(("qos", name) for name in qos)}
         return bool(names & self.minutes) or (cluster.enforces_safely and bool(names & self.used))

@@ -63,7 +63,7 @@ def json_records(text: str, where: str) -> dict[str, list[Record]]:
 
 
 def _kind_of(entries: Sequence[Any]) -> str:
-    """The kind of the records in an array without a name."""
+    """Return the kind of the records in an array without a name."""
     marks = {"associations": {"account", "max"}, "sinfo": {"partition"}, "nodes": {"real_memory"}, "partitions": {"maximums"}}
     marks |= {"reservations": {"node_list"}, "qos": {"limits"}}
     first = entries[0] if entries and isinstance(entries[0], dict) else {}
@@ -83,7 +83,7 @@ def value_at(one: Any, path: str) -> Any:
 
 
 def _whole(value: Any, otherwise: int = 0) -> int:
-    """A number, plain or as an object; `otherwise` if it is not set or infinite."""
+    """Return a number, plain or as an object; `otherwise` if it is not set or infinite."""
     number = number_of(value, "number")
     return otherwise if number is None or number == UNLIMITED else number
 
@@ -102,7 +102,7 @@ def _texts(one: Json, **places: str) -> Record:
 
 
 def _minutes(value: Any) -> str:
-    """A time limit, which is in minutes, in scontrol's form."""
+    """Return a time limit, which is in minutes, in scontrol's form."""
     number = number_of(value, "time")
     if number is None or number < 0 or number >= 2**32 - 2:
         return "UNLIMITED"
@@ -127,7 +127,7 @@ def _limits(one: Json, root: str, places: Mapping[str, str]) -> Record:
 
 
 def _node(one: Json) -> Record:
-    """A node of scontrol or slurmrestd, or of sinfo of Slurm 22.05."""
+    """Return a node of scontrol or slurmrestd, or of sinfo of Slurm 22.05."""
     states = [one["state"]] if isinstance(one["state"], str) else list(one["state"])
     return {
         "NodeName": str(one["name"]),
@@ -168,7 +168,7 @@ def _nodes_of_group(one: Json, where: str) -> list[Record]:
 
 
 def _partition(one: Json) -> Record:
-    """A partition; data parser 0.0.38 and earlier have flat keys."""
+    """Return a partition; data parser 0.0.38 and earlier have flat keys."""
     if "maximums" not in one:
         return {
             "PartitionName": str(one["name"]),
@@ -198,7 +198,7 @@ def _partition(one: Json) -> Record:
 
 
 def _reservation(one: Json) -> Record:
-    """A reservation; its times, which are absolute, are printed in UTC."""
+    """Return a reservation; its absolute times are printed in UTC."""
     start, end = (datetime.fromtimestamp(_whole(one.get(name)), UTC).strftime("%Y-%m-%dT%H:%M:%S") for name in ("start_time", "end_time"))
     return {
         "ReservationName": str(one["name"]),

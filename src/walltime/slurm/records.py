@@ -75,7 +75,7 @@ def file_text(path: str | os.PathLike[str]) -> str:
         return Path(path).read_bytes().decode("utf-8-sig", errors="replace")
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise LogError(f"{printable(path)}: cannot be read ({reason}); name a file with Slurm's output") from error
+        raise LogError(f"{printable(path)}: cannot be read ({reason}); give a file with Slurm's output") from error
 
 
 def read_records(texts: Iterable[tuple[str, str]]) -> ClusterRecords:
@@ -211,4 +211,4 @@ def _numbers(text: str, item: str) -> list[str]:
 
 
 def _too_many(item: str) -> LogError:
-    return LogError(f"{item[:40]!r} has more than {MOST_NODES:,} nodes; it must be a list of nodes of one cluster", "too_many_nodes")
+    return LogError(f"{item[:40]!r} has more than {MOST_NODES:,} nodes; print it again with scontrol show", "too_many_nodes")

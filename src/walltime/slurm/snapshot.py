@@ -27,7 +27,7 @@ from walltime.slurm.json_records import value_at
 from walltime.slurm.records import SlurmError, file_text, read_records
 from walltime.slurm.snapshot_jobs import LARGEST_COUNT, RUNNING, SNAPSHOT_RULES, WAITING, SnapshotJob, never_rule
 from walltime.slurm.squeue import BETWEEN, SQUEUE_JSON, SQUEUE_TEXT, read_squeue_json, read_squeue_text
-from walltime.wording import printable, sanitize
+from walltime.wording import counted, printable, sanitize
 
 VERSION = 1
 KIND = "walltime snapshot"
@@ -300,5 +300,5 @@ def _placed(jobs: Sequence[SnapshotJob], cluster: Cluster, notes: list[str]) -> 
         can_start = (one for one in mine if not (one.left_out or never_rule(one, cluster.machine)))
         placed.append(next(can_start, mine[0] if mine else replace(job, left_out=job.left_out or "other_partition")))
     if several := sum("," in job.partition for job in jobs):
-        notes.append(f"{several:,} jobs may go to several partitions: the first one is used.")
+        notes.append(f"{counted(several, 'job')} may go to several partitions: the first one is used.")
     return placed

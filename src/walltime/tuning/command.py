@@ -145,7 +145,7 @@ def search(
     from walltime.tuning.tables import search_answer, search_tables
 
     if searching.predictions_for is not None and searching.predictor is None:
-        raise PolicyError("--predictions-for needs predictions; name a --predictor too")
+        raise PolicyError("--predictions-for needs predictions; add --predictor NAME")
     options = {name: value for name, value in asdict(searching).items() if value is not None}
     options |= {"share": 1 - options.pop("test_share"), "shaken": options.pop("shake")}
     if searching.predictions_for is not None:

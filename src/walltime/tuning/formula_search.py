@@ -22,6 +22,7 @@ from walltime.tuning.objectives import OBJECTIVES, Parts, by_log, merit, parts_o
 from walltime.tuning.order_file import BELIEF, LogIdentity, OrderFile, Point, SearchSettings
 from walltime.tuning.search import CostFolder, import_cma
 from walltime.tuning.search import search as minimise
+from walltime.wording import counted
 from walltime.workload import Array, Workload
 
 TERMS = (
@@ -214,7 +215,7 @@ def search_orders(
     for log in logs:
         if len(log) < MIN_JOBS:
             raise WorkloadError(
-                f"{log.origin.name} has {len(log)} jobs, too few for a search; give logs of at least {MIN_JOBS}", "too_few_jobs"
+                f"{log.origin.name} has {counted(len(log), 'job')}, too few for a search; give logs of at least {MIN_JOBS}", "too_few_jobs"
             )
     early, late = parts_of(logs, settings.share, settings.copies, settings.shaken, settings.seed)
     training, choosing = (

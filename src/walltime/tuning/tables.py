@@ -8,6 +8,7 @@ from walltime.report.changes import change_cells, metric_name, metric_value
 from walltime.tables import Cell, Table
 from walltime.tuning.fitting import Tuning
 from walltime.tuning.order_file import OrderFile, Point
+from walltime.wording import counted
 
 HEADS = ("mean bounded slowdown", "wait by area", "99th percentile", "longest wait", "mean of the longest 0.1 %")
 RATIOS = "over EASY's, geometric means over the logs"
@@ -37,7 +38,7 @@ def search_tables(found: OrderFile) -> list[Table | str]:
     """Return tables of a search: its steps, the front, and the best named orders."""
     best_named = sorted(found.named, key=lambda one: one.choosing[0])[:10]
     return [
-        _points(found.step, f"steps of the search on {found.logs}, {found.evaluations:,} schedulers; later jobs {RATIOS}"),
+        _points(found.step, f"steps of the search on {found.logs}, {counted(found.evaluations, 'scheduler')}; later jobs {RATIOS}"),
         _points(found.front, "Pareto front of slowdown and longest wait in training"),
         _points(best_named, "the best named orders"),
         f"found: {found.scheduler}",
@@ -46,7 +47,7 @@ def search_tables(found: OrderFile) -> list[Table | str]:
 
 def search_answer(found: OrderFile) -> list[str]:
     """Return the result of a search as sentences, the last one a caveat."""
-    return [f"{found.scheduler} was chosen from {found.evaluations:,} schedulers tried on {found.logs}.", SELECTION_CAVEAT]
+    return [f"{found.scheduler} was chosen from {counted(found.evaluations, 'scheduler')} tried on {found.logs}.", SELECTION_CAVEAT]
 
 
 def _points(points: Sequence[Point], title: str) -> Table:

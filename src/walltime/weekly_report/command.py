@@ -70,7 +70,7 @@ def report(
         print_timer(f"report {'LOG' if trace is None else shlex.quote(str(trace.absolute()))}", output)
         return
     if trace is None:
-        raise PolicyError("there is no log to report on; name one, such as jobs.txt.gz that walltime slurm sacct-command gets")
+        raise PolicyError("a log is missing; give one, such as jobs.txt.gz from walltime slurm sacct-command")
     workload, numbers = read_period(trace, reading, machine_file, span)
     made = period_page(numbers, {"command": command_line()})
     if page is not None:
@@ -88,13 +88,13 @@ def read_period(trace: Path, reading: LogOptions, machine_file: Path | None, spa
     from walltime.workload.filters import span_of
 
     if span.week and span.window is not None:
-        raise PolicyError("--week is the last whole week, and --window another span; take one of them")
+        raise PolicyError("--week and --window cannot be combined; leave one out")
     machine = machine_in(machine_file)
     workload = with_omissions(reading.load(trace, machine)[0], machine)
     between = last_week(workload) if span.window is None else span_of(workload, span.window)
     if span.window is None and between[1] > workload.submit[-1] and workload.origin.unix_start_time is not None:
         note("the log has no whole week, Monday to Sunday; the report covers the whole log")
-    numbers = period(workload, *between)
+    numbers = period(workload, *between, machine)
     report_on(numbers.workload)
     if span.store is not None:
         clock = workload.origin.unix_start_time or 0

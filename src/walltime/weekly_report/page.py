@@ -1,4 +1,4 @@
-"""The page of a week: waits, use, the reasons for waits, lost hours, and changes."""
+"""The page of a week: waits, use, the causes of waits, lost hours, and changes."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from walltime.provenance import plain, provenance
 from walltime.report.page import Block, Drawing, Fold, Heading, Page, Paragraph, Section, note
 from walltime.schedule.groups import TITLES as GROUP_TITLES
 from walltime.tables import Cell, Row, Table, time_cell
+from walltime.weekly_report.causes import CAUSES
 from walltime.weekly_report.period import DAY, USUAL, Period, PeriodNumbers, unusual
-from walltime.wording import UNDEFINED, counted, human_percent, human_time, time_form
+from walltime.wording import UNDEFINED, counted, human_percent, human_time, listed, time_form
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,7 +31,7 @@ SHOWN = 52
 """Number of periods in the figure of the trend."""
 TITLES = {**GROUP_TITLES, "user": "user"}
 MEANING = (
-    "Waits are of the jobs that started. Asked for and not used, failed, at the limit: processor-hours of the jobs that ended; failed: by "
+    "Waits are of the jobs that started. Requested and not used, failed, at the limit: processor-hours of the jobs that ended; failed: by "
     "the log's status, without jobs at their limit. Jobs at their limit may have saved their state."
 )
 MOMENTS = 400
@@ -45,8 +46,11 @@ def period_answer(numbers: Period) -> str:
     if n.started:
         half = "not at all" if n.median_wait < 1 else f"at most {human_time(n.median_wait)}"
         first = f"{warning}{span_of(numbers, capital=True)}: jobs waited {human_time(n.mean_wait)} on average, half of them {half}"
-    wrong = " (more than all: its size is wrong)" if n.utilization > 1 else ""
-    sentence = f"{first}; {_share(n.utilization)} of the machine was used{wrong}"
+    wrong = " (over 100 %: the size of the machine is wrong)" if n.utilization > 1 else ""
+    second = (
+        f"processors and {_share(n.second_utilization)} of the {second_name(numbers)} were" if math.isfinite(n.second_utilization) else ""
+    )
+    sentence = f"{first}; {_share(n.utilization)} of the {second or 'machine was'} used{wrong}"
     lost = n.lost_hours / max(n.used_hours, 1e-9)
     if lost >= 0.005:
         sentence += f", and {_share(lost)} of the used hours went to jobs that failed or ended at their limit"
@@ -54,7 +58,7 @@ def period_answer(numbers: Period) -> str:
     if not math.isfinite(change):
         return f"{sentence}."
     compared = "as long as" if abs(change) < 1 else f"{human_time(abs(change))} {'more' if change > 0 else 'less'} than"
-    usual = "" if large is None else f"; {_length(n)}s {'seldom' if large else 'often'} differ by as much"
+    usual = "" if large is None else f"; {_length(n)}s {'rarely' if large else 'often'} differ by as much"
     sentence = f"{sentence}. Jobs waited {compared} in the {_length(n)} before{usual}."
     for name, words, show in ODDITIES:
         now, before = getattr(n, name), [getattr(one, name) for one in numbers.before]
@@ -70,7 +74,7 @@ def period_page(numbers: Period, settings: Mapping[str, Any] | None = None) -> P
     sections = [
         Section("What changed", [changes_table(numbers), note(_chance(numbers))]),
         Section("Waits by group", _group_blocks(numbers)),
-        Section("Reasons for waits", [Paragraph(held_sentence(numbers)), longest_table(numbers)]),
+        Section("Causes of waits", [Paragraph(causes_sentence(numbers)), causes_table(numbers), longest_table(numbers)]),
         Section("The days", [_days(numbers)]),
         Section("Hours of jobs that failed or were cut", [users]),
     ]
@@ -97,7 +101,7 @@ def period_record(numbers: Period) -> dict[str, Any]:
     """Return the period ready for JSON, times in s of the log's clock."""
     changes = {name: dict(zip(("change", "unusual"), _change(numbers, name), strict=True)) for name, *_ in MEASURES}
     values: dict[str, Any] = {"numbers": numbers.numbers.as_dict(), "before": [one.as_dict() for one in numbers.before], "changes": changes}
-    values |= {name: getattr(numbers, name) for name in ("groups", "users", "longest")}
+    values |= {name: getattr(numbers, name) for name in ("groups", "users", "longest", "causes")}
     record: dict[str, Any] = plain(values | {"caveats": _caveats(numbers), "answer": period_answer(numbers)})
     return record
 
@@ -112,9 +116,15 @@ def period_tables(numbers: Period, verbose: bool) -> list[Table | str]:
     if not verbose:
         table = replace(changes_table(numbers), title=f"what changed ({counts})")
         chosen = [row for row, (name, label, *_) in zip(table.rows, MEASURES, strict=True) if name in SHORT or label in odd]
-        return [*parts, replace(table, rows=chosen)]
+        return [*parts, replace(table, rows=chosen), *([causes_table(numbers)] if len(numbers.causes) > 1 else [causes_sentence(numbers)])]
     parts += [changes_table(numbers), _chance(numbers), *(groups_table(numbers, by) for by in numbers.groups)]
-    return [*parts, held_sentence(numbers), longest_table(numbers), *([users_table(numbers)] if numbers.users else [])]
+    return [
+        *parts,
+        causes_sentence(numbers),
+        causes_table(numbers),
+        longest_table(numbers),
+        *([users_table(numbers)] if numbers.users else []),
+    ]
 
 
 def _change(numbers: Period, name: str) -> tuple[float, bool | None]:
@@ -153,7 +163,7 @@ SHORT = ("mean_wait", "utilization", "failed_hours")
 ODDITIES = (
     ("submitted", "jobs were submitted", _number),
     ("waiting_at_end", "jobs still waited at the end", _number),
-    ("unused_hours", "processor-hours were asked for and not used", hours),
+    ("unused_hours", "processor-hours were requested and not used", hours),
     ("failed_hours", "processor-hours were used by failed jobs", hours),
 )
 """Fields that the answer mentions if they are unusual; only the first one."""
@@ -197,33 +207,53 @@ def _group_blocks(numbers: Period) -> list[Block]:
     return blocks
 
 
-def held_sentence(numbers: Period) -> str:
-    """Return the share of the waits in which the machine was too full."""
-    n = numbers.numbers
-    if n.waited_hours < 1:
+def second_name(numbers: Period) -> str:
+    """Return the name of the machine's second resource in sentences."""
+    return "GPUs" if numbers.second == "gpus" else numbers.second
+
+
+def cause_names(numbers: Period) -> dict[str, str]:
+    """Return the causes of waits in words."""
+    names = {"second": second_name(numbers), "limit": "a limit", "behind": "jobs ahead", "unknown": "not known"}
+    return {cause: names.get(cause, cause) for cause in CAUSES}
+
+
+def causes_sentence(numbers: Period) -> str:
+    """Return the causes of the waits of all jobs, the longest first."""
+    if numbers.numbers.waited_hours < 1:
         return "Hardly any job waited."
-    share = n.full_hours / n.waited_hours
-    sentence = (
-        f"All jobs together waited {n.waited_hours:,.0f} h. In {_share(share)} of that time, fewer processors were free than the job "
-        "requested."
+    row, names = numbers.causes[0], cause_names(numbers)
+    order = (*sorted(("second", "memory", "processors"), key=lambda cause: -row[cause]), "behind", "limit", "unknown")
+    words = {cause: f"for {name}" for cause, name in names.items()}
+    words |= {"limit": "for a limit on running jobs", "behind": "behind jobs that lacked some", "unknown": "for unknown causes"}
+    told = listed([f"{_share(row[cause] / row['hours'])} {words[cause]}" for cause in order if row[cause] >= 0.005 * row["hours"]])
+    return f"Jobs waited {row['hours']:,.0f} h in all: {told}."
+
+
+def causes_table(numbers: Period) -> Table:
+    """Return a table of the causes of waits by partition, in percent of the hours waited."""
+    shown = {cause: name for cause, name in cause_names(numbers).items() if numbers.causes and numbers.causes[0][cause] > 0}
+    rows: list[Row] = []
+    for row in numbers.causes:
+        shares = [row[cause] / row["hours"] for cause in shown]
+        rows.append([row["group"], hours_cell(row["hours"]), *(Cell(_share(share), value=share) for share in shares)])
+    remark = (
+        "Processors, memory and others: fewer were free, in the nodes that the job may use, than it requested. Jobs ahead: enough was "
+        "free, and an earlier job lacked some. Not known: neither; priorities, reservations and room on single nodes are not recorded."
     )
-    if share > 0.995:
-        return sentence
-    return (
-        f"{sentence} In the other {_share(1 - share)}, enough were free, and jobs waited for reasons that a log does not record: the order "
-        "of the queue, reservations, limits of users, partitions, unsuitable nodes (walltime infer finds such rules)."
-    )
+    return Table(["", "hours waited", *shown.values()], rows, "causes of waits", remark)
 
 
 def longest_table(numbers: Period) -> Table:
     """Return a table of the jobs that started after the longest waits."""
     rows: list[Row] = []
+    names = cause_names(numbers)
     for row in numbers.longest:
         times = time_cell(row["requested"]), time_cell(row["wait"])
-        rows.append([f"{row['job']}", row["user"], f"{row['procs']:,}", *times, _share(row["full"] / max(row["wait"], 1))])
-    head = ["job", "user", "processors", "asked for", "waited", "too few free"]
-    remark = "Too few free: share of the wait in which fewer processors were free than the job requested."
-    return Table(head, rows, "the longest waits", remark)
+        cause = f"{names[row['cause']]} ({_share(row['cause_share'])})"
+        rows.append([f"{row['job']}", row["user"], f"{row['procs']:,}", *times, cause])
+    head = ["job", "user", "processors", "asked for", "waited", "main cause"]
+    return Table(head, rows, "the longest waits", "Main cause: with its share of the wait.")
 
 
 def users_table(numbers: Period) -> Table:

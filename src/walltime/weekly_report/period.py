@@ -1,4 +1,4 @@
-"""A period of a recorded schedule, such as last week: waits, use, the reasons for waits, and lost hours."""
+"""A period of a recorded schedule, such as last week: waits, use, the causes of waits, and lost hours."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ import numpy as np
 from walltime.accuracy.adjusted import has_column
 from walltime.errors import LogError, OutputError, WorkloadError
 from walltime.files import whole_file
+from walltime.machine import Machine
 from walltime.metrics.estimates import FAILED, YEAR
-from walltime.metrics.machine import busy_processors, utilization
+from walltime.metrics.machine import utilization
 from walltime.metrics.summary import Averages
 from walltime.schedule.groups import UNKNOWN, group_jobs, largest_groups
+from walltime.weekly_report.causes import CAUSES, wait_causes
 from walltime.wording import printable
 from walltime.workload import Array, Workload
 from walltime.workload.columns import GROUPED_COLUMNS
@@ -51,10 +53,10 @@ class PeriodNumbers(Averages):
     p90_wait: float
     utilization: float
     """used share of the processors, from 0 to 1"""
+    second_utilization: float
+    """used share of the machine's second resource, such as GPUs; nan without one"""
     waited_hours: float
     """hours that jobs waited within the period, summed over the jobs"""
-    full_hours: float
-    """the part of them in which fewer processors were free than the job requested"""
     used_hours: float
     """hours of the jobs that ended"""
     unused_hours: float
@@ -85,15 +87,21 @@ class Period:
     users: Sequence[Mapping[str, Any]]
     """users with the most hours of jobs that failed or ended at their limit"""
     longest: Sequence[Mapping[str, Any]]
-    """the jobs that started after the longest waits"""
+    """the jobs that started after the longest waits, with the main cause and its share of the wait"""
+    causes: Sequence[Mapping[str, Any]]
+    """hours waited in the period, by cause (`CAUSES`): of all jobs, then of each partition of the machine with waits"""
+    second: str
+    """the name of the machine's second resource"""
     unknown: int
     """number of jobs with an unknown wait, which are left out"""
     missing: int
     """seconds of the requested period before the first submission of the log, which are left out"""
 
 
-def period(workload: Workload, begin: int, end: int) -> Period:
+def period(workload: Workload, begin: int, end: int, machine: Machine | None = None) -> Period:
     """Return the period from `begin` to `end`, s of the log's clock; without what lies a day or more before the log begins.
+
+    `machine`: by which causes of waits are found; by default one pool of the log's processors.
 
     Raises WorkloadError if the log records no waits, or if no job was submitted, ran or waited then.
     """
@@ -105,7 +113,7 @@ def period(workload: Workload, begin: int, end: int) -> Period:
     missing = int(jobs.submit[0]) - begin if len(jobs) else 0
     missing = missing if missing >= DAY and begin + missing < end else 0
     begin += missing
-    record = _Record(jobs)
+    record = _Record(jobs, machine)
     numbers = record.numbers(begin, end)
     if not numbers.submitted and not numbers.started and not numbers.ended:
         raise WorkloadError(
@@ -115,7 +123,27 @@ def period(workload: Workload, begin: int, end: int) -> Period:
     starts = range(begin - length, first - 1, -length) if length > 0 else range(0)
     before = [record.numbers(one, one + length) for one in starts][::-1]
     groups = {by: rows for by in GROUPED_BY if (rows := record.groups(by, begin, end))}
-    return Period(jobs, numbers, before, groups, record.lost(begin, end), record.longest(begin, end), len(workload) - len(jobs), missing)
+    return Period(
+        workload=jobs,
+        numbers=numbers,
+        before=before,
+        groups=groups,
+        users=record.lost(begin, end),
+        longest=record.longest(begin, end),
+        causes=_causes(jobs, begin, end, machine),
+        second="gpus" if machine is None else machine.second,
+        unknown=len(workload) - len(jobs),
+        missing=missing,
+    )
+
+
+def _causes(jobs: Workload, begin: int, end: int, machine: Machine | None) -> list[dict[str, Any]]:
+    seconds, partition = wait_causes(jobs, machine, begin, end)
+    names = [] if machine is None or len(machine.partitions) < 2 else [one.name for one in machine.partitions]
+    masks = {"all jobs": np.ones(len(jobs), bool)} | {f"partition {name}": partition == k for k, name in enumerate(names)}
+    hours = {name: seconds[mask].sum(axis=0) / 3600 for name, mask in masks.items()}
+    waited = {name: one for name, one in hours.items() if one.any()}
+    return [{"group": name, "hours": float(one.sum()), **dict(zip(CAUSES, one.tolist(), strict=True))} for name, one in waited.items()]
 
 
 def last_week(workload: Workload) -> tuple[int, int]:
@@ -158,13 +186,12 @@ def unusual(now: float, before: Sequence[float]) -> tuple[float, bool | None]:
 class _Record:
     """The recorded schedule, and the numbers of its periods."""
 
-    def __init__(self, jobs: Workload):
-        self.jobs = jobs
+    def __init__(self, jobs: Workload, machine: Machine | None):
+        self.jobs, self.machine = jobs, machine
+        self.second = None if machine is None or not machine.second_total else jobs.columns.get(machine.second)
         self.wait = jobs.columns["wait"]
         self.start = jobs.submit + self.wait
         self.end = self.start + jobs.runtime
-        self.times, self.levels = busy_processors(self.start, self.end, jobs.procs)
-        self.full = self._full()
         self.used = jobs.procs * (jobs.runtime / 3600)
         self.limited = (jobs.requested < YEAR) & ~_guessed(jobs)
         self.at_limit = self.limited & (jobs.runtime >= jobs.requested)
@@ -181,7 +208,7 @@ class _Record:
         started, ended = _within(self.start, begin, end), _within(self.end, begin, end)
         waits = self.wait[started]
         median, p90 = np.percentile(waits, [50, 90]) if len(waits) else (np.nan, np.nan)
-        waited, full = self._held(begin, end)
+        waited = np.maximum(np.minimum(self.start, end) - np.maximum(w.submit, begin), 0).sum()
         return PeriodNumbers(
             begin=begin,
             end=end,
@@ -192,12 +219,17 @@ class _Record:
             median_wait=float(median),
             p90_wait=float(p90),
             utilization=utilization(self.start, self.end, w.procs, w.machine_procs, begin, end),
-            waited_hours=waited / 3600,
-            full_hours=full / 3600,
+            second_utilization=self._second_utilization(begin, end),
+            waited_hours=float(waited) / 3600,
             used_hours=float(self.used[ended].sum()),
             **{name: float(getattr(self, name)[ended].sum()) if len(w) else np.nan for name in LOSSES},
             waiting_at_end=int(((w.submit < end) & (self.start >= end)).sum()),
         )
+
+    def _second_utilization(self, begin: int, end: int) -> float:
+        if self.machine is None or self.second is None:
+            return float("nan")
+        return utilization(self.start, self.end, np.maximum(self.second, 0).astype(np.int64), self.machine.second_total, begin, end)
 
     def groups(self, by: str, begin: int, end: int) -> list[dict[str, Any]]:
         """Return the waits of the jobs that started, by group; empty if the log does not record groups, or has one."""
@@ -233,37 +265,19 @@ class _Record:
         return rows[:MOST_ROWS]
 
     def longest(self, begin: int, end: int) -> list[dict[str, Any]]:
-        """Return the jobs that started after the longest waits, with the time in which fewer processors were free than requested."""
+        """Return the jobs that started after the longest waits, with their main cause and its share of the wait."""
         w, inside = self.jobs, np.flatnonzero(_within(self.start, begin, end))
         users = w.columns.get("user")
         rows = []
-        for k in inside[np.argsort(-self.wait[inside], kind="stable")][:MOST_ROWS].tolist():
+        chosen = inside[np.argsort(-self.wait[inside], kind="stable")][:MOST_ROWS]
+        seconds, _ = wait_causes(w, self.machine, int(w.submit[chosen].min(initial=begin)), end)
+        for k in chosen.tolist():
             user = w.origin.name_of("user", int(users[k])) if users is not None and users[k] >= 0 else UNKNOWN
-            full = float(np.diff(np.interp([w.submit[k], self.start[k]], self.times, self.full[int(w.procs[k])]))[0])
+            cause = int(seconds[k].argmax())
             row = {"job": int(w.job_id[k]), "user": user, "procs": int(w.procs[k]), "requested": int(w.requested[k])}
-            rows.append(row | {"wait": int(self.wait[k]), "full": full})
+            share = float(seconds[k, cause] / max(seconds[k].sum(), 1))
+            rows.append(row | {"wait": int(self.wait[k]), "cause": CAUSES[cause], "cause_share": share})
         return rows
-
-    def _full(self) -> dict[int, Array]:
-        """Return, for each size of a job, the time up to each step in which fewer processors were free, int64 s."""
-        lengths = np.diff(self.times)
-        free = self.jobs.machine_procs - self.levels[:-1]
-        return {
-            procs: np.concatenate([[0], np.cumsum(lengths * (free < procs))]) if len(lengths) else np.zeros(1, np.int64)
-            for procs in np.unique(self.jobs.procs).tolist()
-        }
-
-    def _held(self, begin: int, end: int) -> tuple[float, float]:
-        """Return the seconds that jobs waited in this period, and the part in which fewer processors were free than requested."""
-        w = self.jobs
-        waiting = np.flatnonzero((w.submit < end) & (self.start > begin) & (self.wait > 0))
-        first, last = np.maximum(w.submit[waiting], begin), np.minimum(self.start[waiting], end)
-        full = 0.0
-        for procs in np.unique(w.procs[waiting]).tolist():
-            mine = w.procs[waiting] == procs
-            until = self.full[procs]
-            full += float((np.interp(last[mine], self.times, until) - np.interp(first[mine], self.times, until)).sum())
-        return float((last - first).sum()), full
 
 
 def _guessed(jobs: Workload) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from walltime.whatif.effects import Effect
-from walltime.wording import counted, human_percent, human_time, listed
+from walltime.wording import counted, human_difference, human_percent, human_time, listed
 
 WORTH_TELLING = 0.05
 """Smallest share of jobs with longer waits that is mentioned with shorter mean waits."""
@@ -13,43 +13,40 @@ LEAST = 0.5
 """Smallest change of the mean wait that counts, percent."""
 MANIFOLD = 300
 """Smallest change, percent, that is given as a multiple."""
-MOST_TOLD = 3
-"""Largest number of changes that are described one by one."""
+MOST_NAMED, MOST_TOLD = 2, 3
+"""Largest number of changes that are named together, and described one by one."""
 
 
-def answer_of(effects: Sequence[Effect], alone: bool = True) -> str:
-    """Return a sentence on the effects and costs of the changes, and one on whether it can be trusted.
+def answer_of(effects: Sequence[Effect]) -> str:
+    """Return the effects and costs of all changes together, and whether the differences can be trusted, in sentences.
 
-    `effects`: of each change alone and, if there are several, of all together as the last. `alone`: whether to add what each does alone.
+    `effects`: of each change alone and, if there are several, of all together as the last.
     """
     *each, whole = effects
-    told = f"{_together(each)}{_outcome(whole)}{_whose_price(each, whole)}" if each else f"{whole.name}: {_outcome(whole)}"
-    told += f"; if users {_otherwise(whole)}" if _matters(whole) else ""
-    told += f"; {_one_by_one(each)}" if each and alone else ""
-    return f"{told[0].upper()}{told[1:]}. {_trust(effects)}"
+    first = f"{_together(each) if each else whole.name}: {_outcome(whole)}{_whose_price(each, whole)}."
+    sentences = [f"{first[0].upper()}{first[1:]}", *([f"If users {_otherwise(whole)}."] if _matters(whole) else [])]
+    return " ".join([*sentences, _trust(effects)])
 
 
 def one_by_one(effects: Sequence[Effect]) -> list[str]:
     """Return a sentence on what each of several changes does alone; none for a single one."""
     *each, _ = effects
-    return [f"A{_one_by_one(each)[1:]}."] if each else []  # capitalise "alone"
+    shown = _largest(each) if each else []
+    some = "" if len(shown) == len(each) else f" ({len(shown)} of {len(each)})"
+    return [f"Mean wait with each change alone{some}: {'; '.join(f'{one.name} {_brief(one)}' for one in shown)}."] if each else []
 
 
 def _together(alone: Sequence[Effect]) -> str:
     """Return the names of the changes, and whether they work against each other."""
-    names = listed([one.name for one in alone]) if len(alone) <= MOST_TOLD else f"the {len(alone)} changes"
+    names = listed([one.name for one in alone]) if len(alone) <= MOST_NAMED else f"the {len(alone)} changes"
     longer = {_percent(effect) > 0 for effect in alone if not effect.nothing and abs(_percent(effect)) >= LEAST}
-    return f"{names} together{', which work against each other' if len(longer) == 2 else ''}: "
+    return f"{names} together{', with opposite effects' if len(longer) == 2 else ''}"
 
 
-def _one_by_one(alone: Sequence[Effect]) -> str:
-    """Describe each change alone, with its cost."""
-    shown = _largest(alone)
-    parts = []
-    for effect in shown:
-        price = _harm(effect)
-        parts.append(f"{effect.name}, {_waits(effect)}" + (f" ({listed(price)})" if price else ""))
-    return f"alone{'' if len(shown) == len(alone) else f' ({len(shown)} of {len(alone)})'}: {'; '.join(parts)}"
+def _brief(effect: Effect) -> str:
+    """Describe the change of the mean wait in a few words."""
+    percent = _percent(effect)
+    return f"{1 + percent / 100:.0f} times as long" if percent >= MANIFOLD else "no change" if effect.nothing else human_difference(percent)
 
 
 def _largest(effects: Sequence[Effect]) -> list[Effect]:
@@ -63,7 +60,7 @@ def _outcome(effect: Effect) -> str:
     one = effect.differences["mean_wait"]
     if effect.nothing:
         return "no change"
-    said = f"{_waits(effect)} (mean {human_time(one.changed)} instead of {human_time(one.today)}, simulated)"
+    said = f"{_waits(effect)} (simulated mean {human_time(one.changed)} instead of {human_time(one.today)})"
     percent, price = _percent(effect), _harm(effect)
     if price:
         price.append(f"{human_percent(100 * effect.cost.work_lost)} of the work lost")
@@ -95,9 +92,9 @@ def _harm(effect: Effect) -> list[str]:
 
 
 def _whose_price(alone: Sequence[Effect], whole: Effect) -> str:
-    """Name the one change of several that kills or excludes jobs, if only one does."""
+    """Return the one change of several that kills or excludes jobs, if only one does."""
     harmful = [effect.name for effect in alone if _harm(effect)]
-    return f" (the price of {harmful[0]})" if len(harmful) == 1 and _harm(whole) else ""
+    return f" (by {harmful[0]})" if len(harmful) == 1 and _harm(whole) else ""
 
 
 def _matters(effect: Effect) -> bool:
@@ -115,7 +112,7 @@ def _otherwise(effect: Effect) -> str:
     other = effect.other_users
     percent = 100 * other.difference / other.today if other.today else 0.0
     how = "react" if other.react else "submit as they did"
-    return f"{how}, {abs(percent):.0f} % {'shorter' if percent < 0 else 'longer'}"
+    return f"{how}, waits are {abs(percent):.0f} % {'shorter' if percent < 0 else 'longer'}"
 
 
 def _trust(effects: Sequence[Effect]) -> str:

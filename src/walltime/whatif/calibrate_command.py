@@ -96,8 +96,10 @@ def _blocks(calibration: Calibration, said: str, verbose: bool) -> Iterator[Bloc
 
     every = calibration.overall
     usable = f"differences in mean wait above {human_time(every.threshold)} exceed the calibration error"
-    yield f"Not usable for what-if: {every.doubt}." if every.doubt else f"Usable for what-if: {usable}."
-    yield short_table(calibration)
+    table = short_table(calibration)
+    some = "; usable for the groups marked yes" if any(row[-1] == "yes" for row in table.rows) else ""
+    yield f"Not usable for what-if over all jobs: {every.doubt}{some}." if every.doubt else f"Usable for what-if: {usable}."
+    yield table
     if verbose:
         yield from paragraphs([calibration.verdict[0], *calibration.doubted])  # the table above has the rest of the verdict
         yield from (table for table in full_tables(calibration) if table.rows)

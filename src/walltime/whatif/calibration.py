@@ -29,7 +29,7 @@ from walltime.schedule.schedule import Schedule
 from walltime.simulation.specification import Scheduler
 from walltime.whatif.setting import Setting, machine_of
 from walltime.whatif.wait_causes import Evidence, PoolGroup, WaitCause, find_evidence, pool_groups
-from walltime.wording import human_time, printable, sanitize
+from walltime.wording import counted, human_time, printable, sanitize
 from walltime.workload import Array, Workload, check_workload
 from walltime.workload.columns import GROUPED_COLUMNS
 from walltime.workload.drops import Drop, warning_of
@@ -100,8 +100,9 @@ class Calibration:
         relative = f" ({percent:+.0f} %)" if math.isfinite(percent) else ""
         before = [*warning_of(self.drops), *(["Waits count from eligible times known only in hindsight."] if self.by_hindsight else [])]
         sentences = [
-            f"{' '.join([*before, 'Over'])} {every.jobs:,} jobs of the log {self.log}, the mean wait is {human_time(every.mean_simulated)} "
-            f"in the simulation under {self.policy} and {human_time(every.mean_recorded)} in the log{relative}. "
+            f"{' '.join([*before, 'Over'])} {counted(every.jobs, 'job')} of the log {self.log}, the mean wait is "
+            f"{human_time(every.mean_simulated)} in the simulation under {self.policy} and {human_time(every.mean_recorded)} in the "
+            f"log{relative}. "
             f"{100 * every.within[1]:.0f} % of the jobs start within 10 min of their recorded start, and the rank correlation is "
             f"{every.rank_correlation:.2f}.",
             f"No difference in mean wait over all jobs can be trusted: {every.doubt}."

@@ -197,8 +197,8 @@ def _soft(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
         raise PolicyError(f"{change.where}: {scheduler.policy.name} does not support soft walltimes{other}", "wrong_change")
     prediction = Prediction(change.value, correction="soft")
     return replace(setting, policy=replace(scheduler, prediction=prediction)), [
-        f"jobs are planned by soft walltimes from {prediction.predictor.label}; one that outlives its own is planned for as long again, "
-        "up to the user's limit, where it is killed as before"
+        f"jobs are planned by soft walltimes from {prediction.predictor.label}; a job that exceeds its own is planned for the same time "
+        "again, up to the user's limit, where it is killed as before"
     ]
 
 
@@ -233,7 +233,7 @@ def _slurm(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
     policy = setting.scheduler().policy
     if policy.settings() is None:
         raise PolicyError(
-            f"{change.where} has no effect: settings of Slurm count under the policy slurm, and this one is {policy.label}; "
+            f"{change.where} has no effect with the policy {policy.label}: settings of Slurm need the policy slurm; "
             'set policy = "slurm" in the machine file',
             "change_without_effect",
         )
@@ -251,7 +251,7 @@ def _parameters(change: Change, policy: Policy) -> list[str]:
     told = []
     for item in (one.partition("=")[0].lower() for one in _items(change.value)):
         if item in NO_EFFECT:
-            told.append(f"{item} spares a busy slurmctld; a simulated pass takes no time, so it changes nothing")
+            told.append(f"{item} relieves a busy slurmctld; a simulated pass takes no time, so it changes nothing")
         elif item not in names and change.sign == "+=":
             raise PolicyError(f"{change.where}: {shown(item)} is not modelled. Valid names: {', '.join(names)}")
         elif item in names and getattr(policy, item) is not None:

@@ -60,7 +60,7 @@ def what_if_page(answer: WhatIf, settings: Mapping[str, Any] | None = None) -> P
     return Page(
         "what a change would do",
         f"What-if: {several} on {sanitize(answer.machine.name)}",
-        [answer.answer(alone=False)],
+        [answer.answer()],
         [
             Section("Effect of each change", [*map(Paragraph, one_by_one(answer.effects)), *effects.blocks, curves]),
             *others[:-1],
@@ -139,7 +139,7 @@ def short_table(answer: WhatIf) -> Table:
         longer = human_percent(100 * effect.gains.longer.jobs / effect.jobs)
         rows.append([effect.name, show(one.changed), change(one.difference) + _mark(answer, effect), weeks, other, longer])
     measured, log = int(answer.measured.sum()), answer.today.workload.origin.name
-    title = f"{log}: {measured:,} jobs measured, {answer.today.label}, mean wait today {human_time(answer.measures['mean_wait'])}"
+    title = f"{log}: {counted(measured, 'job')} measured, {answer.today.label}, mean wait today {human_time(answer.measures['mean_wait'])}"
     other_users = "submit as recorded" if answer.submissions == REACT else "react"
     head = ["change", "mean wait", "difference", f"weeks, {SHOWN_LEVEL}", f"if users {other_users}", "wait longer"]
     return Table(head, rows, title, _meaning(answer))
@@ -150,7 +150,9 @@ def tables_of(answer: WhatIf) -> list[Table]:
     numbers = [f"({k})" for k in range(1, len(answer.effects) + 1)]
     names = [f"{number} {effect.name}" for number, effect in zip(numbers, answer.effects, strict=True)]
     measured = int(answer.measured.sum())
-    title = f"{answer.today.workload.origin.name}: {measured:,} jobs measured, {answer.today.label} on {sanitize(answer.machine.name)}"
+    title = (
+        f"{answer.today.workload.origin.name}: {counted(measured, 'job')} measured, {answer.today.label} on {sanitize(answer.machine.name)}"
+    )
     sure = [[name, *cells] for name, cells in zip(names, sure_rows(answer), strict=True)]
     changed = [(name, effect) for name, effect in zip(names, answer.effects, strict=True) if not effect.nothing]
     return [

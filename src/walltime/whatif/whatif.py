@@ -134,11 +134,11 @@ class WhatIf:
         told = ", ".join(f"{signed(other.difference)} with {name}" for name, other in others)
         return f"{first}. {second}, the mean wait changes by {told or '±0 s'}."
 
-    def answer(self, alone: bool = True) -> str:
-        """Return a sentence on the result and its cost, and one on whether it can be trusted; `alone`: also each change alone."""
+    def answer(self) -> str:
+        """Return a sentence on the result and its cost, and one on whether it can be trusted."""
         warning = "".join(f"{one} " for one in self.today.workload.warnings)
         known = "Waits count from eligible times known only in hindsight. " if hindsight_note(self.today.workload) else ""
-        return f"{warning}{known}{answer_of(self.effects, alone)}"
+        return f"{warning}{known}{answer_of(self.effects)}"
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything for JSON."""

@@ -134,7 +134,7 @@ def find_flurries(workload: Workload, *, times: float = TIMES, share: float = SH
 
 
 def _weekly_counts(workload: Workload) -> tuple[Array, Array, Array, Array]:
-    """Jobs in each week; pairs of a user and a week; the index of each job's pair; jobs of each pair. All int64."""
+    """Return jobs in each week; pairs of a user and a week; the index of each job's pair; jobs of each pair. All int64."""
     week = (workload.submit - workload.submit[0]) // WEEK
     pairs, index, count = np.unique(np.stack([workload.columns["user"], week]), axis=1, return_inverse=True, return_counts=True)
     return np.bincount(week), pairs, index.ravel(), count

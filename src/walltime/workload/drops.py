@@ -43,11 +43,15 @@ class Drop:
         """Their share of the work, from 0 to 1; nan if unknown."""
         return self.work / self.of_work if self.of_work > 0 else 0.0 if self.work == 0 else math.nan
 
+    @property
+    def words(self) -> str:
+        """The rule as words, or the filter as it was written."""
+        return sanitize(self.rule.replace("_", " ") if self.rule.isidentifier() else self.rule)
+
     def __str__(self) -> str:
         work = UNKNOWN_WORK if math.isnan(self.share_of_work) else human_percent(100 * self.share_of_work)
         jobs = f"{self.jobs:,} of {self.of_jobs:,} jobs ({human_percent(100 * self.share_of_jobs)}, {work} of the work)"
-        rule = self.rule.replace("_", " ") if self.rule.isidentifier() else self.rule
-        return f"Left out: {jobs}: {sanitize(rule)}"
+        return f"Left out: {jobs}: {self.words}"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the counts and shares ready for JSON; None for unknown ones."""
@@ -100,7 +104,7 @@ def warning_of(drops: Iterable[Drop]) -> list[str]:
     """Return a sentence on the jobs left out if they are over 5 % of the work, or those of unknown work over 5 % of the jobs.
 
     >>> warning_of([Drop("too_wide", "The job needs more processors than the machine has.", 1, 50.0, 10, 100.0)])
-    ['10 % of the jobs with 50 % of the work are left out, so the results cover only the others: too_wide.']
+    ['10 % of the jobs with 50 % of the work are left out, so the results cover only the others. Left out: too wide.']
     """
     listed = [drop for drop in drops if drop.share_of_work != 0]
     jobs, work = shares_of(listed)
@@ -108,9 +112,9 @@ def warning_of(drops: Iterable[Drop]) -> list[str]:
     if max(work, unknown) <= MUCH + 1e-9:  # sums of shares are rounded
         return []
     known = f"{'at least ' if unknown else ''}{human_percent(100 * work)}" if work else f"an {UNKNOWN_WORK}"
-    rules = ", ".join(map(sanitize, counts_of(listed)))
     return [
-        f"{human_percent(100 * jobs)} of the jobs with {known} of the work are left out, so the results cover only the others: {rules}."
+        f"{human_percent(100 * jobs)} of the jobs with {known} of the work are left out, so the results cover only the others. "
+        f"Left out: {', '.join(dict.fromkeys(drop.words for drop in listed))}."
     ]
 
 

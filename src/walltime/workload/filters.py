@@ -167,7 +167,7 @@ class _Parser:
         return mask
 
     def _operand(self) -> _Token:
-        """The next token, a column, a number or a name; raises PolicyError for others."""
+        """Return the next token, a column, a number or a name; raises PolicyError for others."""
         token = self._peek()
         if token is None or token.text in COMPARE or token.text in ("and", "or", "not", "(", ")"):
             raise self._error("missing_operand", "a column or a number", token)
@@ -177,7 +177,7 @@ class _Parser:
         return token
 
     def _value(self, token: _Token, other: _Token, sign: _Token) -> Array | int:
-        """The value of an operand; a name is looked up in the column on the other side."""
+        """Return the value of an operand; a name is looked up in the column on the other side."""
         if token.value is not None:
             return token.value
         if token.name is None:

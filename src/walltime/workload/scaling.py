@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from walltime.errors import PolicyError, WorkloadError
-from walltime.wording import seed_fault
+from walltime.wording import counted, seed_fault
 from walltime.workload.draws import uniforms
 from walltime.workload.drops import TOO_WIDE
 from walltime.workload.workload import Workload
@@ -65,7 +65,7 @@ def scale_load(workload: Workload, load: float, by: str = "interarrival", seed: 
 
 
 def _scaled(workload: Workload, factor: float, by: str, seed: int) -> Workload:
-    """The workload with its load multiplied by this factor, as closely as the method allows."""
+    """Return the workload with its load multiplied by this factor, as closely as the method allows."""
     match by:
         case "interarrival":
             return with_submits(workload, workload.submit[0] + _rounded((workload.submit - workload.submit[0]) / factor))
@@ -88,7 +88,7 @@ def _scaled(workload: Workload, factor: float, by: str, seed: int) -> Workload:
 
 
 def _advice(workload: Workload, by: str) -> str:
-    """A suggestion where this method cannot reach a load."""
+    """Return a suggestion where this method cannot reach a load."""
     highest = workload.offered_load * workload.machine_procs / int(workload.procs.max())
     advice = {
         "interarrival": "submit times are whole seconds; try runtime",
@@ -180,7 +180,7 @@ def held_until(workload: Workload, eligible: Array) -> Workload:
 def _check_count(workload: Workload, jobs: int) -> None:
     if not 1 <= jobs <= len(workload):
         raise PolicyError(
-            f"{workload.origin.name} has {len(workload)} jobs; a part must have from 1 to {len(workload)}, not {_shown(jobs)}",
+            f"{workload.origin.name} has {counted(len(workload), 'job')}; a part must have from 1 to {len(workload)}, not {_shown(jobs)}",
             "number_out_of_range",
         )
 
@@ -191,7 +191,7 @@ def _check_seed(seed: int) -> None:
 
 
 def _shown(number: float) -> str:
-    """The number in a few characters."""
+    """Return the number in a few characters."""
     try:
         return str(number) if abs(number) < 1e16 else f"{number:g}"
     except OverflowError:
@@ -199,7 +199,7 @@ def _shown(number: float) -> str:
 
 
 def _chains(workload: Workload) -> tuple[Array, Array]:
-    """The index of the first job in each job's chain (its own if it follows none), and of the job that it follows, or -1; int64.
+    """Return the index of the first job in each job's chain (its own if it follows none), and of the job that it follows, or -1; int64.
 
     A `preceding_job` that does not come before the job is ignored.
     """
@@ -213,7 +213,7 @@ def _chains(workload: Workload) -> tuple[Array, Array]:
 
 
 def _rounded(values: Array) -> Array:
-    """Whole numbers, halves rounded up; values too large for a workload become 2**62."""
+    """Return whole numbers, halves rounded up; values too large for a workload become 2**62."""
     return np.minimum(np.floor(values + 0.5), 2.0**62).astype(np.int64)
 
 

@@ -50,7 +50,7 @@ def with_users(workload: Workload, users: int, seed: int = 0) -> Workload:
 
 
 def _normal_scores(order: np.ndarray) -> np.ndarray:
-    """The normal deviate of each place's rank, where `order` lists the places by rank; float64."""
+    """Return the normal deviate of each place's rank, where `order` lists the places by rank; float64."""
     middle = NormalDist().inv_cdf
     scores = np.empty(len(order))
     scores[order] = [middle((k + 0.5) / len(order)) for k in range(len(order))]

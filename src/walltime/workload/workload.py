@@ -14,7 +14,7 @@ import numpy as np
 
 from walltime.errors import PolicyError, WorkloadError
 from walltime.tables import Facts, number
-from walltime.wording import sanitize, seed_fault, shown
+from walltime.wording import counted, sanitize, seed_fault, shown
 from walltime.workload.drops import Drop, counts_of, drop_jobs, warning_of
 
 if TYPE_CHECKING:
@@ -270,7 +270,7 @@ class Workload:
         return Facts(self.origin.name, rows, "; ".join(self.origin.steps))._repr_html_()
 
     def __repr__(self) -> str:
-        return f"<Workload {self.origin.name}: {len(self):,} jobs on {self.machine_procs:,} processors>"
+        return f"<Workload {self.origin.name}: {counted(len(self), 'job')} on {counted(self.machine_procs, 'processor')}>"
 
     @property
     def recorded_wait(self) -> Array | None:
@@ -351,7 +351,7 @@ class Workload:
         numbers, counts = np.unique(clusters[clusters >= 0], return_counts=True)
         told = [f"{self.origin.name_of('cluster', k)} {count:,}" for k, count in zip(numbers.tolist(), counts.tolist(), strict=True)]
         remedy = "keep one with --remove \"cluster != 'NAME'\""
-        several = f"The log has jobs of {len(told)} clusters ({', '.join(told)}), which are taken for one machine; {remedy}."
+        several = f"The log has jobs of {len(told)} clusters ({', '.join(told)}), which are simulated as one machine; {remedy}."
         return warning_of(self.origin.drops) + [several] * (len(told) > 1)
 
     @property
@@ -396,17 +396,17 @@ def check_workload(value: object) -> None:
 def _int64(name: str, values) -> Array:
     array = np.asarray(values)
     if array.ndim != 1:
-        raise WorkloadError(f"{name} must be one-dimensional, it has {array.ndim} dimensions", "wrong_type")
+        raise WorkloadError(f"{name} must have 1 dimension, not {array.ndim}", "wrong_type")
     if array.dtype == np.int64:
         return array
     if array.size == 0:
         return np.zeros(0, np.int64)
     if array.dtype.kind not in "iufb":
-        raise WorkloadError(f"{name} must hold numbers, it holds {array.dtype}", "wrong_type")
+        raise WorkloadError(f"{name} must contain numbers, not {array.dtype}", "wrong_type")
     if array.dtype.kind == "f" and not (np.isfinite(array).all() and (array == np.floor(array)).all()):
-        raise WorkloadError(f"{name} must hold whole numbers (seconds or processors); round them first", "wrong_type")
+        raise WorkloadError(f"{name} must contain whole numbers (seconds or processors); round them first", "wrong_type")
     if array.dtype.kind in "fu" and (array >= 2.0**62).any():
-        raise WorkloadError(f"{name} holds {array.max():g}, which is too large", "number_out_of_range")
+        raise WorkloadError(f"{name} must be below 2**62, not {array.max():g}", "number_out_of_range")
     return array.astype(np.int64)
 
 
@@ -419,12 +419,12 @@ def _whole(name: str, value: int) -> int:
 def _of_length(name: str, values: Array, length: int) -> Array:
     array = np.asarray(values)
     if array.shape != (length,):
-        raise WorkloadError(f"{name} has {array.size} entries, submit has {length}", "wrong_length")
+        raise WorkloadError(f"{name} must have as many entries as submit ({length}), not {array.size}", "wrong_length")
     return array
 
 
 def _frozen(array: Array) -> Array:
-    """A read-only view; the owner of the array can still write to it."""
+    """Return a read-only view; the owner of the array can still write to it."""
     view = array.view()
     view.flags.writeable = False
     return view
@@ -439,7 +439,7 @@ def _check_sums(w: Workload, thinking: float) -> None:
         i = int(np.argmax(work))
         raise WorkloadError(
             f"the jobs add up to {float(work.sum()):.1e} processor-seconds, more than can be counted ({MOST_WORK:.1e}); the largest is "
-            f"job {w.job_id[i]}, with {w.procs[i]} processors for {longest[i]} s: leave it out, or correct it"
+            f"job {w.job_id[i]}, with {counted(w.procs[i], 'processor')} for {longest[i]} s: leave it out, or correct it"
         )
 
 
@@ -450,13 +450,13 @@ def _check(w: Workload) -> None:
     arrays = {name: getattr(w, name) for name in _ARRAYS}
     for name, array in (arrays | dict(w.columns)).items():
         if len(array) != n:
-            raise WorkloadError(f"{name} has {len(array)} entries, submit has {n}", "wrong_length")
+            raise WorkloadError(f"{name} must have as many entries as submit ({n}), not {len(array)}", "wrong_length")
     for name, least in (("submit", 0), ("runtime", 0), ("requested", 1), ("believed", 1), ("procs", 1)):
         odd = (arrays[name] < least) | ((arrays[name] >= MAX_TIME) & (name != "procs"))
         if odd.any():
             i = int(np.argmax(odd))
-            fault = f"; it must be at least {least}" if arrays[name][i] < least else " s, which is too large for a schedule"
-            raise WorkloadError(f"{name} of job {w.job_id[i]} is {arrays[name][i]}{fault}", "number_out_of_range")
+            allowed = f"at least {least}" if arrays[name][i] < least else "below 2**60 s"
+            raise WorkloadError(f"{name} of job {w.job_id[i]} must be {allowed}, not {arrays[name][i]}", "number_out_of_range")
     most = max(int(arrays[name].max(initial=0)) for name in ("runtime", "requested", "believed"))
     widest = int(w.procs.max(initial=0))
     thinking = float(np.maximum(w.columns.get("think_time", w.submit[:0]), 0).sum(dtype=np.float64)) if w.feedback else 0.0

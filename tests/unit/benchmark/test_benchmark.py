@@ -267,7 +267,7 @@ def test_command__takes_files_and_folders(suite, tmp_path, capsys, monkeypatch):
     assert str(file) in out
     status, _, said = call(capsys, "benchmark", "run", "classic", "--policy", "fcfs", "--policy", "easy", "--out", file)
     assert status != 0
-    assert "name a folder" in " ".join(said.split())
+    assert "give a folder" in " ".join(said.split())
     assert call(capsys, "benchmark", "run", "classic", "--policy", "easy", "--out", folder, "--workers", 1)[0] == 0
     status, out, _ = call(capsys, "benchmark", "verify", file, folder, "--sample", 1, "--workers", 1)
     assert status == 0

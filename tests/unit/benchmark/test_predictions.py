@@ -125,5 +125,5 @@ def test_command__refuses_in_one_line(golden, tmp_path, capsys):
     wt.logs.write_swf(tmp_path / "log.swf", made(3, 20))
     log = tmp_path / "log.swf"
     golden("benchmark", one_line(*call(capsys, "benchmark", "predictions", log, "--buffer", 0.5)))
-    assert "name one with --predictor" in one_line(*call(capsys, "benchmark", "predictions", log, "--only"))
+    assert "add --predictor NAME" in one_line(*call(capsys, "benchmark", "predictions", log, "--only"))
     assert "unknown predictor" in one_line(*call(capsys, "benchmark", "predictions", log, "--predictor", "nothing"))

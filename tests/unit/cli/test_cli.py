@@ -109,7 +109,7 @@ def test_simulate__says_at_the_end_what_is_left_out_and_first_if_it_is_much(caps
     status, out, err = call(capsys, "simulate", log, "--report", tmp_path / "page.html")
     first, last = out.splitlines()[0], [line for line in out.splitlines() if line.startswith("Left out: ")]
     assert (status, err, len(last)) == (0, "", 1)
-    assert first.endswith(" are left out, so the results cover only the others: too_wide.")
+    assert first.endswith(" are left out, so the results cover only the others. Left out: too wide.")
     page = (tmp_path / "page.html").read_text().replace("&nbsp;", " ")
     assert page.count(f'<p class="answer">{first}') == 1
     caveats = json.loads(call(capsys, "simulate", log, "--json")[1])["caveats"]
@@ -558,8 +558,8 @@ def test_convert__takes_the_file_as_a_word_or_as_an_option(capsys, tmp_path):
         assert call(capsys, "convert", log, *words)[0] == 0
         assert (tmp_path / "a.csv").is_file()
         (tmp_path / "a.csv").unlink()
-    assert "name one output file" in one_line(*call(capsys, "convert", log))
-    assert "name one output file" in one_line(*call(capsys, "convert", log, tmp_path / "a.csv", "--out", tmp_path / "b.csv"))
+    assert "one output file is needed" in one_line(*call(capsys, "convert", log))
+    assert "one output file is needed" in one_line(*call(capsys, "convert", log, tmp_path / "a.csv", "--out", tmp_path / "b.csv"))
     assert "file extension" in one_line(*call(capsys, "convert", log, tmp_path / "a.txt"))
 
 

@@ -84,4 +84,4 @@ def test_format__prints_tables_only(capsys, tmp_path, form):
     assert "Notes:" not in out
     assert "FCFS" in out
     assert run(["info", str(log), "--json", "--format", form]) == 2
-    assert "take one of them" in capsys.readouterr().err
+    assert "leave one out" in capsys.readouterr().err

@@ -78,7 +78,7 @@ def test_simulate__with_a_predictor(capsys, log):
     status, out, _ = call(capsys, "simulate", log, "--predictor", "last")
     assert status == 0
     assert "predictions by last" in out
-    assert "name a --predictor too" in one_line(*call(capsys, "simulate", log, "--predictions-for", "none"))
+    assert "add --predictor NAME" in one_line(*call(capsys, "simulate", log, "--predictions-for", "none"))
     assert "unknown belief" in one_line(*call(capsys, "simulate", log, "--predictor", "last", "--predictions-for", "all"))
 
 

@@ -73,7 +73,7 @@ def test_what_if_calibrate_and_simulate__measure_jobs_with_gpus_on_a_number_of_p
     usual = (tmp_path / "log.csv", "--procs", 8, "--trim", "none", "--json")
     changed = json.loads(call(capsys, "what-if", *usual, "--change", "nodes+=50%", "--replications", 0)[1])
     assert (changed["today"]["jobs"], changed["left_out"]["rules"]) == (39, [])
-    assert any("gpus" in one for one in changed["caveats"])
+    assert any("GPUs" in one for one in changed["caveats"])
     found = json.loads(call(capsys, "calibrate", *usual)[1])
     assert (found["rows"][0]["jobs"], found["drops"]) == (39, [])
     machine = tmp_path / "machine.toml"

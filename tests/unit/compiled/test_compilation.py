@@ -33,6 +33,7 @@ ADDED = {
     "cluster": 110,
     "cluster-kept": 33,
     "slurm": 140,
+    "easy-nodes": 100,
     "oar": 22,
     "dynamics": 2,
     "decisions": 24,

@@ -87,7 +87,7 @@ def called(policy, machine, feature):
     if feature in ("history", "threshold"):
         policy = replace(policy, order=by_use if feature == "history" else wt.policy.Wfp(threshold=0.5))
     if machine != "number":
-        options["machine"] = replace(MACHINE, **CHANGES.get(feature, {}))
+        options["machine"] = replace(MACHINE, by_node=machine == "nodes", **CHANGES.get(feature, {}))
     if feature in ("predictor", "plain"):
         options["prediction"] = wt.Prediction("last" if feature == "predictor" else wt.predictors.PlainPredictor(Halved))
     if feature == "events":
@@ -105,8 +105,8 @@ def test_table__each_cell_is_as_it_says(golden, machine, feature):
     if machine == "number" and feature in ONLY_OF_MACHINES:
         return
     for policy in POLICIES:
-        if machine != "number" and policy.plans_nodes != (machine == "nodes"):
-            assert not support(policy, machine).engine, "a file of nodes is one of pools to it, or the other way round"
+        if machine == "pools" and policy.plans_nodes:
+            assert not support(policy, machine).engine, "a file of pools is one of nodes to it"
             continue
         found = support(policy, machine, {None: [], "plain": ["predictor", "plain"]}.get(feature, [feature]))
         workload, own, options = _called_or_none(policy, machine, feature) or (None, None, None)
@@ -116,7 +116,7 @@ def test_table__each_cell_is_as_it_says(golden, machine, feature):
         if not found.engine:
             with pytest.raises(wt.PolicyError) as refused:
                 wt.simulate(workload, own, **options)
-            assert str(refused.value) == f"{own.label} does not run {found.why}"
+            assert str(refused.value) == f"{own.label} does not support {found.why}"
             continue
         if feature == "steps":
             simulation = wt.Simulation(workload, own, **options)

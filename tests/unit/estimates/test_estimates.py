@@ -404,10 +404,10 @@ def test_names__bad_numbers_get_one_line(text, message):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: FModel(4, limit="both"), ("wrong_value", "limit", "FModel", "'both'")),
+        (lambda: FModel(4, limit="both"), ("wrong_value", "limit", "'both'")),
         (lambda: FModel(4, truncated=100, limit="user"), ("conflicting_options",)),
         (lambda: Mualem01(under=1.5), ("wrong_value", "0", "1")),
-        (lambda: Mualem01(under_factor=0), ("wrong_value", "under-factor", "Mualem01")),
+        (lambda: Mualem01(under_factor=0), ("wrong_value", "under-factor")),
         (lambda: Mualem01(short_factor=0.1), ("wrong_value", "1,000,000")),
     ],
 )

@@ -350,7 +350,7 @@ def test_model__on_the_logs_of_the_dynamics_paper(name, hours):
     ("options", "message"),
     [
         ({"emax": 3599}, ("wrong_value", "3,600")),
-        ({"emax": 2**61}, ("wrong_value", "emax", "Tsafrir05")),
+        ({"emax": 2**61}, ("wrong_value", "emax")),
         ({"limit": "user"}, ("conflicting_options",)),
         ({"share": 100.0}, ("wrong_value", "100")),
         ({"modes_rule": "cubic"}, ("wrong_value", "linear", "power")),

@@ -260,7 +260,7 @@ def test_as_dict__is_json_with_everything(golden):
 def test_longest_waits__the_worst_first():
     waits = wt.explanation.longest_waits(wt.simulate(JOBS, "easy"))
     assert [(one.job, one.wait, one.ahead, one.overtaken_by) for one in waits] == [(4, 120, 1, 1), (5, 110, 2, 1), (2, 80, 0, 2)]
-    line = "job 4 waited 2 min 00 s for 1 processor for 3 min 20 s: 1 waited ahead of it, 1 overtook it, started in its turn"
+    line = "job 4 (1 processor for 3 min 20 s) waited 2 min 00 s and started in its turn; 1 job ahead of it in the queue, 1 overtook it"
     assert str(waits[0]) == line
     assert [one.job for one in wt.explanation.longest_waits(wt.simulate(JOBS, "easy"), 1)] == [4]
 

@@ -135,7 +135,7 @@ def test_nodes__name_memory_the_second_resource_and_whole_nodes():
     assert "its GPUs" in reason
     held, reason = on_nodes((Pool("a", 2, 8),), [(0, 50, 2), (1, 9, 8)], 2, nodes=[2, 1], exclusive=[-1, 1])
     assert held == Obstacles(nodes=49)
-    assert "in another way" in reason
+    assert "not distributed over the nodes" in reason
 
 
 def test_nodes__with_room_were_reserved_for_others():

@@ -388,3 +388,57 @@ def test_info__shows_a_log_with_a_bad_line_that_other_commands_reject(tmp_path, 
     found = json.loads(out)
     assert (status, found["jobs"], found["dropped"], found["bad_lines"][0]["line"]) == (0, 8, {"bad_line": 1}, 10)
     assert call(capsys, "convert", path, "--out", tmp_path / "o.csv")[0] == 1
+
+
+QACCT = """\
+==============================================================
+qname        long.q
+owner        eve
+jobname      fit
+jobnumber    31
+taskid       4
+qsub_time    Tue Mar  3 08:00:00 2026
+start_time   Tue Mar  3 08:00:30 2026
+end_time     Tue Mar  3 08:10:30 2026
+slots        2
+failed       100 : assumedly after job
+exit_status  137                  (Killed)
+category     -l h_rt=900
+==============================================================
+qname        long.q
+owner        eve
+jobname      lost
+jobnumber    32
+taskid       undefined
+qsub_time    Tue Mar  3 08:00:00 2026
+start_time   -/-
+end_time     -/-
+slots        1
+failed       1   : assumedly before job
+exit_status  0
+"""
+
+
+def test_grid_engine__qacct_shows_killed_tasks_and_jobs_that_never_started(read):
+    log = read(QACCT, time_zone="Europe/Stockholm")
+    columns = ("array_job", "array_task", "wait", "runtime", "allocated_procs", "requested", "status", "exit_code")
+    assert rows(log, *columns) == [(31, 4, 30, 600, 2, 900, 0, 137)]
+    assert log.dropped == {"never_started": 1}
+    assert "; UnixStartTime: 1772521200" in log.header_lines
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ("-n 3 -c 2 --gres=gpu:a100:2", (6, -1, 2, -1, 600)),
+        ("-N 2 --ntasks-per-node=4 --mem=1G", (8, 2, 0, 2048, 600)),
+        ("--nodes=2 -n 2 --mem-per-cpu=500 --gpus-per-task=1", (2, 2, 2, 1000, 600)),
+        ("-n 24 --ntasks-per-node=12 --gpus-per-node=2", (24, 2, 4, -1, 600)),
+    ],
+)
+def test_slurm_simulator__requests_by_any_option(options, expected, read):
+    log = read(
+        f"-dt 5 -e submit_batch_job | -J jobid_9 -sim-walltime -1 --uid=ann -t 00:10:00 {options} x.sh\n-dt 9 -e cancel_job | jobid_9\n"
+    )
+    assert rows(log, "allocated_procs", "requested_nodes", "gpus", "mem_mb", "runtime") == [expected]
+    assert log.dropped == {"other_event": 1}

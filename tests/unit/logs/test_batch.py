@@ -54,16 +54,16 @@ def test_pbs__takes_the_ends_of_jobs(written):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "why"),
+    ("old", "new"),
     [
-        ("start=1772445605 exec_host=n1/0*4", "start=17x exec_host=n1/0*4", "start is '17x', it must be a whole number"),
-        (" end=1772446205 Exit_status=0 r", " Exit_status=0 r", "there is no end"),
-        ("end=1772446205 Exit_status=0 r", "end=1772440000 Exit_status=0 r", "end is 1772440000, before the start 1772445605"),
-        ("jobname=plain queue=workq ctime=1772445600 q", "jobname=plain user=root ctime=1772445600 q", "user occurs twice"),
-        (";E;123.srv", ";E;x.srv", "'x.srv' is no number of a job"),
+        ("start=1772445605 exec_host=n1/0*4", "start=17x exec_host=n1/0*4"),
+        (" end=1772446205 Exit_status=0 r", " Exit_status=0 r"),
+        ("end=1772446205 Exit_status=0 r", "end=1772440000 Exit_status=0 r"),
+        ("jobname=plain queue=workq ctime=1772445600 q", "jobname=plain user=root ctime=1772445600 q"),
+        (";E;123.srv", ";E;x.srv"),
     ],
 )
-def test_pbs__bad_record_is_one_line(golden, written, old, new, why):
+def test_pbs__bad_record_is_one_line(golden, written, old, new):
     assert PBS.count(old) == 1
     path = written(PBS.replace(old, new))
     golden("info", error_of(path))
@@ -93,15 +93,15 @@ def test_lsf__shorter_record_of_an_older_version(written):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "why"),
+    ("old", "new"),
     [
-        ('"ann" "normal"', '1 "ann" "normal"', "field 12 (userName) is '1', it must be a text in quotes"),
-        (" 64 60.0", " 99 60.0", "jStatus is 99, it must be 64 (done) or 32 (exit)"),
-        ('"ann" ', '"ann', "field 12 is no number and no text in quotes"),
-        (" 0 1772445700 ", " 0 1772449999 ", "the times of submission, start and end are 1772445600, 1772449999 and 1772446000"),
+        ('"ann" "normal"', '1 "ann" "normal"'),
+        (" 64 60.0", " 99 60.0"),
+        ('"ann" ', '"ann'),
+        (" 0 1772445700 ", " 0 1772449999 "),
     ],
 )
-def test_lsf__bad_record_is_one_line(golden, written, old, new, why):
+def test_lsf__bad_record_is_one_line(golden, written, old, new):
     path = written(LSF_ROWS[0].replace(old, new, 1) + "\n" + LSF_ROWS[1])
     golden("info", error_of(path))
     assert read_log(path, skip_bad_lines=True).records == 1

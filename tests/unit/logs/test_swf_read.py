@@ -332,7 +332,7 @@ def test_bad_line__fraction_of_something_counted(golden, written, name):
 
 
 def test_bad_line__of_two_faults_the_first_is_named(written):
-    assert error_of(written(f"{record(submit=-5, runtime=-6)}\nbad\n")).startswith("1: field 2 (submit) is '-5'")
+    assert error_of(written(f"{record(submit=-5, runtime=-6)}\nbad\n")).startswith("1: field 2 (submit) must be")
     assert error_of(written(f"bad\n{record(submit=-5)}\n")).startswith("1: 1 field")
 
 

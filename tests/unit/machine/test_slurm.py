@@ -483,7 +483,7 @@ def test_the_command_makes_a_file(golden, tmp_path, capsys):
     (tmp_path / "cluster.txt").write_text(ALL)
     status, out, err = call(capsys, "slurm", "cluster", tmp_path / "cluster.txt", "--out", tmp_path / "machine.toml")
     assert (status, err) == (0, "")
-    first = "nodes 5, procs 24, gpus 3, pools 2, partitions 2, outages 2, limits 4, shares 3, qos 2; policy slurm"
+    first = "nodes 5, processors 24, GPUs 3, pools 2, partitions 2, outages 2, limits 4, shares 3, QOS 2; policy slurm"
     assert out.splitlines()[0] == first
     golden("slurm-cluster", out)
     assert out.splitlines()[-1] == f"written to {tmp_path / 'machine.toml'}"

@@ -103,7 +103,7 @@ def test_range_of_runs__holds_a_further_run_as_often_as_it_says(runs):
     for _ in range(trials):
         found = range_of_runs(random.lognormal(size=runs))
         held += found.low <= random.lognormal() <= found.high
-    said = float(found.what.split(" with ")[1].removesuffix(" %")) / 100
+    said = float(found.what.split(" probability of ")[1].removesuffix(" %")) / 100
     assert said == pytest.approx(min((runs - 1) / (runs + 1), 0.9), abs=0.005)
     assert held / trials == pytest.approx(said, abs=3.5 * np.sqrt(said * (1 - said) / trials) + 0.005)
 

@@ -316,7 +316,7 @@ def test_wake_up__that_cannot_be(wake_at):
 
     with pytest.raises(wt.PolicyError) as caught:
         wt.simulate(JOBS, policy_of(choose))
-    expected = f"Mine returned wake_at={wake_at!r} at 3 s; it must be a whole number of seconds, later than 3, or None"
+    expected = f"wake_at of Mine must be None or a whole number of seconds later than now (3), not {wake_at!r}"
     assert str(caught.value) == expected
 
 

@@ -90,7 +90,7 @@ def test_file__predictions_that_came_late_or_are_missing_are_counted_and_the_req
     late = (np.arange(len(JOBS)) % 10 == 0) | (np.arange(len(JOBS)) >= 200)
     assert (done.predictions.predicted == np.where(late, JOBS.requested, np.minimum(30, JOBS.requested))).all()
     remarks = parse_predictor(f"file:{path}").remarks(JOBS, JOBS.requested, JOBS.runtime)
-    assert remarks[0].startswith("20 predictions")
+    assert "20 predictions" in remarks[0]
     golden("predict", remarks[1])
 
 
@@ -207,7 +207,7 @@ def test_caveat__of_a_file_that_has_seen_the_future(golden, tmp_path, capsys):
     caveats = json.loads(call(capsys, "simulate", log, "--predictor", f"file:{path}", "--json")[1])["caveats"]
     golden("simulate", caveats)
     honest = json.loads(call(capsys, "simulate", log, "--predictor", "tsafrir07", "--json")[1])["caveats"]
-    assert not any("alike in all columns" in one for one in honest)
+    assert not any("have equal columns" in one for one in honest)
 
 
 def test_predictions_below_zero__are_counted_and_the_request_is_used(tmp_path):

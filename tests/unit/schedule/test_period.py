@@ -11,7 +11,9 @@ import walltime as wt
 from tests.cli import call
 from tests.errors import raises
 from walltime.errors import LogError, WorkloadError
-from walltime.weekly_report.page import held_sentence, period_answer, period_page
+from walltime.machine import Limit, Machine, Outage, Partition, Pool
+from walltime.weekly_report.causes import CAUSES, wait_causes
+from walltime.weekly_report.page import causes_sentence, period_answer, period_page
 from walltime.weekly_report.period import last_week, period, read_trend, unusual, write_trend
 
 HOUR, WEEK = 3600, 7 * 86_400
@@ -30,6 +32,52 @@ def day():
                     user=[1, 2, 2], status=[1, 0, 1])  # fmt: skip
 
 
+def of_all(found):
+    """The hours that all jobs waited, by cause."""
+    return {cause: pytest.approx(found.causes[0][cause]) for cause in CAUSES if found.causes[0][cause]}
+
+
+def test_causes__of_memory_gpus_limits_and_jobs_ahead():
+    jobs = [  # submission, wait, runtime (h), processors, GPUs, memory, partition, user
+        (0, 0, 10, 1, 0, 80, 1, 1),
+        (1, 9, 1, 1, 0, 50, 1, 2),  # 20 of 100 MB are free for 9 h
+        (2, 3, 1, 1, 0, 10, 1, 3),  # has room, behind the job that lacks memory
+        (0, 0, 4, 1, 2, 0, 2, 4),
+        (1, 3, 1, 1, 1, 0, 2, 5),  # no GPU is free
+        (1, 3, 1, 4, 0, 0, 2, 6),  # 3 of 4 processors are free
+        (12, 0, 2, 1, 0, 1, 1, 7),
+        (12, 2, 1, 1, 0, 1, 1, 7),  # one job of a user runs at a time
+        (20, 1, 1, 1, 0, 1, 1, 8),  # nothing lacks
+        (24, 6, 1, 1, 0, 1, 1, 9),  # 2 h of an outage, 1 of it before it waits
+    ]
+    submit, wait, runtime, procs, gpus, memory, partition, user = np.array(jobs).T
+    made = recorded(submit * HOUR, wait * HOUR, runtime * HOUR, procs, gpus=gpus, mem_mb=memory, partition=partition, user=user)
+    made = replace(made, origin=replace(made.origin, names={"partition": ("cpu", "gpu")}))
+    machine = Machine(
+        (Pool("thin", 1, 4, memory=100), Pool("fat", 1, 4, second=2, memory=100)),
+        (Partition("cpu", ("thin",)), Partition("gpu", ("fat",))),
+        outages=(Outage("thin", 23 * HOUR, 26 * HOUR),),
+        limits=(Limit(("user",), jobs=1),),
+    )
+    found = period(made, 0, 40 * HOUR, machine)
+    assert of_all(found) == {"limit": 2, "second": 3, "memory": 9 + 2, "processors": 3, "behind": 3, "unknown": 1 + 4}
+    assert [(row["group"], row["hours"]) for row in found.causes] == [("all jobs", 27), ("partition cpu", 21), ("partition gpu", 6)]
+    assert (found.longest[0]["job"], found.longest[0]["cause"], found.longest[0]["cause_share"]) == (3, "memory", 1)
+    assert found.numbers.second_utilization == pytest.approx((2 * 4 + 1) / (2 * 40))
+    assert "% of the processors and 11 % of the GPUs were used" in period_answer(found)
+    assert causes_sentence(found).startswith("Jobs waited 27 h in all: 41 % for memory, ")
+
+
+def test_causes__use_counts_for_the_pools_of_its_partition():
+    made = recorded([0, HOUR, HOUR], [0, HOUR, HOUR], [2 * HOUR] * 3, [3, 3, 1], partition=[1, 2, 3])
+    made = replace(made, origin=replace(made.origin, names={"partition": ("both", "first", "absent")}))
+    machine = Machine((Pool("a", 1, 3), Pool("b", 1, 6)), (Partition("both", ("a", "b")), Partition("first", ("a",))))
+    seconds, partition = wait_causes(made, machine, 0, 4 * HOUR)
+    # a third of the first job counts in pool a: 2 of 3 processors are free; the third job has no partition there
+    assert seconds[1, CAUSES.index("processors")] == HOUR
+    assert (partition.tolist(), seconds[2, CAUSES.index("unknown")], seconds.sum()) == ([0, 1, -1], HOUR, 2 * HOUR)
+
+
 def test_period__worked_example():
     n = period(day(), 0, 24 * HOUR).numbers
     assert (n.submitted, n.started, n.ended, n.waiting_at_end) == (3, 3, 3, 0)
@@ -37,7 +85,8 @@ def test_period__worked_example():
     assert n.median_wait == 2 * HOUR
     assert n.utilization == pytest.approx((30 + 2 + 1) / 96)
     # the second job waits from 1 to 10 h while one processor is free, the third from 2 to 4 h while one is, which it could have had
-    assert (n.waited_hours, n.full_hours) == (11, 9)
+    assert n.waited_hours == 11
+    assert of_all(period(day(), 0, 24 * HOUR)) == {"processors": 9, "behind": 2}
     assert (n.used_hours, n.unused_hours) == (33, 30 + 3)
     assert (n.failed_hours, n.limit_hours, n.lost_hours) == (0, 2, 2), "a failed job at its limit counts once"
 
@@ -64,21 +113,22 @@ def test_answer__of_a_machine_that_is_too_small_says_so():
     found = period(recorded([0, 0], [0, 1], [HOUR, HOUR], [4, 4], requested=[9 * HOUR] * 2, status=[0, 1]), 0, HOUR + 2)
     assert found.numbers.utilization == pytest.approx(2, rel=0.01)
     assert found.numbers.lost_hours / found.numbers.used_hours == 0.5
-    assert "its size is wrong" in period_answer(found)
+    assert "the size of the machine is wrong" in period_answer(found)
     assert any("--procs" in caveat for caveat in period_page(found).caveats)
 
 
 def test_period__only_what_lies_within_it():
-    n = period(day(), 3 * HOUR, 6 * HOUR).numbers
+    found = period(day(), 3 * HOUR, 6 * HOUR)
+    n = found.numbers
     assert (n.submitted, n.started, n.ended, n.waiting_at_end) == (0, 1, 1, 1)
-    assert (n.waited_hours, n.full_hours) == (3 + 1, 3)
+    assert (n.waited_hours, of_all(found)) == (3 + 1, {"processors": 3, "behind": 1})
 
 
 def test_period__held_up_and_users(golden):
     found = period(day(), 0, 24 * HOUR)
-    golden("report", held_sentence(found))
+    golden("report", causes_sentence(found))
     assert [(row["user"], row["limit_hours"], row["failed_hours"]) for row in found.users] == [("2", 2, 0), ("1", 0, 0)]
-    assert [(row["job"], row["full"]) for row in found.longest] == [(2, 9 * HOUR), (3, 0), (1, 0)]
+    assert [(row["job"], row["cause"]) for row in found.longest[:2]] == [(2, "processors"), (3, "behind")]
 
 
 def test_unusual__more_than_nine_of_ten_changes():
@@ -160,7 +210,7 @@ def test_cli__page_store_and_timer(golden, capsys, tmp_path):
     assert (status, err) == (0, "")
     golden("report", out)
     assert len(list(weeks.iterdir())) == 4
-    assert "Reasons for waits" in page.read_text()
+    assert "Causes of waits" in page.read_text()
     status, out, _ = call(capsys, "report", log, "--window", "7d:14d", "--json")
     assert status == 0
     assert '"mean_wait": 120' in out

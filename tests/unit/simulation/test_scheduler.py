@@ -173,5 +173,5 @@ def test_compare__puts_any_schedulers_into_one_table(golden, capsys, tmp_path, o
     assert "EASY [backfill sjf], last" in page
     status, out, _ = call(capsys, "compare", log, *options, "--predictor", "tsafrir07", "--json")
     assert json.loads(out)["runs"][0]["policy"] == "easy:predictor=tsafrir07"
-    assert "name a --predictor too" in one_line(*call(capsys, "compare", log, "--predictions-for", "selective"))
+    assert "add --predictor NAME" in one_line(*call(capsys, "compare", log, "--predictions-for", "selective"))
     golden("compare", one_line(*call(capsys, "compare", log, "--policy", "fcfs", "--backfill-order", "sjf")))

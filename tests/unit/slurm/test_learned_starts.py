@@ -145,7 +145,7 @@ def test_answer__names_the_interval_of_the_last(log):
     record = Record.of(log)
     moment = int(record.submit[np.flatnonzero(record.start > record.submit)[0]])
     said = answer(at_moment(log, moment))
-    assert "with 90 % between" in said
+    assert "90 % interval: " in said
     assert "Slurm says" not in said
 
 

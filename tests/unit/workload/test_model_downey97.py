@@ -157,5 +157,5 @@ def test_empty_ranges(change):
 
 @pytest.mark.parametrize("rule", [0, "best"])
 def test_size_rule__other_values_are_refused(rule):
-    with raises(PolicyError, "wrong_value", "size-rule", "Downey97", "1", "average-parallelism"):
+    with raises(PolicyError, "wrong_value", "size-rule", "1", "average-parallelism"):
         Downey97(size_rule=rule)

@@ -226,5 +226,5 @@ def test_marginals__of_any_log():
     assert set(np.unique(jobs.runtime[jobs.procs == 2])) <= set(range(5, 501))
     with raises(WorkloadError, "no_job_fits", "2", "1"):
         model.generate(500, 1)
-    with raises(PolicyError, "wrong_value", "variant", "FeitelsonVariant", "'x'"):
+    with raises(PolicyError, "wrong_value", "variant", "'x'"):
         FeitelsonVariant(variant="x")

@@ -186,5 +186,5 @@ def test_for_machine__bounds_stay_in_order(procs):
 
 
 def test_unknown_classes():
-    with raises(PolicyError, "wrong_value", "classes", "Lublin99", "'batch'"):
+    with raises(PolicyError, "wrong_value", "classes", "'batch'"):
         Lublin99(classes="batch")

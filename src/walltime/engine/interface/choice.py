@@ -34,13 +34,18 @@ FEATURES = {
     "overheads": "overheads in a machine file",
 }
 """Features of simulations, as in messages."""
-OF_NUMBERS = Support("", "available on a single-pool machine only")
+OF_NUMBERS = Support("", "this needs a single-pool machine")
 LIMITED: Mapping[tuple[str, str], Support] = {
     **{(kind, "plain"): Support("reference", "the compiled loop cannot stop between its calls") for kind in ("number", "pools")},
     **{(kind, feature): OF_NUMBERS for kind in ("pools", "nodes") for feature in ("events", "dialect", "effects")},
-    ("number", "events"): Support("reference", "they are not compiled"),
-    ("pools", "history"): Support("reference", "they are not compiled for several pools"),
-    ("pools", "threshold"): Support("", "which job is the head differs from pool to pool"),
+    ("number", "events"): Support("reference", "these rules for simultaneous events are not compiled"),
+    ("nodes", "predictor"): Support("reference", "predictions are not compiled for single nodes"),
+    ("nodes", "plain"): Support("reference", "predictors in plain Python are not compiled for single nodes"),
+    ("nodes", "history"): Support("reference", "orders by history are not compiled for single nodes"),
+    ("nodes", "windows"): Support("", "windows apply to pools; leave them out, or set by_node = false in the machine file"),
+    ("nodes", "threshold"): Support("", "each partition has its own head of the queue"),
+    ("pools", "history"): Support("reference", "orders by history are not compiled for several pools"),
+    ("pools", "threshold"): Support("", "each pool has its own head of the queue"),
 }
 """Features that are not compiled on a kind of machine, or not supported there, under any policy."""
 
@@ -54,12 +59,12 @@ def support(policy: Policy, machine: str, features: Collection[str] = ()) -> Sup
     """
     if policy.passes.kind not in PASS_KINDS:
         known = ", ".join(PASS_KINDS)
-        return Support("", f"because its passes are of the kind {policy.passes.kind!r}, which no engine makes. Valid kinds: {known}")
-    each = [_add_condition(policy.machines[machine], f"on {MACHINES[machine]}")]
+        return Support("", f"simulation: its passes are of the unknown kind {policy.passes.kind!r}. Valid kinds: {known}")
+    each = [_add_condition(policy.machines[machine], MACHINES[machine])]
     for feature in features:
         why = policy.without.get(feature, "")
         limited = Support("", why) if why else LIMITED.get((machine, feature), KERNEL)
-        each.append(_add_condition(limited, f"with {FEATURES[feature]} on {MACHINES[machine]}"))
+        each.append(_add_condition(limited, f"{FEATURES[feature]} on {MACHINES[machine]}"))
     for engine in ("", "reference"):
         for one in each:
             if one.engine == engine:
@@ -77,9 +82,9 @@ def check_support(policy: Policy, machine: str, features: Collection[str] = (), 
         raise PolicyError(f"unknown engine {wanted!r}. Valid engines: {', '.join(ENGINES)}", "unknown_engine")
     supported = support(policy, machine, features)
     if not supported.engine:
-        raise PolicyError(f"{policy.label} does not run {supported.why}", "unsupported_policy")
+        raise PolicyError(f"{policy.label} does not support {supported.why}", "unsupported_policy")
     if wanted == "kernel" and supported.engine == "reference":
-        why = f"the kernel does not run {policy.label} {supported.why}; use the engine auto or reference"
+        why = f"{policy.label} needs the reference engine for {supported.why}; use the engine auto or reference"
         raise PolicyError(why, "unsupported_policy")
     return "reference" if wanted == "reference" else supported.engine
 
@@ -89,7 +94,7 @@ def check_features(policy: Policy, machine: str, features: Collection[str]) -> N
     for feature in features:
         supported = support(policy, machine, [feature])
         if not supported.engine and supported != support(policy, machine):
-            raise PolicyError(f"{policy.label} does not run {supported.why}", "unsupported_policy")
+            raise PolicyError(f"{policy.label} does not support {supported.why}", "unsupported_policy")
 
 
 def kind_of(problem: Problem) -> str:

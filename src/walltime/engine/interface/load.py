@@ -23,8 +23,8 @@ from walltime.engine.kernel import callbacks, decisions, dynamics, number
 from walltime.engine.kernel import memory as common
 from walltime.engine.kernel import replay as prediction_replay
 from walltime.engine.kernel.memory import BY_LENGTH, HEAD, KEEP, Loop, Memory, Pass, record, records
+from walltime.engine.kernel.nodes import easy, oar
 from walltime.engine.kernel.nodes import loop as slurm
-from walltime.engine.kernel.nodes import oar
 from walltime.engine.kernel.nodes.memory import SLURM_JOB, SLURM_RULES, new_slurm_memory
 from walltime.engine.kernel.number import loop
 from walltime.engine.kernel.pools import loop as cluster
@@ -80,6 +80,12 @@ def _example_slurm() -> Arguments:
     return *new_slurm_memory(rules, jobs, machine, records(of_pools.LIMIT, 0), nothing, nothing, shares, 0), 0
 
 
+def _example_easy() -> Arguments:
+    nothing, machine = of_pools.as_lists([]), Nodes(_NOTHING, _NOTHING, _NOTHING, _NOTHING, _NOTHING, [], [], [], [], [])
+    rules, jobs = record(easy.EASY_RULES), records(easy.EASY_JOB, 0)
+    return *easy.new_easy_memory(rules, jobs, machine, records(of_pools.LIMIT, 0), nothing, nothing), 0
+
+
 def _example_oar() -> Arguments:
     return *oar.new_oar_memory(record(oar.OAR_RULES), records(oar.OAR_JOB, 0), np.zeros((2, 1), np.int64), of_pools.as_lists([])), 0
 
@@ -124,6 +130,7 @@ _TABLE = (
     _loop(Loop("cluster", _POOLS, 118, 14), cluster.run_cluster, _example_cluster, HEAD),
     _loop(Loop("cluster-kept", f"kept reservations on {_POOLS}", 147, 16), cluster.run_cluster, _example_cluster, KEEP),
     Entry("slurm", "Slurm's scheduling", compiled_entry(slurm.run_slurm), _example_slurm, 140, 17),
+    Entry("easy-nodes", "FCFS and EASY on single nodes", compiled_entry(easy.run_easy), _example_easy, 110, 13),
     Entry("oar", "OAR's scheduling", compiled_entry(oar.run_oar), _example_oar, 23, 6),
     Entry("dynamics", "what backfilling did", dynamics.replay_starts, _example_dynamics, 6, 1),
     Entry("decisions", "learning environments", decisions.decide, _example_decisions, 27, 7),

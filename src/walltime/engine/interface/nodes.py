@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from walltime.engine.interface.compiled import CompiledEngine, new_jobs
+from walltime.engine.interface.orders import lower_orders, point_to_orders
 from walltime.engine.interface.pools import fill, lowered_limits, why_waiting
 from walltime.engine.kernel.memory import NEVER, record
+from walltime.engine.kernel.nodes.easy import EASY_JOB, EASY_RULES, new_easy_memory
 from walltime.engine.kernel.nodes.memory import SLURM_JOB, SLURM_RULES, Records, SlurmMemory, as_set, new_slurm_memory, with_room
 from walltime.engine.kernel.nodes.oar import OAR_JOB, OAR_RULES, OarMemory, new_oar_memory
 from walltime.engine.kernel.pools.memory import as_lists, followers_of
@@ -18,6 +20,8 @@ from walltime.errors import WorkloadError
 from walltime.policy.slurm import SlurmSettings
 
 Array = np.ndarray
+FORM = ("members", "whole", "task", "least", "most", "most_nodes", "each", "per_task", "memory", "task_memory")
+"""The form of a request; the rest of it is a number of nodes, of processors, and of the second resource on any nodes."""
 FEWEST_ROWS = 64
 """Running jobs for which there is room at first."""
 
@@ -46,6 +50,22 @@ def _processors_together(procs: Array, demands: NodeDemands, machine: Nodes) -> 
     if (machine.procs == unit).all():
         few |= demands.nodes <= procs // unit
     return unit if (few & ~_shaped(machine, demands)).all() else 1
+
+
+def _lowered_jobs(problem: Problem, dtype: Any) -> Records:
+    """Return records of jobs that have not started, with their needs."""
+    machine, demands = problem.machine, problem.demands
+    assert isinstance(machine, Nodes)
+    assert isinstance(demands, NodeDemands)
+    jobs = new_jobs(problem, dtype)
+    jobs.procs = problem.procs
+    for name in set(dtype.names) & set(NodeDemands._fields) - {"after"}:
+        jobs[name] = getattr(demands, name)
+    jobs.shaped = _shaped(machine, demands)
+    jobs.opens = (demands.whole > 0) | (demands.each > 0) | (demands.memory > 0) | (jobs.shaped > 0)
+    jobs.time_min = np.where(demands.time_min < problem.believed, demands.time_min, 0)
+    jobs.tier = np.asarray(machine.tiers, np.int64)[demands.partition]
+    return jobs
 
 
 def _shaped(machine: Nodes, demands: NodeDemands) -> Array:
@@ -110,20 +130,13 @@ class NodesEngine(PlannedNodes):
         assert isinstance(machine, Nodes)
         assert isinstance(demands, NodeDemands)
         assert shares is not None
-        shaped = _shaped(machine, demands)
         self._unit = unit = _processors_together(problem.procs, demands, machine)
         machine = machine._replace(
             procs=machine.procs // unit, limits=[(most, limit // unit, other) for most, limit, other in machine.limits]
         )
-        jobs = new_jobs(problem, SLURM_JOB)
-        jobs.procs = problem.procs // unit
-        for name in set(SLURM_JOB.names or ()) & set(NodeDemands._fields) - {"after"}:
-            jobs[name] = getattr(demands, name)
+        jobs = _lowered_jobs(problem, SLURM_JOB)
+        jobs.procs, jobs.asked = problem.procs // unit, demands.asked // unit
         jobs.whole_runtime, jobs.due, jobs.awaits = problem.runtime, NEVER, -NEVER
-        jobs.asked, jobs.shaped = demands.asked // unit, shaped
-        jobs.opens = (demands.whole > 0) | (demands.each > 0) | (demands.memory > 0) | (jobs.shaped > 0)
-        jobs.time_min = np.where(demands.time_min < problem.believed, demands.time_min, 0)
-        jobs.tier = np.asarray(machine.tiers, np.int64)[demands.partition]
         followers = followers_of(demands.after, jobs.after, jobs.pending)
         self._memory: SlurmMemory = new_slurm_memory(
             _lowered(problem.settings, problem.kill, problem.starts_only, machine.preemption is not None),
@@ -135,9 +148,13 @@ class NodesEngine(PlannedNodes):
             shares,
             int(demands.user.max(initial=-1)) + 1,
         )
-        to_come = self._begin(demands.since)
+        self._await_arrivals(demands.since)
+
+    def _await_arrivals(self, since: Array) -> None:
+        """Enter the jobs that run at first, and the arrivals to come."""
+        to_come = self._begin(since)
         self._memory.state.arriving = len(to_come)
-        fill(self._memory.traffic.arrivals, jobs.submit[to_come], to_come, to_come)
+        fill(self._memory.traffic.arrivals, self._memory.jobs.submit[to_come], to_come, to_come)
 
     def _piece(self, budget: int) -> bool:
         """Run one piece, after making room for the jobs that could start in it."""
@@ -169,6 +186,28 @@ class NodesEngine(PlannedNodes):
         ranges = every[places] if len(places) else every[:0]
         owner = np.repeat(np.arange(len(jobs)), counts)
         return NodeRanges(owner, ranges["node"], ranges["count"], ranges["procs"].astype(np.int64) * self._unit, ranges["second"])
+
+
+class FirstFitEngine(NodesEngine):
+    """A simulation of FCFS or EASY on a machine of nodes, which jobs take by first fit; it runs and fails as `NodesEngine`."""
+
+    loop_name = "easy-nodes"
+    _unit = 1
+
+    def __init__(self, problem: Problem):
+        PlannedNodes.__init__(self, problem)
+        machine, demands, passes = problem.machine, problem.demands, problem.policy.passes
+        assert isinstance(machine, Nodes)
+        assert isinstance(demands, NodeDemands)
+        self._kept = lower_orders(problem, sum(max(0, end) for _, _, end, _ in machine.outages if end < NEVER))
+        rules = record(EASY_RULES, backfill=int(passes.backfills), depth=passes.depth or 0)
+        point_to_orders(rules, self._kept)
+        jobs = _lowered_jobs(problem, EASY_JOB)
+        jobs.order_length = jobs.believed
+        jobs.form = np.unique(np.stack([jobs[name] for name in FORM], axis=1), axis=0, return_inverse=True)[1].ravel()
+        followers, limits_of = followers_of(demands.after, jobs.after, jobs.pending), as_lists(demands.limits)
+        self._memory: Any = new_easy_memory(rules, jobs, machine, lowered_limits(machine.limits), limits_of, followers)
+        self._await_arrivals(demands.since)
 
 
 class OarEngine(PlannedNodes):

@@ -11,6 +11,7 @@ import numpy as np
 
 from walltime.engine.interface.choice import kind_of
 from walltime.engine.problem import Nodes, OarSettings, Observation, Outcome, Pools, Problem, State
+from walltime.engine.reference.first_fit import NodesReference
 from walltime.engine.reference.nodes import SlurmReference
 from walltime.engine.reference.number import Reference
 from walltime.engine.reference.oar import OarReference
@@ -27,6 +28,7 @@ class ReferenceEngine:
     def __init__(self, problem: Problem):
         self.problem, self.done, self.seconds, self.machine = problem, False, 0.0, kind_of(problem)
         on_nodes: Any = OarReference if isinstance(problem.settings, OarSettings) else SlurmReference
+        on_nodes = on_nodes if problem.policy.plans_nodes else NodesReference
         kinds: dict[str, Any] = {"number": Reference, "pools": ClusterReference, "nodes": on_nodes}
         self.reference = kinds[self.machine](problem)
 

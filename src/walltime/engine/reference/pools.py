@@ -128,8 +128,15 @@ class ClusterReference(Engine):
             raise self._stuck()
         if not times or min(times) > until:
             return False
-        first, another_round = not self._seen, self._seen and min(times) <= self.now
-        self.now, self._seen, self._woken = min(times), True, woken
+        self._woken = woken
+        self._process_events(min(times))
+        self._decide()
+        return True
+
+    def _process_events(self, now: int) -> None:
+        """Process all events of an instant before the pass."""
+        first, another_round = not self._seen, self._seen and now <= self.now
+        self.now, self._seen = now, True
         self._wake_ups.discard(self.now)
         for job in self.jobs if first else ():  # those that run at first are predicted and have started
             if job.since < NEVER:
@@ -152,8 +159,6 @@ class ClusterReference(Engine):
             planned = job.believed
             self._predict(job)
             self.reservations_void = self.reservations_void or job.believed != planned
-        self._decide()
-        return True
 
     _placed = _seen = False
 
@@ -235,8 +240,12 @@ class ClusterReference(Engine):
         levels = [*self._levels(so_far.planned), (math.inf, self.capacity)]
         during = [free for (time, free), (until, _) in pairwise(levels) if time < begin + max(job.believed, 1) and until > begin]
         least = np.min(during, axis=0)
-        least[list(so_far.closed)] = 0
+        least[self._closed(so_far)] = 0
         return self._share(job, least)
+
+    def _closed(self, so_far: Pass) -> list[int]:
+        """Return the rows of what is free that no job behind may use."""
+        return list(so_far.closed)
 
     def _reserves(self, job: ClusterJob, so_far: Pass) -> bool:
         """Return whether a job gets a reservation if blocked: it is selected, or each of its pools has fewer than `depth`."""

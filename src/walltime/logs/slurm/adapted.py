@@ -81,14 +81,14 @@ def adapted(titles: Mapping[str, str], sample: Sample | None, where: str) -> Ada
 
 
 def _is_odd(text: str, name: str) -> bool:
-    """Whether sacct does not write a duration or a time in this form."""
+    """Return whether sacct does not write a duration or a time in this form."""
     if name in TIMES:
         return STAMP.fullmatch(text) is None and NUMBER.fullmatch(text) is None
     return ONE_COLON.fullmatch(text) is not None or (name == "requested" and NUMBER.fullmatch(text) is not None)
 
 
 def _is_mixed(texts: Sequence[str]) -> bool:
-    """Whether there are numbers and other limits, as `sbatch` takes them: 90, 3-0."""
+    """Return whether there are numbers and other limits, as `sbatch` takes them: 90, 3-0."""
     return len({NUMBER.fullmatch(text) is not None for text in texts if text.lower() not in NO_LIMITS}) > 1
 
 

@@ -56,7 +56,10 @@ def _limit(value: str) -> int:
     return MISSING if bad[0] or seconds[0] <= 0 else -(-int(seconds[0]) // 60) * 60
 
 
-_SPELLINGS = {"-N": "--nodes", "-c": "--cpus-per-task", "-a": "--array", "-G": "--gpus", "-t": "--time", "-C": "--constraint"}
+_SPELLINGS = {
+    **{"-N": "--nodes", "-n": "--ntasks", "-c": "--cpus-per-task", "-a": "--array", "-G": "--gpus", "-t": "--time", "-C": "--constraint"},
+    **{"-J": "--job-name", "-A": "--account", "-p": "--partition", "-q": "--qos"},
+}
 REQUESTS: tuple[tuple[str, str, Callable[[str], int]], ...] = (
     ("exclusive", "--exclusive", lambda value: 1 if value == "" else MISSING),
     ("most_nodes", "--nodes", lambda value: _whole(value.rpartition("-")[2])),
@@ -83,14 +86,17 @@ def command_requests(lines: pl.Series) -> tuple[dict[str, Array], pl.Series]:
     columns = {column: unknown(len(lines)) for column, _, _ in (*LIMITS, *REQUESTS)}
     constraints = [""] * len(lines)
     for row in lines.str.contains(_ANY.pattern).fill_null(False).arg_true().to_list():
-        given: dict[str, str] = {}
-        for option, value in options_in(lines[row]):
-            given[_SPELLINGS.get(option, option)] = value  # the last one counts, however it is spelled
+        given = given_options(lines[row])
         constraints[row] = given.get("--constraint", "")
         for column, option, meaning in (*REQUESTS, *(LIMITS if "--time-min" in given else ())):
             if option in given and (number := meaning(given[option])) != MISSING:
                 columns[column][row] = number
     return columns, pl.Series("", constraints, pl.String)
+
+
+def given_options(line: str) -> dict[str, str]:
+    """Return the options in a command line by their long names; the last value counts, however the option is spelled."""
+    return {_SPELLINGS.get(option, option): value for option, value in options_in(line)}
 
 
 def options_in(line: str) -> Iterator[tuple[str, str]]:

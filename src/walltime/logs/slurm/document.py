@@ -41,7 +41,7 @@ def _is_json(head: bytes) -> bool:
 
 
 def _number(value: Any, name: str) -> str:
-    """A number from 0 up, as text; empty if unknown."""
+    """Return a number from 0 up, as text; empty if unknown."""
     number = number_of(value, name)
     return "" if number is None or number < 0 else str(number)
 
@@ -51,16 +51,16 @@ def _text(value: Any) -> str:
 
 
 def _state(value: Any, name: str) -> str:
-    """The state, or one of several: a run that was put back into the queue is PENDING and REQUEUED."""
+    """Return the state, or one of several: a run that was put back into the queue is PENDING and REQUEUED."""
     words = [value] if isinstance(value, str) else list(elements(value, name))
     for word in words:
         if not isinstance(word, str) or state_word(word) is None:
-            raise OddError(f"{name} is {quoted(str(word))}; it must be a state of Slurm")
+            raise OddError(f"{name} must be a state of Slurm, not {quoted(str(word))}")
     return "REQUEUED" if "REQUEUED" in words else next((word for word in words if word in STATES), "")
 
 
 def _resources(entries: Any, name: str, processors: str = "", unit: str = "M") -> str:
-    """A list of trackable resources as in sacct's text. `processors`: the default if the list has none; `unit`: of the memory."""
+    """Return a list of trackable resources as in sacct's text. `processors`: the default if the list has none; `unit`: of the memory."""
     counts = {"cpu": processors} if processors else {}
     for entry in elements(entries, name):
         one = members(entry, name)
@@ -86,7 +86,7 @@ def _limit(times: Json, key: str) -> str:
 
 
 def _at(job: Json, path: str) -> Any:
-    """The value at a path of keys, such as `time.submission`."""
+    """Return the value at a path of keys, such as `time.submission`."""
     *outer, last = path.split(".")
     for name in outer:
         job = members(job.get(name), name)
@@ -111,7 +111,7 @@ _QUEUED_AT = (
 
 
 def _fields(job: Json, paths: tuple[Mapping[str, str], Mapping[str, str]], array: str, task: str, het: str) -> Row:
-    """The fields at these paths, the job's number and its exit code. `array, task, het`: paths of further numbers."""
+    """Return the fields at these paths, the job's number and its exit code. `array, task, het`: paths of further numbers."""
     number, base, het_job = (_number(_at(job, path), path) for path in ("job_id", array, het))
     if not number:
         raise OddError("job_id is unknown")
@@ -127,7 +127,7 @@ def _fields(job: Json, paths: tuple[Mapping[str, str], Mapping[str, str]], array
 
 
 def _accounted(job: Json) -> Row:
-    """The fields of a job of sacct or of slurmrestd's accounting."""
+    """Return the fields of a job of sacct or of slurmrestd's accounting."""
     row = _fields(job, _ACCOUNTED_AT, "array.job_id", "array.task_id", "het.job_id")
     row["state"] = _state(_at(job, "state.current"), "state.current")
     row["timelimitraw"] = _limit(members(job["time"], "time"), "limit")
@@ -140,7 +140,7 @@ def _accounted(job: Json) -> Row:
 
 
 def _queued(job: Json) -> Row:
-    """The fields of a job of squeue, scontrol or slurmrestd's controller."""
+    """Return the fields of a job of squeue, scontrol or slurmrestd's controller."""
     row = _fields(job, _QUEUED_AT, "array_job_id", "array_task_id", "het_job_id")
     row["state"] = _state(job["job_state"], "job_state")
     row["timelimitraw"] = _limit(job, "time_limit")
@@ -169,7 +169,7 @@ def _steps(job: Json) -> Iterator[Row]:
 
 
 def _values(file: LogFile) -> Iterator[Any]:
-    """The values of a file, one after the other."""
+    """Return the values of a file, one after the other."""
     content = b"".join(file.chunks())
     start = _START.search(content)
     content = content[start.start() :] if start else content
@@ -188,7 +188,7 @@ def _values(file: LogFile) -> Iterator[Any]:
 
 
 def _jobs(file: LogFile) -> Iterator[Any]:
-    """The jobs of a file: of its documents, its arrays, or themselves."""
+    """Return the jobs of a file: of its documents, its arrays, or themselves."""
     for value in _values(file):
         jobs = value.get("jobs") if isinstance(value, dict) and "job_id" not in value else value if isinstance(value, list) else [value]
         if not isinstance(jobs, list):

@@ -123,7 +123,7 @@ def limits(texts: pl.Series, unit: str = "min", clock: str = CLOCKS[0]) -> tuple
 
 
 def _limit_word(text: str) -> int:
-    """NO_LIMIT or MISSING for one of Slurm's words, perhaps cut, such as `Partition+`; 0 for other texts."""
+    """Return NO_LIMIT or MISSING for one of Slurm's words, perhaps cut, such as `Partition+`; 0 for other texts."""
     begin = text[:-1] if text.endswith("+") and len(text) > 3 else text
     word = next((word for word in NO_LIMITS if word.lower() == text.lower() or (begin != text and word.startswith(begin))), "")
     return 0 if not word else MISSING if word in ("Partition_Limit", "NOT_SET") else NO_LIMIT

@@ -15,7 +15,7 @@ _CUT_TASKS = re.compile(r"([0-9]+_)(?:\[.*|[0-9]*)\+")
 def _fixed_fields(
     line: str, heading: Heading, spans: Sequence[tuple[int, int]], used: Mapping[str, str], state: ReaderState
 ) -> list[str] | str:
-    """The fields of a line, without the signs of cut values; a reason if the line does not have these columns."""
+    """Return the fields of a line, without the signs of cut values; a reason if the line does not have these columns."""
     for raw in (line.encode(), line.encode("latin-1", "replace")):  # sacct counts bytes, other programs characters
         if all(raw[last : last + 1] in (b"", b" ") for _, last in spans) and not raw[spans[-1][1] :].strip():
             fields = [raw[first:last].decode(errors="replace").strip() for first, last in spans]

@@ -45,10 +45,10 @@ _ID = (
     r"(?:\.(batch|extern|interactive|TBD|[0-9]{1,10}(?:\+[0-9]{1,6})?))?$"
 )
 _ALLOWED = {
-    "time": "it must be a time such as 2026-11-20T21:33:45",
-    "whole": "it must be a whole number",
-    "spent": "it must be a time such as 1-02:03:04",
-    "state": "it must be a state of Slurm",
+    "time": "a time such as 2026-11-20T21:33:45",
+    "whole": "a whole number",
+    "spent": "a length of time such as 1-02:03:04",
+    "state": "a state of Slurm",
 }
 _NOT_NAMES = ("reason", "reservation", "nodelist", "constraints", "licenses")
 """Fields in which Slurm writes a word for no value."""
@@ -192,7 +192,7 @@ class RecordReader:
         usage = _usage(table, is_step)
         self.state.count(UNREADABLE_VALUE, table.odd & ~is_step & ~bad_id)
         for row, name, fault in _faults(table, bad_id, is_step):
-            self.state.add_bad(lines[row], f"{titles.get(name, name)} is {fault}", str(texts[row]) if texts else "")
+            self.state.add_bad(lines[row], f"{titles.get(name, name)} {fault}", str(texts[row]) if texts else "")
         good = ~np.logical_or.reduce([bad_id, is_step, *(mask for _, mask in table.bad)])
         self.state.count(UNREADABLE_DURATION, odd_limit & good)
         values |= {name: self.names[name].numbers(column, good) for name, column in named.items()}
@@ -218,22 +218,22 @@ class RecordReader:
 def _faults(table: RecordTable, bad_id: Array, is_step: Array) -> Iterator[tuple[int, str, str]]:
     """Yield the row, the field and the fault of bad records, in the order of the file."""
     for row in np.flatnonzero(np.logical_or.reduce([bad_id, *(mask & ~is_step for _, mask in table.bad)])).tolist():
-        name, allowed = table.first("jobidraw", "jobid"), "it must be a job number"
+        name, allowed = table.first("jobidraw", "jobid"), "a job number"
         if not bad_id[row]:
             name = next(name for name, mask in table.bad if mask[row])
             allowed = _ALLOWED[KINDS[name]]
-        yield row, name, f"{quoted(str(table.texts(name)[row]))}; {allowed}"
+        yield row, name, f"must be {allowed}, not {quoted(str(table.texts(name)[row]))}"
 
 
 def _job_ids(texts: pl.Series) -> pl.DataFrame:
-    """The parts of job numbers, see `_ID`; numbers that are all such as 12.0 were read as fractions, and are not steps."""
+    """Return the parts of job numbers, see `_ID`; numbers that are all such as 12.0 were read as fractions, and are not steps."""
     if texts.str.contains(r"^(?:[0-9]+\.0)?$").all():
         texts = texts.str.strip_suffix(".0")
     return texts.str.extract_groups(_ID).struct.unnest()
 
 
 def _state_of(status: Status, text: str) -> str:
-    """The state of Slurm for a word of another program."""
+    """Return the state of Slurm for a word of another program."""
     kind = status.kind_of(text)
     number = STATUS["failed"] if kind is None else kind
     return next(name.upper() for name, one in STATUS.items() if one == number) if text else ""
@@ -244,7 +244,7 @@ def _numbers(texts: pl.Series) -> Array:
 
 
 def _codes(table: RecordTable) -> dict[str, Array]:
-    """The exit code, and the scheduler that started the job."""
+    """Return the exit code, and the scheduler that started the job."""
     codes = table.texts("exitcode").str.extract_groups(r"^([0-9]{0,6})(?::([0-9]{0,6}))?$").struct.unnest()
     flags = table.texts("flags")
     main = flags.str.contains("SchedMain|SchedSubmit").to_numpy()
@@ -256,19 +256,19 @@ def _codes(table: RecordTable) -> dict[str, Array]:
 
 
 def _known(*columns: Array) -> Array:
-    """The first value of each record that is known and positive; -1 if none is."""
+    """Return the first value of each record that is known and positive; -1 if none is."""
     return np.select([column > 0 for column in columns], columns, MISSING)
 
 
 def _exact(table: RecordTable, name: str, counted: Array, needed: bool = False) -> Array:
-    """The numbers in a field, and where they are unknown or abbreviated (1.25K) those of a list of resources, if it has them."""
+    """Return the numbers in a field, and where they are unknown or abbreviated (1.25K) those of a list of resources, if it has them."""
     values = table.read(name, needed=needed)
     short = table.texts(name).str.contains("[KMGTP]$").to_numpy()
     return np.where((counted > 0) & (short | (values <= 0)), counted, values)
 
 
 def _resources(table: RecordTable) -> tuple[dict[str, Array], pl.Series, pl.Series]:
-    """Processors, nodes, memory, GPUs, energy and processor time; and the types of the GPUs, allocated and requested."""
+    """Return processors, nodes, memory, GPUs, energy and processor time; and the types of the GPUs, allocated and requested."""
     allocated, requested = (fields.named(table.texts(name)) for name in ("alloctres", "reqtres"))
     procs = [
         _exact(table, table.first("alloccpus", "ncpus"), fields.resource(allocated, "cpu"), needed=True),
@@ -307,7 +307,7 @@ def _resources(table: RecordTable) -> tuple[dict[str, Array], pl.Series, pl.Seri
 
 
 def _usage(table: RecordTable, is_step: Array) -> dict[str, Array]:
-    """The memory and GPUs that steps used, as the columns of `walltime.logs.slurm.steps.USED`."""
+    """Return the memory and GPUs that steps used, as the columns of `walltime.logs.slurm.steps.USED`."""
     total, average = (table.texts(name) for name in USAGE)
     largest, mean = (table.read(name, fields.sizes, needed=False) for name in ("maxrss", "averss"))
     table.odd &= ~is_step

@@ -147,12 +147,12 @@ def found_heading(lines: Sequence[str]) -> tuple[int, Heading] | None:
 
 
 def _has_whole_quotes(fields: Sequence[str], heading: Heading) -> bool:
-    """Whether a field that is not a free text is in quotes."""
+    """Return whether a field that is not a free text is in quotes."""
     return any(re.fullmatch('"[^"]+"', text) and name not in FREE_TEXT for name, text in zip(heading.fields, fields, strict=False))
 
 
 def _looks_right(row: Sequence[str], heading: Heading) -> bool:
-    """Whether a row has values of sacct in the fields that other tables have, too; times in any format next to a state of Slurm."""
+    """Return whether a row has values of sacct in the fields that other tables have, too; times in any format next to a state of Slurm."""
     looks: Mapping[str, Callable[[str], bool]] = {
         "jobid": partial(_is, _RECORD, BLANK),
         **dict.fromkeys(("submit", "start", "end", "eligible"), _LOOKS["time"]),
@@ -256,7 +256,7 @@ def _joined(lines: Iterator[tuple[int, str]], heading: Heading, state: ReaderSta
 
 
 def _continues(before: str, text: str, heading: Heading) -> bool:
-    """Whether a line continues a free text of the line before it: it does not start a record, and has the missing fields."""
+    """Return whether a line continues a free text of the line before it: it does not start a record, and has the missing fields."""
     wanted = len(heading.fields) - 1 + heading.ends
     missing = wanted - before.count(heading.delimiter)
     here = text.count(heading.delimiter)
@@ -268,7 +268,7 @@ def _continues(before: str, text: str, heading: Heading) -> bool:
 
 
 def _fields_around_texts(pieces: list[str], heading: Heading, used: Mapping[str, str]) -> list[str] | None:
-    """The fields of a line with separators in free texts; None if a field in `used` is uncertain. Uncertain texts are empty."""
+    """Return the fields of a line with separators in free texts; None if a field in `used` is uncertain. Uncertain texts are empty."""
     free, extra = heading.free, len(pieces) - len(heading.fields)
     if not free:
         return None

@@ -31,7 +31,7 @@ _ROWS_AT_ONCE = 200_000
 
 
 def _names(titles: Iterable[str]) -> dict[str, str]:
-    """The fields of sacct that these titles name, with their titles."""
+    """Return the fields of sacct that these titles name, with their titles."""
     plain = {title.strip().lower().split("%")[0]: title for title in reversed(list(titles))}
     if {"jobid", "jobstate", "submittime"} <= plain.keys():
         return {SHOWN[name]: title for name, title in plain.items() if name in SHOWN}
@@ -49,12 +49,12 @@ def is_slurm(sample: Sample) -> bool:
 
 
 def _plain(text: str, name: str) -> str:
-    """A value without the user's number, and a whole number without a point."""
+    """Return a value without the user's number, and a whole number without a point."""
     return "" if text in BLANK else text.split("(")[0] if name == "user" else re.sub(r"^([0-9]+)\.0+$", r"\1", text)
 
 
 def _texts(column: pl.Series) -> pl.Series:
-    """The values as texts, empty where unknown."""
+    """Return the values as texts, empty where unknown."""
     if column.dtype.is_float():
         column = column.fill_nan(None)
         column = column.cast(pl.Int64) if (column.drop_nulls() == column.drop_nulls().floor()).all() else column

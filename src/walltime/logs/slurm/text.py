@@ -27,7 +27,7 @@ _TESTED_ROWS = 50
 
 
 def _table(heading: Heading, rows: Rows) -> RecordTable:
-    """The fields that are read, from the rows of a text."""
+    """Return the fields that are read, from the rows of a text."""
     split = pl.Series("", rows.texts, pl.String).str.split(heading.delimiter)
     columns: dict[str, pl.Series] = {}
     for place, name in enumerate(heading.fields):

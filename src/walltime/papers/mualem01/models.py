@@ -175,7 +175,7 @@ def figure_4(study: Study) -> Parts:
 def figure_7(study: Study) -> Parts:
     """Fig. 7: the modified models."""
     curves = run_models(study, ["F", "Fs", "Fl", "Fsl"], list(POLICIES))
-    caption = "Perfect estimates, with 90 % confidence intervals. Fs: small jobs emphasized; Fl: long ones; Fsl: both."
+    caption = "Perfect estimates, with 90 % confidence intervals. Fs: small jobs emphasised; Fl: long ones; Fsl: both."
     yield from _comparison("fig7", curves, caption)
     top = {name: largest(differences(by_policy, "response")) for name, by_policy in curves.items()}
     size, base = (largest(differences(curves[name], "slowdown")) for name in ("Fs", "F"))

@@ -44,7 +44,7 @@ const plural = (count, what) => `${grouped(count)} ${what}${count === 1 ? "" : "
 // The sentences on a job under one policy.
 function tell(job, facts, jobs, clock) {
   const told = [];
-  const ahead = facts.ahead ? `${plural(facts.ahead, "job")} waited ahead of it` : "nobody waited ahead of it";
+  const ahead = facts.ahead ? `${plural(facts.ahead, "job")} waited ahead of it` : "no job waited ahead of it";
   told.push(`When it was submitted, ${plural(facts.free, "processor")} ${facts.free === 1 ? "was" : "were"} free, and ${ahead}.`);
   if (!facts.wait) {
     told.push(facts.kind === "backfilled" ? "It started at once, backfilled: others were waiting." : "It started at once.");
@@ -52,8 +52,8 @@ function tell(job, facts, jobs, clock) {
   }
   told.push(
     facts.enough
-      ? `For ${human(facts.wait - facts.enough)} of its wait too few processors were free; for ${human(facts.enough)} enough were free, but it could not have them.`
-      : "All the time that it waited, fewer processors were free than it needed.",
+      ? `For ${human(facts.wait - facts.enough)} of its wait, too few processors were free; for ${human(facts.enough)}, enough were free, but not for this job.`
+      : "Fewer processors than it needed were free the whole time.",
   );
   if (facts.reserved !== null) {
     const late = facts.start - facts.reserved;
@@ -63,7 +63,7 @@ function tell(job, facts, jobs, clock) {
   const work = facts.overtook.reduce((sum, i) => sum + jobs.procs[i], 0);
   told.push(
     facts.overtook.length
-      ? `${plural(facts.overtook.length, "job")} that arrived later started earlier, on ${plural(work, "processor")} in all.`
+      ? `${plural(facts.overtook.length, "job")} that arrived later started earlier, on ${plural(work, "processor")} in total.`
       : "No job that arrived later started earlier.",
   );
   const how = facts.kind === "backfilled" ? "It was itself backfilled: a job ahead of it was still waiting." : "It started in its turn.";

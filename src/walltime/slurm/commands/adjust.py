@@ -84,8 +84,8 @@ class OutputOptions:
     print_unit: bool = o.field(False, "Print units for systemd with these options, and exit.", advanced=True)
     print_guard: bool = o.field(False, "Print the guard for job_submit.lua, and exit.", advanced=True)
     print_prolog: bool = o.field(False, "Print the script for PrologSlurmctld with this --spool, and exit.", advanced=True)
-    print_alerts: bool = o.field(False, "Print alert rules for Prometheus on --metrics, and exit.", advanced=True)
-    print_dashboard: bool = o.field(False, "Print a dashboard for Grafana on --metrics, and exit.", advanced=True)
+    print_alerts: bool = o.field(False, "Print Prometheus alert rules for --metrics, and exit.", advanced=True)
+    print_dashboard: bool = o.field(False, "Print a Grafana dashboard for --metrics, and exit.", advanced=True)
 
     def text(self, places: Places) -> str:
         """Return the text to print; empty without such an option."""
@@ -98,7 +98,7 @@ class OutputOptions:
             from walltime.slurm.sidecar.prolog import script
 
             if places.spool is None:
-                raise PolicyError("the prolog reads a folder that the side-car writes; name it with --spool")
+                raise PolicyError("the prolog needs the folder that the side-car writes; add --spool FOLDER")
             return script(places.spool)
         if self.print_unit:
             from walltime.slurm.sidecar.host import systemd_units
@@ -176,9 +176,7 @@ def adjust(
         typer.echo(text, nl=False)
         return
     if places.history is None:
-        raise PolicyError(
-            "there is nothing to learn from; name the cluster's job log with --history, as walltime slurm sacct-command gets it"
-        )
+        raise PolicyError("the side-car needs a log to learn from; add --history FILE, the output of walltime slurm sacct-command")
     chosen = _settings(settings, options)
     _check(places, acting, chosen, gain, as_json)
     if gain.report is not None:
@@ -273,7 +271,7 @@ def _run(predictor: Tang13, places: Places, settings: SidecarSettings, once: boo
     ledger = None if places.ledger is None else open_ledger(places.ledger, say)
     history = LogAdvice(predictor, places.history)
     if ledger is None:
-        say(f"learned from {history.read().jobs:,} jobs")
+        say(f"jobs learned from: {history.read().jobs:,}")
     else:
         history.refresh()
     systemd = Systemd(os.environ.get("NOTIFY_SOCKET"))
@@ -343,7 +341,7 @@ def _show(report: Report, as_json: bool, say: Callable[[str], None]) -> None:
         output.print_json({**asdict(report), "version": version()})
         return
     for key, minutes in report.wanted.items():
-        say(f"job {key}: TimeMin {minutes} minutes")
+        say(f"job {key}: TimeMin {minutes} min")
     for reason, count in report.reasons.items():
         say(f"left alone: {count} ({reason})")
 

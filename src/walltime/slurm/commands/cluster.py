@@ -153,7 +153,8 @@ def cluster(
     elif out is None:
         typer.echo(description.text(), nl=False)
     else:
-        typer.echo(", ".join(f"{name} {count:,}" for name, count in counts.items()) + f"; policy {machine.policy}")
+        words = {"procs": "processors", "gpus": "GPUs", "mem_mb": "MB of memory", "qos": "QOS"}
+        typer.echo(", ".join(f"{words.get(name, name)} {count:,}" for name, count in counts.items()) + f"; policy {machine.policy}")
         for note in description.notes:
             output.print_blocks([Items([note])])
         typer.echo(f"written to {printable(out)}")

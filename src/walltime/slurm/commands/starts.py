@@ -14,7 +14,7 @@ from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions
 from walltime.cli.output import Output, PageOutput, caveats, command_line, progress_bar
 from walltime.errors import PolicyError
-from walltime.wording import printable
+from walltime.wording import counted, printable
 
 if TYPE_CHECKING:
     from walltime.slurm import Draws, Snapshot
@@ -74,7 +74,7 @@ def snapshot(
             typer.echo("\n".join(shown_commands()))
         return
     if source is None and time is not None:
-        raise PolicyError("--time is the time of the files of --from; name them, or leave it out")
+        raise PolicyError("--time needs the files of --from; add --from FILE, or leave out --time")
     zone = _zone(time_zone)
     queue = take_snapshot() if source is None else snapshot_from_files(source, None if time is None else unix_time(time, zone), zone)
     if anonymise is not None:
@@ -86,17 +86,17 @@ def snapshot(
     about = {"time": queue.time, "slurm": queue.slurm, "machine": queue.machine.name, "policy": queue.machine.policy}
     record = {**about, "totals": queue.totals(), "notes": list(queue.notes), "out": out, "version": version()}
     totals = ", ".join(f"{name} {count:,}" for name, count in queue.totals().items())
-    place = "not written anywhere; name a file with --out" if out is None else f"written to {printable(out)}"
+    place = "not written anywhere; give a file with --out" if out is None else f"written to {printable(out)}"
     output.show(record, [f"{queue.machine.name} at {clock(queue.time)}: {totals}", *(Items([note]) for note in queue.notes), place])
 
 
 def clock(time: float) -> str:
-    """A Unix time, in UTC."""
+    """Return a Unix time as text, in UTC."""
     return f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def unix_time(text: str, zone: tzinfo) -> int:
-    """The Unix time of an option's value; raises PolicyError."""
+    """Return the Unix time of an option's value; raises PolicyError."""
     if text.isascii() and text.isdecimal() and len(text) < 13:
         return int(text)
     try:
@@ -275,6 +275,6 @@ def score(
     if reading.procs is None:
         reading = replace(reading, procs=ANY_SIZE)  # the scores do not depend on the size of the machine
     card = kept.score(None if history is None else reading.load(history)[0])
-    blocks: list[Any] = [f"{card.predictions:,} predictions, {card.known:,} of them for jobs that have started ({card.completed:,} new)"]
+    blocks: list[Any] = [f"{counted(card.predictions, 'prediction')}, {card.known:,} for jobs that have started ({card.completed:,} new)"]
     blocks += [scores_table(card.scores)] if card.scores else []
     output.show(asdict(card) | {"version": version()}, blocks)

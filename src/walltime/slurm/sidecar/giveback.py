@@ -93,10 +93,10 @@ class GiveBack:
             self.run(report, tasks)
         except SlurmError as error:
             report.failures += 1
-            self.say(f"the jobs that may be short could not be checked: {error}")
+            self.say(f"could not check jobs whose limits may be shortened: {error}")
 
     def may_exist(self, key: str) -> bool:
-        """Whether a job may still wait or run: the last look, if there was one, showed it."""
+        """Return whether a job may still wait or run: the last look, if there was one, showed it."""
         return self.looked_at == float("-inf") or key in self._present
 
     # ---------------------------------------------------------------------------------------------------------------- looking
@@ -110,7 +110,7 @@ class GiveBack:
         gone = self._present & set(keys) - {job.key for job in self.seen}
         if len(gone) >= MOST_MISSING and not present:
             self.distrust(
-                f"Slurm shows none of {len(gone)} watched jobs any more, nor how they ended; check that its user is allowed to see all jobs"
+                f"Slurm shows neither the {len(gone)} watched jobs nor their ends; check that the side-car's user may see all jobs"
             )
         self._present = present
         short = []
@@ -152,7 +152,7 @@ class GiveBack:
         entry = Entry(job.key, job.user, job.time_min, limit, longest, job.restarts, False, state, self.clock.time(), doubt)
         self.entries.jobs[job.key] = entry
         self.entries.save(None, entry, "found without an entry")
-        self.distrust(f"job {job.key} has a TimeMin of {job.time_min} minutes that is not in the ledger, and that its user may not set")
+        self.distrust(f"job {job.key} has a TimeMin of {job.time_min} min, which is not in the ledger and which its user cannot set")
 
     def _look_at_running(self, entry: Entry, job: QueueJob, report: Report) -> list[tuple[QueueJob, float, Minutes]]:
         now = self.clock.time()
@@ -184,7 +184,7 @@ class GiveBack:
         return [(job, left, need)]
 
     def _is_doubtful(self, entry: Entry, job: QueueJob) -> bool:
-        """Whether the user of a job that has just started may have changed its limit after it was last seen."""
+        """Return whether the user of a job that has just started may have changed its limit after it was last seen."""
         if not _is_less(job.limit, entry.longest):
             return False
         if entry.soft:
@@ -219,7 +219,7 @@ class GiveBack:
             return []
         changed = job.limit != entry.limit
         if same and changed and entry.state is State.SET and not again and not entry.doubt:
-            self.distrust(f"the limit of job {job.key} was changed and its TimeMin stayed: the guard in job_submit.lua is gone")
+            self.distrust(f"the limit of job {job.key} was changed, but its TimeMin was kept: the guard in job_submit.lua is missing")
         state = State.SET if same else State.CLEAR
         if entry.state is State.INTENT and same:
             self.say(f"job {job.key}: Slurm shows its TimeMin")
@@ -242,12 +242,12 @@ class GiveBack:
             self.entries.record("failed", detail=str(error))
             if self._has_no_need(job, need, tasks):
                 return not isinstance(error, DeniedError)
-            self.distrust(f"the limit of job {job.key} could not be raised to {need} minutes")
+            self.distrust(f"the limit of job {job.key} could not be raised to {need} min")
             return False
         del self._failed[job.key]
         self._raised.add(job.key)
         self._shown[job.key] = need
-        self.say(f"job {job.key}: its limit of {job.limit} minutes is raised to {need} minutes")
+        self.say(f"job {job.key}: raised its limit from {job.limit} to {need} min")
         if job.runs and entry.state is State.SHORT:
             report.given_back += 1
             left = job.start + (job.limit or 0) * 60 - self.clock.time()
@@ -259,14 +259,14 @@ class GiveBack:
 
     def _quarantine_user(self, job: QueueJob) -> None:
         """Leave a user's jobs alone after repeated raises: the user lowers the limit, or Slurm's confirmations are wrong."""
-        self.say(f"the limit of job {job.key} is lower again each time that it was raised; jobs of {job.user} are left alone from now on")
-        self.entries.record("failed", detail=f"the limit of job {job.key} was raised, and was lower again, {MOST_RAISES} times")
+        self.say(f"the limit of job {job.key} was lowered after every increase; jobs of {job.user} are no longer adjusted")
+        self.entries.record("failed", detail=f"the limit of job {job.key} was raised and lowered again {MOST_RAISES} times")
         self.quarantine.add(job.user)
         if len(self.quarantine) > 1:
-            self.distrust(f"limits of jobs of {len(self.quarantine)} users were raised, and were lower again")
+            self.distrust(f"raised limits were lowered again for jobs of {len(self.quarantine)} users")
 
     def _has_no_need(self, job: QueueJob, need: Minutes, tasks: int) -> bool:
-        """Whether another look shows that a job whose limit could not be raised is no longer short."""
+        """Return whether another look shows that a job whose limit could not be raised is no longer short."""
         try:
             now = next(iter(self.slurm.jobs([job.key], tasks)), None)
         except SlurmError:

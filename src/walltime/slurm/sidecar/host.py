@@ -22,10 +22,10 @@ class Clock(Protocol):
     """The time."""
 
     def time(self) -> float:
-        """Unix time, s."""
+        """Return the Unix time, s."""
 
     def monotonic(self) -> float:
-        """Seconds since some moment; never set back."""
+        """Return seconds since some moment; never set back."""
 
 
 class SystemClock:
@@ -78,7 +78,7 @@ class Signals:
         self._event.set()
 
     def stop_requested(self) -> bool:
-        """Whether a signal has come."""
+        """Return whether a signal has come."""
         return self._event.is_set()
 
     def wait(self, seconds: float) -> None:

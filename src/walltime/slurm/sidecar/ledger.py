@@ -157,7 +157,7 @@ class Ledger:
             reason = (error.strerror or str(error)).lower()
             if not self._file.is_file() and error.errno not in DISK_ERRORS:
                 raise LedgerError(
-                    f"{printable(self.folder)}: cannot be used as a ledger ({reason}); name another folder, on a local disk",
+                    f"{printable(self.folder)}: cannot be used as a ledger ({reason}); choose another folder, on a local disk",
                     "unusable_ledger",
                 ) from error
             self.unwritable = f"{printable(self.folder)}: cannot be written ({reason})"
@@ -220,7 +220,7 @@ class Ledger:
         if self._file.is_file() and self._file.stat().st_size and "no such table" not in str(reason):
             self._lock.close()
             raise LedgerError(
-                f"{printable(self._file)}: not a ledger, or cannot be written ({error}); name another folder", "not_a_ledger"
+                f"{printable(self._file)}: not a ledger, or cannot be written ({error}); choose another folder", "not_a_ledger"
             ) from error
         self._base = sqlite3.connect(":memory:", isolation_level=None)
         self._base.executescript(_TABLES)
@@ -327,7 +327,7 @@ class Adjustments:
         self.writable = ledger is None or not ledger.unwritable
 
     def is_same(self, job: QueueJob) -> bool:
-        """Whether a job is the one of its entry, and not a later job with the same number."""
+        """Return whether a job is the one of its entry, and not a later job with the same number."""
         entry = self.jobs[job.key]
         return entry.user == job.user and entry.restarts <= job.restarts
 
@@ -417,7 +417,7 @@ def read_events(folder: Path) -> list[Event]:
     """Return the events of a ledger, in order, even while a side-car uses it. Raises LedgerError."""
     path = folder / "ledger.sqlite"
     if not path.is_file():
-        raise LedgerError(f"{printable(folder)}: not a ledger; name the folder of the side-car's ledger", "not_a_ledger")
+        raise LedgerError(f"{printable(folder)}: not a ledger; give the folder of the side-car's ledger", "not_a_ledger")
     try:
         with closing(sqlite3.connect(path, timeout=30)) as base:
             return _events(base)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from walltime.slurm.sidecar.report import Report
 from walltime.slurm.sidecar.round import Sidecar
+from walltime.wording import counted
 
 LAST_ROUNDS = 3
 """After this many rounds in which nothing more could be given or taken back, a side-car that is to end does so."""
@@ -42,6 +43,7 @@ def run_rounds(
             break
         idle = 0 if report.taken_back or report.given_back else idle + 1
         if report.untaken or sidecar.short:
-            sidecar.say(f"before the end: {sidecar.short} jobs are short, {report.untaken} have a TimeMin")
+            sidecar.say(f"stopping: {counted(sidecar.short, 'job')} with a shortened limit, {report.untaken:,} with a TimeMin")
     if sidecar.watched:
-        sidecar.say(f"ended with {len(sidecar.watched)} jobs that may be short or have a TimeMin: {', '.join(sidecar.watched[:20])}")
+        left = counted(len(sidecar.watched), "job")
+        sidecar.say(f"ended with {left} that may have a shortened limit or a TimeMin: {', '.join(sidecar.watched[:20])}")

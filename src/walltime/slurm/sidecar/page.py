@@ -15,7 +15,7 @@ from walltime.tables import Table
 from walltime.whatif import WhatIf
 from walltime.whatif.effects import signed
 from walltime.whatif.page import all_caveats, drawings, effect_sections, three_numbers
-from walltime.wording import human_time, sanitize
+from walltime.wording import counted, human_time, sanitize
 from walltime.workload import Workload
 
 UNKNOWN = "-"
@@ -27,7 +27,7 @@ RUN_COLUMNS = (
 )
 DELAY_COLUMNS = ("job", "user", "expected start (UTC)", "start (UTC)", "later by")
 PROMISE_COLUMNS = ("job", "user", "promised start", "start", "later by")
-RECORDED = "recorded: the side-car's ledger and the job log"
+RECORDED = "from the side-car's ledger and the job log"
 
 
 def run_row(run: Run) -> list[str]:
@@ -54,50 +54,50 @@ def killed_alarm(review: Review) -> str:
         return ""
     shown = ", ".join(
         f"{run.key} of {sanitize(run.user, 20)} after {human_time(run.runtime or 0)} of {human_time(run.limit)}"
-        + (" (its limit was whole, and was lowered while it ran)" if run.lowered else "")
+        + (" (its full limit was lowered while it ran)" if run.lowered else "")
         for run in killed[:20]
     )
     more = f", and {len(killed) - 20:,} more" if len(killed) > 20 else ""
     count = "1 JOB WAS" if len(killed) == 1 else f"{len(killed):,} JOBS WERE"
-    return f"{count} ENDED BEFORE THE USER'S LIMIT: {shown}{more}. Stop the side-car, and find the cause."
+    return f"{count} ENDED BEFORE THE USER'S LIMIT: {shown}{more}. Stop the side-car and find the cause."
 
 
 def review_sentences(review: Review) -> list[str]:
     """Return what happened, in sentences; the alarm comes first, if there is one."""
-    holes, raised = review.in_holes, review.given_back
+    raised = review.given_back
     hours = f"{review.processor_hours:,.1f} processor-hours"
     hours = hours if review.node_hours is None else f"{review.node_hours:,.1f} node-hours ({hours})"
-    ahead = sum(run.ahead_of > 0 for run in holes)
-    given_back = "the side-car raised no limit"
-    if raised:
-        given_back = (
-            f"the side-car raised {len(raised):,} limits, the one with the least time left ({raised[0].key}) "
-            f"{human_time(raised[0].left or 0)} before its end"
-        )
+    least = f"; job {raised[0].key} had the least time left, {human_time(raised[0].left or 0)}" if raised else ""
     sentences = [killed_alarm(review)] if review.killed else []
     sentences += [
         f"{clock(int(review.since))} to {clock(int(review.until))} UTC, {RECORDED}:",
-        f"{_jobs(review.adjusted)} got a TimeMin; {len(review.runs):,} adjusted ones started, {len(holes):,} by backfill, {ahead:,} "
-        f"of them ahead of jobs that had waited longer; {hours} were backfilled.",
-        f"{sum(run.short for run in review.runs):,} were seen with a shortened limit; {given_back}.",
-        f"{len(review.broken):,} backfilled jobs outlived their TimeMin: their predictions were too short.",
+        f"{_started(review)}. The backfilled jobs used {hours}.",
+        f"{counted(sum(run.short for run in review.runs), 'job')} had a shortened limit while running. The side-car raised "
+        f"{counted(len(raised), 'limit')}{least}.",
+        f"{counted(len(review.broken), 'backfilled job')} ran longer than TimeMin, because the prediction was too short.",
     ]
     if review.not_in_log:
-        sentences.append(f"{_jobs(review.not_in_log)} that started are not in the log; it may end too early.")
+        sentences.append(f"The log lacks {counted(review.not_in_log, 'job')} that started; it may end too early.")
     if review.alarms or review.failures:
-        sentences.append(f"{len(review.alarms):,} alarms; {len(review.failures):,} failed commands or missed give-backs.")
+        sentences.append(f"Alarms: {len(review.alarms):,}. Failed commands, or limits not restored: {len(review.failures):,}.")
     if review.delays is not None:
         hours_late = sum(one.seconds for one in review.delays) / 3600
-        longest = f", at most {human_time(review.delays[0].seconds)}" if review.delays else ""
+        longest = f": {hours_late:,.1f} h in total, at most {human_time(review.delays[0].seconds)}" if review.delays else ""
         sentences.append(
-            f"Simulated with {review.simulated}: {_jobs(len(review.delays))} delayed because others outlived their TimeMin, "
-            f"by {hours_late:,.1f} h in total{longest}."
+            f"In a simulation with {review.simulated}, {counted(len(review.delays), 'job')} started later because others ran longer "
+            f"than TimeMin{longest}."
         )
     return sentences
 
 
-def _jobs(count: int) -> str:
-    return "1 job" if count == 1 else f"{count:,} jobs"
+def _started(review: Review) -> str:
+    """Return how many jobs were adjusted and started, and how."""
+    holes = review.in_holes
+    ahead = sum(run.ahead_of > 0 for run in holes)
+    return (
+        f"The side-car adjusted {counted(review.adjusted, 'job')}; {len(review.runs):,} started, {len(holes):,} by backfill "
+        f"({ahead:,} ahead of jobs that had waited longer)"
+    )
 
 
 def review_tables(review: Review, most: int = 20) -> list[Table]:
@@ -105,8 +105,8 @@ def review_tables(review: Review, most: int = 20) -> list[Table]:
     broken = sorted(review.broken, key=lambda run: run.time_min - (run.runtime or 0))
     listed = {
         "ended before the user's limit": review.killed,
-        "broken promises: backfilled, and outlived TimeMin (recorded)": broken,
-        "limits that the side-car raised, with the least time left first (recorded)": review.given_back,
+        "backfilled jobs that ran longer than TimeMin (recorded)": broken,
+        "limits raised by the side-car, least time left first (recorded)": review.given_back,
     }
     tables = [Table(RUN_COLUMNS, list(map(run_row, runs[:most])), title, texts=2) for title, runs in listed.items() if runs]
     if review.delays:
@@ -114,7 +114,7 @@ def review_tables(review: Review, most: int = 20) -> list[Table]:
             [one.key, sanitize(one.user, 20), clock(one.expected), clock(one.start), human_time(one.seconds)]
             for one in review.delays[:most]
         ]
-        tables.append(Table(DELAY_COLUMNS, rows, "jobs delayed by broken promises (simulated)", texts=2))
+        tables.append(Table(DELAY_COLUMNS, rows, "jobs delayed by others that ran longer than TimeMin (simulated)", texts=2))
     for title, lines in (("alarms", review.alarms), ("failures", review.failures)):
         if lines:
             rows = [[clock(int(time)), sanitize(message, 200)] for time, message in lines[-most:]]
@@ -128,8 +128,9 @@ def gain_sentence(world: WhatIf) -> str:
     wait, ratio = effect.differences["mean_wait"], effect.differences["mean_bounded_slowdown"]
     doubts = "" if not effect.doubts else f" Do not trust this yet: {'; '.join(effect.doubts)}."
     return (
-        f"With the side-car the mean wait is {human_time(wait.changed)}, without it {human_time(wait.today)} ({signed(wait.difference)}); "
-        f"the mean bounded slowdown {ratio.changed:.3g} instead of {ratio.today:.3g}. Both are simulated, on the jobs of the log.{doubts}"
+        f"In simulations of the log's jobs, the side-car changes the mean wait from {human_time(wait.today)} to "
+        f"{human_time(wait.changed)} ({signed(wait.difference)}), and the mean bounded slowdown from {ratio.today:.3g} to "
+        f"{ratio.changed:.3g}.{doubts}"
     )
 
 
@@ -139,8 +140,9 @@ def calibration_sentence(world: WhatIf) -> str:
         return "The log records no waits, so it is unknown how closely the simulation resembles the machine."
     all_jobs = world.calibration.overall
     return (
-        f"The recorded mean wait is {human_time(all_jobs.mean_recorded)} (median {human_time(all_jobs.median_recorded)}); the simulation "
-        f"without the side-car has {human_time(all_jobs.mean_simulated)} ({human_time(all_jobs.median_simulated)}) for the same jobs."
+        f"The recorded mean wait is {human_time(all_jobs.mean_recorded)} (median {human_time(all_jobs.median_recorded)}). For the same "
+        f"jobs, the simulation without the side-car gives {human_time(all_jobs.mean_simulated)} (median "
+        f"{human_time(all_jobs.median_simulated)})."
     )
 
 
@@ -159,13 +161,13 @@ def adjust_page(review: Review | None, world: WhatIf | None, jobs: Workload, set
         caveats += list(review.notes)
         if review.delays is not None:
             caveats.append(
-                "Delays of other jobs are simulated: the log with the ledger's TimeMin, once as it ran and once with every broken promise "
-                "kept. The real start times without adjustments are unknown."
+                "Delays of other jobs are simulated: the log with the ledger's TimeMin, once as it ran and once with every adjusted job "
+                "ending within TimeMin. The real start times without adjustments are unknown."
             )
         numbers = [  # the first must be 0
             ("killed before the users' limits", f"{len(review.killed):,} of {len(review.runs):,}"),
             ("started by backfill", f"{len(review.in_holes):,}"),
-            ("limits given back", f"{len(review.given_back):,}"),
+            ("limits restored", f"{len(review.given_back):,}"),
         ]
     if world is not None:
         answers.append(gain_sentence(world))
@@ -173,7 +175,7 @@ def adjust_page(review: Review | None, world: WhatIf | None, jobs: Workload, set
         effects, *others, calibration = effect_sections(world)
         gain = [*effects.blocks[:1], Paragraph(calibration_sentence(world)), *effects.blocks[1:]]
         sections += [Section("Gain", gain), *others, _promises(world), calibration]
-        caveats += ["The gain compares two simulations of the same jobs; neither is what was recorded.", *all_caveats(world)]
+        caveats += ["The gain compares two simulations of the same jobs; neither equals the record.", *all_caveats(world)]
         numbers = [*numbers[:1], *three_numbers(world)[:: 2 if review is not None else 1]]
     title = f"The side-car on {name}" if world is None else f"Gains by the side-car on {name}"
     record = provenance(jobs, **(settings or {}))
@@ -183,13 +185,10 @@ def adjust_page(review: Review | None, world: WhatIf | None, jobs: Workload, set
 def review_answer(review: Review) -> str:
     """Return a summary: jobs that were ended early, jobs that were started sooner, and broken promises."""
     span = f"{clock(int(review.since))} to {clock(int(review.until))} UTC"
-    holes, broken = review.in_holes, review.broken
-    first = killed_alarm(review) or f"From {span} no job was ended before its user's limit."
-    ahead = sum(run.ahead_of > 0 for run in holes)
-    started = f"{len(review.runs):,} started, {len(holes):,} by backfill, {ahead:,} ahead of jobs that had waited longer"
-    planned = f"The side-car had {_jobs(review.adjusted)} planned by shorter walltimes; {started}"
-    longer = f"; {len(broken):,} of these ran longer than planned, so others may have started later" if broken else ""
-    return f"{first} {planned}{longer}."
+    count = len(review.broken)
+    first = killed_alarm(review) or f"From {span}, no job was ended before its user's limit."
+    longer = f" {counted(count, 'backfilled job')} ran longer than planned, so others may have started later." if count else ""
+    return f"{first} {_started(review)}.{longer}"
 
 
 def runs_drawing(review: Review) -> Drawing | None:

@@ -53,9 +53,9 @@ class Spool:
             if not stat.S_ISDIR(status.st_mode):
                 raise NotADirectoryError(20, "not a folder")
             if status.st_mode & 0o022:
-                raise PermissionError(13, "others may write into it, and slurmctld acts on its files; chmod 755 it")
+                raise PermissionError(13, "others can write into it, but slurmctld acts on its files; use chmod 755")
             if status.st_uid not in (os.geteuid(), 0):
-                raise PermissionError(13, "it belongs to another user; it must be a folder of the side-car's user")
+                raise PermissionError(13, "it belongs to another user; use a folder of the side-car's user")
             for part in folder.glob(".walltime-*.part"):  # from a side-car that was killed
                 part.unlink()
             self._known = {one.name: (-1, -1) for one in os.scandir(folder) if KEY.fullmatch(one.name)}

@@ -41,6 +41,6 @@ class Report:
     def line(self) -> str:
         """Return the round in one line."""
         why = f" ({self.why})" if self.why else ""
-        numbers = {"set": self.set_now, "taken back": self.taken_back, "given back": self.given_back, "failures": self.failures}
-        parts = [f"{self.mode}{why}: {self.waiting} waiting, {self.adjusted + self.set_now} adjusted"]
-        return ", ".join(parts + [f"{count} {name}" for name, count in numbers.items() if count])
+        numbers = {"TimeMin set": self.set_now, "TimeMin removed": self.taken_back, "limits restored": self.given_back}
+        parts = [f"{self.mode}{why}: {self.waiting:,} waiting, {self.adjusted + self.set_now:,} adjusted"]
+        return ", ".join(parts + [f"{name}: {count:,}" for name, count in (numbers | {"failures": self.failures}).items() if count])

@@ -81,7 +81,7 @@ class Sidecar:
         # a change without an answer may come late; until then, no other change of the job follows
         self._not_before = {key: host.clock.monotonic() + LATEST for key, entry in self.entries.items() if entry.state is not State.SET}
         if self.entries:
-            host.say(f"the ledger has {len(self.entries)} jobs")
+            host.say(f"jobs in the ledger: {len(self.entries):,}")
         if ledger is not None and (ledger.lost or ledger.unwritable or ledger.exposed):
             self._alarm(ledger.lost or ledger.unwritable or ledger.exposed)
 
@@ -113,10 +113,10 @@ class Sidecar:
             report.failures += 1
             report.why = str(error)
             if self.stays:
-                self.say(f"nothing more is done in this round: {error}")
+                self.say(f"this round ends early: {error}")
             silent = self.clock.monotonic() - self._answered_at
             if silent > self.settings.floor * 30 and self.ledger is not None:  # half of the time that a shortened job has at least
-                self._alarm(f"Slurm has not answered for {silent:.0f} s: shortened jobs may end before they can be given back")
+                self._alarm(f"Slurm has not answered for {silent:.0f} s: jobs may end before their limits can be restored")
                 self._answered_at = self.clock.monotonic()  # the next alarm comes after the same time
         report.alarms = self.alarms - alarms
         report.untaken = len(self._jobs_in(*OPEN))
@@ -219,14 +219,14 @@ class Sidecar:
             self._take_back(soft, report, budget)
 
     def _is_foreign(self, cluster: Configuration | None) -> bool:
-        """Whether the ledger belongs to another cluster, whose jobs have the same numbers."""
+        """Return whether the ledger belongs to another cluster, whose jobs have the same numbers."""
         if self.ledger is None or (cluster is None and not self._foreign):
             return False
         if cluster is not None:
             name, noted = cluster.settings.get("ClusterName", ""), self.ledger.noted("cluster")
             if noted and name != noted:
                 if not self._foreign:
-                    self._alarm(f"the ledger belongs to cluster {noted}, and this is cluster {name}: no job is changed")
+                    self._alarm(f"the ledger belongs to cluster {noted}, but this is cluster {name}; no job is changed")
                 self._foreign = True
             elif not noted:
                 self._note("cluster", name)
@@ -262,7 +262,7 @@ class Sidecar:
             if worked:
                 report.taken_back += 1
                 self.adjustments.record("taken back", entry)
-                self.say(f"job {entry.key}: TimeMin is taken back")
+                self.say(f"job {entry.key}: removed TimeMin")
             self._give_back_if_due(report)
 
     # ------------------------------------------------------------------------------------------------------------ whether to act
@@ -318,12 +318,12 @@ class Sidecar:
         """Report that the prolog has ended without raising a job's limit."""
         if self.tests is None or self.tests.prolog != WORKS or self.entries[job.key].soft:
             return
-        failure = f"the prolog has not raised the limit of job {job.key}"
+        failure = f"the prolog did not raise the limit of job {job.key}"
         self.adjustments.record("prolog missed", detail=failure)
         if self.settings.need_prolog:
             self._lose_trust(failure)
         else:
-            self.say(f"{failure}; the side-car raises it")
+            self.say(f"{failure}; the side-car raises it instead")
 
     def _alarm(self, reason: str) -> None:
         self.alarms += 1
@@ -348,7 +348,7 @@ class Sidecar:
                 self.back.limits, self._limits_at = self.slurm.limits(), self.clock.monotonic()
             except SlurmError as error:
                 self.back.limits = Limits(known=False)
-                self.say(f"the limits on jobs are unknown: {error}")
+                self.say(f"could not read the limits on jobs: {error}")
 
     def _exclusion_reason(self, job: QueueJob, cluster: Configuration, now: float, late: Collection[str]) -> str | None:
         """Return why a job may not have a TimeMin, None if it may; `late`: partitions whose head has waited too long."""
@@ -357,7 +357,7 @@ class Sidecar:
             (job.key in self._own, "self-test"),
             (job.time_min and (entry is None or entry.time_min != job.time_min), "TimeMin is the user's own"),
             (entry is not None and job.limit is not None and entry.time_min >= job.limit, "its limit has become too short"),
-            (job.user in self.back.quarantine, "its user lowers limits that were raised"),
+            (job.user in self.back.quarantine, "its user has lowered raised limits"),
             (any(name in late for name in job.partitions), LATE_HEAD),
         )
         reason = next((reason for excluded, reason in tests if excluded), None)
@@ -391,7 +391,7 @@ class Sidecar:
                 report.set_now += 1
                 self.adjustments.save(None, self.entries[job.key], "Slurm has it")
                 self.adjustments.record("set", self.entries[job.key], job, "" if seconds is None else f"{seconds:.0f}")
-                self.say(f"job {job.key}: TimeMin {minutes} of {job.limit} minutes")
+                self.say(f"job {job.key}: TimeMin {minutes} of {job.limit} min")
             else:
                 self._not_before[job.key] = self.clock.monotonic() + LATEST
             self._give_back_if_due(report)
@@ -403,7 +403,7 @@ class Sidecar:
         try:
             self.spool.put(job.key, job.limit or 0, longest)
         except OutputError as error:
-            self.say(f"the file for the prolog is not written: {error}")
+            self.say(f"could not write the file for the prolog: {error}")
             return self.tests is None or not self.settings.need_prolog
         return True
 
@@ -420,7 +420,7 @@ class Sidecar:
         try:
             self.spool.keep(wanted | dict.fromkeys(self.tests.spool_keys, (WHOLE, WHOLE)), self.back.orphans)
         except OutputError as error:
-            self.say(f"the files for the prolog are not written: {error}")
+            self.say(f"could not write the files for the prolog: {error}")
 
     # ------------------------------------------------------------------------------------------------------------------- helpers
 
@@ -449,7 +449,7 @@ class Sidecar:
         before, self._clocks = self._clocks, (now, monotonic)
         if before is None or abs((now - before[0]) - (monotonic - before[1])) < JUMP:
             return True
-        self.say("the clock was set: no new adjustments in this round")
+        self.say("the system clock was changed: no new adjustments in this round")
         return False
 
 
@@ -462,9 +462,9 @@ class Hindrance(NamedTuple):
 
 
 HINDRANCES = (
-    Hindrance(lambda car, cluster: not cluster.has_backfill, "SchedulerType is not sched/backfill, which alone uses TimeMin", True),
+    Hindrance(lambda car, cluster: not cluster.has_backfill, "only SchedulerType=sched/backfill uses TimeMin", True),
     Hindrance(lambda car, cluster: car._denied, "{car._denied}", True),
-    Hindrance(lambda car, cluster: not car._may_change(cluster), "user {car.user} is neither SlurmUser, root nor operator", True),
+    Hindrance(lambda car, cluster: not car._may_change(cluster), "user {car.user} is not SlurmUser, root or an operator", True),
     Hindrance(lambda car, cluster: car.ledger is None, "dry run"),
     Hindrance(lambda car, cluster: car.stopped(), "stopped by the operator"),
     Hindrance(lambda car, cluster: not car.adjustments.writable, "the ledger cannot be written"),

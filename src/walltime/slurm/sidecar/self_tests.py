@@ -208,7 +208,7 @@ class SelfTests:
         return [*self.spool_keys, *([self._test.key] if self._test is not None and self._test.key else [])]
 
     def is_guarded(self, cluster: Configuration) -> bool:
-        """Whether this slurmctld is known to have the guard, so that no user can have set a TimeMin."""
+        """Return whether this slurmctld is known to have the guard, so that no user can have set a TimeMin."""
         return self.ledger.noted("tested") == self._tested(cluster) or (self._test is not None and self._test.guarded)
 
     def _tested(self, cluster: Configuration) -> str:

@@ -132,4 +132,4 @@ class PredictionLedger:
             with closing(sqlite3.connect(self.path, timeout=30)) as database:
                 yield database
         except sqlite3.Error as error:
-            raise LogError(f"{printable(self.path)}: cannot be used as a ledger ({error}); name another folder", "not_a_ledger") from error
+            raise LogError(f"{printable(self.path)}: cannot be used as a ledger ({error}); use another folder", "not_a_ledger") from error

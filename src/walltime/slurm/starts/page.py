@@ -95,7 +95,7 @@ def answer(times: StartTimes) -> str:
     latest = max((one.slurm for one in jobs if one.slurm is not None), default=None)
     slurm = "" if latest is None else f"; Slurm's latest estimate is {ahead(latest, now)}"
     # an interval, because the likely time alone may be a minute when the interval's end is an hour away
-    interval = f"with 90 % between {ahead(last.early, now)} and {ahead(last.late, now)}"
+    interval = f"90 % interval: {ahead(last.early, now)} to {ahead(last.late, now)}"
     return f"{sentence}, the last in {ahead(last.median, now)} ({interval}){slurm}."
 
 

@@ -87,7 +87,7 @@ class Downey97(WorkloadModel):
         return ModelJobs(self._arrivals(points), runtime, procs, has_load=kept)
 
     def _arrivals(self, points: Array) -> Array:
-        """The times, s from midnight, by which these numbers of jobs are expected to have arrived (inverse of the cumulative rate)."""
+        """Return the times, s from midnight, by which these numbers of jobs are expected to arrive (inverse of the cumulative rate)."""
         per_day = DAY / self.mean_gap
         begins, ends = self.day_begins, self.day_begins + DAY // 2
         day, night = self.day_share * per_day / (DAY / 2), (1 - self.day_share) * per_day / (DAY / 2)

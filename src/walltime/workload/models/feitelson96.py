@@ -142,13 +142,13 @@ class Feitelson96(WorkloadModel):
         return ModelJobs(submit, runtime[chosen], size[program[chosen]], columns, has_load=True)
 
     def _runtimes(self, procs: Array, machine_procs: int, random: np.random.Generator) -> Array:
-        """Runtimes of jobs of these sizes before rounding, float64 s."""
+        """Return runtimes of jobs of these sizes before rounding, float64 s."""
         up_to = np.cumsum(self.stage_weights(procs / machine_procs), axis=1)
         stage = (random.random(len(procs))[:, None] >= up_to[:, :-1]).sum(axis=1)
         return random.exponential(np.array([s[0] for s in self.stages])[stage])
 
     def _stretch(self, chains: _Chains, jobs: int, capacity: float) -> tuple[float, Array]:
-        """The factor for the times between first runs, and the jobs that then come first.
+        """Return the factor for the times between first runs, and the jobs that then come first.
 
         `capacity`: processors that the jobs must keep busy on average. The first jobs depend on the stretch, so the load jumps
         at some stretches: a search finds a stretch with the load or slightly more, and a small further stretch of the same jobs
@@ -221,7 +221,7 @@ class _Chains:
 
 
 def _pick(weights: Array, draws: Array) -> Array:
-    """Indices drawn with these probabilities, from uniform draws in [0, 1)."""
+    """Return indices drawn with these probabilities, from uniform draws in [0, 1)."""
     return np.minimum(np.searchsorted(np.cumsum(weights), draws, side="right"), len(weights) - 1)
 
 
@@ -229,7 +229,7 @@ def _pick(weights: Array, draws: Array) -> Array:
 class FeitelsonVariant(Feitelson96):
     """Feitelson'96 with the sizes (`variant` s), the runtimes (l) or both (sl) of a log; our construction.
 
-    mualem01 describes the aims of its variants, but not their construction: Fs emphasizes small jobs, Fl long ones, and Fsl mimics the
+    mualem01 describes the aims of its variants, but not their construction: Fs emphasises small jobs, Fl long ones, and Fsl mimics the
     runtimes of the CTC SP2 for each size. Our interpretation: Fs draws sizes from the log. Fl maps each runtime of the model to the runtime
     of the log at the same quantile, so that the overall distribution agrees with the log, and larger jobs still run longer. Fsl does both,
     with the mapping within each class of sizes: 1, 2-4, 5-8, 9-16, 17-32, 33-64, more.

@@ -96,7 +96,7 @@ def fit_hyper_erlang(m1: float, m2: float, m3: float, largest_order: int = LARGE
 
 
 def _of_order(order: int, mean: float, b: float, c: float) -> HyperErlang | None:
-    """The distribution of this order, if it exists; `b` and `c` are the moments of the stage means, for a mean of 1."""
+    """Return the distribution of this order, if it exists; `b` and `c` are the moments of the stage means, for a mean of 1."""
     variance, third = b - 1, c - 3 * b + 2
     if abs(variance) <= EQUAL and abs(third) <= 1e3 * EQUAL:
         return HyperErlang(order, 1.0, mean, 0.0)

@@ -101,7 +101,7 @@ class Jann97(WorkloadModel):
         return ModelJobs(arrival[order], runtime, procs)
 
     def _arrivals(self, parts: list[SizeRange], jobs: int, machine_procs: int, seed: int) -> list[Array]:
-        """Arrival times of each range, float64 seconds, of enough jobs in total.
+        """Return arrival times of each range, float64 seconds, of enough jobs in total.
 
         If some sizes of a range do not fit on the machine, its interarrival times grow in proportion to the missing jobs.
         """
@@ -124,13 +124,13 @@ class Jann97(WorkloadModel):
 
 
 def _fitting(part: SizeRange, machine_procs: int) -> tuple[Array, Array]:
-    """Sizes of a range that fit on the machine, and their frequencies."""
+    """Return the sizes of a range that fit on the machine, and their frequencies."""
     sizes, counts = np.array(part.sizes), np.array(part.counts)
     return sizes[sizes <= machine_procs], counts[sizes <= machine_procs]
 
 
 def _bounds(workload: Workload, ranges: str | Sequence[int]) -> list[tuple[int, int]]:
-    """The first and last size of each range; ranges with too few jobs are merged."""
+    """Return the first and last size of each range; ranges with too few jobs are merged."""
     widest = int(workload.procs.max())
     if isinstance(ranges, str):
         if ranges not in ("powers", "fives"):

@@ -149,7 +149,7 @@ class Lublin99(WorkloadModel):
         return np.floor(np.exp(_gamma_up_to(self.longest, shape, scale, random))).astype(np.int64)
 
     def _points(self, part: LublinClass, jobs: int, random: np.random.Generator) -> Array:
-        """Arrivals on a clock whose speed follows the daily cycle, float64 half hours, ascending."""
+        """Return arrivals on a clock whose speed follows the daily cycle, float64 half hours, ascending."""
         shape = np.full(jobs, part.aarr * part.arar)
         return np.cumsum(np.exp(_gamma_up_to(self.longest_gap, shape, np.full(jobs, part.barr), random)) / BUCKET_SECONDS)
 
@@ -166,7 +166,7 @@ def day_time(part: LublinClass, points: Array) -> Array:
 
 
 def _stretch(chosen: list[tuple[LublinClass, Array]], wanted: float) -> float:
-    """The factor by which the cumulative sums of all classes must grow for all jobs to arrive within `wanted` s."""
+    """Return the factor by which the cumulative sums of all classes must grow for all jobs to arrive within `wanted` s."""
     ends = [(part, points[[0, -1]]) for part, points in chosen if len(points)]
 
     def span(factor: float) -> float:
@@ -199,7 +199,7 @@ def _sizes(part: LublinClass, jobs: int, random: np.random.Generator) -> Array:
 
 
 def _gamma_up_to(most: float, shape: Array, scale: Array, random: np.random.Generator) -> Array:
-    """Gamma variates, redrawn if over `most`."""
+    """Return gamma variates, redrawn if over `most`."""
     drawn = random.gamma(shape, scale)
     over = np.flatnonzero(drawn > most)
     while len(over):

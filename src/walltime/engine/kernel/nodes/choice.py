@@ -5,7 +5,7 @@ import numpy as np
 from walltime.compiled.jit import called_kernel, kernel
 from walltime.engine.kernel.bits import add_in_planes, exclude, next_member, number_of, ones, size_of, total_between, total_of, words_of
 from walltime.engine.kernel.heap import pop, push
-from walltime.engine.kernel.nodes.memory import CAPACITY, CLOSED, FITTING, USABLE
+from walltime.engine.kernel.nodes.memory import CAPACITY, CLOSED, FIRST_FIT, FITTING, USABLE
 from walltime.engine.kernel.profile import NEVER
 from walltime.engine.kernel.search import first_from
 
@@ -26,31 +26,36 @@ def row_at(state, running, time):
     return 0 if released == 0 else running[released - 1].row
 
 
-@called_kernel
+@kernel
 def shortfall(state, job, site, use, plan, time, length):
     """Find the nodes that a job can use for a length from a time on, after the first `state.ahead` blocks: the set USABLE.
 
     Returns 0 if they suffice, else a number of processors: at least as many more must become free.
     """
-    row, free, members, sets = row_at(state, use.running, time), use.free, site.members[job.members], site.sets
-    outages, blocks = site.outages, plan.blocks
+    return shortfall_of(state, job, site, use.free[row_at(state, use.running, time)], plan, time, length)
+
+
+@called_kernel
+def shortfall_of(state, job, site, free, plan, time, length):
+    """Do the same as `shortfall`, given what is free of each node (planes)."""
+    members, sets, outages, blocks = site.members[job.members], site.sets, site.outages, plan.blocks
     words, procs_planes, second_end = sets.shape[1], state.procs_planes, state.second_end
     for w in range(words):
-        sets[USABLE, w] = sets[members.row, w] if job.whole or procs_planes > 1 else sets[members.row, w] & free[row, 0, w]
+        sets[USABLE, w] = sets[members.row, w] if job.whole or procs_planes > 1 else sets[members.row, w] & free[0, w]
     if job.whole:
         for k in range(procs_planes):
             for w in range(words):
-                sets[USABLE, w] &= ~(free[row, k, w] ^ sets[CAPACITY + k, w])
+                sets[USABLE, w] &= ~(free[k, w] ^ sets[CAPACITY + k, w])
     elif procs_planes > 1:
         for w in range(words):
-            some = free[row, 0, w]
+            some = free[0, w]
             for k in range(1, procs_planes):
-                some |= free[row, k, w]
+                some |= free[k, w]
             sets[USABLE, w] &= some
     if job.each > 0:
-        _only_with(free[row], procs_planes, second_end, sets[USABLE], 0, words, job.each)
+        _only_with(free, procs_planes, second_end, sets[USABLE], 0, words, job.each)
     if job.memory > 0:
-        _only_with(free[row], second_end, state.planes, sets[USABLE], 0, words, job.memory)
+        _only_with(free, second_end, state.planes, sets[USABLE], 0, words, job.memory)
     if state.closed:
         _leave_out(sets, CLOSED, 0, words)
     for k in range(len(outages)):
@@ -62,24 +67,24 @@ def shortfall(state, job, site, use, plan, time, length):
         if block.valid_from < time + length and block.end > time:
             _leave_out(sets, block.row, block.first_word, block.last_word + 1)
     if job.shaped:
-        _shape(state, job, free[row], site.shaped, sets[USABLE])
+        _shape(state, job, free, site.shaped, sets[USABLE])
     nodes = size_of(sets[USABLE])
     missing = max(0, job.nodes - nodes)
     if not job.whole or members.node_procs == 0:
-        amounts = site.shaped if job.shaped else free[row]
+        amounts = site.shaped if job.shaped else free
         procs = nodes if procs_planes == 1 else total_of(amounts, 0, procs_planes, sets[USABLE])
         missing = max(missing, job.asked - procs)
-    if missing == 0 and job.total > 0 and total_of(free[row], procs_planes, second_end, sets[USABLE]) < job.total:
+    if missing == 0 and job.total > 0 and total_of(free, procs_planes, second_end, sets[USABLE]) < job.total:
         missing = 1
-    if missing == 0 and job.most_nodes > 0 and not _fits_in_most(state, job, site, use, plan.choice, time):
+    if missing == 0 and job.most_nodes > 0 and not _fits_in_most(state, job, site, free, plan.choice):
         missing = 1
     return missing
 
 
 @kernel
-def _fits_in_most(state, job, site, use, choice, time):
+def _fits_in_most(state, job, site, free, choice):
     """Return whether a job has enough with its maximum number of nodes; else leave out those that give it the least, and try again."""
-    if choose(state, job, site, use, choice, time):
+    if choose_of(state, job, site, free, choice):
         return True
     usable = site.sets[USABLE]
     for least in range(2, 1 << state.procs_planes):
@@ -88,7 +93,7 @@ def _fits_in_most(state, job, site, use, choice, time):
         nodes = size_of(usable)
         if nodes < job.nodes:
             return False
-        if nodes < before and choose(state, job, site, use, choice, time):
+        if nodes < before and choose_of(state, job, site, free, choice):
             return True
     return False
 
@@ -177,17 +182,25 @@ def _only_with(planes, first_plane, end_plane, nodes, first, end, least):
         nodes[w] = _at_least(planes, first_plane, end_plane, w, nodes[w], least)
 
 
-@called_kernel
+@kernel
 def choose(state, job, site, use, choice, time):
-    """Choose nodes for a job among the nodes usable at a time: `state.chosen` ranges; return whether these are enough.
+    """Choose nodes for a job among the nodes usable at a time: `state.chosen` ranges; return whether these are enough."""
+    return choose_of(state, job, site, use.free[row_at(state, use.running, time)], choice)
+
+
+@called_kernel
+def choose_of(state, job, site, free, choice):
+    """Choose nodes for a job among the usable ones, given what is free of each (planes); return whether these are enough.
 
     The job gets the best run of consecutive usable nodes of one weight, by `_best_run`, and further runs until it has enough; or, where a
     single node of the run is enough, the tightest such node.
     """
     runs, heap, members = choice.runs, choice.heap, site.members[job.members]
-    planes = site.shaped if job.shaped else use.free[row_at(state, use.running, time)]
+    planes = site.shaped if job.shaped else free
     state.chosen, state.left_nodes, state.left_procs, state.left_second = 0, job.nodes, job.asked, job.total
     state.left_most = job.most_nodes if job.most_nodes > 0 else NEVER
+    if site.partitions[job.partition].least_loaded == FIRST_FIT:
+        return _choose_first(state, job, site, planes, choice)
     if site.partitions[job.partition].least_loaded:
         return _choose_least_loaded(state, job, site, planes, choice)
     count, entries = _find_runs(state, job, site, planes, runs), -1
@@ -232,6 +245,21 @@ def choose(state, job, site, use, choice, time):
             while site.stretches[s].place > k:
                 s -= 1
             _take_part(state, job, choice, planes, site.stretches[s].node + k - site.stretches[s].place)
+    return _has_enough(state)
+
+
+@called_kernel
+def _choose_first(state, job, site, planes, choice):
+    """Choose the usable nodes in the order of the partition; return whether these are enough."""
+    part = site.members[job.members]
+    for s in range(part.first_stretch, part.last_stretch):
+        stretch = site.stretches[s]
+        node = next_member(site.sets[USABLE], stretch.node, stretch.end, 1)
+        while node < stretch.end:
+            if state.left_most == 0 or _has_enough(state):
+                return _has_enough(state)
+            _take_part(state, job, choice, planes, node)
+            node = next_member(site.sets[USABLE], node + 1, stretch.end, 1)
     return _has_enough(state)
 
 

@@ -65,8 +65,9 @@ as in EARLIEST_START. `timeline_blocks`: blocks in the timeline, or NOT_MADE. `g
 machine since the last cycle."""
 
 PARTITION = record_dtype("kind least_loaded closed tried reserved")
-"""A partition: the `kind` of its set of nodes; whether its least loaded nodes are taken first; whether it is closed, and the jobs tried, in
-this pass of the main scheduler. Last, the reservations made in this cycle of backfill."""
+"""A partition: the `kind` of its set of nodes; whether its least loaded nodes are taken first, or its nodes in order, FIRST_FIT; whether it
+is closed, and the jobs tried, in this pass of the main scheduler. Last, the reservations made in this cycle of backfill."""
+FIRST_FIT = 2
 
 MEMBERS = record_dtype("row every node_procs first_stretch last_stretch")
 """Nodes that jobs may use, `every` one of a partition or some: the `row` of their set. `node_procs`: the processors of each node if all

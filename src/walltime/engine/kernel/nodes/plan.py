@@ -187,14 +187,14 @@ def _earliest(state, site, use, plan, job, least, latest):
         if lack == 0:
             return time
         note_lack(state, time, lack)
-        time = _next_release(state, site, use, plan, time)
+        time = next_release(state, site, use, plan, time)
         if time <= latest:
             time = _first_enough(state, site, plan.timeline, job, time, latest)
     return time
 
 
 @kernel
-def _next_release(state, site, use, plan, time):
+def next_release(state, site, use, plan, time):
     """Return the next time at which nodes are released, or are no longer reserved; NEVER if there is none."""
     following, i = NEVER, released_by(state, use.running, time)
     if i < state.running:

@@ -1,0 +1,398 @@
+"""The event loop for FCFS and EASY on single nodes, with memory, a second resource, sets of nodes for jobs, partitions, outages and limits.
+
+The rules, which reference/first_fit.py and reference/pools.py state in plain Python:
+
+* A job gets the first nodes of its partition's list that it can use, and of each as much as it still needs, less what the further nodes
+  that it requested must give at least. It keeps them until it ends.
+* Jobs are considered in the order of their partition's tier, then the queue's order, then arrival. A job over one of its limits is passed
+  over. One that fits now starts; an outage that is known and begins before its planned end takes nodes away.
+* A job that cannot start is blocked. Without backfilling, it closes the nodes of its partition to the jobs behind it.
+* With backfilling, it is a head if no other head's partition shares nodes with its own: it gets a reservation. The shadow time is the first
+  planned end at which it fits. A job behind heads starts if each of them that it outlasts still fits at its shadow time besides it.
+* A running job that is overdue is expected to end in a second.
+
+A request that is not met in a pass is noted by its form (`FAILED`), as no request of the same form for more can be met later in the pass.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from walltime.compiled.jit import called_kernel, kernel
+from walltime.compiled.records import record_dtype
+from walltime.engine.kernel.bits import add_in_planes, ones, words_of
+from walltime.engine.kernel.heap import pop, pop_candidate, push, push_candidate
+from walltime.engine.kernel.memory import BACKFILLED, DONE, IMMEDIATE, NEVER, PAUSED, RANKED, REACHED, RESERVED, STUCK, record, records
+from walltime.engine.kernel.nodes import memory as of_nodes
+from walltime.engine.kernel.nodes.choice import choose_of, row_at, shortfall_of
+from walltime.engine.kernel.nodes.memory import CLOSED, FIRST_FIT, RANGE, SLURM_JOB, SLURM_RULES, SLURM_STATE
+from walltime.engine.kernel.nodes.plan import FIRST, least_needed, next_release
+from walltime.engine.kernel.nodes.use import end_use, is_any_overdue, move_overdue, start_use
+from walltime.engine.kernel.pools.limits import full_limit, use_limits
+from walltime.engine.kernel.pools.memory import Lists, list_of
+from walltime.engine.kernel.pools.queue_index import before
+from walltime.engine.kernel.queue import backfill_rank, order_rank
+from walltime.engine.kernel.running import release
+from walltime.engine.problem import Nodes, Shares
+
+Array = np.ndarray
+Records = Any
+
+EASY_JOB = record_dtype(" ".join([*(SLURM_JOB.names or ()), "order_length form"]), "merit")
+"""A job; the fields of memory.SLURM_JOB, without a use for Slurm's own; `form`: the number of its request's form."""
+
+EASY_RULES = record_dtype(
+    " ".join([*(SLURM_RULES.names or ()), "order order_parameter order_starvation order_limit order_reads_time own_backfill_order"])
+    + " backfill_order backfill_parameter backfill_starvation backfill_limit"
+)
+"""The parameters of a policy: `backfill`, whether jobs are backfilled; `depth`, whether heads have reservations; its orders, as in
+memory.RULES. All others are Slurm's, and 0."""
+
+EASY_STATE = record_dtype(" ".join([*(SLURM_STATE.names or ()), "arranged heads candidates passes versions"]))
+"""The state of a simulation, as in memory.SLURM_STATE. `arranged`: jobs that are in their places in the queue; `heads`, `candidates`:
+entries in use. `passes`: passes so far; `versions`: passes and starts so far."""
+
+HEAD = record_dtype("job begin")
+"""A job with a reservation, and its shadow time."""
+
+FAILED = record_dtype("stamp nodes asked total length")
+"""A request for so much that was not met in the pass of this number, or next to heads after this many `versions`."""
+
+
+class Line(NamedTuple):
+    """The queue's ranks, by place; the heads, and the candidates for backfilling, a heap.
+
+    `failed`: two for each form of requests, in general and next to heads. `saved`, `beside`: scratch, chosen nodes and what each has free.
+    """
+
+    ranks: Array
+    heads: Records
+    candidates: Records
+    failed: Records
+    saved: Records
+    beside: Array
+
+
+class EasyMemory(NamedTuple):
+    """All data of one simulation."""
+
+    state: Records
+    rules: Records
+    jobs: Records
+    site: of_nodes.NodeMachine
+    use: of_nodes.Use
+    plan: of_nodes.BackfillPlan
+    traffic: of_nodes.Traffic
+    line: Line
+
+
+def new_easy_memory(rules: Records, jobs: Records, machine: Nodes, limits: Records, limits_of: Lists, followers: Lists) -> EasyMemory:
+    """Return memory before the first event."""
+    no_shares = Shares(np.zeros(1, np.int64), np.ones(1, np.int64), np.zeros(1, np.int64))
+    in_order = machine._replace(least_loaded=[FIRST_FIT] * len(machine.partitions))
+    memory = of_nodes.new_slurm_memory(record(SLURM_RULES), jobs, in_order, limits, limits_of, followers, no_shares, 0)
+    state = record(EASY_STATE, **{name: memory.state[name] for name in SLURM_STATE.names or ()})
+    forms = int(jobs.form.max(initial=0)) + 1
+    line = Line(
+        ranks=np.zeros(len(jobs)),
+        heads=records(HEAD, len(machine.partitions)),
+        candidates=records(RANKED, len(jobs)),
+        failed=records(FAILED, 2 * forms),
+        saved=np.zeros(len(machine.procs), RANGE).view(np.recarray),
+        beside=np.zeros(memory.use.free.shape[1:], np.int64),
+    )
+    return EasyMemory(state, rules, jobs, memory.site, memory.use, memory.plan, memory.traffic, line)
+
+
+def run_easy(state, rules, jobs, site, use, plan, traffic, line, budget):
+    """Simulate until all jobs have started and ended, or until about `budget` steps have been taken; returns as `run_slurm` does."""
+    if not state.begun:
+        _place_first(state, jobs, site, use, plan, traffic)
+        state.begun = state.gone = 1
+    if state.no_room > 0:
+        return STUCK
+    while budget > 0 and (state.awaited == 0 or jobs[state.awaited - 1].start < 0):
+        if not state.between:
+            now = _next_event(state, traffic)
+            if now == NEVER and state.started == len(jobs):
+                return DONE
+            if now > state.until:
+                return REACHED
+            if now == NEVER:
+                return STUCK
+            state.now = now
+            _process_events(state, jobs, site, use, plan, traffic)
+            state.between = 1
+        if state.spare_rows < state.waiting or len(use.ranges) - state.ranges < state.most_ranges:
+            return PAUSED
+        state.between = 0
+        budget -= 1 + state.waiting
+        if state.waiting > 0:
+            if is_any_overdue(state, use):
+                move_overdue(state, rules, jobs, use, plan)
+                state.gone = 1
+            _pass(state, rules, jobs, site, use, plan, traffic, line)
+    return PAUSED
+
+
+@kernel
+def _next_event(state, traffic):
+    """Return the time of the next arrival, termination, or change of an outage if jobs are left."""
+    now = NEVER
+    if state.arriving > 0:
+        now = traffic.arrivals[0].rank
+    if state.events > 0:
+        now = min(now, traffic.ends[0].rank)
+    if state.next_change < len(traffic.changes) and (now < NEVER or state.waiting > 0):
+        now = min(now, traffic.changes[state.next_change].time)
+    return now
+
+
+@kernel
+def _process_events(state, jobs, site, use, plan, traffic):
+    """Process all events of this instant before the pass: terminations, outages, arrivals."""
+    while state.events > 0 and traffic.ends[0].rank == state.now:
+        _end_next(state, jobs, site, use, plan, traffic)
+        state.gone = 1
+    while state.next_change < len(traffic.changes) and traffic.changes[state.next_change].time == state.now:
+        change = traffic.changes[state.next_change]
+        site.outages[change.outage].phase = change.phase
+        state.next_change += 1
+        state.gone = 1
+    while state.arriving > 0 and traffic.arrivals[0].rank == state.now:
+        index = pop(traffic.arrivals, state.arriving)
+        state.arriving -= 1
+        jobs[index].arrival = state.arrivals
+        state.arrivals += 1
+        traffic.queue[state.waiting] = index
+        state.waiting += 1
+
+
+@kernel
+def _end_next(state, jobs, site, use, plan, traffic):
+    """Handle the next termination: release what the job had, and submit the jobs that waited for its end alone."""
+    index, followers = pop(traffic.ends, state.events), traffic.followers
+    state.events -= 1
+    end_use(state, jobs[index], index, site, use, plan)
+    use_limits(jobs, traffic.limits, traffic.limits_of, index, -1)
+    for follower in list_of(followers, index):
+        if release(jobs[follower], index, state.now):
+            push(traffic.arrivals, state.arriving, jobs[follower].submit, follower, follower)
+            state.arriving += 1
+
+
+@called_kernel
+def _place_first(state, jobs, site, use, plan, traffic):
+    """Give the jobs that run at the beginning their nodes, in order of their starts."""
+    for k in range(state.at_first):
+        index = traffic.at_first[k]
+        job = jobs[index]
+        if shortfall_of(state, job, site, use.free[0], plan, state.now, job.believed) > 0:
+            state.no_room = index + 1
+            return
+        choose_of(state, job, site, use.free[0], plan.choice)
+        _run(state, jobs, site, use, plan, traffic, index)
+
+
+@called_kernel
+def _run(state, jobs, site, use, plan, traffic, index):
+    """Let a job run, from its start on, on the nodes that have been chosen for it."""
+    job = jobs[index]
+    start_use(state, job, index, site, use, plan, job.start + length_of(job))
+    use_limits(jobs, traffic.limits, traffic.limits_of, index, 1)
+    push(traffic.ends, state.events, job.start + job.runtime, state.started, index)
+    state.events += 1
+    state.started += 1
+
+
+@kernel
+def length_of(job):
+    """Return the time for which a job is planned."""
+    return max(job.believed, 1)
+
+
+@called_kernel
+def _pass(state, rules, jobs, site, use, plan, traffic, line):
+    """Consider the waiting jobs in order, then those that may be backfilled in another order.
+
+    Where nothing but arrivals has happened since the last pass, and these are last in the queue, only they are considered.
+    """
+    queue, parts, at_once, first = traffic.queue, site.partitions, rules.own_backfill_order == 0, state.arranged
+    if _arrange(state, rules, jobs, queue, line.ranks) < first or state.gone:
+        first = _begin_pass(state, site)
+    for i in range(first, state.waiting):
+        index = queue[i]
+        part = parts[jobs[index].partition]
+        if (part.tried and not rules.backfill) or full_limit(jobs, traffic.limits, traffic.limits_of, index) >= 0:
+            continue
+        reserves, is_behind = rules.depth > 0 and not part.reserved, part.closed
+        if rules.backfill and is_behind and not (reserves or at_once):
+            if _may_fit(state, jobs[index], site, use, line):
+                push_candidate(state, line.candidates, backfill_rank(rules, state.now, jobs, index), jobs[index].arrival, index)
+        elif _fits(state, jobs, site, use, plan, line, index):
+            _start(state, jobs, site, use, plan, traffic, index, is_behind)
+            continue
+        elif reserves:
+            _reserve(state, jobs, site, use, plan, line, index)
+        _block(state, rules, site, jobs[index].partition, reserves)
+    while state.candidates > 0:
+        index = pop_candidate(state, line.candidates)
+        if full_limit(jobs, traffic.limits, traffic.limits_of, index) < 0 and _fits(state, jobs, site, use, plan, line, index):
+            _start(state, jobs, site, use, plan, traffic, index, 1)
+    left = first
+    for i in range(first, state.waiting):
+        if jobs[queue[i]].start < 0:
+            queue[left], line.ranks[left] = queue[i], line.ranks[i]
+            left += 1
+    state.waiting = state.arranged = left
+
+
+@kernel
+def _begin_pass(state, site):
+    """Begin a pass over all waiting jobs; return its first place."""
+    state.passes += 1
+    state.versions += 1
+    state.heads = state.gone = state.closed = FIRST
+    site.sets[CLOSED] = 0
+    for p in range(len(site.partitions)):
+        site.partitions[p].closed = site.partitions[p].tried = site.partitions[p].reserved = 0
+    return FIRST
+
+
+@called_kernel
+def _arrange(state, rules, jobs, queue, ranks):
+    """Sort the queue by tier, rank and arrival, by insertion: newcomers only, where ranks do not change with time.
+
+    Returns the first place that has changed.
+    """
+    is_steady, lowest = not rules.order_reads_time and rules.order_starvation == NEVER, state.waiting
+    for i in range(state.arranged if is_steady else FIRST, state.waiting):
+        index, k = queue[i], i
+        job, own = jobs[index], order_rank(rules, state.now, jobs, index)
+        while k > 0 and before(job.tier, own, job.arrival, jobs[queue[k - 1]].tier, ranks[k - 1], jobs[queue[k - 1]].arrival):
+            queue[k], ranks[k] = queue[k - 1], ranks[k - 1]
+            k -= 1
+        queue[k], ranks[k] = index, own
+        lowest = min(lowest, k)
+    return lowest if is_steady else FIRST - 1
+
+
+@kernel
+def _may_fit(state, job, site, use, line):
+    """Return whether enough processors are free for a job, and no smaller request of its form has failed."""
+    if use.totals[0, site.partitions[job.partition].kind] < least_needed(job, site.members[job.members]):
+        return False
+    return not _has_failed(line.failed[2 * job.form], state.passes, job)
+
+
+@kernel
+def _has_failed(failed, stamp, job):
+    """Return whether a request of a job's form for no more than it needs has failed."""
+    is_less = failed.nodes <= job.nodes and failed.asked <= job.asked and failed.total <= job.total
+    return failed.stamp == stamp and is_less and failed.length <= length_of(job)
+
+
+@kernel
+def _note_failed(failed, stamp, job):
+    """Note that the request of a job has failed."""
+    failed.stamp, failed.nodes, failed.asked, failed.total, failed.length = stamp, job.nodes, job.asked, job.total, length_of(job)
+
+
+@kernel
+def _gets_the_same(failed, job, has_outages):
+    """Return whether a job gets the nodes of a failed request of its form; a longer one may not get those that an outage takes."""
+    if has_outages and failed.length != length_of(job):
+        return False
+    return failed.nodes == job.nodes and failed.asked == job.asked and failed.total == job.total
+
+
+@called_kernel
+def _fits(state, jobs, site, use, plan, line, index):
+    """Choose nodes for a job on which it may start now; return whether there are any."""
+    job = jobs[index]
+    if not _may_fit(state, job, site, use, line):
+        return False
+    beside = line.failed[2 * job.form + 1]
+    if _has_failed(beside, state.versions, job) and _gets_the_same(beside, job, len(site.outages) > 0):
+        return False
+    if shortfall_of(state, job, site, use.free[0], plan, state.now, length_of(job)) > 0:
+        _note_failed(line.failed[2 * job.form], state.passes, job)
+        return False
+    choose_of(state, job, site, use.free[0], plan.choice)
+    for k in range(state.heads):
+        if state.now + length_of(job) > line.heads[k].begin and not _leaves_room(state, jobs, site, use, plan, line, line.heads[k]):
+            _note_failed(beside, state.versions, job)
+            return False
+    return True
+
+
+@called_kernel
+def _leaves_room(state, jobs, site, use, plan, line, head):
+    """Return whether a head still fits at its shadow time if a job runs then on the nodes that have been chosen for it."""
+    job, row, chosen, count, beside = jobs[head.job], row_at(state, use.running, head.begin), plan.choice.chosen, state.chosen, line.beside
+    for k in range(beside.shape[0]):
+        for w in range(beside.shape[1]):
+            beside[k, w] = use.free[row, k, w]
+    for r in range(count):
+        line.saved[r] = chosen[r]
+        own = line.saved[r]
+        for w in words_of(own.node, own.node + own.count):
+            bits = ones(w, own.node, own.node + own.count)
+            add_in_planes(beside, 0, state.procs_planes, w, bits, own.procs, -1)
+            add_in_planes(beside, state.procs_planes, state.second_end, w, bits, own.second, -1)
+            add_in_planes(beside, state.second_end, state.planes, w, bits, own.memory, -1)
+    lack = shortfall_of(state, job, site, beside, plan, head.begin, length_of(job))
+    for r in range(count):  # the search may have chosen nodes for the head
+        chosen[r] = line.saved[r]
+    state.chosen = count
+    return lack == 0
+
+
+@called_kernel
+def _reserve(state, jobs, site, use, plan, line, index):
+    """Give a job the reservation of a head: the first planned end at which it fits, if there is one."""
+    job, time, head = jobs[index], state.now, line.heads[state.heads]
+    kind, need = site.partitions[job.partition].kind, least_needed(job, site.members[job.members])
+    while True:
+        time = next_release(state, site, use, plan, time)
+        if time == NEVER:
+            return
+        row = row_at(state, use.running, time)
+        if use.totals[row, kind] >= need and shortfall_of(state, job, site, use.free[row], plan, time, length_of(job)) == 0:
+            break
+    head.job, head.begin = index, time
+    state.heads += 1
+    if job.reserved_start < 0:
+        job.reserved_start = time
+
+
+@called_kernel
+def _block(state, rules, site, partition, reserves):
+    """Let a job of a partition be ahead of the jobs behind it, in all partitions that share nodes with its own."""
+    parts, sets, row = site.partitions, site.sets, site.members[partition].row
+    if parts[partition].tried and not reserves:
+        return
+    parts[partition].tried = 1
+    for p in range(len(parts)):
+        shares_nodes = False
+        for w in range(sets.shape[1]):
+            shares_nodes |= (sets[row, w] & sets[site.members[p].row, w]) != 0
+        if shares_nodes:
+            parts[p].closed = 1
+            parts[p].reserved |= 1 if reserves else 0
+    if not rules.backfill:
+        state.closed = 1
+        for w in range(sets.shape[1]):
+            sets[CLOSED, w] |= sets[row, w]
+
+
+@called_kernel
+def _start(state, jobs, site, use, plan, traffic, index, is_behind):
+    """Start a job on the nodes that have been chosen for it; it is backfilled if it `is_behind` a job that waits."""
+    job = jobs[index]
+    job.start = state.now
+    job.kind = BACKFILLED if is_behind else IMMEDIATE if job.submit == state.now else RESERVED
+    _run(state, jobs, site, use, plan, traffic, index)
+    state.versions += 1

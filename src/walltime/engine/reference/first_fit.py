@@ -1,0 +1,153 @@
+"""The reference engine for policies of pools on single nodes: the rules of kernel/nodes/easy.py in plain Python, independent of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from walltime.engine.problem import NEVER, Demands, NodeDemands, Nodes, Pools, Problem, Ragged
+from walltime.engine.reference.pools import ClusterJob, ClusterReference, Pass, Place, Shortage
+
+Array = np.ndarray
+
+
+class Request(NamedTuple):
+    """The needs of a job, and the nodes that it may use, in order; the other fields are those of `problem.NodeDemands`."""
+
+    order: list[int]
+    nodes: int
+    most_nodes: int
+    whole: int
+    asked: int
+    task: int
+    least: int
+    most: int
+    total: int
+    each: int
+    per_task: int
+    memory: int
+    task_memory: int
+
+
+class NodesReference(ClusterReference):
+    """A simulation on single nodes: what a job takes of pools there, it takes of nodes here, by first fit.
+
+    `capacity`, `given` and the levels of the plan have a row for each node: processors, second resource and memory.
+    """
+
+    def __init__(self, problem: Problem):
+        nodes, demands = problem.machine, problem.demands
+        assert isinstance(nodes, Nodes)
+        assert isinstance(demands, NodeDemands)
+        none = Ragged.empty(len(problem))
+        of_pools = Demands(demands.second, demands.partition, demands.since, demands.after, demands.limits, none)
+        super().__init__(replace(problem, machine=_pools_of(nodes), demands=of_pools))
+        self.nodes, self.demands = nodes, demands
+        self.capacity = np.stack([nodes.procs, nodes.second, nodes.memory], axis=1)
+        for own, begin, end, known in nodes.outages:
+            self.shortages.append(Shortage(begin, end, known, np.zeros_like(self.capacity)))
+            self.shortages[-1].missing[list(own)] = self.capacity[list(own)]
+        nothing = np.zeros_like(self.capacity)
+        for job in self.jobs:
+            job.given = nothing
+        self.requests = [self._request(k) for k in range(len(problem))]
+
+    def _request(self, k: int) -> Request:
+        """Return what a job needs, on the nodes that it may use, in the order of its partition."""
+        own = set(self.nodes.members[self.demands.members[k]].tolist())
+        order = [node for node in self.nodes.partitions[self.demands.partition[k]].tolist() if node in own]
+        return Request(order, *(int(getattr(self.demands, name)[k]) for name in Request._fields[1:]))
+
+    def _closed(self, so_far: Pass) -> list[int]:
+        return np.flatnonzero(np.isin(self.nodes.pool, list(so_far.closed))).tolist()
+
+    def _share(self, job: ClusterJob, free: Array) -> Array | None:
+        """Return what a job takes of each node; None if they are not enough."""
+        request, usable = self.requests[job.index], []
+        for node in request.order:
+            procs = self._usable_procs(request, node, *free[node].tolist())
+            if procs > 0:
+                usable.append((node, procs, int(free[node, 1])))
+        for fewest in [0, *sorted({procs + 1 for _, procs, _ in usable})] if request.most_nodes else [0]:
+            taken = _first_fit(request, [one for one in usable if one[1] >= fewest])
+            if taken is not None:
+                given = np.zeros_like(free)
+                for node, *amounts in taken:
+                    given[node] = amounts
+                return given
+        return None
+
+    def _usable_procs(self, request: Request, node: int, procs: int, second: int, memory: int) -> int:
+        """Return how many processors of a node a job can use, given what is free of it; 0 for none."""
+        if second < request.each or memory < request.memory:
+            return 0
+        if request.whole:
+            return procs if procs == self.capacity[node, 0] else 0
+        tasks = procs // request.task
+        for amount, each in ((second, request.per_task), (memory, request.task_memory)):
+            tasks = min(tasks, amount // each) if each else tasks
+        procs = min(tasks * request.task, request.most)
+        return procs if procs >= max(1, request.least) else 0
+
+    def _fits(self, job: ClusterJob, begin: int, so_far: Pass) -> Array | None:
+        """Return what a job would take of nodes if it began then; None if it does not fit for its planned length.
+
+        If only heads have reservations, these are times: the job takes the first nodes, and each head that it outlasts must still fit.
+        """
+        if self.passes.kind not in ("head", "relaxed"):
+            return super()._fits(job, begin, so_far)
+        given = super()._fits(job, begin, replace(so_far, planned=[]))
+        if given is None:
+            return None
+        for head, shadow, _ in so_far.planned:
+            if begin + max(job.believed, 1) > shadow and super()._fits(head, shadow, Pass(planned=[(job, begin, given)])) is None:
+                return None
+        return given
+
+    def _compress(self, queue: Sequence[ClusterJob], planned: dict[int, Place]) -> None:
+        """Give each job in turn the earliest place, or its old one, if no processor is left on a node where it has GPUs only."""
+        for job in queue:
+            old = planned.pop(job.index)
+            job.reservation = NEVER
+            self._reserve(job, planned)
+            if job.reservation > old[1]:
+                planned[job.index] = old
+                _, job.reservation, job.given = old
+
+    @property
+    def slots(self) -> tuple[Array, Array, Array, Array]:
+        """Return what jobs had of nodes: job, node, processors, second resource; in order of job and node."""
+        nodes = [np.flatnonzero(job.given[:, :2].any(axis=1)) for job in self.jobs]
+        amounts = np.concatenate([job.given[own] for job, own in zip(self.jobs, nodes, strict=True)])
+        return np.repeat(np.arange(len(nodes)), [len(own) for own in nodes]), np.concatenate(nodes), amounts[:, 0], amounts[:, 1]
+
+
+def _first_fit(request: Request, usable: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, int, int]] | None:
+    """Return the nodes of a job and its processors, second resource and memory there: of each node in turn what it still needs."""
+    taken: list[tuple[int, int, int, int]] = []
+    nodes, procs, total = request.nodes, request.asked, request.total  # still needed
+    for node, free, units in usable:
+        left = request.most_nodes - len(taken)
+        if max(nodes, procs, total) <= 0 or (request.most_nodes and left == 0):
+            break
+        if left == 1 and free < procs:
+            continue
+        own = free if request.whole else min(free, procs - max(0, nodes - 1) * request.task)
+        second = min(units, total) if request.total else request.each or request.per_task * (own // request.task)
+        if own <= 0 and (request.total == 0 or second == 0):
+            continue
+        memory = 0 if request.whole else request.memory or request.task_memory * (own // request.task)
+        taken.append((node, own, second, memory))
+        nodes, procs, total = max(0, nodes - 1), procs - own, total - (second if request.total else 0)
+    return taken if max(nodes, procs, total) <= 0 else None
+
+
+def _pools_of(nodes: Nodes) -> Pools:
+    """Return the pools of nodes, without outages, which are of nodes."""
+    capacity = np.zeros((int(nodes.pool.max()) + 1, 2), np.int64)
+    np.add.at(capacity, nodes.pool, np.stack([nodes.procs, nodes.second], axis=1))
+    partitions = [list(dict.fromkeys(nodes.pool[own].tolist())) for own in nodes.partitions]
+    return Pools(capacity, partitions, nodes.tiers, (), nodes.limits)

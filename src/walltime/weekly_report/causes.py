@@ -1,0 +1,141 @@
+"""Causes of recorded waits: which resource, limit or earlier job kept each job waiting, from the recorded schedule and the machine file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from walltime.machine import Machine, Partition, Placement, Pool, place
+from walltime.node_demands import demands_on, nodes_of
+from walltime.workload import Array, Workload
+
+CAUSES = ("limit", "second", "memory", "processors", "behind", "unknown")
+"""A limit on running jobs; too little of the second resource, of memory, or of processors free; behind an earlier job that lacked one of
+these; none of them. The first that applies counts."""
+LIMIT, SECOND, MEMORY, PROCS, BEHIND, UNKNOWN = range(len(CAUSES))
+_NEVER = np.iinfo(np.int64).max
+
+
+def wait_causes(jobs: Workload, machine: Machine | None, begin: int, end: int) -> tuple[Array, Array]:
+    """Return the time that each job waited from `begin` to `end` for each cause, s, shape (jobs, causes), and partitions, -1 if unknown.
+
+    `jobs`: with recorded waits. `machine`: None for one pool of the log's processors. Logs do not record pools: where a job may use
+    several, its use counts in proportion to their sizes. Jobs that the machine cannot run wait for an unknown cause.
+    """
+    one_pool = Machine((Pool("all", 1, max(jobs.machine_procs, int(jobs.procs.max()))),), (Partition("all", ("all",)),))
+    placed, placement = place(jobs, machine or one_pool)
+    rows = np.flatnonzero(np.isin(jobs.job_id, placed.job_id)) if len(placed) < len(jobs) else np.arange(len(jobs))
+    seconds, partition = np.zeros((len(jobs), len(CAUSES))), np.full(len(jobs), -1)
+    seconds[rows], partition[rows] = _Span(placed, placement, begin, end).seconds(), placement.partition
+    waited = np.maximum(np.minimum(jobs.submit + jobs.columns["wait"], end) - np.maximum(jobs.submit, begin), 0)
+    seconds[:, UNKNOWN] += waited - seconds.sum(axis=1)
+    return seconds, partition
+
+
+class _Span:
+    """The recorded schedule of placed jobs between two times, in the intervals between submissions, starts, ends and outages.
+
+    `amounts`: each job's second resource, memory and processors; `sets`: the pools that jobs may use, bool, shape (sets, pools);
+    `members`: each job's set.
+    """
+
+    def __init__(self, jobs: Workload, placement: Placement, begin: int, end: int):
+        self.placement, self.submit = placement, jobs.submit
+        nodes = nodes_of(placement.machine, placement, jobs)
+        needs = demands_on(nodes, jobs, placement)
+        memory = np.where(needs.memory > 0, needs.memory * needs.nodes, needs.task_memory * (jobs.procs // np.maximum(needs.task, 1)))
+        self.amounts = np.stack([placement.second, memory, jobs.procs], axis=1)
+        pools = len(placement.machine.pools)
+        self.sets = np.array([np.bincount(nodes.pool[own], minlength=pools) > 0 for own in nodes.members])
+        self.members = needs.members
+        start = jobs.submit + jobs.columns["wait"]
+        stop = start + jobs.runtime
+        outages = np.array([time for outage in placement.outages for time in outage[3:5]], np.int64)
+        inside = [one[(one > begin) & (one < end)] for one in (start, stop, jobs.submit, outages)]
+        self.edges = np.unique(np.concatenate([[begin, end], *inside]))
+        self.lengths = np.diff(self.edges)
+        self.ran = np.flatnonzero((start < end) & (stop > begin) & (stop > start))
+        self.span = self._places(start[self.ran]), self._places(stop[self.ran])
+        self.waiting = np.flatnonzero((jobs.submit < end) & (start > begin) & (start > jobs.submit))
+        self.waits = self._places(jobs.submit), self._places(start)
+
+    def _places(self, times: Array) -> Array:
+        """Return the intervals that begin at these times, or hold them."""
+        return np.clip(np.searchsorted(self.edges, times, "right") - 1, 0, len(self.lengths))
+
+    def _levels(self, amounts: Array, chosen: Array | slice = slice(None)) -> Array:
+        """Return the sum of the amounts of the running jobs in each interval; `chosen`: of `ran`."""
+        count = len(self.lengths) + 1
+        first, last = self.span
+        change = np.bincount(first[chosen], amounts, count) - np.bincount(last[chosen], amounts, count)
+        return np.cumsum(change)[:-1]
+
+    def _free(self) -> Array:
+        """Return what is free in each set of pools, shape (sets, resources, intervals); infinite memory where it is not limited."""
+        machine = self.placement.machine
+        size = np.array([[pool.nodes * pool.second, pool.nodes * pool.memory, pool.nodes * pool.procs] for pool in machine.pools], float)
+        lost = np.zeros((len(machine.pools), 3, len(self.lengths)))
+        for pool, procs, _, begin, end, _ in self.placement.outages:
+            first, last = self._places(np.array([begin, end]))
+            lost[pool, :, first:last] += (size[pool] * procs / size[pool, 2])[:, None]
+        free = np.empty((len(self.sets), 3, len(self.lengths)))
+        used_of = self.sets[self.members[self.ran]]
+        for k, own in enumerate(self.sets):
+            for r in range(3):
+                whole = np.maximum(used_of @ size[:, r], 1e-9)
+                used = self._levels(self.amounts[self.ran, r] * (used_of @ (size[:, r] * own)) / whole)
+                free[k, r] = size[own, r].sum() - lost[own, r].sum(axis=0) - used
+        endless = np.array([any(not machine.pools[p].memory for p in np.flatnonzero(own)) for own in self.sets])
+        free[endless, 1] = np.inf
+        if not size[:, 0].any():
+            free[:, 0] = np.inf  # the machine does not describe the resource
+        return free
+
+    def _shapes(self) -> Iterator[tuple[Array, Array]]:
+        """Yield the waiting jobs with equal needs, and their cause in each interval, UNKNOWN where nothing lacks."""
+        free, limits_of = self._free(), self.placement.limits_of
+        limits = [tuple(limits_of[job]) for job in self.waiting.tolist()]
+        numbers = {one: k for k, one in enumerate(dict.fromkeys(limits))}
+        of_limits = np.array([numbers[one] for one in limits], np.int64)
+        keys = np.column_stack([self.members[self.waiting], self.amounts[self.waiting], of_limits])
+        _, kind = np.unique(keys, axis=0, return_inverse=True)
+        order = np.argsort(kind.ravel(), kind="stable")
+        used = {limit: self._used(limit) for one in numbers for limit in one}
+        for mine in np.split(self.waiting[order], np.cumsum(np.bincount(kind.ravel()))[:-1]):
+            job = int(mine[0])
+            needs, cause = self.amounts[job], np.full(len(self.lengths), UNKNOWN)
+            for resource, name in ((2, PROCS), (1, MEMORY), (0, SECOND)):
+                cause[(needs[resource] > 0) & (free[self.members[job], resource] < needs[resource] - 1e-6)] = name
+            for limit in limits_of[job]:
+                most = self.placement.limits[limit]
+                for level, own, bound in zip(used[limit], (1, needs[2], needs[0]), most, strict=True):
+                    cause[(level + own > bound) & (own > 0)] = LIMIT
+            yield mine, cause
+
+    def _used(self, limit: int) -> list[Array]:
+        """Return jobs, processors and second resource that count to a limit, in each interval."""
+        own = np.flatnonzero([limit in self.placement.limits_of[job] for job in self.ran.tolist()])
+        amounts = self.amounts[self.ran[own]]
+        return [self._levels(values, own) for values in (np.ones(len(own)), amounts[:, 2], amounts[:, 0])]
+
+    def seconds(self) -> Array:
+        """Return the time that each job waited for each cause, s, shape (jobs, causes)."""
+        first, last = self.waits
+        lacking = np.full((len(self.sets), len(self.lengths)), _NEVER)  # the earliest submission of the jobs that lack something
+        for jobs, cause in self._shapes():
+            short = (cause != UNKNOWN) & (cause != LIMIT)
+            row = lacking[self.members[jobs[0]]]
+            for job in jobs.tolist():
+                inside = slice(first[job], last[job])
+                row[inside] = np.where(short[inside], np.minimum(row[inside], self.submit[job]), row[inside])
+        overlap = (self.sets.astype(np.int64) @ self.sets.T.astype(np.int64)) > 0
+        lacking = np.array([lacking[own].min(axis=0) for own in overlap])
+        seconds = np.zeros((len(self.submit), len(CAUSES)))
+        for jobs, cause in self._shapes():
+            row = lacking[self.members[jobs[0]]]
+            for job in jobs.tolist():
+                inside = slice(first[job], last[job])
+                why = np.where((cause[inside] == UNKNOWN) & (row[inside] < self.submit[job]), BEHIND, cause[inside])
+                seconds[job] = np.bincount(why, self.lengths[inside], len(CAUSES))
+        return seconds

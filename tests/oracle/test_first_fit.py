@@ -1,0 +1,182 @@
+"""FCFS and EASY on single nodes: the kernel equals the reference, no node has more than it has, and one node is a pool of processors."""
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.oracle.test_slurm import ran, shaped, site_of
+from tests.profiles import scaled
+from walltime import simulate
+from walltime.auditor import audit
+from walltime.machine import Machine, Overhead, Partition, Pool
+from walltime.workload import Origin, Workload
+
+COMPILED = (
+    "fcfs",
+    "fcfs:order=sjf",
+    "easy",
+    "easy:order=sjf",
+    "easy:order=wfp",
+    "easy:order=wfp:starvation=20,backfill-order=sjf",
+    "easy:backfill-order=saf",
+    "easy:order=expr:wait/believed-procs",
+    "hybrid:depth=0",
+    "hybrid:depth=1,fit=best",
+)
+COUNT = 2000
+
+
+def case_of(seed, policy):
+    """A machine of nodes and jobs that request all kinds of what nodes have, a fifth with the scheduler's overheads."""
+    draw = random.Random(f"first fit {policy} {seed}")
+    machine, workload = shaped(draw, *site_of(draw, "parameters"))
+    overhead = Overhead(draw.choice((0, 2)), draw.choice((0, 3)), draw.choice((1, 4))) if draw.random() < 0.2 else machine.overhead
+    return replace(machine, overhead=overhead, by_node=True), workload, draw.choice(("kill", "extend", "continue"))
+
+
+def columns_of(schedule):
+    found = {name: getattr(schedule, name).tolist() for name in ("start", "end", "kind", "reserved_start", "given", "submit")}
+    return found | {"slots": [values.tolist() for values in schedule.slots]}
+
+
+def assert_no_node_has_more(schedule):
+    """At each start, the running jobs use no more of a node than it has, each on nodes with the features that it requested."""
+    machine, w = schedule.placement.machine, schedule.workload
+    of_node = [pool for pool in machine.pools for _ in range(pool.nodes)]
+    capacity = np.array([(pool.procs, pool.second) for pool in of_node])
+    job, node, *amounts = schedule.slots
+    for k, moment in enumerate(schedule.start):
+        runs = (schedule.start[job] <= moment) & (schedule.end[job] > moment)
+        used = np.zeros_like(capacity)
+        np.add.at(used, node[runs], np.stack(amounts, axis=1)[runs])
+        assert (used <= capacity).all(), w.job_id[k]
+    for k, n in zip(job.tolist(), node.tolist(), strict=True):
+        assert of_node[n].name in machine.partitions[schedule.placement.partition[k]].pools
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", COMPILED)
+def test_kernel_equals_reference(policy):
+    errors, seen = 0, {"backfilled": 0, "reserved": 0}
+    for seed in range(scaled(COUNT)):
+        machine, workload, overrun = case_of(seed, policy)
+        kernel, reference = (ran(workload, policy, machine, overrun=overrun, engine=engine) for engine in ("kernel", "reference"))
+        if isinstance(kernel, type):
+            assert kernel is reference, f"seed {seed}"
+            errors += 1
+            continue
+        assert kernel.simulated_on == "nodes"
+        assert columns_of(kernel) == columns_of(reference), f"seed {seed}"
+        assert_no_node_has_more(kernel)
+        seen["backfilled"] += bool((kernel.kind == 2).any())
+        seen["reserved"] += bool((kernel.reserved_start >= 0).any())
+    assert errors < scaled(COUNT) / 2
+    assert policy.startswith("fcfs") or min(seen["backfilled"], seen["reserved"] + policy.startswith("hybrid:depth=0")) > 0, seen
+
+
+PLAIN = ("conservative", "conservative-scratch", "hybrid:depth=2", "hybrid:depth=0,backfill-order=sjf", "relaxed", "easy:order=fair")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", [*COMPILED, *PLAIN])
+def test_schedules_pass_the_audit_and_moved_starts_do_not(policy):
+    tried = missed = 0
+    for seed in range(scaled(300)):
+        machine, workload, overrun = case_of(seed, policy)
+        schedule = ran(workload, policy, machine, overrun=overrun)
+        if isinstance(schedule, type):
+            continue
+        assert_no_node_has_more(schedule)
+        report = schedule.audit()
+        assert report.ok, f"seed {seed}: {report}"
+        draw, free = random.Random(seed), np.flatnonzero(schedule.placement.since > schedule.start)
+        if schedule.workload.feedback or not len(free):
+            continue
+        start, end, job = schedule.start.copy(), schedule.end.copy(), int(draw.choice(free.tolist()))
+        start[job] += 1
+        end[job] += 1
+        columns = {"job_id": schedule.workload.job_id, "start": start, "end": end}
+        moved = audit(schedule.workload, columns, schedule.policy, overrun=overrun, placement=schedule.placement, slots=schedule.slots)
+        tried += 1
+        missed += moved.ok
+    assert tried > scaled(100)
+    assert missed < tried / 5
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "easy", "easy:order=sjf", "easy:backfill-order=sjf", "hybrid:depth=2", "conservative"])
+@pytest.mark.parametrize("of_one", [False, True])
+def test_equal_nodes_of_one_processor_and_a_single_node_are_a_pool_of_processors(policy, of_one):
+    """Where any free processors will do, the schedule is that of a number of processors, with and without the compiler."""
+    for seed in range(scaled(300)):
+        draw = random.Random(f"{policy} {seed}")
+        count, size = draw.randint(2, 25), draw.choice((4, 8))
+        submit = sorted(draw.randint(0, 40) for _ in range(count))
+        runtime = [draw.randint(1, 12) for _ in range(count)]
+        requested = [own + draw.choice((0, 0, 2, 9)) for own in runtime]
+        procs = [draw.randint(1, size) for _ in range(count)]
+        jobs = Workload.from_arrays(submit=submit, runtime=runtime, requested=requested, procs=procs, machine_procs=size)
+        pool = Pool("all", 1, size) if of_one else Pool("all", size, 1)
+        machine = Machine((pool,), (Partition("all", ("all",)),), by_node=True)
+        alike, schedule = simulate(jobs, policy), simulate(jobs, policy, machine=machine)
+        assert schedule.simulated_on == "nodes"
+        if policy == "hybrid:depth=2" and not of_one:
+            continue  # which nodes a reservation has matters
+        assert schedule.start.tolist() == alike.start.tolist(), f"seed {seed}"
+        assert (schedule.kind == alike.kind).all(), f"seed {seed}"
+
+
+def example():
+    """Nodes 0 and 1 have 4 processors, 2 A100 and 100 MB, nodes 2 and 3 have 8, 1 V100 and 200 MB; and seven jobs."""
+    machine = Machine(
+        (Pool("a", 2, 4, 2, memory=100, gpu_type="a100"), Pool("b", 2, 8, 1, memory=200, gpu_type="v100")),
+        (Partition("all", ("a", "b")),),
+    )
+    columns = {
+        "gpus": [2, 0, 4, 1, 0, 0, 0],
+        "nodes": [1, -1, 2, 1, 1, 1, -1],
+        "mem_mb": [100, 80, 20, 20, 150, 150, 8],
+        "requested_gpu_type": [1, -1, 1, 2, -1, -1, -1],
+    }
+    return machine, Workload.from_arrays(
+        submit=[0, 1, 2, 3, 4, 5, 6],
+        runtime=[10, 20, 5, 30, 6, 8, 3],
+        requested=[12, 20, 6, 30, 6, 40, 15],
+        procs=[4, 8, 2, 2, 8, 2, 4],
+        machine_procs=24,
+        columns={name: np.array(values) for name, values in columns.items()},
+        origin=Origin(names={"requested_gpu_type": ("a100", "v100")}),
+    )
+
+
+def test_worked_example__easy():
+    """EASY by hand, where job 3 is the head from 2 s on.
+
+    * Job 1 takes node 0, job 2 with 10 MB for each processor half of its processors on node 1 and half on node 2, until 21 s.
+    * Job 3 needs both nodes with A100, which have a processor each at 21 s: its shadow time.
+    * Job 4 needs a V100, and job 5 has 150 MB: they leave nodes 0 and 1 alone, and start at once on nodes 2 and 3.
+    * Job 6 needs 150 MB on a node: node 2 has 140 MB, so it waits until job 5 ends at 10 s.
+    * Job 7 finds its four processors on node 0 at 10 s; it would run until 25 s, and job 3 would not fit at 21 s.
+    """
+    machine, jobs = example()
+    schedule = simulate(jobs, "easy", machine=machine)
+    assert schedule.start.tolist() == [0, 1, 21, 3, 4, 10, 21]
+    assert schedule.kind.tolist() == [0, 0, 1, 2, 2, 2, 1]
+    assert schedule.reserved_start.tolist() == [-1, -1, 21, -1, -1, -1, -1]
+    job, node, procs, gpus = (values.tolist() for values in schedule.slots)
+    assert list(zip(job, node, procs, gpus, strict=True)) == [
+        *((0, 0, 4, 2), (1, 1, 4, 0), (1, 2, 4, 0), (2, 0, 1, 2), (2, 1, 1, 2)),
+        *((3, 2, 2, 1), (4, 3, 8, 0), (5, 3, 2, 0), (6, 0, 3, 0), (6, 1, 1, 0)),
+    ]
+    shorter = replace(jobs, requested=np.array([12, 20, 6, 30, 6, 40, 11]), believed=np.array([12, 20, 6, 30, 6, 40, 11]))
+    assert simulate(shorter, "easy", machine=machine).start.tolist() == [0, 1, 21, 3, 4, 10, 10]
+
+
+def test_worked_example__fcfs_and_pools():
+    """Under FCFS, all jobs behind job 3 wait for it, and job 6 for the memory of job 5; on pools, job 3 gets GPUs of any type at once."""
+    machine, jobs = example()
+    assert simulate(jobs, "fcfs", machine=machine).start.tolist() == [0, 1, 21, 21, 21, 27, 27]
+    pools = simulate(jobs, "easy", machine=replace(machine, by_node=False))
+    assert pools.simulated_on == "pools"
+    assert pools.start[2] == 2
