@@ -11,6 +11,7 @@ from walltime.engine.problem import NodeDemands, Nodes, OarSettings, Preemption,
 from walltime.errors import WorkloadError
 from walltime.machine import Machine, Placement
 from walltime.machine.constraints import satisfies
+from walltime.machine.machine import numbers_of
 from walltime.machine.placing import NEVER, qos_factors
 from walltime.policy import Policy
 from walltime.policy.oar import STREAM
@@ -20,9 +21,11 @@ from walltime.workload.draws import whole_numbers
 
 UNLIMITED_MEMORY = 1024**2
 """Memory of each processor of a pool without a limit, where other pools have one, MB."""
+LEAST_BASIC = 2**31
+"""Less than priorities of priority/basic, which begins with 2**32 - 2**16, and more than usual ones of other plugins."""
 MOST_RANK = 0xFFFF
 """The highest priority, or tier, that Slurm distinguishes between jobs to be preempted."""
-COLUMNS = ("requested_nodes", "nodes", "most_nodes", "exclusive", "requested_procs", "cpus_per_task", "tasks_per_node")
+COLUMNS = ("requested_nodes", "nodes", "most_nodes", "exclusive", "requested_procs", "cpus_per_task", "tasks_per_node", "spread")
 """Columns that `demands_on` reads; -1 if the log lacks them."""
 
 
@@ -42,13 +45,14 @@ def problem_fields(placed: Workload, placement: Placement, policy: Policy, deman
     nodes = nodes_of(machine, placement, placed)
     demands = demands_on(nodes, placed, placement) if demands is None else demands
     if not policy.plans_nodes:
+        demands = demands._replace(sole=np.zeros_like(demands.sole))  # only Slurm's scheduling has it
         return {"machine": nodes, "demands": demands, "tick": machine.overhead.tick}
     if given is None:
         oar: Any = policy
         moments = whole_numbers(oar.seed, placed.job_id, STREAM, oar.durations.noticed, oar.durations.phase)
         settings = OarSettings(oar.security_time, oar.slots == "2016", oar.durations, *moments)
         return {"machine": nodes, "demands": demands, "settings": settings}
-    demands, shares = with_priorities(placed, machine, given, demands, nodes)
+    demands, shares = with_priorities(placed, placement, given, demands, nodes)
     if machine.preempts:
         preemption, classes = _preemption(placed, placement, given)
         nodes, demands = nodes._replace(preemption=preemption), demands._replace(preemption=classes)
@@ -58,16 +62,34 @@ def problem_fields(placed: Workload, placement: Placement, policy: Policy, deman
 def nodes_of(machine: Machine, placement: Placement, placed: Workload) -> Nodes:
     """Return the nodes of a machine, pool by pool, and the sets of them that these jobs may use.
 
-    An outage takes the last nodes of its pool, first those without an earlier outage at the same time.
+    An outage takes its nodes or, if it has only their number, the last nodes of its pool, first those without an earlier outage at the same
+    time. The jobs of a reservation have a partition of their own, of a higher tier: the nodes of theirs that are reserved.
     """
     counts = [pool.nodes for pool in machine.pools]
     own = np.split(np.arange(sum(counts)), np.cumsum(counts)[:-1])
-    outages: list[tuple[list[int], int, int, int]] = []
-    for pool, procs, _, begin, end, known in sorted(placement.outages, key=lambda one: one[3]):
-        gone = {n for nodes, _, until, _ in outages if until > begin for n in nodes}
+    outages: list[tuple[list[int], int, int, int, int]] = []
+    order = sorted(range(len(placement.outages)), key=lambda k: placement.outages[k][3])
+    for (pool, procs, _, begin, end, known), one in ((placement.outages[k], machine.outages[k]) for k in order):
+        gone = {n for nodes, _, until, *_ in outages if until > begin for n in nodes}
         candidates = sorted(own[pool].tolist(), key=lambda n: (n in gone, -n))
-        outages.append((candidates[: procs // machine.pools[pool].procs], begin, end, known))
+        candidates = own[pool][numbers_of(one.nodes, machine.pools[pool])].tolist() if isinstance(one.nodes, str) else candidates
+        outages.append((candidates[: procs // machine.pools[pool].procs], begin, end, known, 0))
+    names = list(dict.fromkeys(one.name for one in machine.reservations))
+    reserved: dict[int, list[int]] = {}  # the nodes of each reservation, by its number
+    for k, begin, end, known in placement.reservations:
+        table = machine.reservations[k]
+        pool, number = machine.place_of(table.pool), names.index(table.name) + 1
+        nodes = own[pool][numbers_of(table.nodes, machine.pools[pool])].tolist()
+        reserved.setdefault(number, []).extend(nodes)
+        outages.append((nodes, begin, end, known, number))
     sets, of, _, _ = _members(placed, placement)
+    partitions = _partitions(placement)[0]
+    admitted = [-number if _is_flexible(machine, number) else number for _, number in partitions]
+    of_sets = [np.concatenate([own[k] for k in pools]) for pools in sets]
+    for k, part in enumerate(of):
+        of_sets[k] = of_sets[k][np.isin(of_sets[k], reserved[admitted[part]])] if admitted[part] > 0 else of_sets[k]
+    tiers = [one.tier for one in machine.partitions]
+    above = max(tiers) - min(tiers) + 1
     has_memory = any(pool.memory for pool in machine.pools)
     return Nodes(
         pool=np.repeat(np.arange(len(counts)), counts),
@@ -75,14 +97,34 @@ def nodes_of(machine: Machine, placement: Placement, placed: Workload) -> Nodes:
         second=np.repeat([pool.second for pool in machine.pools], counts).astype(np.int64),
         memory=np.repeat([pool.memory or (pool.procs * UNLIMITED_MEMORY if has_memory else 0) for pool in machine.pools], counts),
         weight=np.repeat([pool.weight for pool in machine.pools], counts).astype(np.int64),
-        partitions=[np.concatenate([own[machine.place_of(name)] for name in one.pools]) for one in machine.partitions],
-        members=[np.concatenate([own[k] for k in pools]) for pools in sets],
+        partitions=of_sets[: len(partitions)],
+        members=of_sets,
         partition_of_members=of,
-        least_loaded=[int(one.least_loaded) for one in machine.partitions],
-        tiers=[one.tier for one in machine.partitions],
+        least_loaded=[int(machine.partitions[part].least_loaded) for part, _ in partitions],
+        tiers=[tiers[part] + above * (number > 0) for part, number in partitions],
         outages=outages,
         limits=placement.limits,
+        reservations=admitted if any(admitted) else (),
     )
+
+
+def _partitions(placement: Placement) -> tuple[list[tuple[int, int]], Array]:
+    """Return the partitions of the machine and their parts for the jobs of reservations, with these (0 for none), and each job's number."""
+    partitions = [(k, 0) for k in range(len(placement.machine.partitions))]
+    number = placement.partition.astype(np.int64)
+    inside = np.flatnonzero(placement.reservation)
+    if len(inside):
+        pairs = np.stack([placement.partition, placement.reservation], axis=1)[inside]
+        kinds, of = np.unique(pairs, axis=0, return_inverse=True)
+        number[inside] = len(partitions) + of.ravel()
+        partitions += [(part, of_part) for part, of_part in kinds.tolist()]
+    return partitions, number
+
+
+def _is_flexible(machine: Machine, number: int) -> bool:
+    """Return whether jobs of a reservation may use other nodes and times, too."""
+    names = list(dict.fromkeys(one.name for one in machine.reservations))
+    return any("FLEX" in one.flags for one in machine.reservations if number and one.name == names[number - 1])
 
 
 def _members(placed: Workload, placement: Placement) -> tuple[list[tuple[int, ...]], list[int], Array, Array]:
@@ -90,9 +132,15 @@ def _members(placed: Workload, placement: Placement) -> tuple[list[tuple[int, ..
 
     The first sets are the partitions. Jobs with constraints, or with a type of GPUs, may use some pools of theirs; all, if none fits.
     """
-    machine, partition = placement.machine, placement.partition
-    sets = [tuple(machine.place_of(name) for name in one.pools) for one in machine.partitions]
-    of, number, unknown = list(range(len(sets))), partition.astype(np.int64), np.zeros(len(placed), bool)
+    machine, (partitions, partition) = placement.machine, _partitions(placement)
+    names = list(dict.fromkeys(one.name for one in machine.reservations))
+    sets = [
+        tuple(
+            machine.place_of(name) for name in machine.partitions[part].pools if not number or _has_nodes(machine, names[number - 1], name)
+        )
+        for part, number in partitions
+    ]
+    of, number, unknown = list(range(len(sets))), partition.copy(), np.zeros(len(placed), bool)
     places: dict[tuple[int, tuple[int, ...]], int] = {}
     typed, featured = (any(values) for values in zip(*((pool.gpu_type, pool.features) for pool in machine.pools), strict=True))
     none = np.full(len(placed), -1)
@@ -114,9 +162,14 @@ def _members(placed: Workload, placement: Placement) -> tuple[list[tuple[int, ..
         unknown[mine] = not allowed
         if allowed and allowed != sets[part]:
             number[mine] = places.setdefault((part, allowed), len(sets))
-            sets += [allowed] * (len(places) > len(sets) - len(machine.partitions))
+            sets += [allowed] * (len(places) > len(sets) - len(partitions))
             of += [part] * (len(sets) - len(of))
     return sets, of, number, unknown
+
+
+def _has_nodes(machine: Machine, name: str, pool: str) -> bool:
+    """Return whether jobs of the reservation of a name may use nodes of a pool."""
+    return any(one.pool == pool or "FLEX" in one.flags for one in machine.reservations if one.name == name)
 
 
 def unknown_features(placed: Workload, placement: Placement) -> Array:
@@ -127,10 +180,10 @@ def unknown_features(placed: Workload, placement: Placement) -> Array:
 def demands_on(nodes: Nodes, placed: Workload, placement: Placement) -> NodeDemands:
     """Return the needs of jobs on the nodes that they may use.
 
-    Reads the columns `requested_nodes`, or else `nodes` (minimum number), `most_nodes`, `exclusive` (1 for whole nodes), `cpus_per_task`,
-    `tasks_per_node`, `time_min` (s), `user`, `held` (s between submission and eligibility), and of the second resource `_per_node`,
-    `_per_cpu` and `_per_task`, after its name. Jobs that run at first may have any nodes of their partition. Associations and priorities
-    are added by `with_priorities`.
+    Reads the columns `requested_nodes`, or else `nodes` (minimum number), and `most_nodes`, `exclusive` (1 for whole nodes, 2 for nodes of
+    the user alone), `spread` (1 for nodes in order of weight), `cpus_per_task` and `tasks_per_node`. Also `time_min` (s), `user`, `held` (s
+    between submission and eligibility), and of the second resource `_per_node`, `_per_cpu` and `_per_task`, after its name. Jobs that run
+    at first may have any nodes of their partition. Associations and priorities are added by `with_priorities`.
     """
     count, second, to_come = len(placed), placement.second, placement.since == NEVER
     unknown = np.full(count, -1)
@@ -165,8 +218,16 @@ def demands_on(nodes: Nodes, placed: Workload, placement: Placement) -> NodeDema
     needed = np.where(whole, np.maximum(wide, 1), fewest)
     each = np.where(in_total, np.where(whole, -(-second // needed), 1), per_node)
     _, user = np.unique(placed.columns.get("user", np.zeros(count, np.int64)), return_inverse=True)
-    numbers = {"nodes": needed, "whole": whole, "each": each, "time_min": np.maximum(placed.columns.get("time_min", np.zeros(count)), 0)}
-    numbers |= {"preemption": np.zeros(count)}
+    sole = (column["exclusive"] == 2) & to_come
+    numbers = {
+        "nodes": needed,
+        "whole": whole,
+        "spread": column["spread"] == 1,
+        "sole": sole,
+        "each": each,
+        "time_min": np.maximum(placed.columns.get("time_min", np.zeros(count)), 0),
+        "preemption": np.zeros(count),
+    }
     numbers |= {"user": user, "place": _places(placed, placement), "association": np.zeros(count), "second": second, "members": members}
     numbers |= {"asked": np.where(whole & ~mixed, needed * procs_each, procs), "task": task, "least": least, "most": most}
     numbers |= _memory(placed, placement, task, asked_nodes, whole, of_nodes(nodes.memory, np.max))
@@ -179,7 +240,7 @@ def demands_on(nodes: Nodes, placed: Workload, placement: Placement) -> NodeDema
     numbers |= {"total": np.where(in_total, second, 0), "per_task": per_task}
     return NodeDemands(
         **{name: np.asarray(values).astype(np.int64) for name, values in numbers.items()},
-        partition=placement.partition,
+        partition=_partitions(placement)[1],
         since=placement.since,
         merit=np.zeros(count),
         after=placement.after,
@@ -232,16 +293,33 @@ def _places(placed: Workload, placement: Placement) -> Array:
     return places
 
 
+def _basic_places(placed: Workload, places: Array) -> Array:
+    """Return each job's place under priority/basic: by the log's priorities, if this plugin made them, else as before.
+
+    It gives each job at its submission, or when its hold is released, one less than the lowest priority so far, minus the job's nice value.
+    """
+    priority = placed.columns.get("priority", places)
+    if placed.feedback or not (priority > LEAST_BASIC).all():
+        return places
+    order = np.lexsort((np.where(places < 0, np.arange(len(placed)), places), -priority))
+    found = np.empty(len(placed), np.int64)
+    found[order] = np.arange(len(placed))
+    return found
+
+
 def with_priorities(
-    placed: Workload, machine: Machine, settings: SlurmSettings, demands: NodeDemands, nodes: Nodes
+    placed: Workload, placement: Placement, settings: SlurmSettings, demands: NodeDemands, nodes: Nodes
 ) -> tuple[NodeDemands, Shares]:
     """Return the demands with each job's association and the constant part of its priority, and the tree of shares."""
+    if settings["priority_type"] == "basic":
+        demands = demands._replace(place=_basic_places(placed, demands.place))
     if not settings.multifactor:
         return demands, Shares(np.zeros(1, np.int64), np.ones(1, np.int64), np.zeros(1, np.int64))
+    machine = placement.machine
     association, shares = _tree(placed, machine)
     size = job_size(demands.nodes, placed.procs, placed.believed, len(nodes.procs), int(nodes.procs.sum()), settings)
     most = max([1, *(one.job_factor for one in machine.partitions)])
-    partition = np.array([one.job_factor / most for one in machine.partitions])[demands.partition]
+    partition = np.array([one.job_factor / most for one in machine.partitions])[placement.partition]
     merit = settings["priority_weight_job_size"] * size + settings["priority_weight_partition"] * partition
     nice = placed.columns.get("nice", np.zeros(len(placed), np.int64))
     merit = merit + settings["priority_weight_qos"] * qos_factors(placed, machine) - np.where(nice == MISSING, 0, nice)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.oracle.test_slurm import KINDS, columns_of, policy_of, ran, shaped, site_of
+from tests.oracle.test_slurm import KINDS, columns_of, policy_of, ran, reserved, shaped, site_of
 from tests.profiles import scaled
 from walltime.machine import Machine, Qos
 from walltime.policy import Slurm
@@ -39,15 +39,22 @@ def preempting(draw: random.Random, machine: Machine, workload: Workload, policy
     return replace(machine, qos=tuple(qos)), replace(workload, columns={**workload.columns, "queue": queue}), policy
 
 
+def longer(workload: Workload) -> Workload:
+    """The same with longer jobs, so that more of them run when others come."""
+    return replace(workload, runtime=5 * workload.runtime, requested=5 * workload.requested, believed=5 * workload.believed)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_preemption__kernel_equals_reference_and_passes_the_audit(kind):
     requeued = cancelled = 0
     for seed in range(scaled(400)):
         draw = random.Random(f"{kind} {seed} preemption")
-        basis = draw.choice(KINDS[:4]) if kind == "shapes" else kind
+        basis = draw.choice(KINDS[:4]) if kind in KINDS[4:] else kind
         machine, workload = site_of(draw, basis)
-        if kind == "shapes":
+        if kind == "shapes" or (kind == "reservations" and draw.random() < 0.4):
             machine, workload = shaped(draw, machine, workload)
+        if kind == "reservations":
+            machine, workload = reserved(draw, machine, longer(workload))
         machine, workload, policy = preempting(draw, machine, workload, policy_of(draw, basis))
         overrun = draw.choice(("kill", "extend", "continue"))
         kernel, reference = (ran(workload, policy, machine, overrun=overrun, engine=engine) for engine in ("kernel", "reference"))

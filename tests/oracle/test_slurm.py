@@ -10,11 +10,11 @@ from tests.oracle.test_machines import machine_of, workload_of
 from tests.profiles import scaled
 from walltime import simulate
 from walltime.errors import EngineError, WorkloadError
-from walltime.machine import Limit, Machine, Outage, Partition, Pool, Qos, Share
+from walltime.machine import Limit, Machine, Outage, Partition, Pool, Qos, Reservation, Share
 from walltime.policy import Slurm
 from walltime.workload import Workload
 
-KINDS = ("parameters", "priorities", "time-min", "everything", "shapes")
+KINDS = ("parameters", "priorities", "time-min", "everything", "shapes", "reservations")
 
 
 def policy_of(draw: random.Random, kind: str) -> Slurm:
@@ -104,6 +104,24 @@ def shaped(draw: random.Random, machine: Machine, workload: Workload) -> tuple[M
     return machine, replace(workload, columns=columns, procs=procs, origin=replace(workload.origin, names=names))
 
 
+def reserved(draw: random.Random, machine: Machine, workload: Workload) -> tuple[Machine, Workload]:
+    """The same with reservations, licences, and jobs that request these, nodes for their users alone, or nodes in order of weight."""
+    tables = []
+    for _ in range(draw.randint(1, 4)):
+        pool, begin = draw.choice(machine.pools), draw.randint(0, 80)
+        first = draw.randint(1, pool.nodes)
+        nodes = draw.choice((None, draw.randint(1, pool.nodes), f"{first}-{draw.randint(first, pool.nodes)}"))
+        flags = draw.choice(((), (), ("FLEX",)))
+        announced, users = draw.choice((0, None, begin // 2)), draw.choice(((), (), ("1", "2")))
+        tables.append(Reservation(draw.choice("12"), pool.name, begin, begin + draw.randint(1, 60), nodes, announced, users, (), flags))
+    machine = replace(machine, reservations=tuple(tables), licences=draw.choice(({}, {"fast": 3, "big": 5})))
+    choices = {"reservation": (-1, -1, -1, 1, 1, 2, 3), "exclusive": (-1, -1, -1, 1, 2, 2), "spread": (-1, -1, 1)}
+    choices["licences"] = (-1, -1, -1, 1, 2, 3, 4)
+    origin = replace(workload.origin, names=dict(workload.origin.names) | {"licences": ("fast:2", "fast", "big:3,fast", "big:9")})
+    columns = workload.columns | {name: np.array([draw.choice(some) for _ in range(len(workload))]) for name, some in choices.items()}
+    return machine, replace(workload, columns=columns, origin=origin)
+
+
 def ran(workload, policy, machine, **options):
     """The schedule, or the kind of error."""
     try:
@@ -126,10 +144,12 @@ def test_kernel_equals_reference_and_passes_the_audit(kind):
     seen = {"shortened": 0, "backfilled": 0, "reserved": 0}
     for seed in range(scaled(300)):
         draw = random.Random(f"{kind} {seed}")
-        basis = draw.choice(KINDS[:4]) if kind == "shapes" else kind
+        basis = draw.choice(KINDS[:4]) if kind in KINDS[4:] else kind
         machine, workload = site_of(draw, basis)
-        if kind == "shapes":
+        if kind == "shapes" or (kind == "reservations" and draw.random() < 0.4):
             machine, workload = shaped(draw, machine, workload)
+        if kind == "reservations":
+            machine, workload = reserved(draw, machine, workload)
         policy = policy_of(draw, basis)
         overrun = draw.choice(("kill", "extend", "continue"))
         kernel, reference = (ran(workload, policy, machine, overrun=overrun, engine=engine) for engine in ("kernel", "reference"))

@@ -181,7 +181,7 @@ def verify(
     for file in result_files(*paths):
         with progress_bar(sample, f"windows of {file.name}") as progress:
             faults[file] = verify_result(file, own=own or (), sample=again, seed=seed, workers=workers, progress=progress)
-    checked = "all windows" if everything else f"a sample of {sample} windows"
+    checked = "all windows" if everything else f"a sample of {counted(sample, 'window')}"
     holds = f"verified (jobs, totals, and {checked} simulated again)"
     results = [{"file": file, "holds": not wrong, "wrong": wrong} for file, wrong in faults.items()]
     blocks: list[Any] = []

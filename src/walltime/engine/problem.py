@@ -83,9 +83,9 @@ class Shares(NamedTuple):
 class Preemption(NamedTuple):
     """The preemption of running jobs, by classes of jobs; int64.
 
-    `may`: shape (classes, classes), 1 where jobs of the first class may preempt jobs of the second. Of each class, `rank`: the lowest are
-    preempted first; `requeue`: 1 if preempted jobs return to the queue, 0 if they are cancelled; `grace`: how long they run on (s);
-    `exempt`: how long they must have run (s).
+    `may`: shape (classes, classes), 1 where jobs of the first class may preempt jobs of the second. The others have an entry for each
+    class. `rank`: the lowest are preempted first; `requeue`: 1 if preempted jobs return to the queue, 0 if they are cancelled; `grace`: how
+    long they run on (s); `exempt`: how long they must have run (s).
     """
 
     may: Array
@@ -117,10 +117,12 @@ class Nodes(NamedTuple):
 
     `pool`, `procs`, `second`, `memory` (0 everywhere if it is not limited), `weight`: of each node, int64. `partitions`: the nodes of each
     partition, in the order in which they are taken among nodes of one weight, the lowest first. `tiers`: of each partition, a higher one
-    comes first. `outages`: the nodes, begin, end and the time from which it is known, s. `limits`: the most jobs, processors and second
+    comes first. `outages`: the nodes, begin, end and the time from which it is known, s,
+    and the number of the reservation whose jobs may use them, 0 for none. `limits`: the most jobs, processors and second
     resource that run. `members`: the sets of nodes that jobs may use: the partitions, by number, then parts of them, each with its
     partition. `least_loaded`: of each partition, whether the nodes with the largest share of free processors are taken first.
-    `preemption`: None if no job may be preempted.
+    `reservations`: of each partition, the number of the reservation that its jobs are in, and whose nodes and times bind them, 0 for none;
+    negative if they are not bound. Empty for 0 everywhere. `preemption`: None if no job may be preempted.
     """
 
     pool: Array
@@ -133,8 +135,9 @@ class Nodes(NamedTuple):
     partition_of_members: Sequence[int]
     least_loaded: Sequence[int]
     tiers: Sequence[int]
-    outages: Sequence[tuple[Sequence[int], int, int, int]] = ()
+    outages: Sequence[tuple[Sequence[int], int, int, int, int]] = ()
     limits: Sequence[tuple[int, int, int]] = ()
+    reservations: Sequence[int] = ()
     preemption: Preemption | None = None
 
     def given(self, slots: Sequence[Array], jobs: int) -> Array:
@@ -181,7 +184,8 @@ class NodeDemands(NamedTuple):
     """The needs of jobs on nodes besides processors, and their constraints; one entry per job, in order of arrival.
 
     int64: `second`: units of the second resource, for limits. `nodes`, `most_nodes`: the fewest and the most nodes, 0 for any. `whole`: 1
-    if the job gets whole nodes. `asked`: the processors that its nodes have together. `members`: the set of nodes that it may use. `task`:
+    if the job gets whole nodes. `spread`: 1 if it takes nodes in order of weight. `sole`: 1 if only jobs of its user may run on its nodes.
+    `asked`: the processors that its nodes have together. `members`: the set of nodes that it may use. `task`:
     it gets multiples of this many processors on a node, on nodes with at least `least`, and at most `most` of each. It gets `each` units of
     the second resource on every node, or `per_task` for each `task`; or, if `total` is positive, that many units from any nodes with at
     least `each`. `memory`, `task_memory`: memory on every node, and for each `task`. `partition`: its number. `since`: the start of a job
@@ -195,6 +199,8 @@ class NodeDemands(NamedTuple):
     nodes: Array
     most_nodes: Array
     whole: Array
+    spread: Array
+    sole: Array
     asked: Array
     members: Array
     task: Array

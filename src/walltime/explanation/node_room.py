@@ -52,6 +52,7 @@ def _free_amounts(schedule: Schedule, nodes: Nodes, demands: NodeDemands, job: i
     memory = np.where(demands.memory[of] > 0, demands.memory[of], demands.task_memory[of] * (procs // demands.task[of]))
     amounts = np.stack([procs, second, np.where(demands.whole[of] > 0, 0, memory)]) * (of != job)
     free = np.stack([nodes.procs, nodes.second, nodes.memory]).astype(np.int64)
+    own = abs(nodes.reservations[int(demands.partition[job])]) if nodes.reservations else 0
     times = np.concatenate([schedule.start[of], schedule.end[of]])
     where, changes = np.concatenate([node, node]), np.concatenate([-amounts, amounts], axis=1)
     order = np.argsort(times, kind="stable")
@@ -59,8 +60,8 @@ def _free_amounts(schedule: Schedule, nodes: Nodes, demands: NodeDemands, job: i
     for k, (moment, rows) in enumerate(zip(moments.tolist(), parts, strict=False)):
         np.add.at(free.T, where[rows], changes[:, rows].T)
         now = free.copy()
-        for gone, begin, end, _ in nodes.outages:
-            if begin <= moment < end:
+        for gone, begin, end, _, reservation in nodes.outages:
+            if begin <= moment < end and (reservation == 0 or reservation != own):
                 now[:, gone] = -1
         yield k, now
 

@@ -19,7 +19,7 @@ from walltime.machine.overheads import decision_times, release_times, scheduler_
 from walltime.machine.placing import NEVER, RESOURCES
 from walltime.metrics import levels_at, steps
 from walltime.schedule.schedule import Schedule
-from walltime.wording import counted, human_time, listed
+from walltime.wording import counted, human_time, listed, sanitize
 
 Array = np.ndarray
 
@@ -154,8 +154,9 @@ def _held_back(schedule: Schedule, placement: Placement, job: int, places: list[
     over = np.zeros(len(moments), bool)
     for limit, of in zip(limits, mates, strict=True):
         of = of[near[of]]
-        amounts = np.stack([np.ones(len(of), np.int64), schedule.workload.procs[of], placement.second[of]], axis=1)
-        own = np.array([1, *need])
+        times = np.array([placement.limits_of[k].count(limit) for k in of.tolist()], np.int64)
+        amounts = np.stack([times, schedule.workload.procs[of], placement.second[of]], axis=1)
+        own = np.array([limits.count(limit), *need])
         over |= (_running(schedule, of, amounts, moments) + own > np.array(placement.limits[limit], np.float64)).any(axis=1)
     shut = placement.shut(job, int(effective_times(schedule.workload, schedule.overrun)[1][job]), moments)
     lengths = np.diff(np.append(moments, max(end, begin)))
@@ -252,6 +253,10 @@ def _limits(why: MachineExplanation) -> str:
     assert placement is not None
     limits = []
     for limit in placement.limits_of[why.index]:
+        if limit >= len(placement.limits) - len(placement.licences):
+            name = placement.licences[limit - len(placement.limits)]
+            limits.append(f"{counted(placement.machine.licences[name], 'licence')} of {sanitize(name)}")
+            continue
         jobs, procs, second = placement.limits[limit]
         texts = counted(jobs, "job"), counted(procs, "processor"), amount_of(second, placement.machine.second)
         limits.append(" and ".join(text for text, most in zip(texts, placement.limits[limit], strict=True) if most < NEVER))

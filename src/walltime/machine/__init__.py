@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from walltime.machine.machine import Partition as Partition
     from walltime.machine.machine import Pool as Pool
     from walltime.machine.machine import Qos as Qos
+    from walltime.machine.machine import Reservation as Reservation
     from walltime.machine.machine import Share as Share
     from walltime.machine.machine import Window as Window
     from walltime.machine.machine import read_machine as read_machine

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from walltime.declared import LARGEST_INTEGER, Field, wrong_field
 from walltime.durations import seconds_of
@@ -160,6 +160,29 @@ class Qos:
     """how long its jobs must have run before they may be preempted (s); without it, PreemptExemptTime"""
 
 
+NodeNumbers = Annotated[int | str | None, Field(label='a number of nodes, or the numbers of some, as in "1-4,7"')]
+
+
+def numbers_of(nodes: int | str | None, pool: Pool) -> list[int]:
+    """Return the nodes of a pool, by number from 0 on, that are given as their number (the last ones), or by numbers from 1 on.
+
+    >>> numbers_of("1-2,5", Pool("cpu", 6, 8)), numbers_of(2, Pool("cpu", 6, 8)), numbers_of(None, Pool("cpu", 2, 8))
+    ([0, 1, 4], [5, 4], [1, 0])
+    """
+    if not isinstance(nodes, str):
+        count = pool.nodes if nodes is None else nodes
+        found = list(range(pool.nodes - 1, pool.nodes - 1 - count, -1))
+    else:
+        are_numbers = re.fullmatch(r"[0-9]{1,9}(-[0-9]{1,9})?(,[0-9]{1,9}(-[0-9]{1,9})?)*", nodes)
+        spans = [(int(one.split("-")[0]), int(one.split("-")[-1])) for one in nodes.split(",")] if are_numbers else []
+        is_valid = all(1 <= first <= last <= pool.nodes for first, last in spans)
+        found = sorted({k - 1 for first, last in spans for k in range(first, last + 1)}) if is_valid else []
+    if not found or min(found) < 0:
+        what = f"an outage or reservation of nodes {nodes!r} of the pool {pool.name!r}, which has {pool.nodes}"
+        raise WorkloadError(f"{what}; write how many, or numbers such as '1-4,7'", "wrong_outage")
+    return found
+
+
 @dataclass(frozen=True)
 class Outage:
     """Nodes of a pool that are missing from `begin` until `end`: maintenance, a reservation for others, a failure."""
@@ -168,10 +191,36 @@ class Outage:
     begin: Time
     end: Time | None = None
     """without it, the end of the log"""
-    nodes: int | None = None
-    """number of missing nodes; without it, all"""
+    nodes: NodeNumbers = None
+    """number of missing nodes, or their numbers in the pool, such as "1-4,7", which count under Slurm's scheduling; without it, all"""
     announced: Time | None = None
     """when the scheduler learns of it; without it, when it begins"""
+
+
+PERIODS = {"HOURLY": 3600, "DAILY": DAY, "WEEKLY": 7 * DAY}
+"""The flags of repeated reservations, and their periods, s."""
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """Nodes of a pool that Slurm's scheduling keeps for the jobs that request the reservation (column `reservation`).
+
+    Tables with the same name are one reservation, of several pools or times.
+    """
+
+    name: Name
+    pool: Name
+    begin: Time
+    end: Time
+    nodes: NodeNumbers = None
+    """number of nodes, or their numbers in the pool, such as "1-4,7"; without it, all"""
+    announced: Time | None = None
+    """when the scheduler learns of it; without it, when it begins"""
+    users: tuple[str, ...] = ()
+    """only jobs of these users, or of `accounts`, may use it; without both, all that request it"""
+    accounts: tuple[str, ...] = ()
+    flags: tuple[Literal["FLEX", "HOURLY", "DAILY", "WEEKLY"], ...] = ()
+    """FLEX: its jobs may also use other nodes and times; HOURLY, DAILY or WEEKLY: it is repeated from then on"""
 
 
 @dataclass(frozen=True)
@@ -344,6 +393,10 @@ class Machine:
     """shares of accounts and users, for fair share"""
     qos: tuple[Qos, ...] = ()
     """qualities of service"""
+    reservations: Annotated[tuple[Reservation, ...], Field("reservation")] = ()
+    """nodes that are kept for some jobs"""
+    licences: Annotated[Mapping[str, int], Field(accepts=Mapping[str, int])] = field(default_factory=dict, hash=False)
+    """licences of the whole machine by their names, such as `{ matlab = 10 }`, for Slurm's scheduling (column `licences`)"""
     windows: Annotated[tuple[Window, ...], Field("window")] = ()
     """hours of the week in which jobs of a kind do not start"""
     clock: int | None = None
@@ -384,6 +437,8 @@ class Machine:
                 raise WorkloadError(f"the pools have {total:,} {unit} in total, more than the largest number, {LARGEST_INTEGER:,}")
         for outage in self.outages:
             self._check_pool(outage.pool, "an outage")
+        for reservation in self.reservations:
+            self._check_pool(reservation.pool, f"reservation {reservation.name!r}")
         partitions = [partition.name for partition in self.partitions]
         named = [("a limit", one) for limit in self.limits for one in limit.partitions]
         named += [("a window", window.partition) for window in self.windows if window.partition is not None]

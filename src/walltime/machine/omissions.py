@@ -22,7 +22,7 @@ REQUESTS = {
 """The columns in which jobs request a feature, by values above 0."""
 BY_MACHINE = ("memory", "GPU types", "whole nodes of several sizes")
 """Features that are missing only if the machine's notes name them; so are node features on machines of Slurm."""
-BY_NODES = ("node features", "GPU types", "memory")
+BY_NODES = ("node features", "GPU types", "memory", "reservations", "licences")
 """Features that only the scheduling of single nodes has, where pools have them."""
 LONGEST = 500
 """The most characters that list features with unknown shares."""
@@ -65,7 +65,9 @@ def with_settings(
     `preempts`: whether it preempts the jobs that the machine lets it preempt.
     """
     known, noted = {note.text for note in machine.notes}, {note.feature for note in machine.notes}
-    left = {name: share for name, share in found.items() if name not in BY_NODES or name in noted}
+    lacks = {"reservations": not machine.reservations, "licences": not machine.licences}
+    modelled = [name for name in BY_NODES if not lacks.get(name)]
+    left = {name: share for name, share in found.items() if name not in modelled or name in noted}
     if preempts and machine.preempts:
         left.pop("preemption", None)
     return {**left, **dict.fromkeys(text for text in settings if text not in known)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -11,11 +12,11 @@ import numpy as np
 from walltime.declared import LARGEST_INTEGER
 from walltime.errors import WorkloadError
 from walltime.machine.held import apply_eligible_times
-from walltime.machine.machine import Limit, Machine, Outage, Partition
+from walltime.machine.machine import PERIODS, Limit, Machine, Outage, Partition, Reservation, numbers_of
 from walltime.machine.omissions import omissions, with_settings
 from walltime.machine.windows import ShutHours, hours_of, seconds_of
 from walltime.ragged import Ragged
-from walltime.wording import counted, human_percent
+from walltime.wording import human_percent
 from walltime.workload import MISSING, Array, Workload
 
 NEVER = np.iinfo(np.int64).max
@@ -31,6 +32,10 @@ PLACING_RULES = {
     "unknown_features": (
         "change",
         "No node has the features, or the type of GPUs, that the job requested: it may use any node of its partition.",
+    ),
+    "unknown_reservation": (
+        "change",
+        "The machine has no such reservation for the job, or a smaller one: it is scheduled as a job without a reservation.",
     ),
     "outside_windows": ("change", "The site's windows would never let the job start: those for which it is too long are ignored."),
     "over_limit": ("change", "The job exceeds a limit on running jobs by itself, but ran: that limit does not apply to it."),
@@ -48,7 +53,9 @@ class Placement:
     `partition`: its number; `second`: units of the second resource; `since`: the start of a job that runs at the beginning, NEVER for
     others (int64). `after`: the jobs that must end before, by index; `limits_of`: the limits to which the job counts. `limits`: the most
     jobs, processors and second resource of each; `outages`: pool, processors, second resource, begin, end, known from (s). `windows`:
-    hours in which jobs do not start; `windows_of`: those of each job.
+    hours in which jobs do not start; `windows_of`: those of each job. `reservation`: the number of each job's reservation from 1 on, by
+    the order of names in the machine; 0 for none. `reservations`: the number of each of the machine's tables, its begin, end and known
+    from, s, once for each time. `licences`: the names of those that the last limits are of.
     """
 
     machine: Machine
@@ -61,6 +68,9 @@ class Placement:
     outages: Sequence[tuple[int, int, int, int, int, int]]
     windows: Sequence[ShutHours]
     windows_of: Ragged
+    reservation: Array
+    reservations: Sequence[tuple[int, int, int, int]] = ()
+    licences: Sequence[str] = ()
 
     def shut(self, job: int, request: int, moments: Array) -> Array:
         """Return whether the windows of a job, by index, forbid its start at each of these times (int64 s); bool. `request`: s."""
@@ -125,7 +135,9 @@ def place(workload: Workload, machine: Machine, extends: bool = False) -> tuple[
         )
     limits_of, limits = _limits(placed, machine, partition[kept])
     limits_of, over = possible(placed, limits_of, limits, placed.procs, second[kept])
-    changes = _added(origin.changed, {"over_limit": over, "got_whole_nodes": whole_nodes}, over | whole_nodes)
+    reservation, unknown = _reservation_of(placed, machine, partition[kept])
+    changed = {"over_limit": over, "got_whole_nodes": whole_nodes, "unknown_reservation": unknown}
+    changes = _added(origin.changed, changed, over | whole_nodes | unknown)
     placed = replace(placed, origin=replace(origin, changed=changes, omissions=omissions(placed, machine, partition[kept])))
     running_since = placed.columns.get("running_since", np.full(len(placed), MISSING))
     since = np.where(running_since != MISSING, running_since, NEVER)
@@ -145,8 +157,40 @@ def place(workload: Workload, machine: Machine, extends: bool = False) -> tuple[
         outages=[_outage(placed, machine, one) for one in machine.outages],
         windows=windows,
         windows_of=windows_of,
+        reservation=np.where(since == NEVER, reservation, 0),
+        reservations=[time for k, one in enumerate(machine.reservations) for time in _times(placed, one, k)],
     )
     return placed, placement
+
+
+def with_licences(workload: Workload, placement: Placement) -> tuple[Workload, Placement]:
+    """Return the jobs, and their placement with a limit on each of the machine's licences, which a job has once for each that it needs.
+
+    Jobs that need more of one than there are do not count towards it (`over_limit`).
+    """
+    machine, numbers = placement.machine, workload.columns.get("licences")
+    if numbers is None or not machine.licences:
+        return workload, placement
+    places = list(dict.fromkeys(machine.licences))
+    needed = np.zeros((len(workload), len(places)), np.int64)
+    for number in np.unique(numbers[numbers > 0]).tolist():
+        for one in re.split("[,;]", workload.origin.name_of("licences", number)):
+            name, _, count = one.strip().partition(":")
+            if name in places:
+                needed[numbers == number, places.index(name)] += int(count) if count.isdecimal() and len(count) < 7 else 1
+    total = np.array([machine.licences[name] for name in places], np.int64)
+    over = (needed > total).any(axis=1)
+    needed = np.where(needed > total, 0, needed)
+    unit = np.maximum(np.gcd.reduce(needed, axis=0, initial=0), 1)
+    jobs, kinds = np.nonzero(needed)
+    times = needed[jobs, kinds] // unit[kinds]
+    every = [Ragged.of_pairs(len(workload), np.repeat(jobs, times), np.repeat(len(placement.limits) + kinds, times)), placement.limits_of]
+    limits_of = Ragged.of_pairs(
+        len(workload), *(np.concatenate(parts) for parts in zip(*((one.places, one.items) for one in every), strict=True))
+    )
+    limits = [*placement.limits, *((most, NEVER, NEVER) for most in (total // unit).tolist())]
+    origin = replace(workload.origin, changed=_added(workload.origin.changed, {"over_limit": over}, over))
+    return replace(workload, origin=origin), replace(placement, limits=limits, limits_of=limits_of, licences=places)
 
 
 def with_omissions(workload: Workload, machine: Machine | None) -> Workload:
@@ -337,17 +381,49 @@ def _numbers_of(workload: Workload, machine: Machine, column: str, values: Seque
 
 def _outage(workload: Workload, machine: Machine, outage: Outage) -> tuple[int, int, int, int, int, int]:
     pool = machine.pools[machine.place_of(outage.pool)]
-    nodes = pool.nodes if outage.nodes is None else outage.nodes
-    if not 1 <= nodes <= pool.nodes:
-        raise WorkloadError(
-            f"an outage of the pool {pool.name!r} must affect from 1 to {counted(pool.nodes, 'node')}, not {nodes}", "wrong_outage"
-        )
-    begin = seconds_of(workload, outage.begin, "an outage")
-    end = NEVER if outage.end is None else seconds_of(workload, outage.end, "an outage")
+    nodes = len(numbers_of(outage.nodes, pool))
+    return machine.place_of(outage.pool), nodes * pool.procs, nodes * pool.second, *_time(workload, outage, "an outage")
+
+
+def _time(workload: Workload, one: Outage | Reservation, what: str) -> tuple[int, int, int]:
+    """Return the begin, the end, and the time from which an outage or a reservation is known, s."""
+    begin = seconds_of(workload, one.begin, what)
+    end = NEVER if one.end is None else seconds_of(workload, one.end, what)
     if end <= begin:
-        raise WorkloadError(f"an outage of the pool {pool.name!r} must end after it begins", "wrong_outage")
-    known = begin if outage.announced is None else min(seconds_of(workload, outage.announced, "an outage"), begin)
-    return machine.place_of(outage.pool), nodes * pool.procs, nodes * pool.second, begin, end, known
+        raise WorkloadError(f"{what} of the pool {one.pool!r} ends before it begins", "wrong_outage")
+    return begin, end, begin if one.announced is None else min(seconds_of(workload, one.announced, what), begin)
+
+
+def _times(workload: Workload, one: Reservation, number: int) -> list[tuple[int, int, int, int]]:
+    """Return the number of a reservation with each time at which it is, up to four weeks after the last submission."""
+    begin, end, known = _time(workload, one, "a reservation")
+    period = next((PERIODS[flag] for flag in one.flags if flag in PERIODS), 0)
+    last = int(workload.submit.max(initial=0)) + 4 * PERIODS["WEEKLY"]
+    shifts = range(0, max(1, last - begin), period) if period else [0]
+    return [(number, begin + shift, end + shift, known) for shift in shifts]
+
+
+def _reservation_of(workload: Workload, machine: Machine, partition: Array) -> tuple[Array, Array]:
+    """Return the number of each job's reservation, 0 for none, and whether the machine has not the one that a job requested; bool."""
+    numbers = workload.columns.get("reservation")
+    found = np.zeros(len(workload), np.int64)
+    if numbers is None or not machine.reservations:
+        return found, np.zeros(len(workload), bool)
+    names = list(dict.fromkeys(one.name for one in machine.reservations))
+    for number in np.unique(numbers[numbers > 0]).tolist():
+        name = workload.origin.name_of("reservation", number)
+        for k in np.flatnonzero(numbers == number).tolist() if name in names else ():
+            tables = [one for one in machine.reservations if one.name == name and one.pool in machine.partitions[partition[k]].pools]
+            procs = sum(len(numbers_of(one.nodes, pool)) * pool.procs for one in tables for pool in machine.pools if pool.name == one.pool)
+            found[k] = (names.index(name) + 1) * (procs >= workload.procs[k] and all(_admits(one, workload, k) for one in tables))
+    return found, (numbers > 0) & (found == 0)
+
+
+def _admits(one: Reservation, workload: Workload, job: int) -> bool:
+    """Return whether the users and accounts of a reservation admit a job."""
+    columns = {"user": one.users, "group": one.accounts}
+    of_job = {name: workload.origin.name_of(name, int(workload.columns[name][job])) for name in columns if name in workload.columns}
+    return not any(columns.values()) or any(of_job.get(name) in names for name, names in columns.items())
 
 
 def qos_factors(workload: Workload, machine: Machine) -> Array:

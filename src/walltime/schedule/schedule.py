@@ -66,7 +66,7 @@ class Schedule:
     `dialect`: the readings of the rules. On a machine with several pools, `placement`: the jobs' needs; `given`: processors and units of
     the second resource that each job had in each pool, int64, shape (jobs, pools, 2). Under Slurm's scheduling, `slots`: the jobs' shares
     of nodes, four int64 arrays: the job's index, the node, processors, units of the second resource; `limit`: the jobs' limits, int64 s,
-    None if these are the requests; `lost`: the runs that ended by preemption, None if no job may be preempted. A requeued job has the
+    None if these are the requests. Also `lost`: the runs that ended by preemption, None if no job may be preempted. A requeued job has the
     times of its last run, and waits until then.
     """
 

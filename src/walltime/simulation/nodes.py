@@ -13,7 +13,7 @@ from walltime.errors import WorkloadError
 from walltime.machine import Machine, Placement, place
 from walltime.machine.omissions import with_settings
 from walltime.machine.overheads import scheduler_view
-from walltime.machine.placing import PLACING_REASONS, possible
+from walltime.machine.placing import PLACING_REASONS, possible, with_licences
 from walltime.node_demands import demands_on, nodes_of, problem_fields, unknown_features
 from walltime.policy import Policy
 from walltime.workload import Array, Workload
@@ -37,6 +37,8 @@ def placed_for(workload: Workload, policy: Policy, machine: Machine) -> tuple[Wo
     """
     settings = policy.settings(machine.slurm)
     linear = policy.plans_nodes and (settings is None or settings["select_type"] == "linear")
+    if settings is None:  # only Slurm's scheduling has these
+        machine = replace(machine, reservations=(), licences={})
     placed, placement, demands = place_on_nodes(workload, machine, linear)
     used = {
         "tiers": len({one.tier for one in machine.partitions}) > 1,
@@ -60,7 +62,7 @@ def place_on_nodes(workload: Workload, machine: Machine, linear: bool = False) -
     if linear:
         machine = replace(machine, partitions=tuple(replace(one, exclusive=True) for one in machine.partitions))
     while True:
-        placed, placement = place(workload, machine)
+        placed, placement = with_licences(*place(workload, machine))
         nodes = nodes_of(machine, placement, placed)
         demands = demands_on(nodes, placed, placement)
         fits = _fit_when_empty(nodes, demands)

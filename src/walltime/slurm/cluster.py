@@ -8,11 +8,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import groupby
 from types import MappingProxyType
 
 from walltime.durations import seconds_of
 from walltime.errors import LogError, WorkloadError
-from walltime.machine.machine import PREEMPT_MODES, Limit, Machine, Note, Outage, Partition, Pool, Qos, Share, write_machine
+from walltime.machine.machine import PREEMPT_MODES, Limit, Machine, Note, Outage, Partition, Pool, Qos, Reservation, Share, write_machine
 from walltime.slurm.cluster_limits import LIMIT_FIELDS, LimitReader
 from walltime.slurm.features import NOTHING, Treatment, find_features
 from walltime.slurm.json_records import Record
@@ -29,6 +30,8 @@ _UNAVAILABLE = {"DOWN", "DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING", "ERRO
 _SLICE = re.compile(r"gpu:\d+g\.\d+gb|gpu:.*mig.*", re.IGNORECASE)
 
 
+UNCLEAR_FLAGS = {"WEEKDAY", "WEEKEND", "MAGNETIC", "ANY_NODES", "TIME_FLOAT"}
+"""Flags of reservations that are left out, and noted."""
 MOST_KINDS = 32
 """Nodes may differ in their features in this many ways, or in a quarter as many as there are nodes; else features are left out."""
 
@@ -111,7 +114,8 @@ class _ClusterBuilder:
         pools, members = self._pools(second)
         partitions = self._partitions(pools, members)
         used = {name for partition in partitions for name in partition.pools}
-        outages = tuple(outage for outage in self._outages() if outage.pool in used)
+        outages = tuple(one for one in self._outages() if one.pool in used)
+        reservations = tuple(one for one in self._reservations() if one.pool in used)
         enforced = records.settings.get("AccountingStorageEnforce", "").lower()
         limited = "settings" not in records.known or any(word in enforced for word in ("limits", "safe", "all"))
         limits: list[Limit] = []
@@ -124,6 +128,8 @@ class _ClusterBuilder:
             pools=tuple(pool for pool in pools if pool.name in used),
             partitions=tuple(partitions),
             outages=outages,
+            reservations=reservations,
+            licences=_licences(records.settings.get("Licenses", ""), records.licences),
             limits=tuple(limits),
             second=second,
             name=records.settings.get("ClusterName") or "cluster",
@@ -255,12 +261,8 @@ class _ClusterBuilder:
             self.note(f"{down} down or drained: missing from the beginning of the log; remove the outages if they were up then.")
         yield from self._missing(gone, 0, None, None)
         seen: list[tuple[datetime, datetime, set[str]]] = []
-        ordinary: list[str] = []
-        for name, record in self._reservations():
-            flags = record.get("Flags", "").upper().replace("+", ",").split(",")
-            if "MAINT" not in flags:
-                ordinary.append(name)
-                continue
+        for name, record in self._reserved(True):
+            flags = _flags(record)
             begin, end = _moment(record, "StartTime"), _moment(record, "EndTime")
             if any(flag in ("DAILY", "WEEKLY", "HOURLY", "WEEKDAY", "WEEKEND") for flag in flags):
                 self.note(f"The maintenance {sanitize(name)} is repeated: only its next time is an outage.")
@@ -272,23 +274,48 @@ class _ClusterBuilder:
                     nodes -= others
             seen.append((begin, end, nodes))
             yield from self._missing(nodes, begin, end, 0)
-        if ordinary:
-            self.note(_listed(list(dict.fromkeys(ordinary))), "reservations")
 
-    def _reservations(self) -> Iterator[tuple[str, Record]]:
-        """Return the reservations of scontrol, and then those of sacctmgr that it does not have, with the keys of scontrol."""
-        known = {(name, record.get("StartTime")) for name, record in self.records.reservations.items()}
-        yield from self.records.reservations.items()
+    def _reservations(self) -> Iterator[Reservation]:
+        """Return the reservations of users and accounts, known from the beginning of the log on."""
+        unclear: list[str] = []
+        for name, record in self._reserved(False):
+            flags, who = _flags(record), {key: tuple(_names(record.get(key, ""))) for key in ("Users", "Accounts")}
+            nodes = {node for node in expand(record.get("Nodes", "")) if node in self.pool_of}
+            if not nodes or any(one.startswith("-") for names in who.values() for one in names) or not UNCLEAR_FLAGS.isdisjoint(flags):
+                unclear.append(name)
+            kept = tuple(flag for flag in ("FLEX", "HOURLY", "DAILY", "WEEKLY") if flag in flags)
+            users, accounts = (tuple(one for one in names if not one.startswith("-")) for names in who.values())
+            for outage in self._missing(nodes, _moment(record, "StartTime"), _moment(record, "EndTime"), 0):
+                assert outage.end is not None, "a reservation has an end"
+                yield Reservation(name, outage.pool, outage.begin, outage.end, outage.nodes, 0, users, accounts, kept)
+        if unclear:
+            self.note(_listed(list(dict.fromkeys(unclear))), "reservations in other forms")
+
+    def _reserved(self, maintenance: bool) -> Iterator[tuple[str, Record]]:
+        """Return the reservations for maintenance, or the others: of scontrol, then of sacctmgr those that it lacks, with scontrol's keys.
+
+        Those of sacctmgr are not repeated: it has a row for each time.
+        """
+        found = list(self.records.reservations.items())
+        known = {(name, record.get("StartTime")) for name, record in found}
         for row in self.records.past_reservations:
             name, begin = row["Name"], row["TimeStart"]
             if (name, begin) not in known:
                 known.add((name, begin))
+                flags = re.sub("HOURLY|DAILY|WEEKLY", "", row.get("Flags", "").upper())
+                now = self.records.reservations.get(name, {})
+                who: Record = {key: now[key] for key in ("Users", "Accounts") if key in now}
                 nodes = row.get("NodeNames", row.get("Nodes", ""))
-                yield name, {"StartTime": begin, "EndTime": row["TimeEnd"], "Flags": row.get("Flags", ""), "Nodes": nodes}
+                found.append((name, {"StartTime": begin, "EndTime": row["TimeEnd"], "Flags": flags, "Nodes": nodes, **who}))
+        yield from ((name, record) for name, record in found if ("MAINT" in _flags(record)) == maintenance)
 
     def _missing(self, nodes: set[str], begin: int | datetime, end: datetime | None, announced: int | None) -> Iterator[Outage]:
-        for pool, count in Counter(self.pool_of[name] for name in sorted(nodes)).items():
-            yield Outage(pool, begin, end, count, announced)
+        """Return an outage of these nodes for each pool: with their number if they are its last ones, else with their numbers."""
+        for pool in dict.fromkeys(self.pool_of[name] for name in sorted(nodes)):
+            own = [name for name, other in self.pool_of.items() if other == pool]
+            gone = [name in nodes for name in own]
+            count = sum(gone)
+            yield Outage(pool, begin, end, count if all(gone[-count:]) else _spans(gone), announced)
 
     def _shares(self) -> Iterator[Share]:
         seen: set[tuple[str, str]] = set()
@@ -380,6 +407,33 @@ def _names(text: str) -> list[str]:
 
 def _procs(node: Record) -> int:
     return _whole(node, "CPUEfctv") or _whole(node, "CPUTot")
+
+
+def _licences(text: str, totals: Mapping[str, str]) -> dict[str, int]:
+    """Return the numbers of licences in a setting, or as scontrol shows them.
+
+    >>> _licences("matlab:10,abaqus@server:5,idl", {"idl": "3"})
+    {'matlab': 10, 'abaqus@server': 5, 'idl': 3}
+    """
+    shown = [f"{name}:{total}" for name, total in totals.items()]
+    listed = (one.replace("*", ":").rpartition(":") for one in (*_names(text), *shown))
+    return {name or count: int(count) if name and count.isdecimal() else 1 for name, _, count in listed}
+
+
+def _flags(record: Record) -> list[str]:
+    """Return the flags of a reservation."""
+    return record.get("Flags", "").upper().replace("+", ",").split(",")
+
+
+def _spans(chosen: list[bool]) -> str:
+    """Return the numbers of the chosen things from 1 on.
+
+    >>> _spans([True, True, False, True])
+    '1-2,4'
+    """
+    groups = groupby(enumerate(chosen, 1), key=lambda item: item[1])
+    spans = [[number for number, _ in group] for is_chosen, group in groups if is_chosen]
+    return ",".join(f"{one[0]}-{one[-1]}" if len(one) > 1 else str(one[0]) for one in spans)
 
 
 def _whole(record: Record, name: str, otherwise: int = 0) -> int:

@@ -62,6 +62,7 @@ class ClusterRecords:
     associations: list[Record] = field(default_factory=list)
     qos: list[Record] = field(default_factory=list)
     past_reservations: list[Record] = field(default_factory=list)
+    licences: dict[str, str] = field(default_factory=dict)
     known: set[str] = field(default_factory=set)
     other_lines: int = 0
     repeated: int = 0
@@ -130,9 +131,10 @@ def read_text(text: str, records: ClusterRecords) -> bool:
         elif setting := _SETTING.fullmatch(line):
             records.settings.setdefault(setting[1], setting[2].strip())
             records.known.add("settings")
-        elif key == "LicenseName":  # of scontrol show licenses; its other lines are counts
-            if records.settings.get("Licenses", "(null)") == "(null)":
-                records.settings["Licenses"] = line.split()[0].partition("=")[2]
+        elif key == "LicenseName" or (key.strip() == "Total" and records.licences):  # of scontrol show licenses
+            words = dict(word.split("=", 1) for word in line.split() if "=" in word)
+            name = words.get("LicenseName") or list(records.licences)[-1]
+            records.licences[name] = words.get("Total", "1")
         elif (table := _table(line)) is not None:
             heading, rows = [name.strip() for name in line.split("|")], getattr(records, table)
             records.known.add(table)

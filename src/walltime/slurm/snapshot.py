@@ -39,7 +39,7 @@ OPTIONAL = ("reservations", "associations", "qos")
 """Kinds of records that a snapshot can do without: sacctmgr may reject some users."""
 _PLAIN = {"time": int, "time_zone": str, "slurm": str, "anonymous": bool, "counts": dict, "notes": list}
 """The fields of a snapshot that its file has as they are, and their types in JSON."""
-_QUOTES = re.compile(r"(Record|Line) |Left out: |The (reservation|maintenance) |.* in the maintenance ")
+_QUOTES = re.compile(r"(Record|Line) |Left out: |The (reservation|maintenance) |.* in the maintenance |.*reservations in other forms")
 """Notes that may name people: they quote unreadable records, messages of commands, or names of reservations."""
 
 
@@ -107,10 +107,11 @@ class Snapshot:
 
         jobs = (numbered(job, user="user", account="group", name="executable") for job in self.jobs)
         shares = tuple(numbered(share, account="group", user="user", parent="group") for share in self.machine.shares)
+        reservations = (replace(one, users=(), accounts=()) for one in self.machine.reservations)
         return replace(
             self,
             jobs=tuple(replace(job, dependency="yes" if job.dependency else "") for job in jobs),
-            machine=replace(self.machine, shares=shares),
+            machine=replace(self.machine, shares=shares, reservations=tuple(numbered(one, name="reservation") for one in reservations)),
             notes=tuple(note for note in self.notes if not _QUOTES.match(note)),
             anonymous=True,
         )

@@ -20,7 +20,7 @@ def factors(shares, flags, periods):
     policy = wt.Slurm(priority_type="multifactor", priority_weight_fairshare=1000, priority_flags=flags)
     settings = policy.settings()
     placed, placement, demands = place_on_nodes(jobs, machine)
-    demands, tree = with_priorities(placed, machine, settings, demands, nodes_of(machine, placement, placed))
+    demands, tree = with_priorities(placed, placement, settings, demands, nodes_of(machine, placement, placed))
     found = FairShares(tree, settings)
     for used in periods:
         found.add({int(demands.association[user]): amount for user, amount in enumerate(used)})

@@ -25,7 +25,9 @@ from walltime.machine.constraints import satisfies
         ("--nice job.sh", {"nice": 100}),
         ("--nice=-50", {"nice": -50}),
         ("--exclusive", {"exclusive": 1}),
-        ("--exclusive=user", {}),
+        ("--exclusive=user", {"exclusive": 2}),
+        ("--exclusive=mcs", {}),
+        ("--spread-job -N2", {"most_nodes": 2, "spread": 1}),
         ("--wrap -c4", {}),
         ("job.sh --mem=1", {}),
     ],
@@ -36,9 +38,14 @@ def test_command_requests(options, expected):
     assert {name: int(values[1]) for name, values in found.items() if values[1] != -1} == expected
 
 
+def test_command_requests__include_licences():
+    lines = pl.Series(["sbatch -L matlab:2,idl job.sh", "sbatch --licenses=matlab x", "sbatch x -L no"])
+    assert command_requests(lines)[1]["licenses"].to_list() == ["matlab:2,idl", "matlab", ""]
+
+
 def test_command_requests__include_constraints():
     lines = pl.Series(["sbatch -C intel|amd job.sh", "sbatch --constraint=fast x", "sbatch x -C no", None])
-    assert command_requests(lines)[1].to_list() == ["intel|amd", "fast", "", ""]
+    assert command_requests(lines)[1]["constraints"].to_list() == ["intel|amd", "fast", "", ""]
 
 
 @pytest.mark.parametrize(

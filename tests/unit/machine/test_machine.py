@@ -134,7 +134,7 @@ def test_place__a_resource_that_no_pool_has_is_not_limited():
     for policy in ("easy", "slurm"):
         schedule = wt.simulate(workload, policy, machine=Machine.one_pool(4))
         assert schedule.start.tolist() == [0, 10, 30]
-    assert any("gpus" in one and "67 %" in one for one in placing_notes(placed, Machine.one_pool(4)))
+    assert any("GPUs" in one and "67 %" in one for one in placing_notes(placed, Machine.one_pool(4)))
 
 
 def test_place__a_limit_counts_a_resource_that_no_pool_has():

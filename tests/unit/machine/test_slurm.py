@@ -10,7 +10,7 @@ from tests.cli import call, one_line
 from tests.errors import raises
 from tests.slurm_text import samples
 from walltime.errors import LogError
-from walltime.machine import Limit, Outage, Partition, Pool, Qos, Share, read_machine
+from walltime.machine import Limit, Outage, Partition, Pool, Qos, Reservation, Share, read_machine
 from walltime.slurm import read_cluster
 from walltime.slurm.client import CLUSTER
 from walltime.slurm.features import NAMES
@@ -121,11 +121,18 @@ def test_everything_in_one_file_or_each_in_its_own(tmp_path):
 LICENCES = "LicenseName=matlab\n    Total=30 Used=2 Free=28 Reserved=0 Remote=no\n    LastConsumed=0 LastDeficit=0 LastUpdate=Unknown\n"
 
 
-@pytest.mark.parametrize(("text", "name"), [("No licenses configured in Slurm.\n", ""), (LICENCES, "matlab")])
-def test_licences__have_a_file_of_their_own(tmp_path, text, name):
+@pytest.mark.parametrize(
+    ("text", "licences"),
+    [
+        ("No licenses configured in Slurm.\n", {}),
+        (LICENCES, {"matlab": 30}),
+        (LICENCES + LICENCES.replace("matlab", "idl").replace("=30", "=2"), {"matlab": 30, "idl": 2}),
+        ("LicenseName=matlab Total=30 Used=2 Free=28 Reserved=0 Remote=no\n", {"matlab": 30}),
+    ],
+)
+def test_licences__have_a_file_of_their_own(tmp_path, text, licences):
     found = read(tmp_path, text, ALL)
-    assert found.machine.slurm.get("Licenses", "") == name
-    assert any("(Licenses=matlab)" in note for note in found.notes) == bool(name)
+    assert found.machine.licences == licences
     assert not any("not understood" in note for note in found.notes)
 
 
@@ -138,7 +145,7 @@ def test_the_file_holds_the_machine_and_the_notes(tmp_path):
     (tmp_path / "machine.toml").write_text(found.text())
     again = read_machine(tmp_path / "machine.toml")
     assert (again, again.notes) == (found.machine, found.machine.notes)
-    assert len(again.notes) == len(set(found.notes)) == 9
+    assert len(again.notes) == len(set(found.notes)) == 8
 
 
 @pytest.mark.parametrize(
@@ -173,7 +180,7 @@ def test_nodes_that_take_no_jobs_are_missing_from_the_beginning(golden, tmp_path
 
 def test_nodes_down_during_maintenance_are_missing_once(golden, tmp_path):
     found = read(tmp_path, NODES.replace("NodeName=n4", "NodeName=n4 State=DOWN"), RESERVATIONS)
-    assert [(outage.pool, outage.nodes) for outage in found.machine.outages] == [("n", 1), ("g", 1), ("n", 1)]
+    assert [(outage.pool, outage.nodes) for outage in found.machine.outages] == [("n", 1), ("g", 1), ("n", "3")]
     twice = read(tmp_path, NODES, RESERVATIONS + RESERVATIONS.replace("=upgrade", "=again").replace("2026-03-11T18", "2026-03-11T19"))
     assert len(twice.machine.outages) == 2
     golden("slurm-cluster", twice.notes)
@@ -187,12 +194,37 @@ def test_past_reservations_of_sacctmgr_are_outages_once(tmp_path):
         "lab|course|2026-01-12T08:00:00|2026-01-12T12:00:00||n1\n"
     )
     found = read(tmp_path, NODES, RESERVATIONS, past)
-    assert found.machine.outages[2:] == (Outage("n", datetime(2026, 1, 10, 8), datetime(2026, 1, 10, 12), 2, 0),)
-    assert [note.text for note in found.machine.notes if note.feature == "reservations"] == ["course"]
+    assert found.machine.outages[2:] == (Outage("n", datetime(2026, 1, 10, 8), datetime(2026, 1, 10, 12), "1-2", 0),)
+    times = [(datetime(2026, 3, 10, 8), datetime(2026, 3, 10, 18)), (datetime(2026, 1, 12, 8), datetime(2026, 1, 12, 12))]
+    assert found.machine.reservations == tuple(Reservation("course", "n", *time, "1", 0, ("ann",)) for time in times)
     unknown = read(
         tmp_path, NODES, "Cluster|Name|TRES|TimeStart|TimeEnd|UnusedWall\nlab|old|cpu=16|2026-01-02T03:04:05|2026-01-02T04:04:05|0\n"
     )
-    assert [note.text for note in unknown.machine.notes if note.feature == "reservations"] == ["old"]
+    assert [note.text for note in unknown.machine.notes if note.feature == "reservations in other forms"] == ["old"]
+
+
+def test_reservations_of_users_are_tables_for_each_pool(tmp_path):
+    """A repeated one of scontrol is repeated from then on; sacctmgr has its past times, and no users."""
+    times = "StartTime=2026-03-10T08:00:00 EndTime=2026-03-10T10:00:00"
+    shown = (
+        f"ReservationName=course {times} Nodes=n[1,3],g1 Flags=DAILY,SPEC_NODES,FLEX Users=ann,bob Accounts=(null)\n"
+        f"ReservationName=all {times} Nodes=n[1-4] Flags=MAGNETIC,PURGE_COMP=00:05:00 Users=(null) Accounts=physics,-math\n"
+    )
+    past = "Cluster|Name|TimeStart|TimeEnd|Flags|NodeNames\nlab|course|2026-03-09T08:00:00|2026-03-09T10:00:00|DAILY,FLEX|g1\n"
+    found = read(tmp_path, NODES, shown, past).machine
+    day, users = (datetime(2026, 3, 10, 8), datetime(2026, 3, 10, 10)), ("ann", "bob")
+    assert found.reservations == (
+        Reservation("course", "g", *day, 1, 0, users, (), ("FLEX", "DAILY")),
+        Reservation("course", "n", *day, "1,3", 0, users, (), ("FLEX", "DAILY")),
+        Reservation("all", "n", *day, 4, 0, (), ("physics",), ()),
+        Reservation("course", "g", datetime(2026, 3, 9, 8), datetime(2026, 3, 9, 10), 1, 0, users, (), ("FLEX",)),
+    )
+    assert [note.text for note in found.notes if note.feature == "reservations in other forms"] == ["all"]
+
+
+def test_licences_are_counted_over_the_machine(tmp_path):
+    found = read(tmp_path, CONFIG + "Licenses = matlab:4,idl\n", NODES).machine
+    assert found.licences == {"matlab": 4, "idl": 1}
 
 
 def test_nodes_that_are_not_there(golden, tmp_path):
@@ -356,9 +388,9 @@ def test_every_silent_feature_is_noted(tmp_path):
         "m1", gres="gpu:1g.10gb:7,mps:100", partitions="main"
     )
     found = read(tmp_path, config, partitions, nodes, RESERVATIONS)
-    expected = {"GPU types", "MIG", "other generic resources", "cores bound to GPUs", "licences", "topology"}
+    expected = {"GPU types", "MIG", "other generic resources", "cores bound to GPUs", "topology"}
     expected |= {"Unheard", "packing of tasks", "one task per core", "power saving", "overrun of reservations"}
-    expected |= {"fair-share dampening", "reservations", "processors per node and partition"}
+    expected |= {"fair-share dampening", "processors per node and partition"}
     assert {note.feature for note in found.machine.notes} - {""} == expected
     assert expected - {"Unheard"} <= NAMES
     assert {(pool.features, pool.memory > 0) for pool in found.machine.pools} == {(("fast", "intel"), True), ((), True)}
@@ -489,7 +521,7 @@ def test_the_command_makes_a_file(golden, tmp_path, capsys):
     assert out.splitlines()[-1] == f"written to {tmp_path / 'machine.toml'}"
     assert call(capsys, "slurm", "cluster", tmp_path / "cluster.txt")[1] == (tmp_path / "machine.toml").read_text()
     facts = json.loads(call(capsys, "slurm", "cluster", tmp_path / "cluster.txt", "--json")[1])
-    assert (facts["machine"], facts["policy"], facts["nodes"], len(facts["notes"])) == ("lab", "slurm", 5, 9)
+    assert (facts["machine"], facts["policy"], facts["nodes"], len(facts["notes"])) == ("lab", "slurm", 5, 8)
 
 
 def test_the_command_to_run_on_the_cluster(capsys):

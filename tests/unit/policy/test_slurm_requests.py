@@ -12,7 +12,7 @@ from tests.unit.policy.test_slurm_policy import ENGINES, nodes_of
 from walltime.machine import Machine, Partition, Pool
 from walltime.workload import Origin, Workload
 
-NAMES = {"constraints": ("intel", "amd|big", "none"), "requested_gpu_type": ("a100", "v100")}
+NAMES = {"constraints": ("intel", "amd|big", "none"), "requested_gpu_type": ("a100", "v100"), "licences": ("fast:2", "fast", "fast:4")}
 
 
 def machine_of(*pools: Pool, **options) -> Machine:
@@ -125,6 +125,31 @@ def test_least_loaded_nodes_come_first():
     jobs = [(0, 90, 3), (1, 90, 2), (2, 90, 3), (3, 90, 1), (4, 90, 7)]
     found = run(machine, jobs, partition=[1, 1, 1, 2, 2], constraints=[-1] * 5)
     assert [nodes_of(found, k) for k in range(5)] == [{0: 3}, {1: 2}, {2: 3}, {2: 1}, {1: 2, 2: 4, 0: 1}]
+
+
+def test_spread_jobs_take_nodes_in_order():
+    """One processor of node 0 is free, and nodes 2 and 3: two nodes of one run are 2 and 3, but in order 0 and 2."""
+    machine, jobs = machine_of(Pool("a", 4, 4)), [(0, 90, 3), (0, 90, 4), (1, 9, 2)]
+    assert nodes_of(run(machine, jobs, nodes=[-1, -1, 2], spread=[-1, -1, -1]), 2) == {2: 1, 3: 1}
+    assert nodes_of(run(machine, jobs, nodes=[-1, -1, 2], spread=[-1, -1, 1]), 2) == {0: 1, 2: 1}
+
+
+def test_nodes_of_one_user__have_no_jobs_of_others():
+    """User 2 has node 1 alone; the job of user 3 waits until no other user has jobs on node 0."""
+    machine, jobs = machine_of(Pool("a", 2, 4)), [(0, 50, 1), (1, 50, 1), (2, 10, 1), (3, 10, 1), (4, 10, 1)]
+    found = run(machine, jobs, user=[1, 2, 3, 2, 3], exclusive=[-1, 2, -1, -1, 2])
+    assert found.start.tolist() == [0, 1, 2, 3, 50]
+    assert [nodes_of(found, k) for k in range(5)] == [{0: 1}, {1: 1}, {0: 1}, {0: 1}, {0: 1}]
+
+
+def test_licences__are_counted_over_the_machine():
+    """Of 3 licences job 0 has 2, so job 1, which needs 2, waits; job 4 needs more than there are, but ran: it is not limited."""
+    machine = machine_of(Pool("a", 4, 4), licences={"fast": 3})
+    found = run(machine, [(0, 50, 1), (1, 20, 1), (2, 30, 1), (3, 20, 1), (4, 10, 1)], licences=[1, 1, 2, -1, 3])
+    assert found.start.tolist() == [0, 50, 2, 3, 4]
+    assert found.workload.origin.changed == {"over_limit": 1}
+    assert not found.workload.origin.omissions
+    assert run(machine_of(Pool("a", 4, 4)), [(0, 50, 1)], licences=[1]).workload.origin.omissions == {"licences": 1.0}
 
 
 def test_nice__lowers_the_priority():

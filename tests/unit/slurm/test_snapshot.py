@@ -13,6 +13,7 @@ import pytest
 from tests.cli import call, one_line
 from tests.errors import raises
 from walltime.errors import LogError
+from walltime.machine import Reservation
 from walltime.slurm import SnapshotJob, read_snapshot, snapshot_from_files, take_snapshot
 from walltime.slurm.client import CLUSTER, Client, CommandResult, SlurmError
 from walltime.slurm.snapshot import SINFO, shown_commands
@@ -182,11 +183,15 @@ def test_json__whatever_the_values_nothing_but_counts(version, tmp_path):
     assert [SnapshotJob.of(job.as_dict()) for job in read(*records)[0]] == read(*records)[0]
 
 
-def test_anonymised__quotes_nobody():
+def test_anonymised__quotes_nobody(tmp_path):
     found = replace(
         snapshot("24.11"), notes=("Record 3 of squeue: bob.", "The reservation bob_1 is not for maintenance: not modelled.", "2 x.")
     )
     assert found.anonymised(b"a long key").notes == ("2 x.",)
+    course = Reservation("bob_1", found.machine.pools[0].name, 0, 9, users=("bob",), accounts=("bobs",))
+    hidden = replace(found, machine=replace(found.machine, reservations=(course,))).anonymised(b"a long key")
+    hidden.write(tmp_path / "snapshot.json")
+    assert "bob" not in (tmp_path / "snapshot.json").read_text()
 
 
 def text(**values):

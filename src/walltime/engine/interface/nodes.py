@@ -136,6 +136,8 @@ class NodesEngine(PlannedNodes):
         )
         jobs = _lowered_jobs(problem, SLURM_JOB)
         jobs.procs, jobs.asked = problem.procs // unit, demands.asked // unit
+        jobs.opens |= demands.sole.any()
+        jobs.owner = np.where(demands.sole > 0, -1, 1) * (demands.user + 1) * demands.sole.any()
         jobs.whole_runtime, jobs.due, jobs.awaits = problem.runtime, NEVER, -NEVER
         followers = followers_of(demands.after, jobs.after, jobs.pending)
         self._memory: SlurmMemory = new_slurm_memory(
@@ -199,7 +201,7 @@ class FirstFitEngine(NodesEngine):
         machine, demands, passes = problem.machine, problem.demands, problem.policy.passes
         assert isinstance(machine, Nodes)
         assert isinstance(demands, NodeDemands)
-        self._kept = lower_orders(problem, sum(max(0, end) for _, _, end, _ in machine.outages if end < NEVER))
+        self._kept = lower_orders(problem, sum(max(0, end) for _, _, end, *_ in machine.outages if end < NEVER))
         rules = record(EASY_RULES, backfill=int(passes.backfills), depth=passes.depth or 0)
         point_to_orders(rules, self._kept)
         jobs = _lowered_jobs(problem, EASY_JOB)

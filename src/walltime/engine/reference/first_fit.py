@@ -47,7 +47,7 @@ class NodesReference(ClusterReference):
         super().__init__(replace(problem, machine=_pools_of(nodes), demands=of_pools))
         self.nodes, self.demands = nodes, demands
         self.capacity = np.stack([nodes.procs, nodes.second, nodes.memory], axis=1)
-        for own, begin, end, known in nodes.outages:
+        for own, begin, end, known, _ in nodes.outages:
             self.shortages.append(Shortage(begin, end, known, np.zeros_like(self.capacity)))
             self.shortages[-1].missing[list(own)] = self.capacity[list(own)]
         nothing = np.zeros_like(self.capacity)

@@ -55,13 +55,15 @@ NOTHING = Given(np.zeros(0, np.int64), np.zeros((3, 0), np.int64))
 class SlurmJob(Job):
     """A job, with its needs as in `problem.NodeDemands`; `fewest`: nodes.
 
-    `due`: when it is preempted, NEVER if it is not; `awaits`: until when the jobs end that it has preempted.
+    `due`: when it is preempted, NEVER if it is not; `awaits`: the last end of the jobs that it preempts.
     """
 
     second: int = 0
     fewest: int = 0
     most_nodes: int = 0
     whole: int = 0
+    spread: int = 0
+    sole: int = 0
     asked: int = 0
     members: int = 0
     task: int = 1
@@ -91,11 +93,12 @@ class SlurmJob(Job):
 
 @dataclass
 class Block:
-    """Nodes that are reserved in [begin, end)."""
+    """Nodes that are reserved in [begin, end), for the jobs of a user reservation or for one job or none, 0."""
 
     nodes: Array
     begin: int
     end: int
+    reservation: int = 0
 
 
 class SlurmReference:
@@ -120,6 +123,7 @@ class SlurmReference:
             job.time_min = job.time_min if job.time_min < job.believed else 0
             job.waits_for.update(after[k])
             self.jobs.append(job)
+        self.has_sole = any(job.sole for job in self.jobs)
         self.lost: list[tuple[int, ...]] = []
         self.now = 0
         self.waiting: list[SlurmJob] = []
@@ -131,7 +135,7 @@ class SlurmReference:
         self.followers = followers_of(self.jobs)
         self.begun = self.done = False
         self.shares = FairShares(problem.shares, settings) if settings.multifactor else None
-        self.changes = sorted({t for _, begin, end, known in machine.outages for t in (min(known, begin), begin, end) if t < NEVER})
+        self.changes = sorted({t for _, begin, end, known, _ in machine.outages for t in (min(known, begin), begin, end) if t < NEVER})
         self._arrived = self._started = 0
         self._news = self._news_for_all = False
         self._next_sum = settings["priority_calc_period"]
@@ -288,8 +292,12 @@ class SlurmReference:
 
     def _outages(self) -> list[Block]:
         """Return the outages that are known and not over."""
-        outages = self.machine.outages
-        return [Block(np.asarray(own, np.int64), begin, end) for own, begin, end, known in outages if min(known, begin) <= self.now < end]
+        known = [one for one in self.machine.outages if min(one[3], one[1]) <= self.now < one[2]]
+        return [Block(np.asarray(own, np.int64), begin, end, number) for own, begin, end, _, number in known]
+
+    def _reservation(self, job: SlurmJob) -> int:
+        """Return the number of a job's reservation, negative if its nodes and times do not bind the job; 0 for none."""
+        return self.machine.reservations[job.partition] if self.machine.reservations else 0
 
     def _main_pass(self, depth: int) -> None:
         closed_partitions: set[int] = set()
@@ -311,7 +319,8 @@ class SlurmReference:
             self._preempt(job, self._victims(job, job.believed, blocks, self._candidates(job)))
             if self._may_reserve(job):
                 closed_partitions.add(job.partition)
-                blocks.append(Block(self.partitions[job.partition], self.now, NEVER))
+                if self._reservation(job) == 0:
+                    blocks.append(Block(self.partitions[job.partition], self.now, NEVER))
 
     # ------------------------------------------------------------------ preemption
 
@@ -345,7 +354,7 @@ class SlurmReference:
             for other in candidates:
                 gone.append(other)
                 free[:, other.given.nodes] += other.given.amounts
-                usable = self.usable(job, free, self.now, length, blocks)
+                usable = self.usable(job, free, self.now, length, blocks, gone)
                 if self.is_enough(job, usable):
                     break
             else:
@@ -435,7 +444,8 @@ class SlurmReference:
         """Return the limit under which backfill starts a job."""
         if not job.time_min or self.settings["time_min_as_soft_limit"]:
             return job.believed
-        ahead = [block.begin - self.now for block in blocks if block.begin > self.now and np.isin(nodes, block.nodes).any()]
+        others = [block for block in blocks if not self._admits(block, job)]
+        ahead = [block.begin - self.now for block in others if block.begin > self.now and np.isin(nodes, block.nodes).any()]
         if not ahead or min(ahead) >= job.believed:
             return job.believed
         return max(job.time_min, min(ahead) // 60 * 60)
@@ -450,6 +460,7 @@ class SlurmReference:
         running = [other for other in self.running if other not in gone]
         releases = sorted(((self._release(other), other) for other in running), key=lambda item: item[0], reverse=True)
         moments = {self.now, *(release for release, _ in releases), *(block.end for block in blocks)}
+        moments |= {time for one in self.machine.outages if one[4] == self._reservation(job) > 0 for time in one[1:3]}
         free = self.free.copy()
         for other in gone:
             free[:, other.given.nodes] += other.given.amounts
@@ -457,7 +468,7 @@ class SlurmReference:
             while releases and releases[-1][0] <= moment:
                 given = releases.pop()[1].given
                 free[:, given.nodes] += given.amounts
-            usable = self.usable(job, free, moment, length, blocks)
+            usable = self.usable(job, free, moment, length, blocks, gone)
             if self.is_enough(job, usable):
                 return moment, usable
         return None
@@ -473,14 +484,25 @@ class SlurmReference:
         s = self.settings
         return s["time_min_as_soft_limit"] and s["soft_limit_running"] == "half" and job.time_min > 0
 
-    def usable(self, job: SlurmJob, free: Array, time: int, length: int, blocks: list[Block]) -> Free:
-        """Return the nodes of a job's partition that it can use from `time` for `length` s, given `free` on each node."""
+    def usable(self, job: SlurmJob, free: Array, time: int, length: int, blocks: list[Block], gone: Sequence[SlurmJob] = ()) -> Free:
+        """Return the nodes of a job's partition that it can use from `time` for `length` s, given `free` on each node.
+
+        `gone`: as in `first_hole`.
+        """
         own = self.partitions[job.partition]
         is_open = np.zeros(len(self.capacity[0]), bool)
         is_open[self.machine.members[job.members]] = True
         for block in blocks:
-            if block.begin < time + length and block.end > time:
+            if block.begin < time + length and block.end > time and not self._admits(block, job):
                 is_open[block.nodes] = False
+        own_times = [one for one in self.machine.outages if self._reservation(job) == one[4] > 0 and one[2] > time]
+        if own_times:
+            reserved = [nodes for nodes, begin, *_ in own_times if begin <= time]
+            is_open &= np.isin(np.arange(len(is_open)), np.concatenate([*reserved, np.zeros(0, np.int64)]))
+        for other in self.running if self.has_sole else ():
+            is_there = other not in gone and (time <= self.now or self._release(other) > time)
+            if is_there and (job.sole or other.sole) and job.user != other.user:
+                is_open[other.given.nodes] = False
         procs, second, memory = free[:, own]
         if job.whole:
             enough = procs == self.capacity[0, own]
@@ -492,6 +514,10 @@ class SlurmReference:
             enough = procs >= max(1, job.least)
         places = np.flatnonzero(is_open[own] & enough & (second >= job.each) & (memory >= job.memory))
         return Free(places, self.machine.weight[own[places]], procs[places], second[places])
+
+    def _admits(self, block: Block, job: SlurmJob) -> bool:
+        """Return whether a block is the job's own user reservation."""
+        return block.reservation > 0 and block.reservation == abs(self._reservation(job))
 
     def is_enough(self, job: SlurmJob, free: Free) -> bool:
         """Return whether these nodes are enough for a job."""
@@ -516,13 +542,16 @@ class SlurmReference:
         """Choose nodes for a job, the best run of consecutive nodes and further ones until it has enough; return whether it has.
 
         Where a single node of the run is enough, the job gets the one with the fewest free processors of these, else nodes in order. Where
-        the least loaded nodes come first, these are one run, in order of weight, then of the share of free processors.
-        Source: Slurm 24.11, _eval_nodes_consec and _eval_nodes_lln.
+        the least loaded nodes come first, these are one run, in order of weight, then of the share of free processors. The nodes of a job
+        that is spread are one run in order of weight. Source: Slurm 24.11, _eval_nodes_consec, _eval_nodes_lln and _eval_nodes_spread.
         """
         usable = [FreeNode(*values) for values in zip(*(values.tolist() for values in free), strict=True)]
         by_run = groupby(enumerate(usable), key=lambda item: (item[1].weight, item[1].place - item[0]))
         runs = [[node for _, node in run] for _, run in by_run]
-        if least_loaded := bool(self.machine.least_loaded[job.partition]):
+        one_by_one = bool(job.spread or self.machine.least_loaded[job.partition])
+        if job.spread:
+            runs = [sorted(usable, key=lambda node: (node.weight, node.place))]
+        elif one_by_one:
             whole = self.capacity[0, self.partitions[job.partition]].tolist()
             runs = [sorted(usable, key=lambda node: (node.weight, -Fraction(node.procs, whole[node.place])))]
         given: list[tuple[int, int, int, int]] = []
@@ -532,7 +561,7 @@ class SlurmReference:
         while max(nodes, procs, total) > 0 and runs and len(given) < most:
             best = _best_run(runs, nodes, procs, total)
             runs.remove(best)
-            if nodes <= 1 and not least_loaded:
+            if nodes <= 1 and not one_by_one:
                 enough = [node for node in best if node.procs >= procs and node.second >= total]
                 best = [min(enough, key=lambda node: node.procs)] if enough else best
             for node in best:

@@ -119,10 +119,13 @@ class Profile:
 
 
 def within_limits(job: Any, running: Iterable[Any], limits: Sequence[Sequence[int]]) -> bool:
-    """Return whether a job may start next to the running ones: `limits` on jobs, processors and second resource, by number."""
-    for k in job.limits:
+    """Return whether a job may start next to the running ones: `limits` on jobs, processors and second resource, by number.
+
+    A job counts as often as it has a limit.
+    """
+    for k in dict.fromkeys(job.limits):
         group = [other for other in running if k in other.limits] + [job]
-        used = len(group), sum(other.procs for other in group), sum(other.second for other in group)
+        used = sum(other.limits.count(k) for other in group), sum(other.procs for other in group), sum(other.second for other in group)
         if any(a > b for a, b in zip(used, limits[k], strict=True)):
             return False
     return True

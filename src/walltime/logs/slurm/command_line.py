@@ -13,7 +13,7 @@ from walltime.workload import MISSING, Array
 
 _SIZE = re.compile(r"([0-9]{1,12})([KMGT]?)B?", re.IGNORECASE)
 _GPU = re.compile(r"(?:gres[:/])?gpu(?:[:=][^:=,()]*[^0-9:=,()][^:=,()]*)?(?:[:=]([0-9]{1,6}))?(?:\(.*\))?")
-_ANY = re.compile(r" (?:-[acnNGC]|--(?:array|cpus|ntasks|mem|gres|gpus|nodes|exclusive|nice|constraint|time-min))")
+_ANY = re.compile(r" (?:-[acnNGCL]|--(?:array|cpus|ntasks|mem|gres|gpus|nodes|exclusive|nice|constraint|time-min|spread-job|lic))")
 """A sign that a line has one of the options."""
 _FLAGS = frozenset(
     {"--parsable", "--exclusive", "--nice", "--requeue", "--no-requeue", "--hold", "-H", "--quiet", "-Q", "--verbose", "-v", "--wait", "-W"}
@@ -57,11 +57,21 @@ def _limit(value: str) -> int:
 
 
 _SPELLINGS = {
-    **{"-N": "--nodes", "-n": "--ntasks", "-c": "--cpus-per-task", "-a": "--array", "-G": "--gpus", "-t": "--time", "-C": "--constraint"},
+    **{
+        "-N": "--nodes",
+        "-n": "--ntasks",
+        "-c": "--cpus-per-task",
+        "-a": "--array",
+        "-G": "--gpus",
+        "-t": "--time",
+        "-C": "--constraint",
+        "-L": "--licenses",
+    },
     **{"-J": "--job-name", "-A": "--account", "-p": "--partition", "-q": "--qos"},
 }
 REQUESTS: tuple[tuple[str, str, Callable[[str], int]], ...] = (
-    ("exclusive", "--exclusive", lambda value: 1 if value == "" else MISSING),
+    ("exclusive", "--exclusive", lambda value: {"": 1, "user": 2}.get(value, MISSING)),
+    ("spread", "--spread-job", lambda _: 1),
     ("most_nodes", "--nodes", lambda value: _whole(value.rpartition("-")[2])),
     ("cpus_per_task", "--cpus-per-task", _whole),
     ("tasks_per_node", "--ntasks-per-node", _whole),
@@ -77,21 +87,24 @@ REQUESTS: tuple[tuple[str, str, Callable[[str], int]], ...] = (
 """Columns, the option that fills each of them, and the meaning of their values; a later row takes precedence over an earlier one."""
 
 
+TEXTS = (("constraints", "--constraint"), ("licenses", "--licenses"))
+"""Fields of sacct that older logs lack, and their options."""
 LIMITS = (("LIMIT", "--time", _limit), ("time_min", "--time-min", _limit))
 """Columns of lines with `--time-min` only."""
 
 
-def command_requests(lines: pl.Series) -> tuple[dict[str, Array], pl.Series]:
-    """Return the columns of REQUESTS and LIMITS of command lines, int64, -1 where missing; and their constraints (`-C`), perhaps empty."""
+def command_requests(lines: pl.Series) -> tuple[dict[str, Array], dict[str, pl.Series]]:
+    """Return the columns of REQUESTS and LIMITS of command lines, int64, -1 where missing; and their TEXTS, perhaps empty."""
     columns = {column: unknown(len(lines)) for column, _, _ in (*LIMITS, *REQUESTS)}
-    constraints = [""] * len(lines)
+    texts = {field: [""] * len(lines) for field, _ in TEXTS}
     for row in lines.str.contains(_ANY.pattern).fill_null(False).arg_true().to_list():
         given = given_options(lines[row])
-        constraints[row] = given.get("--constraint", "")
+        for field, option in TEXTS:
+            texts[field][row] = given.get(option, "")
         for column, option, meaning in (*REQUESTS, *(LIMITS if "--time-min" in given else ())):
             if option in given and (number := meaning(given[option])) != MISSING:
                 columns[column][row] = number
-    return columns, pl.Series("", constraints, pl.String)
+    return columns, {field: pl.Series("", values, pl.String) for field, values in texts.items()}
 
 
 def given_options(line: str) -> dict[str, str]:

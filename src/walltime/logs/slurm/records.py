@@ -158,7 +158,7 @@ class RecordReader:
             local |= was_local
         elapsed = table.read(table.first("elapsedraw", "elapsed"), self._elapsed)
         requested, odd_limit = self._limits(table.texts(table.first("timelimitraw", "timelimit")))
-        commands, constraints = command_requests(table.texts("submitline"))
+        commands, of_commands = command_requests(table.texts("submitline"))
         values = {
             "KEY": key,
             "IDENTIFIED": ~bracket,
@@ -180,8 +180,7 @@ class RecordReader:
         named = {column: table.texts(name) for name, column in TEXT_COLUMNS.items()} | {"state": words}
         if not table.has("user"):
             named["user"] = table.texts("uid")
-        if not table.has("constraints"):
-            named["constraints"] = constraints
+        named |= {TEXT_COLUMNS[name]: column for name, column in of_commands.items() if not table.has(name)}
         for name in _NOT_NAMES:
             column = named[TEXT_COLUMNS[name]]
             named[TEXT_COLUMNS[name]] = column.set(column.is_in((*BLANK, "None assigned")), None)

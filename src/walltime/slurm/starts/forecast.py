@@ -122,6 +122,7 @@ class Projection:
         jobs = replace(self._jobs(chosen, submit, runtime), job_id=FIRST_NUMBER + chosen)
         second, partition, since, after, limits, windows = self._pool_demands(chosen)
         placement = replace(placement, second=second, partition=partition, since=since, after=after, limits_of=limits, windows_of=windows)
+        placement = replace(placement, reservation=placement.reservation[chosen])
         return Run(jobs, self.scheduler, PAPERS, "kill", placement, problem).schedule(engine.outcome())
 
     def problem(self, chosen: Array, submit: Array, runtime: Array, starts_only: bool = False) -> Problem:
@@ -168,7 +169,7 @@ class Projection:
         self._shares = Shares(np.zeros(1, np.int64), np.ones(1, np.int64), np.zeros(1, np.int64))
         self._settings = settings
         if settings.multifactor:
-            demands = with_priorities(state.workload, machine, settings, demands, state.nodes)[0]
+            demands = with_priorities(state.workload, state.placement, settings, demands, state.nodes)[0]
             demands = demands._replace(merit=self._merits(demands.merit, settings), association=np.zeros_like(demands.association))
             self._settings = SlurmSettings({**settings.values, "priority_weight_fairshare": 0}, settings.notes)
             if not self._settings.multifactor:  # else all priorities would be equal

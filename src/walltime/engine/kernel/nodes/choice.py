@@ -5,7 +5,7 @@ import numpy as np
 from walltime.compiled.jit import called_kernel, kernel
 from walltime.engine.kernel.bits import add_in_planes, exclude, next_member, number_of, ones, size_of, total_between, total_of, words_of
 from walltime.engine.kernel.heap import pop, push
-from walltime.engine.kernel.nodes.memory import CAPACITY, CLOSED, FIRST_FIT, FITTING, USABLE
+from walltime.engine.kernel.nodes.memory import CAPACITY, CLOSED, FIRST_FIT, FITTING, OTHERS, USABLE
 from walltime.engine.kernel.profile import NEVER
 from walltime.engine.kernel.search import first_from
 
@@ -32,13 +32,16 @@ def shortfall(state, job, site, use, plan, time, length):
 
     Returns 0 if they suffice, else a number of processors: at least as many more must become free.
     """
+    if job.owner != 0:
+        _mark_others(state, job, use, site.sets[OTHERS], time)
     return shortfall_of(state, job, site, use.free[row_at(state, use.running, time)], plan, time, length)
 
 
 @called_kernel
 def shortfall_of(state, job, site, free, plan, time, length):
-    """Do the same as `shortfall`, given what is free of each node (planes)."""
+    """Do the same as `shortfall`, given what is free of each node (planes), and the nodes of other users in OTHERS if that matters."""
     members, sets, outages, blocks = site.members[job.members], site.sets, site.outages, plan.blocks
+    reservation = site.partitions[job.partition].reservation
     words, procs_planes, second_end = sets.shape[1], state.procs_planes, state.second_end
     for w in range(words):
         sets[USABLE, w] = sets[members.row, w] if job.whole or procs_planes > 1 else sets[members.row, w] & free[0, w]
@@ -60,8 +63,12 @@ def shortfall_of(state, job, site, free, plan, time, length):
         _leave_out(sets, CLOSED, 0, words)
     for k in range(len(outages)):
         out = outages[k]
-        if out.phase == 1 and out.begin < time + length and out.end > time:
+        if out.phase == 1 and out.begin < time + length and out.end > time and (reservation == 0 or out.reservation != abs(reservation)):
             _leave_out(sets, out.row, 0, words)
+    if reservation > 0:
+        _only_reserved(sets, outages, reservation, time)
+    if job.owner != 0:
+        _leave_out(sets, OTHERS, 0, words)
     for k in range(state.ahead):
         block = blocks[k]
         if block.valid_from < time + length and block.end > time:
@@ -79,6 +86,35 @@ def shortfall_of(state, job, site, free, plan, time, length):
     if missing == 0 and job.most_nodes > 0 and not _fits_in_most(state, job, site, free, plan.choice):
         missing = 1
     return missing
+
+
+@kernel
+def _only_reserved(sets, outages, reservation, time):
+    """Leave only the nodes that a reservation has at a time; all, when it is over."""
+    reserved, is_over = sets[FITTING], True
+    reserved[:] = 0
+    for k in range(len(outages)):
+        out = outages[k]
+        if out.reservation == reservation and out.end > time:
+            is_over = False
+            for w in range(len(reserved) if out.begin <= time else 0):
+                reserved[w] |= sets[out.row, w]
+    if not is_over:
+        for w in range(len(reserved)):
+            sets[USABLE, w] &= reserved[w]
+
+
+@kernel
+def _mark_others(state, job, use, others, time):
+    """Find the nodes on which jobs of other users run at a time, where one of the two requests nodes for its user alone."""
+    others[:] = 0
+    for k in range(released_by(state, use.running, time) if time > state.now else 0, state.running):
+        other = use.running[k]
+        if (job.owner < 0 or other.owner < 0) and abs(job.owner) != abs(other.owner):
+            for r in range(other.first, other.first + other.count):
+                node, end = use.ranges[r].node, use.ranges[r].node + use.ranges[r].count
+                for w in words_of(node, end):
+                    others[w] |= ones(w, node, end)
 
 
 @kernel
@@ -201,8 +237,8 @@ def choose_of(state, job, site, free, choice):
     state.left_most = job.most_nodes if job.most_nodes > 0 else NEVER
     if site.partitions[job.partition].least_loaded == FIRST_FIT:
         return _choose_first(state, job, site, planes, choice)
-    if site.partitions[job.partition].least_loaded:
-        return _choose_least_loaded(state, job, site, planes, choice)
+    if job.spread or site.partitions[job.partition].least_loaded:
+        return _choose_one_by_one(state, job, site, planes, choice)
     count, entries = _find_runs(state, job, site, planes, runs), -1
     size, per_node = members.node_procs, job.shaped > 0 or job.each > 0 or (job.memory > 0 and not job.whole)
     alike = size > 0 and job.total == 0 and not per_node and (job.whole > 0 or size == 1)  # each node gives the same
@@ -264,8 +300,8 @@ def _choose_first(state, job, site, planes, choice):
 
 
 @called_kernel
-def _choose_least_loaded(state, job, site, planes, choice):
-    """Choose the usable nodes with the largest shares of free processors, of the lowest weight first; return whether these are enough."""
+def _choose_one_by_one(state, job, site, planes, choice):
+    """Choose usable nodes of the lowest weight, in order or with the most free processors, by share; return whether these are enough."""
     part, left = site.members[job.members], site.sets[FITTING]
     for w in range(len(left)):
         left[w] = site.sets[USABLE, w]
@@ -277,7 +313,7 @@ def _choose_least_loaded(state, job, site, planes, choice):
             while node < stretch.end and (best < 0 or stretch.weight <= weight):
                 procs = number_of(planes, 0, state.procs_planes, node)
                 capacity = number_of(site.sets, CAPACITY, CAPACITY + state.procs_planes, node)
-                if best < 0 or stretch.weight < weight or procs * whole > free * capacity:
+                if best < 0 or stretch.weight < weight or (not job.spread and procs * whole > free * capacity):
                     best, weight, free, whole = node, stretch.weight, procs, capacity
                 node = next_member(left, node + 1, stretch.end, 1)
         if best < 0:

@@ -356,7 +356,7 @@ def _reserve(state, jobs, site, use, plan, line, index):
     job, time, head = jobs[index], state.now, line.heads[state.heads]
     kind, need = site.partitions[job.partition].kind, least_needed(job, site.members[job.members])
     while True:
-        time = next_release(state, site, use, plan, time)
+        time = next_release(state, site, use, plan, site.partitions[job.partition].reservation, time)
         if time == NEVER:
             return
         row = row_at(state, use.running, time)

@@ -15,6 +15,8 @@ The rules, which reference/nodes.py states in plain Python:
   main scheduler runs. A requeued job is eligible after REQUEUE_DELAY, at its old place of the queue. Backfill plans a job as if the jobs
   that it may preempt had ended.
 * choice.py chooses nodes. An outage that is known is like a reservation. Jobs that run when an outage begins run on.
+* The jobs of a user reservation have a partition of their own, of a higher tier. They use the nodes that the reservation has at the time,
+  and after its end all nodes that it had. One that does not fit closes only this partition, not its nodes.
 
 Simplified: passes take no time, so nothing changes while they are made.
 """
@@ -290,9 +292,10 @@ def _main_pass(state, rules, jobs, site, use, plan, traffic, depth):
         if rules.preempts > 0 and may_preempt(state, job, site):
             preempt(state, rules, jobs, index, site, use, plan, traffic, job.believed)
         if not _cannot_reserve(state, rules, job):
-            part.closed = state.closed = 1
+            part.closed = 1
             closed += 1
-            for w in range(site.sets.shape[1]):
+            for w in range(site.sets.shape[1] if part.reservation == 0 else 0):
+                state.closed = 1
                 site.sets[CLOSED, w] |= site.sets[site.members[job.partition].row, w]
             if closed == len(site.partitions):
                 break
@@ -426,7 +429,8 @@ def _limit(state, rules, site, plan, job):
     """Return the limit under which backfill starts a job on the nodes that have been chosen."""
     if job.time_min <= 0 or rules.soft:
         return job.believed
-    room = room_until(state, site, plan, state.now + job.believed) - state.now
+    reservation = abs(site.partitions[job.partition].reservation)
+    room = room_until(state, site, plan, reservation, state.now + job.believed) - state.now
     return max(job.time_min, room // 60 * 60) if room < job.believed else job.believed
 
 

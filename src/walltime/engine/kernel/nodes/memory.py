@@ -21,15 +21,16 @@ Records = Any
 
 SLURM_JOB = record_dtype(
     "submit runtime believed procs second nodes most_nodes whole asked members task least most total each per_task memory task_memory "
-    "shaped opens partition tier time_min user place association start kind reserved_start arrival pending after think limit first count "
-    "preemption whole_runtime due awaits priority merit",
+    "shaped opens spread owner partition tier time_min user place association start kind reserved_start arrival pending after think limit "
+    "first count preemption whole_runtime due awaits priority merit",
     "merit",
 )
 """A job; the fields of memory.JOB and of `NodeDemands`, and `pending`, how many jobs must end before it can wait, the one that it
 follows included; `limit`, under which it runs; `first`, `count`: its nodes in `Use.ranges`. `submit` becomes the time from which it
 waits, `runtime` the time for which it runs. `shaped`: whether it may be unable to use all free processors of a node, by `task`, `least`,
 `most`, `per_task`, `task_memory` or `most_nodes`; `opens`: whether one more free processor of a node may let it use all of the node.
-`whole_runtime`: `runtime` if nothing cuts it; `due`: when it is preempted, else NEVER; `awaits`: until when jobs end that it preempts."""
+`owner`: the number of its user from 1 on, negative if it requests nodes for its user alone; 0 for all jobs if none does.
+`whole_runtime`: `runtime` if nothing cuts it; `due`: when it is preempted, else NEVER; `awaits`: the last end of jobs that it preempts."""
 
 SLURM_RULES = record_dtype(
     "depth partition_depth interval defer backfill cycle window resolution most_tested most_of_user most_of_partition "
@@ -64,9 +65,10 @@ The plan (plan.py): `ahead`: blocks of the jobs before the one that is considere
 as in EARLIEST_START. `timeline_blocks`: blocks in the timeline, or NOT_MADE. `gain`, `gain_of_whole`, `changed_until`: changes of the
 machine since the last cycle."""
 
-PARTITION = record_dtype("kind least_loaded closed tried reserved")
-"""A partition: the `kind` of its set of nodes; whether its least loaded nodes are taken first, or its nodes in order, FIRST_FIT; whether it
-is closed, and the jobs tried, in this pass of the main scheduler. Last, the reservations made in this cycle of backfill."""
+PARTITION = record_dtype("kind least_loaded reservation closed tried reserved")
+"""A partition: the `kind` of its set of nodes; whether its least loaded nodes are taken first, or its nodes in order, FIRST_FIT. The
+`reservation` of its jobs, as in `problem.Nodes`. Whether it is closed, and the jobs tried, in this pass of the main scheduler. Last, the
+reservations made in this cycle of backfill."""
 FIRST_FIT = 2
 
 MEMBERS = record_dtype("row every node_procs first_stretch last_stretch")
@@ -80,11 +82,12 @@ list."""
 RANGE = np.dtype([(name, np.int32) for name in ("node", "count", "procs", "second", "memory")])
 """Consecutive nodes, and what a job has of each of them."""
 
-RUNNING = record_dtype("release expected job row")
-"""A running job: its `release` in the plan, later than it was `expected` to end if that has passed; `row`: of `Use.free`."""
+RUNNING = record_dtype("release expected job row owner first count")
+"""A running job: its `release` in the plan, later than it was `expected` to end if that has passed; `row`: of `Use.free`; `owner`, `first`,
+`count` as in SLURM_JOB."""
 
-OUT = record_dtype("begin end phase row")
-"""An outage; `phase`: 0 unknown, 1 known or begun; `row`: the set of its nodes."""
+OUT = record_dtype("begin end phase row reservation")
+"""An outage; `phase`: 0 unknown, 1 known or begun; `row`: the set of its nodes; `reservation`: whose jobs may use them, 0 for none."""
 
 EARLIEST_START = record_dtype("considered begin slack slack_far far gained gained_far whole unsettled promised")
 """The earliest start of a waiting job, when it was last tried.
@@ -120,9 +123,9 @@ LEAF = record_dtype("parent leaf shares used rank new", "used rank")
 """An account or user: processor-seconds `used`, decayed, and `new` since the last sum; `rank`: the fair-share factor."""
 
 
-USABLE, CLOSED, FITTING, CAPACITY = 0, 1, 2, 3
+USABLE, CLOSED, FITTING, OTHERS, CAPACITY = 0, 1, 2, 3, 4
 """Rows of `NodeMachine.sets`: the usable nodes, those that the main scheduler has closed, those that are enough for a job by
-themselves, and the first plane of capacities."""
+themselves, those that other users have, and the first plane of capacities."""
 
 
 class NodeMachine(NamedTuple):
@@ -330,12 +333,16 @@ def _new_site(machine: Nodes, tested: int) -> tuple[NodeMachine, Records, list[A
     stretches: list[tuple[Any, ...]] = []
     partitions, weight = records(PARTITION, len(machine.partitions)), np.unique(machine.weight, return_inverse=True)[1]
     partitions.least_loaded = machine.least_loaded
+    partitions.reservation = machine.reservations or 0
     kinds: list[Array] = []
+    of_kind: list[int] = []  # the reservation of each
     for part, own in zip(partitions, machine.partitions, strict=True):
         nodes = np.sort(np.asarray(own, np.int64))
-        same = [k for k, other in enumerate(kinds) if np.array_equal(other, nodes)]
+        same = [k for k, other in enumerate(kinds) if part.reservation == of_kind[k] and np.array_equal(other, nodes)]
         part.kind = same[0] if same else len(kinds)
-        kinds += [] if same else [nodes]
+        if not same:
+            kinds.append(nodes)
+            of_kind.append(part.reservation)
     members = records(MEMBERS, len(machine.members))
     members.every[: len(partitions)] = 1
     for one, mine, partition in zip(members, machine.members, machine.partition_of_members, strict=True):
@@ -355,8 +362,8 @@ def _new_site(machine: Nodes, tested: int) -> tuple[NodeMachine, Records, list[A
     first = CAPACITY + planes
     members.row = first + len(kinds) + np.arange(len(members))
     row = first + len(kinds) + len(members)
-    outages, changes = records(OUT, [(begin, end, 0, row + k) for k, (_, begin, end, _) in enumerate(machine.outages)]), []
-    for k, (_, begin, end, known) in enumerate(machine.outages):
+    outages, changes = records(OUT, [(begin, end, 0, row + k, number) for k, (_, begin, end, _, number) in enumerate(machine.outages)]), []
+    for k, (_, begin, end, known, _) in enumerate(machine.outages):
         changes += [(time, k, phase) for time, phase in ((min(known, begin), 1), (begin, 1), (end, 0)) if time < NEVER]
     sets += [
         as_set(np.array(nodes, np.int64), words)[None] for nodes in (*kinds, *machine.members, *(away for away, *_ in machine.outages))

@@ -187,15 +187,15 @@ def _earliest(state, site, use, plan, job, least, latest):
         if lack == 0:
             return time
         note_lack(state, time, lack)
-        time = next_release(state, site, use, plan, time)
+        time = next_release(state, site, use, plan, site.partitions[job.partition].reservation, time)
         if time <= latest:
             time = _first_enough(state, site, plan.timeline, job, time, latest)
     return time
 
 
 @kernel
-def next_release(state, site, use, plan, time):
-    """Return the next time at which nodes are released, or are no longer reserved; NEVER if there is none."""
+def next_release(state, site, use, plan, reservation, time):
+    """Return the next time at which nodes are released, or are no longer reserved, or a reservation begins; NEVER if there is none."""
     following, i = NEVER, released_by(state, use.running, time)
     if i < state.running:
         following = use.running[i].release
@@ -203,8 +203,10 @@ def next_release(state, site, use, plan, time):
         if plan.blocks[k].end > time:
             following = min(following, plan.blocks[k].end)
     for k in range(len(site.outages)):
-        if site.outages[k].phase == 1 and site.outages[k].end > time:
-            following = min(following, site.outages[k].end)
+        out = site.outages[k]
+        is_own = out.reservation == reservation and reservation > 0
+        if (out.phase == 1 or is_own) and out.end > time:
+            following = min(following, out.begin if is_own and out.begin > time else out.end)
     return following
 
 
@@ -257,7 +259,7 @@ def _includes(one, one_every, other):
     """Return whether a request has at least the nodes of another one to choose from, and can use as much of each."""
     if one.whole != other.whole or one.total > other.total or one.each > other.each or one.memory > other.memory:
         return False
-    if not one_every and one.members != other.members:
+    if (not one_every and one.members != other.members) or one.owner != other.owner:
         return False
     if not one.shaped:
         return True
@@ -356,7 +358,7 @@ def _are_kept(state, site, plan):
 
 
 @called_kernel
-def room_until(state, site, plan, latest):
+def room_until(state, site, plan, reservation, latest):
     """Return the first time before `latest` at which one of the chosen nodes is reserved for another job; `latest` if there is none."""
     mark(site.sets[USABLE], plan.choice.chosen, state.chosen)
     until = latest
@@ -369,7 +371,7 @@ def room_until(state, site, plan, latest):
                     break
     for k in range(len(site.outages)):
         out = site.outages[k]
-        if out.phase == 1 and state.now < out.begin < until:
+        if out.phase == 1 and state.now < out.begin < until and (reservation == 0 or out.reservation != reservation):
             for w in range(site.sets.shape[1]):
                 if site.sets[out.row, w] & site.sets[USABLE, w]:
                     until = out.begin

@@ -33,7 +33,7 @@ def is_any_exempt(state, jobs, site, running):
 
 @called_kernel
 def preempt(state, rules, jobs, index, site, use, plan, traffic, length):
-    """Let running jobs end, as few as possible, so that a job can start on nodes that are not closed; jobs behind are planned anew."""
+    """Let running jobs end, as few as possible, so that a job can start on nodes that are not closed; jobs behind are planned again."""
     count = _find_candidates(state, rules, jobs, index, site, use)
     count = _choose_victims(state, rules, jobs, index, site, use, plan, length, count)
     victims = use.victims.order
@@ -121,8 +121,12 @@ def _take_in_order(victims, count):
 
 @kernel
 def _free_candidate(state, jobs, use, place, end, sign):
-    """Let a running job, by its place, have ended (1) now and at the releases of the jobs before `end`, or still run (-1)."""
+    """Let a running job, by its place, have ended (1) now and at the releases of the jobs before `end`, or still run (-1).
+
+    Where it has ended, no node is its user's alone.
+    """
     one = use.running[place]
+    one.count = jobs[one.job].count if sign < 0 else 0
     change_rows(state, use, jobs[one.job], one.row, NOW, end, sign)
 
 

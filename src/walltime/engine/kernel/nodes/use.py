@@ -30,7 +30,7 @@ def start_use(state, job, index, site, use, plan, expected):
         place -= 1
     one = running[place]
     one.release = one.expected = expected
-    one.job, one.row = index, row
+    one.job, one.row, one.owner, one.first, one.count = index, row, job.owner, job.first, job.count
     state.running += 1
     _copy_row(use, 0 if place == 0 else running[place - 1].row, row)
     _count_gives(state, site, use, job, row)
@@ -91,6 +91,7 @@ def move_overdue(state, rules, jobs, use, plan):
             to += 1
         moved = running[to]
         moved.release, moved.expected, moved.job, moved.row = release, expected, index, row
+        moved.owner, moved.first, moved.count = job.owner, job.first, job.count
         if to > place:
             _copy_row(use, running[to - 1].row, row)
         change_rows(state, use, job, row, place, to, LESS)
@@ -109,14 +110,13 @@ def shorten_use(state, jobs, index, use, plan, expected):
         return
     to = place
     while to > 0 and running[to - 1].release > expected:
-        before, after = running[to - 1], running[to]
-        after.release, after.expected, after.job, after.row = before.release, before.expected, before.job, before.row
+        running[to] = running[to - 1]
         to -= 1
-    one = running[to]
+    one, job = running[to], jobs[index]
     one.release = one.expected = expected
-    one.job, one.row = index, row
+    one.job, one.row, one.owner, one.first, one.count = index, row, job.owner, job.first, job.count
     _copy_row(use, 0 if to == 0 else running[to - 1].row, row)
-    change_rows(state, use, jobs[index], row, to, place + 1, MORE)
+    change_rows(state, use, job, row, to, place + 1, MORE)
     gain = 0
     for k in range(state.kinds):
         gain = max(gain, use.gives[row, k])

@@ -40,10 +40,16 @@ def is_shut(state, jobs, machine, index):
 
 @kernel
 def full_limit(jobs, limits, limits_of, index):
-    """Return the number of the first limit that a job would exceed if it started; -1 for none."""
+    """Return the number of the first limit that a job would exceed if it started; -1 for none.
+
+    A job that counts several times towards a limit has it as often, one after the other.
+    """
+    last, count = np.int64(-1), np.int64(0)
     for number in list_of(limits_of, index):
         limit = limits[number]
-        if limit.used_jobs + 1 > limit.jobs or limit.used_procs + jobs[index].procs > limit.procs:
+        count = count + 1 if number == last else np.int64(1)
+        last = number
+        if limit.used_jobs + count > limit.jobs or limit.used_procs + jobs[index].procs > limit.procs:
             return number
         if limit.used_second + jobs[index].second > limit.second:
             return number
