@@ -8,7 +8,7 @@ import pytest
 import walltime as wt
 from tests.errors import raises
 from walltime.errors import WorkloadError
-from walltime.machine import Machine, Partition, Pool, Qos
+from walltime.machine import Machine, Partition, Pool, Qos, Reservation
 from walltime.schedule import read_schedule
 from walltime.workload import Workload
 
@@ -100,6 +100,23 @@ def test_preemption__by_quality_of_service():
     rows = [(0, 1000, 8, 1), (0, 1000, 8, 1), (100, 60, 8, 1)]
     assert lost(run(machine, rows, queue=[2, 1, 3])) == [(1, 0, 101)]
     assert lost(run(machine, rows, queue=[2, 2, 3])) == []
+
+
+@pytest.mark.parametrize(("user", "runs", "starts"), [(2, [(0, 0, 101)], [222, 101]), (1, [], [0, 100])])
+def test_preemption__nodes_of_one_user(user, runs, starts):
+    """Three processors are free, on a node of job 0, which keeps its nodes for its user alone."""
+    found = run(two_tiers(), [(0, 1000, 13, 1), (100, 60, 3, 2)], exclusive=[2, -1], user=[1, user])
+    assert lost(found) == runs
+    assert found.start.tolist() == starts
+
+
+@pytest.mark.parametrize(("partition", "runs", "starts"), [(2, [(0, 0, 101)], [500, 101]), (1, [], [0, 1000])])
+def test_preemption__by_a_job_in_a_reservation(partition, runs, starts):
+    """Job 0 began before the reservation was known. Only a partition of a higher tier lets job 1 preempt it, not the reservation."""
+    machine = replace(two_tiers(), reservations=(Reservation("1", "all", 50, 500, "3-4"),))
+    found = run(machine, [(0, 1000, 16, 1), (100, 60, 8, partition)], reservation=[-1, 1])
+    assert lost(found) == runs
+    assert found.start.tolist() == starts
 
 
 def test_preemption__a_file_has_a_row_for_each_run(tmp_path):
