@@ -179,7 +179,7 @@ def with_licences(workload: Workload, placement: Placement) -> tuple[Workload, P
             if name in places:
                 needed[numbers == number, places.index(name)] += int(count) if count.isdecimal() and len(count) < 7 else 1
     total = np.array([machine.licences[name] for name in places], np.int64)
-    over = (needed > total).any(axis=1)
+    over = np.asarray((needed > total).any(axis=1))
     needed = np.where(needed > total, 0, needed)
     unit = np.maximum(np.gcd.reduce(needed, axis=0, initial=0), 1)
     jobs, kinds = np.nonzero(needed)

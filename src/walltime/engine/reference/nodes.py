@@ -339,7 +339,9 @@ class SlurmReference:
     def _is_exempt(self, job: SlurmJob) -> bool:
         """Return whether a job of a class that may be preempted has not run for long enough."""
         rules = self.machine.preemption
-        return rules is not None and rules.may[:, job.preemption].any() and self.now - job.start < rules.exempt[job.preemption]
+        if rules is None or not rules.may[:, job.preemption].any():
+            return False
+        return bool(self.now - job.start < rules.exempt[job.preemption])
 
     def _victims(self, job: SlurmJob, length: int, blocks: list[Block], candidates: list[SlurmJob]) -> list[SlurmJob]:
         """Return the jobs that must be preempted so that a job can start; none if that is not enough.
