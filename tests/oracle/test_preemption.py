@@ -12,7 +12,7 @@ from walltime.machine import Machine, Qos
 from walltime.policy import Slurm
 from walltime.workload import Workload
 
-MODES = ("off", "cancel", "requeue", "requeue")
+MODES = ("cancel", "cancel", "requeue", "requeue", "off")
 
 
 def preempting(draw: random.Random, machine: Machine, workload: Workload, policy: Slurm) -> tuple[Machine, Workload, Slurm]:
@@ -30,9 +30,9 @@ def preempting(draw: random.Random, machine: Machine, workload: Workload, policy
             for one in machine.partitions
         ]
         return replace(machine, partitions=tuple(partitions)), workload, policy
-    lists = (("1",), ("2",), ("1", "2", "3"), ())
+    lists = {"1": ((), ("2",), ("2", "3")), "2": ((), ("3",), ("3",)), "3": ((),)}
     qos = [
-        Qos(name, draw.randint(0, 3), draw.choice(lists), draw.choice(MODES), draw.choice((0, 0, 3)), draw.choice((None, None, 0, 7)))
+        Qos(name, draw.randint(0, 3), draw.choice(lists[name]), draw.choice(MODES), draw.choice((0, 0, 3)), draw.choice((None, None, 0, 7)))
         for name in ("1", "2", "3")
     ]
     queue = np.array([draw.choice((-1, 1, 2, 3)) for _ in range(len(workload))])
@@ -54,8 +54,8 @@ def test_preemption__kernel_equals_reference_and_passes_the_audit(kind):
         if kind == "shapes" or (kind == "reservations" and draw.random() < 0.4):
             machine, workload = shaped(draw, machine, workload)
         if kind == "reservations":
-            machine, workload = reserved(draw, machine, longer(workload))
-        machine, workload, policy = preempting(draw, machine, workload, policy_of(draw, basis))
+            machine, workload = reserved(draw, machine, workload)
+        machine, workload, policy = preempting(draw, machine, longer(workload), policy_of(draw, basis))
         overrun = draw.choice(("kill", "extend", "continue"))
         kernel, reference = (ran(workload, policy, machine, overrun=overrun, engine=engine) for engine in ("kernel", "reference"))
         if isinstance(kernel, type):

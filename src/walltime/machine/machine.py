@@ -487,6 +487,13 @@ class Machine:
         known = [one.name for one in self.qos]
         for qos, name in ((one.name, name) for one in self.qos for name in one.preempts if name not in known):
             raise WorkloadError(f"qos {qos!r} preempts the unknown qos {name!r}. Valid names: {', '.join(known)}", "unknown_name")
+        lists = {one.name: set(one.preempts) for one in self.qos}
+        for name, below in lists.items():
+            while more := set().union(*(lists[other] for other in below)) - below:
+                below |= more
+            if name in below:
+                what = f"qos {name!r} preempts itself, or one that preempts it, so jobs could preempt each other forever; as in Slurm"
+                raise WorkloadError(f"{what}, shorten `preempts`", "preemption_loop")
         if any(one.preempts for one in self.qos) and any(one.preempt != "off" for one in self.partitions):
             what = "jobs are preempted by partition or by quality of service; remove `preempt` of the partitions, or `preempts` of the qos"
             raise WorkloadError(what, "two_preemptions")

@@ -340,7 +340,7 @@ class _ClusterBuilder:
         rows: dict[str, Record] = {}
         for row in self.records.qos:
             rows.setdefault(row.get("Name", ""), row)
-        lists = {name: tuple(one for one in _names(row.get("Preempt", "")) if one in rows) for name, row in rows.items()}
+        lists = {name: tuple(one for one in _names(row.get("Preempt", "")) if one in rows and one != name) for name, row in rows.items()}
         if not self._preempts_by("qos"):
             lists = {}
         preempted = {name for names in lists.values() for name in names}

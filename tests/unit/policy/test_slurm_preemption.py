@@ -169,6 +169,8 @@ def test_preemption__other_policies_name_it_as_not_modelled():
     [
         ({"qos": (Qos("high", preempts=("lov",)), Qos("low", preempt="cancel"))}, "unknown_name"),
         ({"qos": (Qos("high", preempts=("low",)), Qos("low", preempt="cancel"))}, "two_preemptions"),
+        ({"qos": (Qos("low", preempts=("low",)),)}, "preemption_loop"),
+        ({"qos": (Qos("a", preempts=("b",)), Qos("b", preempts=("c",)), Qos("c", preempts=("a",)))}, "preemption_loop"),
     ],
 )
 def test_preemption__machines_that_contradict_themselves(options, code):
