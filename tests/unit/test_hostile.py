@@ -116,7 +116,7 @@ def test_work_beyond_int64__is_refused_in_one_line(golden, capsys, tmp_path):
     log.write_text("; MaxProcs: 2147483646\n" + "".join(record(k, k, 10**15, 2147483646, 10**15) for k in (1, 2)))
     err = one_line(*call(capsys, "simulate", log))
     golden("simulate", err)
-    assert "job 1, with 2147483646 processors for 1000000000000000 s" in err
+    assert "job 1, with 2,147,483,646 processors for 1000000000000000 s" in err
 
 
 @pytest.mark.parametrize("zone", ["Europe", "America", "../etc", "x" * 300, "\\0"])

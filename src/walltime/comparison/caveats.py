@@ -11,6 +11,8 @@ from walltime import metrics
 from walltime.comparison.answers import CLOSE, distinct
 from walltime.estimates import EstimateModel, FModel, UserEstimates, parse_estimates
 from walltime.machine import HINDSIGHT, hindsight_note, omission_sentences, placing_notes
+from walltime.machine.machine import PERIODS
+from walltime.machine.placing import REPEATED_FOR
 from walltime.metrics import Summary
 from walltime.metrics.intervals import SHOWN_LEVEL
 from walltime.predictors import PlainPredictor, below_remark
@@ -103,8 +105,16 @@ def _left_out(schedules: Sequence[Schedule]) -> list[str]:
     notes = [note for s in schedules if s.placement is not None for note in placing_notes(s.workload, s.placement.machine)]
     notes += [placement_note(s) for s in schedules if s.simulated_on == "nodes" and not s.policy.plans_nodes]
     notes += [note for s in schedules for note in s.preemption_notes]
+    notes += [note for s in schedules if (note := _beyond_reservations(s))]
     notes += omission_sentences(s.workload for s in schedules)
     return list(dict.fromkeys([*(sentence for s in schedules for sentence in s.workload.warnings), *notes]))
+
+
+def _beyond_reservations(schedule: Schedule) -> str:
+    """Return a sentence on jobs that start when repeated reservations are no longer made; empty without any."""
+    repeated = schedule.placement is not None and any(set(one.flags) & set(PERIODS) for one in schedule.placement.machine.reservations)
+    late = int(np.sum(schedule.start > schedule.last_submit + REPEATED_FOR)) if repeated else 0
+    return f"Reservations are repeated up to four weeks after the last submission: {counted(late, 'job')} started later." if late else ""
 
 
 def placement_note(schedule: Schedule) -> str:
@@ -112,14 +122,14 @@ def placement_note(schedule: Schedule) -> str:
     assert schedule.placement is not None
     machine, columns = schedule.placement.machine, schedule.workload.columns
     found = {
-        machine.second: machine.second_total > 0,
+        "GPUs" if machine.second == "gpus" else machine.second: machine.second_total > 0,
         "memory": any(pool.memory for pool in machine.pools) and any(name.startswith("mem_mb") for name in columns),
         "types of GPUs": any(pool.gpu_type for pool in machine.pools) and "requested_gpu_type" in columns,
         "features": any(pool.features for pool in machine.pools) and "constraints" in columns,
     }
-    nodes = sum(pool.nodes for pool in machine.pools)
+    nodes = counted(sum(pool.nodes for pool in machine.pools), "single node")
     requests = listed(["processors", *(name for name, is_used in found.items() if is_used)])
-    return f"Jobs are placed on the {nodes:,} single nodes of the machine file, the first ones that fit, by their requests for {requests}."
+    return f"Jobs are placed on the {nodes} of the machine file, the first ones that fit, by their requests for {requests}."
 
 
 def _held(schedules: Sequence[Schedule]) -> list[str]:

@@ -202,7 +202,7 @@ def sooner(why: Explanation) -> Texts:
         helpful += dict.fromkeys([*helps[:1], *sorted(helps, key=lambda one: -one.gain)[:1]])
     helpful += [one for what in ("partition", "policy") for one in why.sooner if one.what == what]
     each = [f"{'the policy ' if one.what == 'policy' else ''}{change_text(one)}: {sooner_by(why, one)}" for one in helpful]
-    tried = f"none of {counted(len(why.alternatives), 'change')} that were tried (shorter requests, fewer processors, other policies)"
+    tried = f"none of the changes tried ({len(why.alternatives)}: shorter requests, fewer processors, other policies)"
     yield "sooner with", "; ".join(each) or tried
 
 

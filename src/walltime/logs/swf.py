@@ -150,7 +150,7 @@ def read_swf(path: str | os.PathLike[str], *, skip_bad_lines: bool = False) -> S
     ...     _ = file.write_text("; MaxProcs: 8\n1 0 3 60 4 -1 -1 4 90 -1 1 7 -1 -1 -1 -1 -1 -1\n")
     ...     log = read_swf(file)
     >>> log, log.header["MaxProcs"], log.column("requested").tolist()
-    (<SwfLog tiny: 1 records>, ('8',), [90])
+    (<SwfLog tiny: 1 record>, ('8',), [90])
     """
     return _read(ReaderState(LogFile(path), ReadOptions(skip_bad_lines)))
 

@@ -178,8 +178,10 @@ def numbers_of(nodes: int | str | None, pool: Pool) -> list[int]:
         is_valid = all(1 <= first <= last <= pool.nodes for first, last in spans)
         found = sorted({k - 1 for first, last in spans for k in range(first, last + 1)}) if is_valid else []
     if not found or min(found) < 0:
-        what = f"an outage or reservation of nodes {nodes!r} of the pool {pool.name!r}, which has {pool.nodes}"
-        raise WorkloadError(f"{what}; write how many, or numbers such as '1-4,7'", "wrong_outage")
+        there = f"a number of nodes from 1 to {pool.nodes}, or their numbers, such as '1-4,7'"
+        raise WorkloadError(
+            f"the nodes of an outage or reservation of the pool {pool.name!r} must be {there}, not {nodes!r}", "wrong_outage"
+        )
     return found
 
 
@@ -220,7 +222,7 @@ class Reservation:
     """only jobs of these users, or of `accounts`, may use it; without both, all that request it"""
     accounts: tuple[str, ...] = ()
     flags: tuple[Literal["FLEX", "HOURLY", "DAILY", "WEEKLY"], ...] = ()
-    """FLEX: its jobs may also use other nodes and times; HOURLY, DAILY or WEEKLY: it is repeated from then on"""
+    """FLEX: its jobs may also use other nodes and times; HOURLY, DAILY or WEEKLY: repeated until four weeks after the last submission"""
 
 
 @dataclass(frozen=True)

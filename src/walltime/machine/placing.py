@@ -44,6 +44,8 @@ PLACING_RULES = {
 """The rules of placing: effect and meaning, as in `walltime.logs.RULES`."""
 PLACING_REASONS = {name: meaning for name, (_, meaning) in PLACING_RULES.items()}
 COMPLETED = 1
+REPEATED_FOR = 4 * PERIODS["WEEKLY"]
+"""Seconds after the last submission for which reservations are repeated."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -390,7 +392,7 @@ def _time(workload: Workload, one: Outage | Reservation, what: str) -> tuple[int
     begin = seconds_of(workload, one.begin, what)
     end = NEVER if one.end is None else seconds_of(workload, one.end, what)
     if end <= begin:
-        raise WorkloadError(f"{what} of the pool {one.pool!r} ends before it begins", "wrong_outage")
+        raise WorkloadError(f"{what} of the pool {one.pool!r} must end after it begins; correct begin or end", "wrong_outage")
     return begin, end, begin if one.announced is None else min(seconds_of(workload, one.announced, what), begin)
 
 
@@ -398,7 +400,10 @@ def _times(workload: Workload, one: Reservation, number: int) -> list[tuple[int,
     """Return the number of a reservation with each time at which it is, up to four weeks after the last submission."""
     begin, end, known = _time(workload, one, "a reservation")
     period = next((PERIODS[flag] for flag in one.flags if flag in PERIODS), 0)
-    last = int(workload.submit.max(initial=0)) + 4 * PERIODS["WEEKLY"]
+    if period and end - begin > period:
+        flag = next(flag for flag in one.flags if flag in PERIODS)
+        raise WorkloadError(f"the {flag} reservation {one.name!r} must end before it begins again; correct begin or end", "wrong_outage")
+    last = int(workload.submit.max(initial=0)) + REPEATED_FOR
     shifts = range(0, max(1, last - begin), period) if period else [0]
     return [(number, begin + shift, end + shift, known) for shift in shifts]
 

@@ -31,7 +31,7 @@ def resources(schedule: Schedule) -> Mapping[str, tuple[Array, Array]]:
     """
     if schedule.slots is None or schedule.placement is None:
         raise WorkloadError(
-            f"{schedule.title} does not place jobs on single nodes, which this figure draws; use a policy that does, such as slurm",
+            f"{schedule.title} placed no jobs on single nodes, which this figure draws; use a machine file with by_node = true, or slurm",
             "no_nodes",
         )
     jobs, placement = schedule.workload, schedule.placement

@@ -250,7 +250,7 @@ def longest_table(numbers: Period) -> Table:
     names = cause_names(numbers)
     for row in numbers.longest:
         times = time_cell(row["requested"]), time_cell(row["wait"])
-        cause = f"{names[row['cause']]} ({_share(row['cause_share'])})"
+        cause = f"{names[row['cause']]} ({_share(row['cause_share'])})" if row["wait"] else UNDEFINED
         rows.append([f"{row['job']}", row["user"], f"{row['procs']:,}", *times, cause])
     head = ["job", "user", "processors", "asked for", "waited", "main cause"]
     return Table(head, rows, "the longest waits", "Main cause: with its share of the wait.")

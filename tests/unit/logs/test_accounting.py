@@ -442,3 +442,9 @@ def test_slurm_simulator__requests_by_any_option(options, expected, read):
     )
     assert rows(log, "allocated_procs", "requested_nodes", "gpus", "mem_mb", "runtime") == [expected]
     assert log.dropped == {"other_event": 1}
+
+
+def test_slurm_simulator__a_size_that_is_no_number_costs_its_line_only(read):
+    good = "-dt 5 -e submit_batch_job | -J a_1 -sim-walltime 9 -n 2 x.sh"
+    log = read("\n".join([good, good.replace("-n 2", "-n " + "9" * 21), good.replace("-n 2", "-n two")]), skip_bad_lines=True)
+    assert (rows(log, "allocated_procs"), len(log.bad_lines)) == ([(2,)], 2)

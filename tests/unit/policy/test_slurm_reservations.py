@@ -8,6 +8,7 @@ import walltime as wt
 from tests.errors import raises
 from tests.unit.policy.test_slurm_policy import nodes_of
 from tests.unit.policy.test_slurm_requests import machine_of, run
+from walltime.comparison.caveats import caveats_of
 from walltime.errors import WorkloadError
 from walltime.machine import Machine, Outage, Pool, Reservation, place
 from walltime.machine.machine import parse_machine, write_machine
@@ -74,6 +75,19 @@ def test_reservation__admits_jobs_that_request_it_of_its_users_and_accounts(tabl
     placed, placement = place(jobs_of([1]), machine_with(table))
     assert placement.reservation.tolist() == [number]
     assert placed.origin.changed.get("unknown_reservation", 0) == unknown
+
+
+def test_reservation__one_that_is_repeated_must_end_before_it_begins_again():
+    with raises(WorkloadError, "wrong_outage", "HOURLY", "'1'"):
+        run(machine_with(replace(COURSE, end=COURSE.begin + 3601, flags=("HOURLY",))), JOBS)
+
+
+def test_reservation__jobs_that_start_when_it_is_no_longer_repeated_are_reported():
+    always = replace(COURSE, nodes=None, begin=0, end=3600, flags=("HOURLY",))
+    found = run(machine_with(always), JOBS)
+    assert (found.start > 28 * 86_400).all()
+    assert any("four weeks after the last submission: 4 jobs started later" in one for one in caveats_of([found], "none"))
+    assert not any("four weeks" in one for one in caveats_of([run(machine_with(COURSE), JOBS)], "none"))
 
 
 def test_reservation__other_policies_do_not_model_it():

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from walltime.logs.batch_systems import NO_LIMIT, RecordError, Run, Skip, read_runs
+from walltime.logs.batch_systems import NO_LIMIT, RecordError, Run, Skip, read_runs, whole
 from walltime.logs.joblog import JobLog
 from walltime.logs.reader import LogFormat, ReaderState
 from walltime.logs.rules import OTHER_EVENT
@@ -42,7 +42,7 @@ def _runs(line: str) -> Iterator[Run]:
     limit = values.pop("LIMIT", NO_LIMIT)
     number = re.search(r"[0-9]{1,15}$", given.get("--job-name", ""), re.ASCII)
     nodes, tasks_per_node, cpus = (max(values[name], 1) for name in ("most_nodes", "tasks_per_node", "cpus_per_task"))
-    tasks = int(given["--ntasks"]) if given.get("--ntasks", "").isdecimal() else nodes * tasks_per_node
+    tasks = whole(given["--ntasks"], "--ntasks") if "--ntasks" in given else nodes * tasks_per_node
     if values["tasks_per_node"] > 0:
         nodes = max(nodes, -(-tasks // tasks_per_node))
     per_node, in_total = values["gpus_per_node"], max(values["gpus_per_task"], 0) * tasks

@@ -217,7 +217,8 @@ def length_of(job):
 def _pass(state, rules, jobs, site, use, plan, traffic, line):
     """Consider the waiting jobs in order, then those that may be backfilled in another order.
 
-    Where nothing but arrivals has happened since the last pass, and these are last in the queue, only they are considered.
+    Where nothing but arrivals has happened since the last pass, which has started no job that counts to a limit, and these are last in the
+    queue, only they are considered.
     """
     queue, parts, at_once, first = traffic.queue, site.partitions, rules.own_backfill_order == 0, state.arranged
     if _arrange(state, rules, jobs, queue, line.ranks) < first or state.gone:
@@ -396,3 +397,5 @@ def _start(state, jobs, site, use, plan, traffic, index, is_behind):
     job.kind = BACKFILLED if is_behind else IMMEDIATE if job.submit == state.now else RESERVED
     _run(state, jobs, site, use, plan, traffic, index)
     state.versions += 1
+    if len(list_of(traffic.limits_of, index)) > 0:  # jobs ahead of it that were blocked may be over this limit now
+        state.gone = 1
