@@ -83,7 +83,7 @@ class PlannedNodes(CompiledEngine):
 
     @property
     def slots(self) -> Any:
-        """Return what jobs had of nodes: job, node, processors, units of the second resource; in order of job and node."""
+        """Return the jobs' shares of nodes: job, node, processors, units of the second resource; in order of job and node."""
         raise NotImplementedError
 
     @property
@@ -181,7 +181,7 @@ class NodesEngine(PlannedNodes):
 
     @property
     def slots(self) -> NodeRanges:
-        """Return what jobs had of nodes: job, node, processors, units of the second resource; in order of job and node."""
+        """Return the jobs' shares of nodes: job, node, processors, units of the second resource; in order of job and node."""
         jobs, every = self._memory.jobs, self._memory.use.ranges
         counts = jobs["count"]
         places = np.repeat(jobs["first"] - (np.cumsum(counts) - counts), counts) + np.arange(int(counts.sum()))
@@ -256,7 +256,7 @@ class OarEngine(PlannedNodes):
 
     @property
     def slots(self) -> tuple[Array, Array, Array, Array]:
-        """Return what jobs had of nodes, int64: job, node, processors, units of the second resource; in order of job and node."""
+        """Return the jobs' shares of nodes, int64: job, node, processors, units of the second resource; in order of job and node."""
         bits = np.unpackbits(np.ascontiguousarray(self._memory.had).view(np.uint8), axis=1, bitorder="little")
         job, node = (values.astype(np.int64) for values in np.nonzero(bits))
         return job, node, self._procs[node], np.zeros(len(job), np.int64)

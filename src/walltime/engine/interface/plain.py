@@ -79,7 +79,7 @@ class ReferenceEngine:
         """Do nothing: a piece goes to the end."""
 
     def state(self) -> State:
-        """Return what the scheduler has now."""
+        """Return the state of the scheduler: its queue and machine."""
         engine = self.reference
         waiting = sorted(engine.waiting, key=lambda job: job.arrival)
         running = sorted(engine.running, key=lambda job: job.expected_end)

@@ -601,7 +601,7 @@ class SlurmReference:
 
     @property
     def slots(self) -> tuple[Array, Array, Array, Array]:
-        """Return what jobs had of nodes: job, node, processors, second resource; in order of job and node."""
+        """Return the jobs' shares of nodes: job, node, processors, second resource; in order of job and node."""
         job = np.repeat(np.arange(len(self.jobs)), [len(job.given.nodes) for job in self.jobs])
         nodes = np.concatenate([job.given.nodes for job in self.jobs])
         procs, second, _ = np.concatenate([job.given.amounts for job in self.jobs], axis=1)

@@ -25,6 +25,7 @@ from walltime.compiled.jit import called_kernel, kernel
 from walltime.engine.kernel.heap import pop, push
 from walltime.engine.kernel.memory import BACKFILLED, DONE, IMMEDIATE, NEVER, PAUSED, REACHED, RESERVED, STUCK
 from walltime.engine.kernel.nodes.choice import choose, shortfall
+from walltime.engine.kernel.nodes.events import change_outages, next_event, submit_followers
 from walltime.engine.kernel.nodes.memory import CLOSED
 from walltime.engine.kernel.nodes.plan import (
     FIRST,
@@ -44,8 +45,6 @@ from walltime.engine.kernel.nodes.preemption import is_any_exempt, look_beyond_v
 from walltime.engine.kernel.nodes.priority import count_end, priority_of, rank_users, sum_up_use
 from walltime.engine.kernel.nodes.use import end_use, is_any_overdue, move_overdue, start_use
 from walltime.engine.kernel.pools.limits import full_limit, use_limits
-from walltime.engine.kernel.pools.memory import list_of
-from walltime.engine.kernel.running import release
 from walltime.engine.problem import REQUEUE_DELAY
 
 
@@ -62,7 +61,7 @@ def run_slurm(state, rules, jobs, site, use, plan, traffic, budget):
         return STUCK
     while budget > 0 and (state.awaited == 0 or jobs[state.awaited - 1].start < 0):
         if not state.between:
-            now = _next_event(state, rules, use, traffic)
+            now = _next_time(state, rules, use, traffic)
             if now == NEVER and state.started - state.again == len(jobs):
                 return DONE
             if now > state.until:
@@ -98,15 +97,9 @@ def run_slurm(state, rules, jobs, site, use, plan, traffic, budget):
 
 
 @kernel
-def _next_event(state, rules, use, traffic):
+def _next_time(state, rules, use, traffic):
     """Return the time of the next event, or of the next pass that has something to consider."""
-    now = NEVER
-    if state.arriving > 0:
-        now = traffic.arrivals[0].rank
-    if state.events > 0:
-        now = min(now, traffic.ends[0].rank)
-    if state.next_change < len(traffic.changes) and (now < NEVER or state.waiting > 0):
-        now = min(now, traffic.changes[state.next_change].time)
+    now = next_event(state, traffic)
     if state.waiting == 0:
         return now
     if rules.multifactor == 1 and now < NEVER:
@@ -132,10 +125,7 @@ def _process_events(state, rules, jobs, site, use, plan, traffic):
     while state.events > 0 and traffic.ends[0].rank == now:
         _end_next(state, rules, jobs, site, use, plan, traffic)
         state.gone = 1
-    while state.next_change < len(traffic.changes) and traffic.changes[state.next_change].time == now:
-        change = traffic.changes[state.next_change]
-        site.outages[change.outage].phase = change.phase
-        state.next_change += 1
+    if change_outages(state, site, traffic):
         state.gone, state.bounds = 1, 0
         forget(state, plan, FIRST)
     while state.arriving > 0 and traffic.arrivals[0].rank == now:
@@ -159,19 +149,15 @@ def _place_first(state, rules, jobs, site, use, plan, traffic):
 
 @kernel
 def _end_next(state, rules, jobs, site, use, plan, traffic):
-    """Handle the next termination: release what the job had, and submit the jobs that waited for its end alone."""
-    index, followers = pop(traffic.ends, state.events), traffic.followers
+    """Handle the next termination: release the nodes of the job, and submit the jobs that waited for its end alone."""
+    index = pop(traffic.ends, state.events)
     state.events -= 1
     end_use(state, jobs[index], index, site, use, plan)
     use_limits(jobs, traffic.limits, traffic.limits_of, index, -1)
     if rules.multifactor == 1:
         count_end(state, rules, jobs, traffic.tree, index)
-    if rules.preempts > 0 and _lose(state, jobs, site, use, traffic, index):
-        return
-    for follower in list_of(followers, index):
-        if release(jobs[follower], index, state.now):
-            push(traffic.arrivals, state.arriving, jobs[follower].submit, follower, follower)
-            state.arriving += 1
+    if rules.preempts == 0 or not _lose(state, jobs, site, use, traffic, index):
+        submit_followers(state, jobs, traffic, index)
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""The data of the loop for Slurm's scheduling (loop.py): what is free of the nodes over time, the plan, and the use of accounts.
+"""The data of the loop for Slurm's scheduling (loop.py): free amounts of nodes over time, the plan, and the use of accounts.
 
 Everything is a record array with named fields, as in kernel/memory.py; sets of nodes and numbers by node are bits, as bits.py says.
 """
@@ -155,7 +155,7 @@ class Victims(NamedTuple):
 
 
 class Use(NamedTuple):
-    """Which job has which nodes, and what is free of them over time if no job starts.
+    """The nodes of running jobs, and the amounts that are free over time if no job starts.
 
     `running`: in order of release. `free`: planes of what is free of each node, shape (rows, planes, words): row 0 now, the row of a
     running job from its release on. `totals`: what is free then, shape (rows, columns): processors by kind of partition, then units of the
@@ -174,7 +174,7 @@ class Use(NamedTuple):
 
 
 class Timeline(NamedTuple):
-    """Upper bounds of what is free over time: the `times` of steps, int64 s, and `sums` from each on, shape (columns, steps)."""
+    """Upper bounds of the free amounts over time: the `times` of steps, int64 s, and `sums` from each on, shape (columns, steps)."""
 
     times: Array
     sums: Array
@@ -375,7 +375,7 @@ def _new_site(machine: Nodes, tested: int) -> tuple[NodeMachine, Records, list[A
 
 
 def _preemption(preemption: Preemption | None) -> tuple[Records, Array]:
-    """Return the classes of preemption, and which may preempt which."""
+    """Return the classes of preemption, and a matrix of those that may preempt each other."""
     if preemption is None:
         return records(PREEMPTION_CLASS, 0), np.zeros((0, 0), np.int64)
     may, *columns = preemption

@@ -75,7 +75,7 @@ def search(state, site, use, plan, job, latest):
 
 @kernel
 def never_holds(state, plan, place):
-    """Let a job be tried again in each cycle, as it may preempt others."""
+    """Try a job again in each cycle, as it may preempt others."""
     if place < state.planned:
         plan.earliest_starts[place].slack = plan.earliest_starts[place].slack_far = 0
 
@@ -108,7 +108,7 @@ def length_of(job):
 
 @kernel
 def _set_earliest_start(state, job, earliest, begin, promised):
-    """Store the earliest start of a job, and what it lacks before."""
+    """Store the earliest start of a job, and the processors that it lacks before."""
     earliest.considered, earliest.begin, earliest.promised = 1, begin, promised
     earliest.unsettled, earliest.whole = 0, job.opens
     keep_slack(state, earliest)
@@ -180,7 +180,7 @@ def leave_plan(state, site, plan, place):
 
 @kernel
 def _earliest(state, site, use, plan, job, least, latest):
-    """Return the earliest time from `least` on at which nodes are free for a job, at most a bound if after `latest`; note what it lacks."""
+    """Return the earliest time from `least` on at which a job has nodes, at most a bound if after `latest`; note its lack of processors."""
     time, length = least, length_of(job)
     while time <= latest:
         lack = shortfall(state, job, site, use, plan, time, length)
@@ -240,7 +240,7 @@ def _first_enough(state, site, timeline, job, begin, latest):
 
 @kernel
 def _least_by_bounds(state, site, plan, jobs, job, length, latest):
-    """Return a time before which a job cannot start, as smaller jobs ahead cannot; take over what it lacks until then."""
+    """Return a time before which a job cannot start, as smaller jobs ahead cannot; take over the processors that it lacks until then."""
     kind, least = site.partitions[job.partition].kind, state.now
     state.slack, state.slack_far, state.far = NEVER, NEVER, state.now + (latest - state.now) // PARTS
     for k in range(state.bounds - 1, -1, -1):  # the latest is mostly of a job just before
@@ -302,7 +302,7 @@ def _keep(state, rules, site, use, plan, begin, length):
 
 @kernel
 def _measure(state, site, use, plan, block):
-    """Record the words in which a block has nodes, and what is free of them when it begins."""
+    """Record the words in which a block has nodes, and the amounts of them that are free when it begins."""
     kinds, first, last, row = CAPACITY + state.planes, site.sets.shape[1], -1, row_at(state, use.running, block.begin)
     for w in range(site.sets.shape[1]):
         if site.sets[block.row, w] != 0:
@@ -399,7 +399,7 @@ def _update_timeline(state, running, totals, blocks, amounts, timeline):
 
 @called_kernel
 def take_from_timeline(state, timeline, amounts, begin, end):
-    """Subtract amounts from what is free in [begin, end)."""
+    """Subtract amounts from the free ones in [begin, end)."""
     first = _make_step(state, timeline, begin)
     last = _make_step(state, timeline, end)
     for c in range(len(amounts)):
@@ -446,13 +446,13 @@ def gained_too_little(known):
 
 @kernel
 def take_slack(state, known):
-    """Continue with what an earliest start or bound still lacks."""
+    """Continue with the processors that an earliest start or bound still lacks."""
     state.slack, state.slack_far, state.far = known.slack - known.gained, known.slack_far - known.gained_far, known.far
 
 
 @kernel
 def keep_slack(state, known):
-    """Store what the search has found lacking in an earliest start or bound."""
+    """Store the processors that the search has found lacking in an earliest start or bound."""
     known.slack, known.slack_far, known.far, known.gained, known.gained_far = state.slack, state.slack_far, state.far, 0, 0
 
 
@@ -466,7 +466,7 @@ def note_change(state, gain, gain_of_whole, until):
 
 @called_kernel
 def refresh_earliest_starts(state, plan):
-    """Note in all earliest starts and bounds what has changed."""
+    """Note the latest changes in all earliest starts and bounds."""
     gain, gain_of_whole, until = state.gain, state.gain_of_whole, state.changed_until
     state.gain = state.gain_of_whole = state.changed_until = 0
     if until == 0:
@@ -487,7 +487,7 @@ def refresh_earliest_starts(state, plan):
 
 @kernel
 def _gain(known, gain, gain_of_whole, until):
-    """Note in an earliest start or bound that so much has become free, until a time."""
+    """Note in an earliest start or bound that these processors have become free, and nothing later than `until`."""
     own = gain_of_whole if known.whole else gain
     known.gained += own
     known.gained_far += own * (until > known.far)

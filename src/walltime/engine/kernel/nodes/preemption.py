@@ -114,14 +114,14 @@ def _find_candidates(state, rules, jobs, index, site, use):
 
 @kernel
 def _take_in_order(victims, count):
-    """Take the jobs from the heap."""
+    """Sort the jobs of the heap into `victims.order`."""
     for k in range(count):
         victims.order[k] = pop(victims.heap, count - k)
 
 
 @kernel
 def _free_candidate(state, jobs, use, place, end, sign):
-    """Let a running job, by its place, have ended (1) now and at the releases of the jobs before `end`, or still run (-1).
+    """Count a running job, by its place, as ended (1) now and at the releases of the jobs before `end`, or as running again (-1).
 
     Where it has ended, no node is its user's alone.
     """

@@ -1,4 +1,4 @@
-"""`Use`: which job has which nodes, and what is free of them over time, if running jobs end as planned and no other job starts."""
+"""Update `Use`: the nodes of running jobs, and the amounts that are free over time if these end as planned and no other job starts."""
 
 import numpy as np
 
@@ -42,7 +42,7 @@ def start_use(state, job, index, site, use, plan, expected):
 
 @called_kernel
 def end_use(state, job, index, site, use, plan):
-    """Release what a job has, maybe earlier than planned."""
+    """Release the nodes of a job, maybe earlier than planned."""
     running, place = use.running, 0
     while running[place].job != index:
         place += 1
@@ -73,7 +73,7 @@ def is_any_overdue(state, use):
 
 @called_kernel
 def move_overdue(state, rules, jobs, use, plan):
-    """Plan running jobs that are overdue to end in a second, or after half of what their limit leaves them."""
+    """Plan running jobs that are overdue to end in a second, or after half of the time that their limit leaves them."""
     running, place = use.running, 0
     while place < (state.running if is_any_overdue(state, use) else 0):
         one = running[place]
@@ -126,7 +126,7 @@ def shorten_use(state, jobs, index, use, plan, expected):
 
 @kernel
 def _copy_row(use, source, target):
-    """Copy a row of what is free."""
+    """Copy a row of free amounts."""
     for k in range(use.free.shape[1]):
         for w in range(use.free.shape[2]):
             use.free[target, k, w] = use.free[source, k, w]
@@ -136,7 +136,7 @@ def _copy_row(use, source, target):
 
 @called_kernel
 def change_rows(state, use, job, row, first, end, sign):
-    """Let the job of a row have ended (1) or still run (-1) at the releases of `running[first:end]`, where number NOW is now."""
+    """Count the job of a row as ended (1) or as running (-1) at the releases of `running[first:end]`, where number NOW is now."""
     for k in range(first, end):
         other = 0 if k < 0 else use.running[k].row
         for c in range(use.totals.shape[1]):
@@ -155,7 +155,7 @@ def change_rows(state, use, job, row, first, end, sign):
 
 @kernel
 def _count_gives(state, site, use, job, row):
-    """Sum up what a job has, by the columns of `Use.totals`."""
+    """Sum up the amounts that a job has, by the columns of `Use.totals`."""
     kinds, first = state.kinds, CAPACITY + state.planes
     for c in range(use.gives.shape[1]):
         use.gives[row, c] = 0
