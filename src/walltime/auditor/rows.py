@@ -54,7 +54,7 @@ class Rows:
         self.procs = workload.procs[self.job]
         self.ran, self.estimate = runtime[self.job], estimate[self.job]
         self.start, self.end = schedule["start"][self.row], schedule["end"][self.row]
-        cut = np.zeros(len(self.job), bool) if "preempted" not in schedule else schedule["preempted"][self.row] > 0
+        cut = np.zeros(len(self.job), bool) if "interrupted" not in schedule else schedule["interrupted"][self.row] > 0
         self.cut = frozenset(self.job[cut].tolist())
         self.ran = np.where(cut, np.minimum(np.maximum(self.end - self.start, 0), self.ran), self.ran)
 
@@ -72,11 +72,11 @@ class Rows:
             yield Violation("unknown_job", message, (job,), int(self.file["start"][row]))
         rows = np.flatnonzero(place >= 0)
         jobs = place[rows]
-        order = np.lexsort((rows, self.file["start"][rows], jobs)) if "preempted" in self.file else np.lexsort((rows, jobs))
+        order = np.lexsort((rows, self.file["start"][rows], jobs)) if "interrupted" in self.file else np.lexsort((rows, jobs))
         rows, jobs = rows[order], jobs[order]
         earlier = np.zeros(len(jobs), bool)
-        if "preempted" in self.file:
-            earlier[:-1] = (jobs[1:] == jobs[:-1]) & (self.file["preempted"][rows[:-1]] > 0)
+        if "interrupted" in self.file:
+            earlier[:-1] = (jobs[1:] == jobs[:-1]) & (self.file["interrupted"][rows[:-1]] > 0)
         runs = (jobs[earlier], *(self.file[name][rows[earlier]] for name in ("start", "end")))
         self.lost = list(zip(*(values.tolist() for values in runs), strict=True))
         rows, jobs = rows[~earlier], jobs[~earlier]

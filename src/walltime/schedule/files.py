@@ -14,13 +14,13 @@ from walltime.dataframes import pl
 from walltime.errors import LogError, OutputError
 from walltime.files import whole_file, write_as_parquet
 from walltime.provenance import provenance
-from walltime.workload import LIMIT, PREEMPTED, SCHEDULE_COLUMNS, Array, Origin, Workload
+from walltime.workload import INTERRUPTED, LIMIT, SCHEDULE_COLUMNS, Array, Origin, Workload
 
 FORMATS = (".csv", ".parquet", ".swf", ".swf.gz")
 NEEDED = ("job_id", "start", "end")
 KINDS = ("immediate", "reserved", "backfilled")
 """The kinds of start, by the numbers of the column `kind`."""
-FURTHER = (LIMIT.name, PREEMPTED.name)
+FURTHER = (LIMIT.name, INTERRUPTED.name)
 NAMES = (*(column.name for column in SCHEDULE_COLUMNS), *FURTHER)
 
 

@@ -245,8 +245,8 @@ class Schedule:
     def columns(self) -> dict[str, Array]:
         """Return the columns of `walltime.workload.SCHEDULE_COLUMNS`, one entry per job in the workload's order.
 
-        If Slurm has shortened limits, a further column `limit` has them. If jobs were preempted, the column `preempted` is 1 for jobs that
-        ended by it.
+        If Slurm has shortened limits, a further column `limit` has them. If jobs were preempted, the column `interrupted` is 1 for those
+        whose last run was.
         """
         w = self.workload
         columns = {"job_id": w.job_id, "submit": self.submit, "start": self.start, "end": self.end, "procs": w.procs}
@@ -255,22 +255,22 @@ class Schedule:
         columns |= {} if self.limit is None else {"limit": self.limit}
         if self.lost is None or not len(self.lost.job):
             return columns
-        preempted = np.zeros(len(self), np.int64)
-        preempted[self.lost.job[self.lost.requeued == 0]] = 1
-        return columns | {"preempted": preempted}
+        interrupted = np.zeros(len(self), np.int64)
+        interrupted[self.lost.job[self.lost.requeued == 0]] = 1
+        return columns | {"interrupted": interrupted}
 
     def rows(self) -> dict[str, Array]:
         """Return the rows of a schedule file: `columns`, with a row for each run of a requeued job, the last run last.
 
-        In the rows of preempted runs, `preempted` is 1.
+        In the rows of preempted runs, `interrupted` is 1.
         """
         columns = self.columns()
-        if "preempted" not in columns or self.lost is None:
+        if "interrupted" not in columns or self.lost is None:
             return columns
         lost = LostRuns(*(values[self.lost.requeued > 0] for values in self.lost))
         runs = {name: values[lost.job] for name, values in columns.items()}
         runs |= {"start": lost.start, "end": lost.end, "runtime": lost.end - lost.start, "kind": lost.kind.astype(np.uint8)}
-        runs["preempted"] = np.ones(len(lost.job), np.int64)
+        runs["interrupted"] = np.ones(len(lost.job), np.int64)
         order = np.argsort(np.concatenate([lost.job, np.arange(len(self))]), kind="stable")
         return {name: np.concatenate([runs[name], values])[order] for name, values in columns.items()}
 

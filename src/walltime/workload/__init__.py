@@ -3,9 +3,9 @@
 from walltime.workload.columns import (
     BATCH_COLUMNS,
     BELIEVED,
+    INTERRUPTED,
     LIMIT,
     MISSING,
-    PREEMPTED,
     PROCS,
     SCHEDULE_COLUMNS,
     SWF_BY_NAME,
@@ -17,10 +17,10 @@ from walltime.workload.workload import MAX_TIME, Array, Origin, Workload, check_
 __all__ = [
     "BATCH_COLUMNS",
     "BELIEVED",
+    "INTERRUPTED",
     "LIMIT",
     "MAX_TIME",
     "MISSING",
-    "PREEMPTED",
     "PROCS",
     "SCHEDULE_COLUMNS",
     "SWF_BY_NAME",

@@ -53,7 +53,7 @@ def test_preemption__a_requeued_job_is_eligible_after_121_s_and_keeps_its_place(
 def test_preemption__a_cancelled_job_ends():
     found = run(two_tiers("cancel"), [(0, 1000, 16, 1), (100, 60, 16, 2)])
     assert (found.start.tolist(), found.end.tolist()) == ([0, 101], [101, 161])
-    assert found.columns()["preempted"].tolist() == [1, 0]
+    assert found.columns()["interrupted"].tolist() == [1, 0]
     assert found.preemption() == {"jobs": 1, "runs": 1, "lost_procseconds": 16 * 101}
 
 
@@ -122,7 +122,7 @@ def test_preemption__by_a_job_in_a_reservation(partition, runs, starts):
 def test_preemption__a_file_has_a_row_for_each_run(tmp_path):
     found = run(two_tiers(), [(0, 1000, 16, 1), (100, 60, 16, 2)])
     rows = read_schedule(found.write(tmp_path / "schedule.csv"))
-    named = [rows[name].tolist() for name in ("job_id", "start", "end", "preempted")]
+    named = [rows[name].tolist() for name in ("job_id", "start", "end", "interrupted")]
     assert list(zip(*named, strict=True)) == [(1, 0, 101, 1), (1, 222, 1222, 0), (2, 101, 161, 0)]
     assert wt.audit(found.workload, rows, found.policy, placement=found.placement).ok
 
@@ -131,7 +131,7 @@ def test_preemption__a_file_has_a_row_for_each_run(tmp_path):
     ("changed", "rule"),
     [
         ({"end": [90, 1222, 161]}, "preemption"),  # job 1 ends before it is preempted
-        ({"end": [101, 1222, 161], "preempted": [1, 1, 0]}, "preemption"),  # its last run is not preempted
+        ({"end": [101, 1222, 161], "interrupted": [1, 1, 0]}, "preemption"),  # its last run is not preempted
         ({"start": [0, 150, 101], "end": [101, 1150, 161]}, "capacity"),  # both use all processors
     ],
 )
