@@ -286,7 +286,8 @@ class Schedule:
         if self.lost is None:
             return []
         jobs, runs, lost = self.preemption().values()
-        share = human_percent(100 * lost / max(lost + float((self.workload.procs * self.runtime).sum()), 1.0))
+        rows = self.rows()
+        share = human_percent(100 * lost / max(float((rows["procs"] * (rows["end"] - rows["start"])).sum()), 1.0))
         said = [
             f"{self.title} preempts {jobs:,} of {len(self):,} jobs, {counted(int(runs), 'run')}: {share} of the processor time is lost."
         ]
