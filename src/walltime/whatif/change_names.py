@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from walltime.schedule.groups import round_time
-from walltime.whatif.changes import NO_LIMIT, Change, is_exclusive, max_time_of
+from walltime.whatif.changes import NO_LIMIT, Change, is_exclusive, length_in, max_time_of
 
 
 def change_name(change: Change) -> str:
@@ -72,7 +72,7 @@ def _of_partition(change: Change, key: str) -> str:
 
 def _of_preemption(change: Change, key: str) -> str:
     if key.startswith("grace"):
-        return f"grace time of {round_time(max_time_of(change) or 0)}"
+        return f"grace time of {round_time(length_in(change))}"
     return {"cancel": "preemption with cancelling", "requeue": "preemption with requeueing"}.get(change.value.lower(), "no preemption")
 
 

@@ -13,7 +13,7 @@ from walltime.durations import seconds_of
 from walltime.errors import PolicyError, WorkloadError
 from walltime.estimates import ESTIMATES, parse_estimates
 from walltime.machine import Limit, Machine, Share
-from walltime.machine.machine import PREEMPT_MODES
+from walltime.machine.machine import length_of
 from walltime.policy import POLICIES, Policy
 from walltime.policy.slurm import NO_EFFECT, PARAMETERS
 from walltime.predictors import Prediction
@@ -315,10 +315,10 @@ class ChangedTable:
 
     def signs(self, field: str) -> tuple[str, ...]:
         """Return the valid signs of a field: all for numbers, additions and removals for lists."""
-        kind = self.declared[field].kind
+        declared = self.declared[field]
         if field in ("pools", "preempts"):
             return ("=", "+=", "-=")
-        return ("=",) if field in ("max_time", "preempt", "grace") or kind is bool else ALL_SIGNS
+        return ("=",) if declared.key.known or declared.key.read is length_of or declared.kind is bool else ALL_SIGNS
 
 
 OF_PARTITION = {"MaxTime": "max_time", "PriorityTier": "tier", "PriorityJobFactor": "job_factor", "OverSubscribe": "exclusive"}
@@ -369,14 +369,15 @@ def _value(change: Change, table: ChangedTable, field: str, now: Any, key: str) 
     """Return the new value of a field."""
     if field in ("pools", "preempts"):
         return _names(change, now, field)
-    if field == "preempt":
-        if change.value.lower() not in PREEMPT_MODES:
-            raise PolicyError(f"{change.where}: write {', '.join(PREEMPT_MODES[:-1])} or {PREEMPT_MODES[-1]}", "wrong_value")
+    declared = table.declared[field]
+    if known := declared.key.known:
+        if change.value.lower() not in known:
+            raise PolicyError(f"{change.where}: write {', '.join(known[:-1])} or {known[-1]}", "wrong_value")
         return change.value.lower()
-    if field == "grace":
-        return max_time_of(change) or 0
-    if field in ("max_time", "exclusive"):
-        return max_time_of(change) if field == "max_time" else is_exclusive(change)
+    if declared.key.read is length_of:
+        return length_in(change) if declared.default == 0 else max_time_of(change)
+    if field == "exclusive":
+        return is_exclusive(change)
     if table.rows == "limits" and change.sign == "=" and change.value.lower() in NO_LIMIT:
         return None
     if now is None and change.sign != "=":
@@ -420,6 +421,11 @@ def max_time_of(change: Change) -> int | None:
     if seconds < 1:
         raise PolicyError(f"{change.where}: the longest time must be at least 1 s")
     return seconds
+
+
+def length_in(change: Change) -> int:
+    """Return a time, s, from 60, 5m or none."""
+    return 0 if change.value.strip("0") == "" else max_time_of(change) or 0
 
 
 def is_exclusive(change: Change) -> bool:

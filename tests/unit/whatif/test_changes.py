@@ -53,6 +53,7 @@ def test_pool__is_changed_by_its_name(text, pool, value):
 def test_preemption__can_be_switched_on():
     partition = changed("partition.main.preempt=requeue").partitions[0]
     assert (partition.preempt, changed("partition.main.GraceTime=00:05:00").partitions[0].grace) == ("requeue", 300)
+    assert changed("partition.main.grace=0").partitions[0].grace == 0
     assert told("partition.main.PreemptMode=CANCEL") == ["partition main: preempt off → cancel"]
     with raises(PolicyError, "wrong_value"):
         changed("partition.main.preempt=suspend")
