@@ -24,13 +24,13 @@ def preempting(draw: random.Random, machine: Machine, workload: Workload, policy
         preempt_strict_order=draw.random() < 0.3,
         preempt_exempt_time=draw.choice((0, 0, 0, 5, 30)),
     )
-    if draw.random() < 0.5:
+    if len(machine.partitions) > 1 and draw.random() < 0.5:
         partitions = [
             replace(one, tier=draw.choice((0, 1, 2)), preempt=draw.choice(MODES), grace=draw.choice((0, 0, 0, 3, 20)))
             for one in machine.partitions
         ]
         return replace(machine, partitions=tuple(partitions)), workload, policy
-    lists = {"1": ((), ("2",), ("2", "3")), "2": ((), ("3",), ("3",)), "3": ((),)}
+    lists = {"1": (("2",), ("3",), ("2", "3")), "2": ((), ("3",), ("3",)), "3": ((),)}
     qos = [
         Qos(name, draw.randint(0, 3), draw.choice(lists[name]), draw.choice(MODES), draw.choice((0, 0, 3)), draw.choice((None, None, 0, 7)))
         for name in ("1", "2", "3")
@@ -41,7 +41,7 @@ def preempting(draw: random.Random, machine: Machine, workload: Workload, policy
 
 def longer(workload: Workload) -> Workload:
     """The same with longer jobs, so that more of them run when others come."""
-    return replace(workload, runtime=5 * workload.runtime, requested=5 * workload.requested, believed=5 * workload.believed)
+    return replace(workload, runtime=20 * workload.runtime, requested=20 * workload.requested, believed=20 * workload.believed)
 
 
 @pytest.mark.parametrize("kind", KINDS)

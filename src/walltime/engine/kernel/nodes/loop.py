@@ -41,7 +41,7 @@ from walltime.engine.kernel.nodes.plan import (
     refresh_earliest_starts,
     room_until,
 )
-from walltime.engine.kernel.nodes.preemption import is_any_exempt, look_beyond_victims, may_preempt, preempt
+from walltime.engine.kernel.nodes.preemption import free_candidates, is_any_exempt, may_preempt, preempt, restore_candidates
 from walltime.engine.kernel.nodes.priority import count_end, priority_of, rank_users, sum_up_use
 from walltime.engine.kernel.nodes.use import end_use, is_any_overdue, move_overdue, start_use
 from walltime.engine.kernel.pools.limits import full_limit, use_limits
@@ -276,7 +276,7 @@ def _main_pass(state, rules, jobs, site, use, plan, traffic, depth):
             _leave_queue(state, traffic, place)
             continue
         if rules.preempts > 0 and may_preempt(state, job, site):
-            preempt(state, rules, jobs, index, site, use, plan, traffic, job.believed)
+            preempt(state, rules, jobs, index, site, use, plan, traffic, job.believed, False)
         if not _cannot_reserve(state, rules, job):
             part.closed = 1
             closed += 1
@@ -342,11 +342,19 @@ def _cycle(state, rules, jobs, site, use, plan, traffic):
         latest, planned = state.now + (rules.window if reserves else 0), state.planned
         holds = place < planned and holds_as_before(state, plan.earliest_starts[place], latest)
         searches += 0 if holds else 1
-        begin = -NEVER
-        if rules.preempts > 0 and may_preempt(state, job, site):
-            begin = look_beyond_victims(state, rules, jobs, index, site, use, plan, traffic, place, latest)
-        if begin == -NEVER:
-            begin = plan.earliest_starts[place].begin if holds else look_ahead(state, rules, jobs, index, site, use, plan, place, latest)
+        freed, begin = 0, plan.earliest_starts[place].begin
+        if rules.preempts > 0 and may_preempt(state, job, site) and not _could_start(state, site, use, plan, job, length_of(job)):
+            freed = free_candidates(state, rules, jobs, index, site, use)
+        while freed > 0 or not holds:
+            begin = look_ahead(state, rules, jobs, index, site, use, plan, place, latest, freed > 0)
+            if freed == 0:
+                break
+            restore_candidates(state, jobs, use, freed)
+            if begin > state.now:
+                break
+            preempt(state, rules, jobs, index, site, use, plan, traffic, length_of(job), True)
+            refresh_earliest_starts(state, plan)
+            freed, holds = 0, False
         if rules.preempts > 0 and site.classes[job.preemption].preempts > 0:
             never_holds(state, plan, place)
         if begin > state.now:
@@ -354,6 +362,8 @@ def _cycle(state, rules, jobs, site, use, plan, traffic):
             if begin <= latest:
                 part.reserved += 1
                 state.ahead += 1
+                if freed > 0:
+                    measure_again(state, site, use, plan)  # with the jobs that counted as ended
                 if job.reserved_start < 0:
                     job.reserved_start = begin
         else:

@@ -29,47 +29,48 @@ PARTS = 24
 
 
 @kernel
-def look_ahead(state, rules, jobs, index, site, use, plan, place, latest):
+def look_ahead(state, rules, jobs, index, site, use, plan, place, latest, anew):
     """Find the earliest start of the job at a place of the queue, and choose nodes for it if that is by `latest`: `plan.choice.chosen`.
 
     Returns that time. The plan of the jobs behind is dropped if it is another than before. A job that can start now gets no earliest start.
+    With `anew`, neither bounds nor the last search count, as jobs that may be preempted count as ended.
     """
     job, earliest, has_one = jobs[index], plan.earliest_starts[place], place < state.planned
     length = length_of(job)
-    holds = has_one and gained_too_little(earliest) and earliest.begin > state.now
+    holds = has_one and not anew and gained_too_little(earliest) and earliest.begin > state.now
     if holds and (earliest.promised or earliest.begin > latest):
         least = earliest.begin
         take_slack(state, earliest)
     else:
-        least = _least_by_bounds(state, site, plan, jobs, job, length, latest)
+        least = state.now if anew else _least_by_bounds(state, site, plan, jobs, job, length, latest)
         holds = False
     begin = least
     if least <= latest and not (holds and shortfall(state, job, site, use, plan, least, length) == 0):
-        if state.timeline_blocks != state.ahead:
+        if anew or state.timeline_blocks != state.ahead:
             _update_timeline(state, use.running, use.totals, plan.blocks, plan.amounts, plan.timeline)
         begin = _first_enough(state, site, plan.timeline, job, least, latest)
-        if has_one and earliest.promised and state.now < begin == earliest.begin <= latest and earliest.unsettled <= begin:
+        if has_one and not anew and earliest.promised and state.now < begin == earliest.begin <= latest and earliest.unsettled <= begin:
             _set_earliest_start(state, job, earliest, begin, True)
             return begin  # and its nodes are the same
         begin = _earliest(state, site, use, plan, job, begin, latest)
-        if begin > least and latest > state.now:
+        if begin > least and latest > state.now and not anew:
             _note_bound(state, site, plan, jobs, index, length, begin)
+    promised = state.now < begin <= latest
     if begin <= latest:
         choose(state, job, site, use, plan.choice, begin)
-    settle(state, rules, jobs, index, site, use, plan, place, latest, begin)
-    return begin
-
-
-@called_kernel
-def search(state, site, use, plan, job, latest):
-    """Return the earliest start of a job, without bounds, and choose nodes for it if that is by `latest`: `plan.choice.chosen`."""
-    state.timeline_blocks = NOT_MADE
-    _update_timeline(state, use.running, use.totals, plan.blocks, plan.amounts, plan.timeline)
-    begin = _first_enough(state, site, plan.timeline, job, state.now, latest)
-    begin = _earliest(state, site, use, plan, job, begin, latest)
-    if begin <= latest:
-        choose(state, job, site, use, plan.choice, begin)
-    state.timeline_blocks = NOT_MADE
+    if has_one:
+        if promised == earliest.promised and begin > state.now and (not promised or begin == earliest.begin):
+            if not promised or _are_kept(state, site, plan):
+                if promised and state.planes > 1:  # of whole nodes as much is free as before
+                    _measure_if_other(state, site, use, plan)
+                _set_earliest_start(state, job, earliest, begin, promised)
+                return begin
+        forget(state, plan, place)
+    if begin > state.now:
+        _set_earliest_start(state, job, earliest, begin, promised)
+        state.planned += 1
+        if promised:
+            _keep(state, rules, site, use, plan, begin, length)
     return begin
 
 
@@ -78,26 +79,6 @@ def never_holds(state, plan, place):
     """Try a job again in each cycle, as it may preempt others."""
     if place < state.planned:
         plan.earliest_starts[place].slack = plan.earliest_starts[place].slack_far = 0
-
-
-@called_kernel
-def settle(state, rules, jobs, index, site, use, plan, place, latest, begin):
-    """Store the earliest start of the job at a place of the queue, on the chosen nodes; if it is another, drop the plan behind it."""
-    job, earliest = jobs[index], plan.earliest_starts[place]
-    promised = state.now < begin <= latest
-    if place < state.planned:
-        if promised == earliest.promised and begin > state.now and (not promised or begin == earliest.begin):
-            if not promised or _are_kept(state, site, plan):
-                if promised and state.planes > 1:  # of whole nodes as much is free as before
-                    _measure_if_other(state, site, use, plan)
-                _set_earliest_start(state, job, earliest, begin, promised)
-                return
-        forget(state, plan, place)
-    if begin > state.now:
-        _set_earliest_start(state, job, earliest, begin, promised)
-        state.planned += 1
-        if promised:
-            _keep(state, rules, site, use, plan, begin, length_of(job))
 
 
 @kernel
@@ -340,7 +321,7 @@ def _measure_if_other(state, site, use, plan):
 
 @called_kernel
 def measure_again(state, site, use, plan):
-    """Measure the blocks ahead of a job that has started for longer than it was planned, maybe on their nodes."""
+    """Measure the blocks ahead again: a job has started for longer than it was planned, or jobs that counted as ended run again."""
     state.timeline_blocks = NOT_MADE
     for k in range(state.ahead):
         _measure(state, site, use, plan, plan.blocks[k])

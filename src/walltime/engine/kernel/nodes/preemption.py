@@ -7,9 +7,8 @@ from walltime.engine.kernel.bits import count_between, mark
 from walltime.engine.kernel.heap import pop, push
 from walltime.engine.kernel.nodes.choice import choose, shortfall
 from walltime.engine.kernel.nodes.memory import CLOSED, USABLE
-from walltime.engine.kernel.nodes.plan import FIRST, length_of, refresh_earliest_starts, search, settle
+from walltime.engine.kernel.nodes.plan import FIRST, NOT_MADE
 from walltime.engine.kernel.nodes.use import LESS, MORE, NOW, change_rows, shorten_use
-from walltime.engine.kernel.profile import NEVER
 
 LAST = np.int64(1) << 40
 """More than the nodes of any job: the last job that must be preempted comes first when the others are put in order of their nodes."""
@@ -32,10 +31,47 @@ def is_any_exempt(state, jobs, site, running):
 
 
 @called_kernel
-def preempt(state, rules, jobs, index, site, use, plan, traffic, length):
-    """Let running jobs end, as few as possible, so that a job can start on nodes that are not closed; jobs behind are planned again."""
-    count = _find_candidates(state, rules, jobs, index, site, use)
-    count = _choose_victims(state, rules, jobs, index, site, use, plan, length, count)
+def preempt(state, rules, jobs, index, site, use, plan, traffic, length, only_chosen):
+    """Let running jobs end, as few as possible, so that a job can start: on nodes that are not closed, or only on chosen ones.
+
+    First, candidates end one after the other until the job fits. Then the last one comes first, and the others by their numbers of chosen
+    nodes, and all is repeated. The jobs that have nodes which the job would get are preempted.
+    """
+    job, victims, tries, fits, sets = jobs[index], use.victims, 0, False, site.sets
+    if only_chosen:
+        mark(sets[CLOSED], plan.choice.chosen, state.chosen)
+        for w in range(sets.shape[1]):
+            sets[CLOSED, w] = ~sets[CLOSED, w]
+        state.closed = 1
+    candidates, count = _find_candidates(state, rules, jobs, index, site, use), 0
+    while candidates > 0:
+        count, fits = 0, False
+        while count < candidates and not fits:
+            _free_candidate(state, jobs, use, victims.order[count], FIRST, MORE)
+            count += 1
+            fits = shortfall(state, job, site, use, plan, state.now, length) == 0
+        if fits:
+            choose(state, job, site, use, plan.choice, state.now)
+            mark(sets[USABLE], plan.choice.chosen, state.chosen)
+        for k in range(count):
+            _free_candidate(state, jobs, use, victims.order[k], FIRST, LESS)
+        tries += 1
+        if not fits or tries > rules.reorders + 1 or candidates <= tries:
+            break
+        for k in range(count):
+            rank = 0 if rules.strict else -_nodes_in(sets[USABLE], use.ranges, jobs[use.running[victims.order[k]].job])
+            push(victims.heap, k, -LAST if k == count - 1 else rank, k, victims.order[k])
+        _take_in_order(victims, count)
+    if fits:
+        _end_victims(state, jobs, index, site, use, plan, traffic, count)
+    if only_chosen:
+        sets[CLOSED] = 0
+        state.closed = 0
+
+
+@kernel
+def _end_victims(state, jobs, index, site, use, plan, traffic, count):
+    """Let the first of the candidates end, after their grace time, if they have nodes in USABLE; the job at `index` awaits them."""
     victims = use.victims.order
     for k in range(count):
         victims[k] = use.running[victims[k]].job  # the places of running jobs change
@@ -52,33 +88,21 @@ def preempt(state, rules, jobs, index, site, use, plan, traffic, length):
 
 
 @called_kernel
-def look_beyond_victims(state, rules, jobs, index, site, use, plan, traffic, place, latest):
-    """Find the earliest start of a job as if the jobs that it may preempt had ended, and plan it; preempt them if that is now.
-
-    Returns -NEVER if it preempts no job, or has preempted some: then `look_ahead` finds its earliest start.
-    """
-    job, length, count = jobs[index], length_of(jobs[index]), 0
-    if shortfall(state, job, site, use, plan, state.now, length) > 0:
-        count = _find_candidates(state, rules, jobs, index, site, use)
-    if count == 0:
-        return -NEVER
+def free_candidates(state, rules, jobs, index, site, use):
+    """Count the running jobs that a job may preempt as ended at all times; return how many, the first ones of `victims.order`."""
+    count = _find_candidates(state, rules, jobs, index, site, use)
     for k in range(count):
         _free_candidate(state, jobs, use, use.victims.order[k], use.victims.order[k], MORE)
-    begin = search(state, site, use, plan, job, latest)
+    state.timeline_blocks = NOT_MADE
+    return count
+
+
+@called_kernel
+def restore_candidates(state, jobs, use, count):
+    """Count these jobs as running again."""
     for k in range(count):
         _free_candidate(state, jobs, use, use.victims.order[k], use.victims.order[k], LESS)
-    if begin > state.now:
-        settle(state, rules, jobs, index, site, use, plan, place, latest, begin)
-        return begin
-    mark(site.sets[CLOSED], plan.choice.chosen, state.chosen)
-    for w in range(site.sets.shape[1]):
-        site.sets[CLOSED, w] = ~site.sets[CLOSED, w]
-    state.closed = 1
-    preempt(state, rules, jobs, index, site, use, plan, traffic, length)
-    site.sets[CLOSED] = 0
-    state.closed = 0
-    refresh_earliest_starts(state, plan)
-    return -NEVER
+    state.timeline_blocks = NOT_MADE
 
 
 @called_kernel
@@ -128,33 +152,6 @@ def _free_candidate(state, jobs, use, place, end, sign):
     one = use.running[place]
     one.count = jobs[one.job].count if sign < 0 else 0
     change_rows(state, use, jobs[one.job], one.row, NOW, end, sign)
-
-
-@called_kernel
-def _choose_victims(state, rules, jobs, index, site, use, plan, length, candidates):
-    """Return how many of the candidates must end, the first ones, so that a job can start; its nodes are in USABLE. 0 for none."""
-    job, victims, tries, chosen = jobs[index], use.victims, 0, site.sets[USABLE]
-    while candidates > 0:
-        count, fits = 0, False
-        while count < candidates and not fits:
-            _free_candidate(state, jobs, use, victims.order[count], FIRST, MORE)
-            count += 1
-            fits = shortfall(state, job, site, use, plan, state.now, length) == 0
-        if fits:
-            choose(state, job, site, use, plan.choice, state.now)
-            mark(chosen, plan.choice.chosen, state.chosen)
-        for k in range(count):
-            _free_candidate(state, jobs, use, victims.order[k], FIRST, LESS)
-        tries += 1
-        if not fits:
-            return 0
-        if tries > rules.reorders + 1 or candidates <= tries:
-            return count
-        for k in range(count):
-            rank = 0 if rules.strict else -_nodes_in(chosen, use.ranges, jobs[use.running[victims.order[k]].job])
-            push(victims.heap, k, -LAST if k == count - 1 else rank, k, victims.order[k])
-        _take_in_order(victims, count)
-    return 0
 
 
 @kernel
