@@ -127,7 +127,8 @@ class _Audit:
         from walltime.auditor.windows import SiteWindows
         from walltime.machine.overheads import decision_times, release_times, scheduler_view
 
-        self.checked += [*POLICY_RULES, *MACHINE_CHECKS]
+        preempts = placement.machine.preempts or self.rows.lost
+        self.checked += [*POLICY_RULES, *(rule for rule in MACHINE_CHECKS if rule != "preemption" or preempts)]
         reason = "on a machine with several pools, decisions are checked, but not their labels"
         self.skipped.update(dict.fromkeys([rule for rule in POLICY_RULES if rule not in DECISIONS], reason))
         rows = self.rows
@@ -142,7 +143,7 @@ class _Audit:
             self.assumed.append(f"times of decisions are {own.start} s before starts, and processors are free {own.end} s after ends")
             start, end = decision_times(start, placement), release_times(own, end)
         windows = SiteWindows(self.w, placement, effective_times(jobs, self.overrun)[1], int(start.max()))
-        schedule = MachineSchedule(jobs, seen, start, end, windows, self.overrun, slots=self.slots, **columns)
+        schedule = MachineSchedule(jobs, seen, start, end, windows, self.overrun, slots=self.slots, lost=rows.lost, cut=rows.cut, **columns)
         self.skipped.update(skipped_rules(schedule, self.policy, self.prediction))
         self.decided, notes = decided_share(schedule, self.policy, self.prediction)
         self.assumed += notes

@@ -160,7 +160,7 @@ SkipBadLinesOption = Annotated[bool, _input("Skip lines that cannot be read, cou
 JoinRunsOption = Annotated[
     bool,
     _input(
-        "Join the runs of a requeued job into one job, with its first submission and its last run.",
+        "Join the runs of a requeued job into one job, with its first submission and its last run. Default on machines that preempt jobs.",
         "--join-runs/--no-join-runs",
         advanced=True,
     ),

@@ -12,7 +12,7 @@ from walltime.estimates import effective_times
 from walltime.explanation.alternatives import alternatives
 from walltime.explanation.node_room import shortages
 from walltime.explanation.records import Change, Explanation, Overtaker, common_fields
-from walltime.explanation.sentences import MOST_LISTED, Texts, eligible, from_reservation, headline, more
+from walltime.explanation.sentences import MOST_LISTED, Texts, eligible, from_reservation, headline, more, preempted
 from walltime.explanation.sentences import sooner as sooner_texts
 from walltime.machine import NO_OVERHEAD, Machine, Placement
 from walltime.machine.overheads import decision_times, release_times, scheduler_view
@@ -208,6 +208,7 @@ def _texts(why: MachineExplanation) -> Texts:
     free = f"in the {pools}, {why.free[0]:,} of {counted(why.capacity[0], 'processor')}"
     free += f" and {why.free[1]:,} of {amount_of(why.capacity[1], second)}" if why.second else ""
     yield "at submission", f"{free} free; {counted(why.ahead, 'job')} ahead of it in the queue"
+    yield from preempted(why)
     if why.reservations:
         yield "start", from_reservation(why.reservations[0].start, why)
     if why.overtaken_by:

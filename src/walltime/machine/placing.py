@@ -209,7 +209,8 @@ def with_omissions(workload: Workload, machine: Machine | None) -> Workload:
     """Return the jobs with what the nodes of the machine do not model for them in `origin.omissions`, without placing them."""
     if machine is None:
         return workload
-    found = with_settings(omissions(workload, machine, _partitions(workload, machine)[0]), machine, ())
+    found, preempts = omissions(workload, machine, _partitions(workload, machine)[0]), (machine.policy or "").startswith("slurm")
+    found = with_settings(found, machine, (), preempts)
     return replace(workload, origin=replace(workload.origin, omissions=found))
 
 
