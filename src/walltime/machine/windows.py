@@ -157,7 +157,7 @@ def longest_between(windows: Sequence[Window], tick: int = 1) -> int:
 
 
 def _possible(windows: Sequence[Window], holds: Array, planned: Array, tick: int) -> Array:
-    """Return for which jobs each window (row) holds so that all can start (see `hours_of`); `holds`: the jobs of its kind."""
+    """Return the jobs to which each window (row) applies so that all can start (see `hours_of`); `holds`: the jobs of its kind."""
     doubt = np.flatnonzero(planned > longest_between(windows, tick))  # fewer windows leave no less
     kept, planned = holds[:, doubt], planned[doubt]
     if not len(doubt):
