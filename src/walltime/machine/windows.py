@@ -63,7 +63,7 @@ class ShutHours:
         self.window, self.site, self.span, self.tick = window, site, span, tick
         self.crossing = window.crossing
         self.settled = max(site.first, *(bound if abs(bound) < NEVER else site.first for bound in span))
-        self._found = Hours(np.zeros(0, np.int64), np.zeros(0, np.int64), self.crossing), -NEVER  # one attribute, so that threads never see half of a change
+        self._found = Hours(np.zeros(0, np.int64), np.zeros(0, np.int64), self.crossing), -NEVER  # one attribute, as threads share it
 
     def __deepcopy__(self, _memo: Any) -> ShutHours:
         """Return itself: all copies of a simulation share the hours."""
