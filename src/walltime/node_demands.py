@@ -173,7 +173,7 @@ def _has_nodes(machine: Machine, name: str, pool: str) -> bool:
 
 
 def unknown_features(placed: Workload, placement: Placement) -> Array:
-    """Return which jobs requested features, or a type of GPUs, that no node of their partition has; bool."""
+    """Return a mask of the jobs that requested features, or a type of GPUs, that no node of their partition has."""
     return _members(placed, placement)[-1]
 
 

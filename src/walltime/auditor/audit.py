@@ -41,11 +41,11 @@ def audit(
 
     `schedule`: int64 columns, at least `job_id, start, end`, one row per job in any order. Without a `policy`, only the rules for all
     schedules are checked. `overrun, dialect, coincident, prediction`: as in `simulate`; the predictor learns from the given schedule.
-    Planned runtimes follow from the workload and the prediction. With `own_beliefs`, the schedule's column `believed` is used instead,
-    compared with the right values, and the report notes it. `placement`: what the jobs need on a machine with several pools, from
+    Planned runtimes follow from the workload and the prediction. With `own_beliefs`, the schedule's column `believed` is used instead; the
+    report notes this, and differences from the right values. `placement`: what the jobs need on a machine with several pools, from
     `walltime.machine.place`, whose workload is then passed; a column `given` of the schedule, as in `Schedule.given`, has the processors
     that jobs had in each pool. `slots`: the jobs' nodes, as in `Schedule`. `progress` is called from time to time with the number of jobs
-    checked so far. Raises PolicyError for an unknown overrun rule, dialect or prediction, and for own beliefs on a machine with several
+    checked so far. Raises PolicyError for an unknown overrun rule, dialect or prediction, and for `own_beliefs` on a machine with several
     pools.
 
     >>> from walltime import Easy, Workload, simulate
@@ -190,7 +190,7 @@ class _Audit:
             yield from self.rows.differing("believed_differs", "believed", true[rows.job])
 
     def _estimate(self) -> Array:
-        """Return the runtimes that the scheduler believes without predictions, or the schedule's own."""
+        """Return the planned runtimes without predictions, or those in the schedule."""
         rows = self.rows
         if not self.own_beliefs:
             return rows.estimate

@@ -70,7 +70,7 @@ def short_verdict(inference: Inference) -> str:
 
 
 def short_notes(inference: Inference) -> list[str]:
-    """Return the notes without the rules that were tried in vain, which are counted."""
+    """Return the notes, with the number of rejected rules in place of the rules."""
     kept = [one for one in inference.notes if not one.startswith("Left out: ")]
     tried = len(inference.notes) - len(kept)
     return [*kept, f"Rules tried and left out: {tried}. The reasons, months, users and the order of the queue: --verbose."]

@@ -345,7 +345,7 @@ def estimated_size(log: JobLog) -> SizeEstimate | None:
 
 
 def _highest_use(log: JobLog, size: Array) -> tuple[int, int] | None:
-    """Return the highest use in the recorded schedule, of what `size` counts, and how long it lasted in total, s.
+    """Return the highest total of `size` over jobs that ran at the same time, and how long it lasted in total, s.
 
     None if no job has a start, a runtime and a size.
     """

@@ -53,7 +53,7 @@ def _nice(value: str) -> int:
 
 
 def _limit(value: str) -> int:
-    """Return a time limit, s, in whole minutes, to which Slurm rounds it up; -1 for no simple one."""
+    """Return a time limit, s, in whole minutes, to which Slurm rounds it up; -1 if it has no simple form."""
     seconds, bad = limits(pl.Series("", [value], pl.String))
     return MISSING if bad[0] or seconds[0] <= 0 else -(-int(seconds[0]) // 60) * 60
 

@@ -1,4 +1,4 @@
-"""`walltime slurm sacct-command`, `cluster-command` and `cluster`: a job log and the machine, as Slurm has them."""
+"""`walltime slurm sacct-command`, `cluster-command` and `cluster`: the job log and the machine file of a Slurm cluster."""
 
 from __future__ import annotations
 
