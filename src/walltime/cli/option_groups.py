@@ -288,7 +288,7 @@ class SiteOptions:
     trim: o.TrimOption = "tsafrir06"
     hindsight: bool = o.field(
         False,
-        "Count waits from the eligible times listed in the machine file, which are known only after the fact.",
+        "Count waits from the eligible times in the machine file, which are known only after the fact.",
         group=o.SCHEDULER,
         advanced=True,
     )
