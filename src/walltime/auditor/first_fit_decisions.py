@@ -137,6 +137,8 @@ class FirstFitWalk(Walk, NodesReference):  # type: ignore[misc]  # a walk runs a
         self._process_events(now)
         self._processed = now
         if not self.sample.has(self.now):
+            for job in [one for one in self._queue() if self.start[one.index] == self.now]:  # in the order in which a pass starts jobs
+                self._adopt_job(job.index)
             super()._adopt(self.now)
             return
         if self.settled == self.now:

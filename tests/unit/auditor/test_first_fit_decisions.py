@@ -64,3 +64,14 @@ def test_verdict__is_not_ok_where_decisions_are_not_checked():
     assert report.answer("s.csv", jobs, "EASY").startswith("undecided: ")
     without = audit(schedule.workload, schedule.columns(), placement=schedule.placement)
     assert (without.decided, without.ok) == (None, True)
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "easy"])
+def test_sample__follows_schedules_without_their_nodes(schedules, policy, monkeypatch):
+    """Jobs that start together get their nodes in the order in which the policy starts them."""
+    monkeypatch.setattr(first_fit_decisions, "MOST_WORK", 1500)
+    found = schedules[policy]
+    columns = {"job_id": found.workload.job_id, "start": found.start, "end": found.end}
+    report = audit(found.workload, columns, found.policy, placement=found.placement)
+    assert report.ok, report
+    assert 0 < report.decided < 1
