@@ -182,8 +182,10 @@ class FirstFitWalk(Walk, NodesReference):  # type: ignore[misc]  # a walk runs a
             one.arrival = self._arrived
             self._arrived += 1
             self.waiting.append(one)
-        recorded = self._recorded(job)
-        given = self._share(one, self._free_now()) if recorded is None else recorded
+        given = self._recorded(job)
+        if given is None:  # it had the first nodes without an outage before its planned end, or else any
+            given = super()._fits(one, self.now, Pass())
+            given = self._share(one, self._free_now()) if given is None else given
         one.runtime = self.end[job] - self.start[job]
         super()._start(one, np.zeros_like(self.capacity) if given is None else given, False)
         one.start = self.start[job]
