@@ -104,6 +104,7 @@ def nodes_of(machine: Machine, placement: Placement, placed: Workload) -> Nodes:
         tiers=[tiers[part] + above * (number > 0) for part, number in partitions],
         outages=outages,
         limits=placement.limits,
+        run_seconds=placement.run_seconds,
         reservations=admitted if any(admitted) else (),
     )
 

@@ -75,6 +75,9 @@ def site_of(draw: random.Random, kind: str) -> tuple[Machine, Workload]:
         shares += [Share("2", parent="1", shares=2), Share("2", "1", shares=draw.randint(0, 3), priority=draw.choice((None, 9)))]
         qos = (Qos("1", draw.randint(0, 9), draw.choice((1.0, 0.3, 2.5)), draw.random() < 0.3), Qos("2", 3))
         machine = replace(machine, shares=tuple(shares[: draw.randint(0, 3)]), qos=qos)
+    if kind in ("parameters", "everything") and draw.random() < 0.3:
+        timed = Limit(draw.choice((("user",), ("queue",), ())), jobs=draw.choice((None, 3)), run_minutes=draw.choice((5, 20, 60)))
+        machine = replace(machine, limits=(*machine.limits, timed))
     return machine, replace(workload, columns=columns).with_feedback(draw.random() < 0.3)
 
 

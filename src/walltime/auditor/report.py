@@ -145,5 +145,6 @@ class AuditReport:
         if self.skipped:
             result += f"; {len(self.skipped)} not checked: {', '.join(self.skipped)}"
         if self.decided is not None and self.decided < 1:
-            result += f"; decisions checked at {human_percent(100 * self.decided)} of the events"
+            share = f"checked at {human_percent(100 * self.decided)} of the events" if self.decided else "not checked"
+            result += f"; the policy's decisions were {share}"
         return "; ".join((result, *self.assumed))

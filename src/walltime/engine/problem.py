@@ -122,7 +122,8 @@ class Nodes(NamedTuple):
     resource that run. `members`: the sets of nodes that jobs may use: the partitions, by number, then parts of them, each with its
     partition. `least_loaded`: of each partition, whether the nodes with the largest share of free processors are taken first.
     `reservations`: of each partition, the number of the reservation that its jobs are in, and whose nodes and times bind them, 0 for none;
-    negative if they are not bound. Empty for 0 everywhere. `preemption`: None if no job may be preempted.
+    negative if they are not bound. Empty for 0 everywhere. `run_seconds`: of each limit, the most processor-seconds that its running jobs
+    may have until their limits; empty without such limits. `preemption`: None if no job may be preempted.
     """
 
     pool: Array
@@ -139,6 +140,7 @@ class Nodes(NamedTuple):
     limits: Sequence[tuple[int, int, int]] = ()
     reservations: Sequence[int] = ()
     preemption: Preemption | None = None
+    run_seconds: Sequence[int] = ()
 
     def given(self, slots: Sequence[Array], jobs: int) -> Array:
         """Return what this many jobs had of each pool, int64, shape (jobs, pools, 2), from what they had of nodes: `Outcome.slots`."""

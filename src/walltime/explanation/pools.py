@@ -172,6 +172,8 @@ def _held_back(schedule: Schedule, placement: Placement, job: int, places: list[
         amounts = np.stack([times, schedule.workload.procs[of], placement.second[of]], axis=1)
         own = np.array([limits.count(limit), *need])
         over |= (_running(schedule, of, amounts, moments) + own > np.array(placement.limits[limit], np.float64)).any(axis=1)
+        if placement.run_seconds:
+            over |= _run_seconds(schedule, of, moments) + need[0] * length > placement.run_seconds[limit]
     shut = placement.shut(job, int(effective_times(schedule.workload, schedule.overrun)[1][job]), moments)
     lengths = np.diff(np.append(moments, max(end, begin)))
     fits, would_fit = (with_outages >= need).all(axis=1), (without >= need).all(axis=1)
@@ -185,6 +187,14 @@ def _held_back(schedule: Schedule, placement: Placement, job: int, places: list[
     before = jobs[schedule.start[jobs] < begin]
     at_first = np.stack([_running(schedule, before, given[before][:, p].astype(np.int64), np.array([begin])) for p in places])
     return _pair(np.maximum(capacity - at_first[:, 0] - missing[:, 0], 0).sum(axis=0)), held
+
+
+def _run_seconds(schedule: Schedule, jobs: Array, moments: Array) -> Array:
+    """Return the processor-seconds that these jobs have, at each moment, until their limits, if they run then; int64."""
+    start, end, believed = schedule.start[jobs], schedule.end[jobs], schedule.workload.believed[jobs]
+    limits = believed if schedule.limit is None else np.minimum(schedule.limit[jobs], believed)
+    left = np.maximum(0, (start + limits)[:, None] - moments) * ((start[:, None] <= moments) & (moments < end[:, None]))
+    return np.asarray(schedule.workload.procs[jobs] @ left)
 
 
 def _moments(placement: Placement, window: int, begin: int, end: int) -> list[int]:
@@ -289,7 +299,10 @@ def _limits(why: MachineExplanation) -> str:
             continue
         jobs, procs, second = placement.limits[limit]
         texts = counted(jobs, "job"), counted(procs, "processor"), amount_of(second, placement.machine.second)
-        limits.append(" and ".join(text for text, most in zip(texts, placement.limits[limit], strict=True) if most < NEVER))
+        named = [text for text, most in zip(texts, placement.limits[limit], strict=True) if most < NEVER]
+        minutes = placement.run_seconds[limit] // 60 if placement.run_seconds and placement.run_seconds[limit] < NEVER else None
+        named += [] if minutes is None else [f"{minutes:,} processor-minutes until their limits"]
+        limits.append(" and ".join(named))
     return f"at most {', or '.join(dict.fromkeys(limits))} at a time"
 
 

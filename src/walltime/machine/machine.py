@@ -253,13 +253,15 @@ class Limit:
     """only jobs that are submitted from then on"""
     until: Time | None = None
     """only jobs that are submitted before"""
+    run_minutes: Count | None = None
+    """maximum of processor-minutes that running jobs have until their limits, for Slurm's scheduling (GrpTRESRunMins)"""
 
     def __post_init__(self) -> None:
         for name in (*self.by, *self.among):
             if name not in LIMIT_COLUMNS:
                 raise WorkloadError(f"a limit cannot be counted by {name!r}. Valid columns: {', '.join(LIMIT_COLUMNS)}")
-        if self.jobs is None and self.procs is None and self.second is None:
-            raise WorkloadError("a limit must limit jobs, procs or the second resource")
+        if self.jobs is None and self.procs is None and self.second is None and self.run_minutes is None:
+            raise WorkloadError("a limit must limit jobs, procs, the second resource or run_minutes")
         if self.only and not self.by:
             raise WorkloadError("a limit with `only` needs `by`, the column of these values")
 

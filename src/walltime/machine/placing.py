@@ -63,7 +63,8 @@ class Placement:
     jobs, processors and second resource of each; `outages`: pool, processors, second resource, begin, end, known from (s). `windows`:
     hours in which jobs do not start; `windows_of`: those of each job. `reservation`: the number of each job's reservation from 1 on, by
     the order of names in the machine; 0 for none. `reservations`: the number of each of the machine's tables, its begin, end and known
-    from, s, once for each time. `licences`: the names of those that the last limits are of.
+    from, s, once for each time. `licences`: the names of those that the last limits are of. `run_seconds`: of each limit, the most
+    processor-seconds that its running jobs may have until their limits; empty without such limits.
     """
 
     machine: Machine
@@ -79,6 +80,7 @@ class Placement:
     reservation: Array
     reservations: Sequence[tuple[int, int, int, int]] = ()
     licences: Sequence[str] = ()
+    run_seconds: Sequence[int] = ()
 
     def shut(self, job: int, request: int, moments: Array) -> Array:
         """Return whether the windows of a job, by index, forbid its start at each of these times (int64 s); bool. `request`: s."""
@@ -138,8 +140,8 @@ def place(workload: Workload, machine: Machine, extends: bool = False) -> tuple[
         placed = replace(
             placed, columns={**placed.columns, "exclusive": np.where(whole_nodes, 1, placed.columns.get("exclusive", MISSING))}
         )
-    limits_of, limits = _limits(placed, machine, partition[kept])
-    limits_of, over = possible(placed, limits_of, limits, placed.procs, second[kept])
+    limits_of, limits, run_seconds = _limits(placed, machine, partition[kept])
+    limits_of, over = possible(placed, limits_of, limits, placed.procs, second[kept], run_seconds)
     reservation, unknown = _reservation_of(placed, machine, partition[kept])
     changed = {"over_limit": over, "got_whole_nodes": whole_nodes, "unknown_reservation": unknown}
     changes = _added(origin.changed, changed, over | whole_nodes | unknown)
@@ -159,6 +161,7 @@ def place(workload: Workload, machine: Machine, extends: bool = False) -> tuple[
         after=_after(placed, since == NEVER),
         limits_of=limits_of,
         limits=limits,
+        run_seconds=run_seconds,
         outages=[_outage(placed, machine, one) for one in machine.outages],
         windows=windows,
         windows_of=windows_of,
@@ -202,7 +205,9 @@ def with_licences(workload: Workload, placement: Placement) -> tuple[Workload, P
     )
     limits = [*placement.limits, *((most, NEVER, NEVER) for most in (total // unit).tolist())]
     origin = replace(workload.origin, changed=_added(workload.origin.changed, {"over_limit": over}, over))
-    return replace(workload, origin=origin), replace(placement, limits=limits, limits_of=limits_of, licences=places)
+    run_seconds = [*placement.run_seconds, *(NEVER for _ in places)] if placement.run_seconds else ()
+    placement = replace(placement, limits=limits, limits_of=limits_of, licences=places, run_seconds=run_seconds)
+    return replace(workload, origin=origin), placement
 
 
 def with_omissions(workload: Workload, machine: Machine | None) -> Workload:
@@ -323,9 +328,10 @@ def _after(workload: Workload, waits: Array) -> Ragged:
     return Ragged.of([others if waiting else [] for others, waiting in zip(after, waits.tolist(), strict=True)])
 
 
-def _limits(workload: Workload, machine: Machine, partition: Array) -> tuple[Ragged, list[tuple[int, int, int]]]:
-    """Return the limits of each job, and their values: one for each group of jobs that is counted separately."""
+def _limits(workload: Workload, machine: Machine, partition: Array) -> tuple[Ragged, list[tuple[int, int, int]], list[int]]:
+    """Return the limits of each job, and their values: one for each group of jobs that is counted separately; and `run_seconds`."""
     limits: list[tuple[int, int, int]] = []
+    run_seconds: list[int] = []
     jobs, own_limits = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     columns = {**workload.columns, "partition": partition, "procs": workload.procs, "requested": workload.requested}
     for limit in machine.limits:
@@ -344,6 +350,7 @@ def _limits(workload: Workload, machine: Machine, partition: Array) -> tuple[Rag
         own_limits.append(len(limits) + group)
         most_jobs, most_procs, most_second = (NEVER if value is None else value for value in (limit.jobs, limit.procs, limit.second))
         limits += [(most_jobs, most_procs, most_second)] * (int(group.max()) + 1 if len(group) else 0)
+        run_seconds += [NEVER if limit.run_minutes is None else 60 * limit.run_minutes] * (len(limits) - len(run_seconds))
     arrays, most = workload.columns.get("array_job"), workload.columns.get("array_limit")
     if arrays is not None and most is not None:
         for number in np.unique(arrays[(arrays >= 0) & (most > 0)]).tolist():
@@ -351,11 +358,18 @@ def _limits(workload: Workload, machine: Machine, partition: Array) -> tuple[Rag
             jobs.append(mine)
             own_limits.append(np.full(len(mine), len(limits)))
             limits.append((int(most[mine[0]]), NEVER, NEVER))
-    return Ragged.of_pairs(len(workload), np.concatenate(jobs), np.concatenate(own_limits)), limits
+    run_seconds += [NEVER] * (len(limits) - len(run_seconds))
+    own = Ragged.of_pairs(len(workload), np.concatenate(jobs), np.concatenate(own_limits))
+    return own, limits, run_seconds if min(run_seconds, default=NEVER) < NEVER else []
 
 
 def possible(
-    workload: Workload, limits_of: Ragged, limits: Sequence[tuple[int, int, int]], procs: Array, second: Array
+    workload: Workload,
+    limits_of: Ragged,
+    limits: Sequence[tuple[int, int, int]],
+    procs: Array,
+    second: Array,
+    run_seconds: Sequence[int] = (),
 ) -> tuple[Ragged, Array]:
     """Return the limits of each job without those that it exceeds by itself, and whether it exceeds one; bool.
 
@@ -365,7 +379,10 @@ def possible(
     waiting = workload.columns.get("running_since", np.zeros(len(procs))) == MISSING
     waiting &= workload.columns.get("wait", np.full(len(procs), MISSING)) < 0
     needs = np.stack([np.ones(len(procs), np.int64), procs, second], axis=1)[job]
-    exceeded = (needs > np.array(limits, np.int64).reshape(-1, 3)[limits_of.items]).any(axis=1) & ~waiting[job]
+    exceeded = (needs > np.array(limits, np.int64).reshape(-1, 3)[limits_of.items]).any(axis=1)
+    if len(run_seconds):
+        exceeded |= (procs * np.maximum(workload.believed, workload.runtime))[job] > np.array(run_seconds, np.int64)[limits_of.items]
+    exceeded &= ~waiting[job]
     alone[job[exceeded]] = True
     return Ragged.of_pairs(len(procs), job[~exceeded], limits_of.items[~exceeded]), alone
 

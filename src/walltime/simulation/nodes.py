@@ -42,7 +42,8 @@ def placed_for(workload: Workload, policy: Policy, machine: Machine) -> tuple[Wo
     settings = policy.settings(machine.slurm)
     linear = policy.plans_nodes and (settings is None or settings["select_type"] == "linear")
     if settings is None:  # only Slurm's scheduling has these
-        machine = replace(machine, reservations=(), licences={})
+        without = [replace(one, run_minutes=None) for one in machine.limits if (one.jobs, one.procs, one.second) != (None, None, None)]
+        machine = replace(machine, reservations=(), licences={}, limits=tuple(without))
     placed, placement, demands = place_on_nodes(workload, machine, linear)
     used = {
         "tiers": len({one.tier for one in machine.partitions}) > 1,
@@ -83,7 +84,7 @@ def place_on_nodes(workload: Workload, machine: Machine, linear: bool = False) -
     if (procs != placed.procs).any():
         origin = placed.origin
         changed = {**origin.changed, "whole_nodes": origin.changed.get("whole_nodes", 0) + int((procs != placed.procs).sum())}
-        limits_of, over = possible(placed, placement.limits_of, placement.limits, procs, placement.second)
+        limits_of, over = possible(placed, placement.limits_of, placement.limits, procs, placement.second, placement.run_seconds)
         changed |= {"over_limit": changed.get("over_limit", 0) + int(over.sum())} if over.any() else {}
         placed, placement = replace(placed, procs=procs, origin=replace(origin, changed=changed)), replace(placement, limits_of=limits_of)
         demands = demands._replace(limits=limits_of)

@@ -94,7 +94,13 @@ FEATURES = (
     Feature("limits of QOS", "qos", "GrpJobs GrpTRES MaxJobsPU MaxTRESPU MaxJobsPA MaxTRESPA", MODELLED, "`[[limit]]`"),
     Feature("precedence of QOS", "qos", "Flags", MODELLED, "limits of the job's QOS before those of the partition's", word="OverPartQOS"),
     Feature("limits on used minutes", "qos", "GrpTRESMins GrpWall", NOTED),
-    Feature("limits on minutes of running jobs", "qos", "GrpTRESRunMins MaxTRESRunMinsPA MaxTRESRunMinsPU", NOTED),
+    Feature(
+        "limits on minutes of running jobs",
+        "qos",
+        "GrpTRESRunMins MaxTRESRunMinsPA MaxTRESRunMinsPU",
+        MODELLED,
+        "`run_minutes` of `[[limit]]`, for processors",
+    ),
     Feature("limits on other resources", "qos", "GrpTRES MaxTRESPU MaxTRESPA", NOTED, "nodes, memory, licences, GPU types", word="(?!)"),
     Feature("use factors of QOS", "qos", "UsageFactor", MODELLED, "`usage_factor` of `[[qos]]`"),
     Feature("QOS without reservations", "qos", "Flags", MODELLED, "`no_reserve` of `[[qos]]`", word="NoReserve"),
@@ -106,7 +112,7 @@ FEATURES = (
     Feature("shares", "associations", "Share ParentName", MODELLED, "`[[share]]`"),
     Feature("limits of associations", "associations", "GrpJobs GrpTRES MaxJobs", MODELLED, "`[[limit]]`, where no QOS has such a limit"),
     Feature("limits on used minutes", "associations", "GrpTRESMins GrpWall", NOTED),
-    Feature("limits on minutes of running jobs", "associations", "GrpTRESRunMins", NOTED),
+    Feature("limits on minutes of running jobs", "associations", "GrpTRESRunMins", MODELLED, "`run_minutes` of `[[limit]]`"),
     Feature("limits of a job in an association", "associations", "MaxWall MaxTRES MaxTRESMins", BEFORE),
     Feature(
         "scheduler", "settings", "SchedulerType SchedulerParameters SelectType", MODELLED, "see [Parameters](slurm-policy.md#parameters)"

@@ -5,11 +5,15 @@ import pytest
 
 import walltime as wt
 from walltime.auditor import audit, first_fit_decisions
-from walltime.machine import Machine, Partition, Pool
+from walltime.machine import Machine, Outage, Partition, Pool
 from walltime.policy import parse_policy
 from walltime.workload import Workload
 
-NODES = Machine((Pool("a", 2, 4, memory=100), Pool("b", 1, 4, memory=200)), (Partition("1", ("a", "b")),))
+NODES = Machine(
+    (Pool("a", 3, 4, memory=100), Pool("b", 1, 4, memory=200)),
+    (Partition("1", ("a", "b")), Partition("2", ("a", "b"), tier=1)),
+    (Outage("a", 0, 100_000, "1", 0),),
+)
 
 
 def crowd(count: int = 160) -> Workload:
@@ -21,8 +25,8 @@ def crowd(count: int = 160) -> Workload:
         runtime=runtime,
         requested=2 * runtime,
         procs=draw.choice([1, 1, 2, 4, 6], count),
-        machine_procs=12,
-        columns={"mem_mb": draw.choice([10, 40, 90], count), "user": np.ones(count, np.int64)},
+        machine_procs=16,
+        columns={"mem_mb": draw.choice([10, 40, 90], count), "user": np.ones(count, np.int64), "partition": draw.integers(1, 3, count)},
     )
 
 
@@ -64,3 +68,14 @@ def test_verdict__is_not_ok_where_decisions_are_not_checked():
     assert report.answer("s.csv", jobs, "EASY").startswith("undecided: ")
     without = audit(schedule.workload, schedule.columns(), placement=schedule.placement)
     assert (without.decided, without.ok) == (None, True)
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "easy"])
+def test_sample__follows_schedules_without_their_nodes(schedules, policy, monkeypatch):
+    """Jobs that start together get their nodes in the order in which the policy starts them."""
+    monkeypatch.setattr(first_fit_decisions, "MOST_WORK", 1500)
+    found = schedules[policy]
+    columns = {"job_id": found.workload.job_id, "start": found.start, "end": found.end}
+    report = audit(found.workload, columns, found.policy, placement=found.placement)
+    assert report.ok, report
+    assert 0 < report.decided < 1

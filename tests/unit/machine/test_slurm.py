@@ -371,12 +371,27 @@ def test_limits_of_associations_hold_where_no_qos_has_them(tmp_path):
 
 
 def test_limits_on_what_a_machine_does_not_have_are_noted(golden, tmp_path):
-    rare = {"Name": "rare", "GrpTRES": "node=2,gres/gpu:a100=1", "GrpWall": "600", "MaxTRESRunMinsPU": "cpu=9", "UsageFactor": "2.000000"}
+    rare = {"Name": "rare", "GrpTRES": "node=2,gres/gpu:a100=1", "GrpWall": "600", "MaxTRESRunMinsPU": "mem=9", "UsageFactor": "2.000000"}
     found = read(tmp_path, CONFIG, NODES, qos(rare | {"Flags": "NoReserve,DenyOnLimit"}), associations({"Account": "a", "MaxWall": "60"}))
     assert found.machine.limits == ()
     golden("slurm-cluster", found.notes)
     one_type = read(tmp_path, CONFIG, NODES.replace(",gpu:t4:1", ""), qos(rare))
     assert one_type.machine.limits == (Limit((), second=1),)
+
+
+def test_minutes_of_running_jobs(tmp_path):
+    """Those of the QOS come before those of the account; the machine file has them as run_minutes."""
+    rows = qos({"Name": "normal"}, {"Name": "long", "MaxTRESRunMinsPU": "cpu=9", "GrpTRESRunMins": "cpu=100,mem=7"})
+    accounts = {"Account": "root"}, {"Account": "a", "ParentName": "root", "GrpTRESRunMins": "cpu=50"}
+    users = associations(*({"Cluster": "lab", **row} for row in accounts))
+    found = read(tmp_path, CONFIG, NODES, rows, users)
+    assert found.machine.limits == (
+        Limit(("queue", "user"), only=("long",), run_minutes=9),
+        Limit(("queue",), only=("long",), run_minutes=100),
+        Limit((), among={"queue": ("normal",), "group": ("a",)}, run_minutes=50),
+    )
+    assert "limits on other resources" in {note.feature for note in found.machine.notes}
+    assert parse_machine(write_machine(found.machine), "m.toml").limits == found.machine.limits
 
 
 def test_fair_share_of_qos_and_associations(tmp_path):

@@ -11,7 +11,7 @@ from tests.errors import raises
 from walltime.durations import seconds_of
 from walltime.engine.reference.nodes import SlurmReference
 from walltime.errors import PolicyError, WorkloadError
-from walltime.machine import Machine, Outage, Partition, Pool, Qos, Share, write_machine
+from walltime.machine import Limit, Machine, Outage, Partition, Pool, Qos, Share, write_machine
 from walltime.node_demands import job_size, with_priorities
 from walltime.node_demands import nodes_of as problem_nodes
 from walltime.policy import Slurm, parse_policy
@@ -390,6 +390,18 @@ def test_no_reserve__backfill_starts_later_jobs_that_delay_the_job():
     assert (plain.start.tolist(), plain.reserved_start.tolist()[1]) == ([0, 100, 110], 100)
     found = run(single(4, qos=(Qos("1"), Qos("2", no_reserve=True))), options, jobs, **columns)
     assert (found.start.tolist(), found.reserved_start.tolist()) == ([0, 202, 2], [-1, -1, -1])
+
+
+def test_run_minutes__jobs_wait_until_running_ones_have_fewer_left():
+    """User 1 may have 5 processor-minutes left: 120 s on 2 processors are 4, and 90 s on one fit after 15 s, at the next cycle."""
+    jobs = [(0, 120, 120, 2), (1, 90, 90, 1), (2, 90, 90, 1), (3, 600, 600, 1)]
+    machine = single(5, limits=(Limit(("user",), run_minutes=5),))
+    found = run(machine, "bf_interval=7,sched_interval=-1", jobs, user=[1, 1, 2, 1])
+    assert found.start.tolist() == [0, 21, 2, 3], "10 minutes exceed the limit by themselves"
+    assert found.workload.origin.changed == {"over_limit": 1}
+    told = wt.explain(found, 2, sooner=False)
+    assert told.held_back.limit == 20
+    assert "5 processor-minutes" in str(told)
 
 
 def test_the_size_of_a_job():

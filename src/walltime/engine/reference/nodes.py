@@ -259,6 +259,17 @@ class SlurmReference:
             self._news = True
         if self.waiting and any(self._is_exempt(job) for job in self.running):
             self._news = self._news_for_all = True
+        if self.machine.run_seconds and self.running:
+            self._news = self._news_for_all = True
+
+    def _is_within_limits(self, job: SlurmJob) -> bool:
+        """Return whether a job may start next to the running ones, by numbers and by what they have until their limits."""
+        for k in set(job.limits) if self.machine.run_seconds else ():
+            group = [other for other in self.running if k in other.limits]
+            left = sum(other.procs * max(0, other.start + other.limit - self.now) for other in group)
+            if left + job.procs * job.believed > self.machine.run_seconds[k]:
+                return False
+        return within_limits(job, self.running, self.machine.limits)
 
     def priority(self, job: SlurmJob, when: int) -> int:
         """Return the priority of a job at a time, s."""
@@ -310,7 +321,7 @@ class SlurmReference:
             if job.partition in closed_partitions:
                 continue
             tested[job.partition] += 1
-            if (most and tested[job.partition] > most) or not within_limits(job, self.running, self.machine.limits):
+            if (most and tested[job.partition] > most) or not self._is_within_limits(job):
                 continue
             free = self.usable(job, self.free, self.now, job.believed, blocks)
             if self.is_enough(job, free):
@@ -407,7 +418,7 @@ class SlurmReference:
         tests: Counter[tuple[object, int]] = Counter()  # of a user, of a partition, and of a user in a partition
         reserved: Counter[int] = Counter()
         for job in self._to_backfill():
-            if not within_limits(job, self.running, self.machine.limits):
+            if not self._is_within_limits(job):
                 continue
             if tested == s["bf_max_job_test"]:
                 break

@@ -35,12 +35,13 @@ waits, `runtime` the time for which it runs. `shaped`: whether it may be unable 
 SLURM_RULES = record_dtype(
     "depth partition_depth interval defer backfill cycle window resolution most_tested most_of_user most_of_partition "
     "most_of_user_in_partition most_started least_age least_priority most_reserved soft half kill starts_only all_count multifactor "
-    "fair_tree period dampening preempts youngest reorders strict weight_age weight_share longest_age decay",
+    "timed_limits fair_tree period dampening preempts youngest reorders strict weight_age weight_share longest_age decay",
     "weight_age weight_share longest_age decay",
 )
 """The parameters of policy/slurm.py, in s. `soft`: whether time_min is a soft limit. `half`: whether running jobs too are planned by it.
 `starts_only`: whether `reserved_start` is not needed. `all_count`: whether no number, age or priority keeps one of the first `most_tested`
-jobs from a reservation. `decay`: the weight of use after a `period`. `preempts`: whether jobs may preempt others."""
+jobs from a reservation. `timed_limits`: whether limits count what running jobs have until their limits. `decay`: the weight of use after a
+`period`. `preempts`: whether jobs may preempt others."""
 
 SLURM_STATE = record_dtype(
     "now arrivals arriving started running overdue events waiting next_change news news_for_all next_sum came gone between at_first begun "
