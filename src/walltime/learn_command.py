@@ -1,4 +1,4 @@
-"""`walltime learn`: an agent trained on the early part of a log, and compared on the later one."""
+"""`walltime learn`: train an agent on the early part of a log, and compare it with schedulers on the later part."""
 
 from __future__ import annotations
 

@@ -201,7 +201,7 @@ class EstimateData:
 
 
 def look_at(workload: Workload, model: str, seed: int) -> EstimateData | None:
-    """Return the users' estimates, or a model's; None for the users' if the log has none.
+    """Return the users' estimates, or those of a model; None if the log has no users' estimates.
 
     Under a model that sets the kill limit, jobs that reach their estimates end there, as in a log, and count as killed.
     """

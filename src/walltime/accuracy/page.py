@@ -262,7 +262,7 @@ def _schemes(a: AdjustedWalltimes) -> list[Block]:
 
 
 def _advice(accuracy: WalltimeAccuracy, log: Sequence[str] | None) -> list[Section]:
-    """Return requests for the users with most hours not used."""
+    """Return the advised requests for the users with the most unused hours."""
     if not accuracy.advice:
         return []
     before = ["walltime", "suggest", *(log or [accuracy.workload.origin.name])]
@@ -276,7 +276,7 @@ def _advice(accuracy: WalltimeAccuracy, log: Sequence[str] | None) -> list[Secti
 
 
 def advice_table(accuracy: WalltimeAccuracy) -> Table:
-    """Return a table of advice for the users with most hours not used, for the kind of job that would save most."""
+    """Return a table of advice for the users with the most unused hours, for the kind of job that would save most."""
     rows: list[Row] = []
     for one in accuracy.advice:
         cells = [one.user, hours(one.unused_hours)]

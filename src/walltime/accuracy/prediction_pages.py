@@ -1,4 +1,4 @@
-"""The pages of `walltime predict`, the accuracy of predictors on a log, and of `walltime suggest`, advice for a user's next job."""
+"""The pages of `walltime predict` (the accuracy of predictors on a log) and of `walltime suggest` (advice for a user's next job)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`walltime benchmark`: frozen suites, results that others can check, leaderboards."""
+"""`walltime benchmark`: suites that never change, results that others can check, leaderboards."""
 
 from __future__ import annotations
 

@@ -52,7 +52,10 @@ def audit(
     reading: LogOptions,
     output: PageOutput,
 ) -> None:
-    """Check a schedule from any simulator against its log; the exit status is 1 if a rule is broken."""
+    """Check a schedule from any simulator against its log.
+
+    The exit status is 1 if a rule is broken, or if the policy's decisions cannot be checked.
+    """
     from walltime.auditor import audit as check
     from walltime.schedule import read_schedule
     from walltime.simulation.run import placed_under

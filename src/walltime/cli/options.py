@@ -158,7 +158,7 @@ SkipBadLinesOption = Annotated[bool, _input("Skip lines that cannot be read, cou
 JoinRunsOption = Annotated[
     bool,
     _input(
-        "Join the runs of a requeued job into one job with the first submission and the last run, or keep them apart.",
+        "Join the runs of a requeued job into one job with the first submission and the last run. Default on machines that preempt jobs.",
         "--join-runs/--no-join-runs",
         advanced=True,
     ),

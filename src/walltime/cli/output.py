@@ -255,9 +255,11 @@ def _left_out_records() -> dict[str, Any]:
 
 def _left_out_sentences(blocks: Sequence[Part]) -> tuple[list[str], list[str]]:
     """Return sentences that the blocks lack: on the jobs left out, which begin the answer, and on each rule and what is not modelled."""
+    from walltime.workload.drops import jobs_only
+
     first = next((block for block in blocks[:1] if isinstance(block, str)), "")
     warnings = [sentence for one in _logs.values() for sentence in one.warnings if sentence not in first]
-    rules = [f"{f'{name}: ' if len(_logs) > 1 else ''}{drop}" for name, one in _logs.items() for drop in one.origin.drops]
+    rules = [f"{f'{name}: ' if len(_logs) > 1 else ''}{drop}" for name, one in _logs.items() for drop in jobs_only(one.origin.drops)]
     if any(one.origin.omissions for one in _logs.values()):
         from walltime.machine import omission_sentences
 

@@ -58,7 +58,7 @@ def scope(summaries: Sequence[Summary], spread: Spread | None) -> list[str]:
 
 
 def distinct(field: str, a: int, b: int, summaries: Sequence[Summary], spread: Spread | None) -> bool:
-    """Return whether two schedules differ in this measure by more than chance, or look equal anyway.
+    """Return whether two schedules differ in this measure by more than chance, or not at all as printed.
 
     The limit is the scatter of the difference in shaken copies, or 5 % without a spread.
     """

@@ -50,7 +50,7 @@ def week_grid(schedule: Schedule, mask: Array) -> Grid | None:
     """Return the waits by day of the week and hour of the submission, local time; None if the log does not record when it begins."""
     try:
         days, hours = (group_jobs(schedule.workload, by, schedule.submit, schedule.end) for by in ("weekday", "hour"))
-    except WorkloadError:  # its times are outside the calendar
+    except WorkloadError:  # the times of the log are outside the calendar
         return None
     if list(days.names) == [UNKNOWN]:
         return None

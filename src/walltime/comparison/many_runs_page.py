@@ -91,7 +91,7 @@ def compare_replications(
 def caveats_of_cells(
     results: Sequence[Replications], combinations: Sequence[Mapping[str, Any]] | None, trim: str, estimates: str | None = None
 ) -> list[str]:
-    """Return the caveats of replications, as for a campaign; `estimates`: the model of all of them, if the combinations do not say."""
+    """Return the caveats of replications, as for a campaign; `estimates`: the model of all of them, if the combinations do not name it."""
     import polars as pl
 
     cells = replication_cells(results, combinations)

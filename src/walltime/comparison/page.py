@@ -1,4 +1,4 @@
-"""The page of schedules of one workload: the answer, the evidence, and where it comes from."""
+"""The page of schedules of one workload: the answer, the evidence, and the provenance."""
 
 from __future__ import annotations
 

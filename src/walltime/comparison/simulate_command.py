@@ -222,6 +222,8 @@ def run_record(schedule: Schedule, run: SchedulingOptions, trace: Path, seconds_
         "seconds": {"read": seconds_read, **schedule.seconds, "measure": measure},
         "version": version(),
     }
+    if schedule.lost is not None:
+        record["preemption"] = schedule.preemption()
     if schedule.predictions is not None:
         made = schedule.predictions.prediction
         words = {"predictor": made.predictor.label, "believe": made.believe.label, "correction": made.correction.label}

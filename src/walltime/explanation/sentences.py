@@ -72,6 +72,15 @@ def eligible(why: Explanation) -> Texts:
         yield "held", f"{when} (according to {source}); its wait counts from then"
 
 
+def preempted(why: Explanation) -> Texts:
+    """Yield the runs of the job that ended by preemption."""
+    lost = why.schedule.lost
+    for job, start, end, requeued, _ in () if lost is None else zip(*lost, strict=True):
+        if job == why.index:
+            when, what = why.schedule.workload.origin.when(int(start)), "requeued" if requeued else "cancelled"
+            yield "preempted", f"started at {when}, ran {human_time(int(end - start))}, and was {what}"
+
+
 def _after(why: Explanation, time: int) -> str:
     """Return a label of a time relative to the submission."""
     return "at submission" if time == why.submit else f"after {human_time(time - why.submit)}"

@@ -70,7 +70,7 @@ def short_verdict(inference: Inference) -> str:
 
 
 def short_notes(inference: Inference) -> list[str]:
-    """Return the notes without the rules that were tried in vain, which are counted."""
+    """Return the notes, with the number of rejected rules in place of the rules."""
     kept = [one for one in inference.notes if not one.startswith("Left out: ")]
     tried = len(inference.notes) - len(kept)
     more = "For months, users, the queue order and the reasons for leaving rules out, add --verbose."

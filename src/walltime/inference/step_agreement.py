@@ -69,7 +69,7 @@ def _groups(placement: Placement) -> tuple[Array | None, Array | None]:
 
 
 def _apart(placement: Placement) -> list[tuple[int, Array]]:
-    """Return each pool with the jobs that run only there, bool."""
+    """Return each pool, with a mask of the jobs that run only there."""
     machine = placement.machine
     used = np.unique(placement.partition).tolist()
     pools = [{machine.place_of(name) for name in machine.partitions[k].pools} for k in used]

@@ -47,7 +47,7 @@ CAVEATS = (
 
 @dataclass(frozen=True)
 class AgainstScheduler:
-    """A scheduler on the held-out windows, and the agents against it.
+    """A scheduler on the held-out windows, and the agents in comparison with it.
 
     `mean`: over windows. `longest_wait`: of any job, s. `change`: the agents' cost against it in %, less is better; the interval is over
     five blocks of neighbouring windows, with the agents averaged. `over_seeds`: 90 % prediction interval for one further agent; None for

@@ -185,7 +185,7 @@ class Policy(Specification):
 
     @property
     def on_pools(self) -> Support:
-        """The engine for a machine of several pools; by default the kernel if all readings are the papers'."""
+        """The engine for a machine of several pools; by default the kernel if all interpretations are the papers'."""
         passes = self.passes
         if passes.kind in COMPILED_FOR_POOLS and passes.compiled and passes.every_arrival and not passes.window:
             return KERNEL

@@ -38,7 +38,7 @@ class NoBackfilling(HeadPolicy):
 
     @property
     def passes(self) -> PassSpec:
-        """Jobs start from the head only."""
+        """Only the head of the queue starts."""
         committed = self.decisions == "committed"
         return PassSpec("head", 0, compiled=not committed, backfills=False, window=self.window, committed=committed)
 

@@ -32,6 +32,7 @@ from walltime.report.page import (
 from walltime.tables import Cell, Column, Table
 from walltime.wording import UNDEFINED, human_percent
 from walltime.workload import Workload
+from walltime.workload.drops import jobs_only
 
 ALLOWED = "content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\""
 """Content security policy: the page may load nothing."""
@@ -180,7 +181,7 @@ def _rules(workload: Workload) -> list[Block]:
     total = max(origin.records, len(workload), 1)
     rows = [
         [one.rule, "dropped", f"{one.jobs:,}", human_percent(100 * one.share_of_jobs), human_percent(100 * one.share_of_work)]
-        for one in origin.drops
+        for one in jobs_only(origin.drops)
     ] + [
         [rule, did, f"{count:,}", human_percent(100 * count / total), ""]
         for did, counts in (("changed", origin.changed), ("kept", origin.noticed))

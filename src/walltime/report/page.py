@@ -1,4 +1,4 @@
-"""Pages as values; html.py, terminal.py and pdf.py render them."""
+"""The parts of a page as values; html.py, terminal.py and pdf.py render them."""
 
 from __future__ import annotations
 

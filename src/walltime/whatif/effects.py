@@ -211,7 +211,7 @@ class Effect:
 
     @property
     def nothing(self) -> bool:
-        """Whether every wait is unchanged and no job is lost or cut."""
+        """Whether every wait is unchanged and no job is left out or killed earlier."""
         return not any((self.gains.shorter.jobs, self.gains.longer.jobs, self.cost.cut_jobs, self.cost.lost_jobs))
 
     def as_dict(self) -> dict[str, Any]:

@@ -165,13 +165,13 @@ def tables_of(answer: WhatIf) -> list[Table]:
 
 
 def remarks(answer: WhatIf) -> list[str]:
-    """Return whose jobs are cut or left out, and the meaning of marks."""
+    """Return the users whose jobs are killed earlier or left out, and the meaning of marks."""
     doubtful = any(_mark(answer, effect) or not all(row.trusted for row in effect.groups) for effect in answer.effects)
     return [*_whose(answer), *([f"{UNTRUSTED}: smaller than the calibration error, or not calibrated."] if doubtful else [])]
 
 
 def _whose(answer: WhatIf) -> list[str]:
-    """Return whose jobs are killed earlier or left out, by change."""
+    """Return the users whose jobs are killed earlier or left out, by change."""
     fates = [(one.name, {"killed earlier than today": one.cost.cut, "left out": one.cost.lost}) for one in answer.effects]
     return [f"{name}: jobs {fate}: {'; '.join(whose)}." for name, both in fates for fate, whose in both.items() if whose]
 

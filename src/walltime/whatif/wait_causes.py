@@ -168,7 +168,7 @@ def find_evidence(schedule: Schedule, placement: Placement, recorded: Array, gro
 
 
 def _by_reason(schedule: Schedule) -> list[tuple[str, Array]]:
-    """Return what jobs waited for last, by the log's column `reason`, with these jobs (bool)."""
+    """Return the causes for which jobs waited last, by the log's column `reason`, with masks of their jobs."""
     numbers, origin = schedule.workload.columns.get("reason"), schedule.workload.origin
     if numbers is None or "reason" not in origin.names:
         return []

@@ -103,7 +103,7 @@ def kind_of(problem: Problem) -> str:
 
 
 def features_of(problem: Problem) -> list[str]:
-    """Return the `FEATURES` of a problem, except the dialect and what is recorded."""
+    """Return the `FEATURES` of a problem, except the dialect and the records of starts and effects."""
     machine, demands, prediction, order = problem.machine, problem.demands, problem.prediction, problem.policy.order
     present = {
         "predictor": prediction is not None,

@@ -402,7 +402,7 @@ def what_happened(
     first, last = (None if time is None else float(unix_time(time, UTC)) for time in (span.since, span.until))
     events = read_events(ledger)
     if machine is None and reading.procs is None:
-        reading = replace(reading, procs=ANY_SIZE)  # which nothing depends on that is recorded
+        reading = replace(reading, procs=ANY_SIZE)  # no recorded value depends on it
     jobs, _ = reading.load(trace, machine)
     review = find(events, jobs, first, last)
     if machine is not None:

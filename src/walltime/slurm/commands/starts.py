@@ -1,4 +1,4 @@
-"""`walltime slurm snapshot` and `walltime slurm start-times`: a cluster as it is now, and when the waiting jobs will start."""
+"""`walltime slurm snapshot` and `walltime slurm start-times`: the present state of a cluster, and the starts of its waiting jobs."""
 
 from __future__ import annotations
 
