@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from walltime.engine.problem import CHARGE, NodeDemands, Nodes, OarSettings, Shares
+from walltime.engine.problem import CHARGE, NodeDemands, Nodes, OarSettings, Preemption, Shares
 from walltime.errors import WorkloadError
 from walltime.machine import Machine, Placement
 from walltime.machine.constraints import satisfies
@@ -23,6 +23,8 @@ UNLIMITED_MEMORY = 1024**2
 """Memory of each processor of a pool without a limit, where other pools have one, MB."""
 LEAST_BASIC = 2**31
 """Less than priorities of priority/basic, which begins with 2**32 - 2**16, and more than usual ones of other plugins."""
+MOST_RANK = 0xFFFF
+"""The highest priority, or tier, that Slurm distinguishes between jobs to be preempted."""
 COLUMNS = ("requested_nodes", "nodes", "most_nodes", "exclusive", "requested_procs", "cpus_per_task", "tasks_per_node", "spread")
 """Columns that `demands_on` reads; -1 if the log lacks them."""
 
@@ -51,6 +53,9 @@ def problem_fields(placed: Workload, placement: Placement, policy: Policy, deman
         settings = OarSettings(oar.security_time, oar.slots == "2016", oar.durations, *moments)
         return {"machine": nodes, "demands": demands, "settings": settings}
     demands, shares = with_priorities(placed, placement, given, demands, nodes)
+    if machine.preempts:
+        preemption, classes = _preemption(placed, placement, given)
+        nodes, demands = nodes._replace(preemption=preemption), demands._replace(preemption=classes)
     return {"machine": nodes, "demands": demands, "settings": given, "shares": shares}
 
 
@@ -169,7 +174,7 @@ def _has_nodes(machine: Machine, name: str, pool: str) -> bool:
 
 
 def unknown_features(placed: Workload, placement: Placement) -> Array:
-    """Return which jobs requested features, or a type of GPUs, that no node of their partition has; bool."""
+    """Return a mask of the jobs that requested features, or a type of GPUs, that no node of their partition has."""
     return _members(placed, placement)[-1]
 
 
@@ -222,6 +227,7 @@ def demands_on(nodes: Nodes, placed: Workload, placement: Placement) -> NodeDema
         "sole": sole,
         "each": each,
         "time_min": np.maximum(placed.columns.get("time_min", np.zeros(count)), 0),
+        "preemption": np.zeros(count),
     }
     numbers |= {"user": user, "place": _places(placed, placement), "second": second, "members": members}
     numbers |= {"association": np.zeros(count), "charge": np.zeros(count)}
@@ -354,6 +360,27 @@ def _resource_shares(placed: Workload, placement: Placement, demands: NodeDemand
         has = [sum(one.nodes * of_node(one) for one in pools if one.name in part.pools) for part in machine.partitions]
         total += weight * own / np.maximum(np.array(has)[placement.partition], 1) * (np.array(has)[placement.partition] > 0)
     return total
+
+
+def _preemption(placed: Workload, placement: Placement, settings: SlurmSettings) -> tuple[Preemption, Array]:
+    """Return the preemption between classes of jobs, and each job's class: its quality of service if these preempt, else its partition."""
+    machine, exempt = placement.machine, settings["preempt_exempt_time"]
+    if any(one.preempts for one in machine.qos):
+        rows = [(one.priority, one.preempt, one.grace, exempt if one.exempt is None else one.exempt) for one in machine.qos]
+        rows.append((0, "off", 0, 0))  # jobs of another one, or of none
+        may = [[other.name in one.preempts and other.preempt != "off" for other in machine.qos] + [False] for one in machine.qos]
+        may.append([False] * len(rows))
+        number = {one.name: k for k, one in enumerate(machine.qos)}
+        names = [placed.origin.name_of("queue", value) for value in placed.columns.get("queue", np.full(len(placed), MISSING)).tolist()]
+        classes = np.array([number.get(name, len(number)) for name in names], np.int64)
+    else:
+        rows = [(one.tier, one.preempt, one.grace, exempt) for one in machine.partitions]
+        may = [[one.tier > other.tier and other.preempt != "off" for other in machine.partitions] for one in machine.partitions]
+        classes = placement.partition.astype(np.int64)
+    rank, modes, *times = zip(*rows, strict=True)
+    requeue = [mode == "requeue" for mode in modes]
+    columns = (np.array(values, np.int64) for values in (may, np.clip(rank, 0, MOST_RANK), requeue, *times))
+    return Preemption(*columns), classes
 
 
 def job_size(nodes: Array, procs: Array, limit: Array, all_nodes: int, all_procs: int, settings: SlurmSettings) -> Array:

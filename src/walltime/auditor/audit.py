@@ -41,11 +41,11 @@ def audit(
 
     `schedule`: int64 columns, at least `job_id, start, end`, one row per job in any order. Without a `policy`, only the rules for all
     schedules are checked. `overrun, dialect, coincident, prediction`: as in `simulate`; the predictor learns from the given schedule.
-    Planned runtimes follow from the workload and the prediction. With `own_beliefs`, the schedule's column `believed` is used instead,
-    compared with the right values, and the report notes it. `placement`: what the jobs need on a machine with several pools, from
+    Planned runtimes follow from the workload and the prediction. With `own_beliefs`, the schedule's column `believed` is used instead; the
+    report notes this, and differences from the right values. `placement`: what the jobs need on a machine with several pools, from
     `walltime.machine.place`, whose workload is then passed; a column `given` of the schedule, as in `Schedule.given`, has the processors
     that jobs had in each pool. `slots`: the jobs' nodes, as in `Schedule`. `progress` is called from time to time with the number of jobs
-    checked so far. Raises PolicyError for an unknown overrun rule, dialect or prediction, and for own beliefs on a machine with several
+    checked so far. Raises PolicyError for an unknown overrun rule, dialect or prediction, and for `own_beliefs` on a machine with several
     pools.
 
     >>> from walltime import Easy, Workload, simulate
@@ -127,7 +127,8 @@ class _Audit:
         from walltime.auditor.windows import SiteWindows
         from walltime.machine.overheads import decision_times, release_times, scheduler_view
 
-        self.checked += [*POLICY_RULES, *MACHINE_CHECKS]
+        preempts = placement.machine.preempts or self.rows.lost
+        self.checked += [*POLICY_RULES, *(rule for rule in MACHINE_CHECKS if rule != "preemption" or preempts)]
         reason = "on a machine with several pools, decisions are checked, but not their labels"
         self.skipped.update(dict.fromkeys([rule for rule in POLICY_RULES if rule not in DECISIONS], reason))
         rows = self.rows
@@ -142,7 +143,7 @@ class _Audit:
             self.assumed.append(f"times of decisions are {own.start} s before starts, and processors are free {own.end} s after ends")
             start, end = decision_times(start, placement), release_times(own, end)
         windows = SiteWindows(self.w, placement, effective_times(jobs, self.overrun)[1], int(start.max()))
-        schedule = MachineSchedule(jobs, seen, start, end, windows, self.overrun, slots=self.slots, **columns)
+        schedule = MachineSchedule(jobs, seen, start, end, windows, self.overrun, slots=self.slots, lost=rows.lost, cut=rows.cut, **columns)
         self.skipped.update(skipped_rules(schedule, self.policy, self.prediction))
         self.decided, notes = decided_share(schedule, self.policy, self.prediction)
         self.assumed += notes
@@ -189,7 +190,7 @@ class _Audit:
             yield from self.rows.differing("believed_differs", "believed", true[rows.job])
 
     def _estimate(self) -> Array:
-        """Return the runtimes that the scheduler believes without predictions, or the schedule's own."""
+        """Return the planned runtimes without predictions, or those in the schedule."""
         rows = self.rows
         if not self.own_beliefs:
             return rows.estimate

@@ -32,6 +32,7 @@ MACHINE_CHECKS = {
     "dependency": "no job starts before the jobs on which it depends have ended",
     "node_capacity": "no node is given out twice, to another partition or in an outage, and each job has what it needs on its nodes",
     "node_order": "a job gets the nodes that Slurm, or OAR, chooses for it",
+    "preemption": "a run is preempted exactly where Slurm preempts it",
     "limit_shortened": "a limit is shortened only for jobs with a time_min, not below it, and as Slurm does it",
 }
 """Further rules for machines with several pools, and what they require."""

@@ -12,7 +12,17 @@ from walltime.estimates import effective_times
 from walltime.explanation.alternatives import alternatives
 from walltime.explanation.node_room import shortages
 from walltime.explanation.records import Change, Explanation, Overtaker, common_fields
-from walltime.explanation.sentences import MOST_LISTED, Texts, eligible, from_reservation, headline, more
+from walltime.explanation.sentences import (
+    MOST_LISTED,
+    Texts,
+    ahead_of_it,
+    eligible,
+    from_reservation,
+    headline,
+    more,
+    overtook_it,
+    preempted,
+)
 from walltime.explanation.sentences import sooner as sooner_texts
 from walltime.machine import NO_OVERHEAD, Machine, Placement
 from walltime.machine.overheads import decision_times, release_times, scheduler_view
@@ -208,16 +218,17 @@ def _texts(why: MachineExplanation) -> Texts:
     also = f" and {amount_of(why.second, second)}" if why.second else ""
     yield "", headline(why, f"{counted(why.procs, 'processor')}{also} of the partition {why.partition}")
     if why.wait:
-        yield "reason", f"{_obstacles(why)}; {counted(len(why.overtaken_by), 'later job')} overtook it"
+        yield "reason", f"{_obstacles(why)}; {overtook_it(len(why.overtaken_by))}"
     if why.depended:
         when = why.schedule.workload.origin.when(why.submit)
-        yield "held", f"eligible from {when}, when the jobs that it depends on had ended; its wait counts from then"
+        yield "held", f"eligible at {when}, when the jobs that it depends on had ended; its wait counts from then"
     else:
         yield from eligible(why)
     pools = f"pool {why.pools[0]}" if len(why.pools) == 1 else f"pools {listed(why.pools)}"
     free = f"in the {pools}, {why.free[0]:,} of {counted(why.capacity[0], 'processor')}"
     free += f" and {why.free[1]:,} of {amount_of(why.capacity[1], second)}" if why.second else ""
-    yield "at submission", f"{free} free; {counted(why.ahead, 'job')} ahead of it in the queue"
+    yield "at submission", f"{free} free; {ahead_of_it(why.ahead)}"
+    yield from preempted(why)
     if why.reservations:
         yield "start", from_reservation(why.reservations[0].start, why)
     if why.overtaken_by:
@@ -232,19 +243,19 @@ def _obstacles(why: MachineExplanation) -> str:
     words = {
         "too_few": "too few resources were free",
         "features": f"enough resources were free, but not on nodes with {_wanted(why)}",
-        "memory": "enough processors were free, but not with its memory on the same nodes",
-        "resource": f"enough processors were free, but not with its {RESOURCES.get(second, second)} on the same nodes",
-        "nodes": "enough processors were free, but not distributed over the nodes as it requests",
+        "memory": "enough processors were free, but without enough memory on the same nodes",
+        "resource": f"enough processors were free, but without enough {RESOURCES.get(second, second)} on the same nodes",
+        "nodes": "enough processors were free, but not in the requested distribution over nodes",
         "outage": "too few resources were free because of an outage",
         "reservation": _reserved(why) if held.reservation else "",
-        "window": "the site's windows did not allow it to start at that hour",
+        "window": "the site's windows did not allow it to start",
         "limit": f"a limit held it back ({_limits(why)})",
         "others": f"enough resources were free, but reserved for other jobs or for jobs ahead of it in the queue{node}",
         "overhead": "the scheduler had not run yet, or the job was being started",
     }
     spans = [(getattr(held, name), text) for name, text in words.items() if getattr(held, name)]
     if len(spans) == 1:
-        return f"the whole time, {spans[0][1]}"
+        return f"{spans[0][1]} the whole time"
     return "; ".join(f"for {human_time(seconds)}, {text}" for seconds, text in sorted(spans, key=lambda one: -one[0]))
 
 

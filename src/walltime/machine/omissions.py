@@ -57,16 +57,24 @@ def omissions(workload: Workload, machine: Machine, partition: Array) -> dict[st
             found |= {name: share} if share else {}
     if any(limit.run_minutes is not None for limit in machine.limits):
         found[RUN_MINUTES] = None
+    found |= {"preemption": None} if machine.preempts else {}
     counted = {name for limit in machine.limits for name in (*limit.by, *limit.among)}
     return found | {f"limits by {name}, which the log lacks": None for name in COUNTED if name in counted - workload.columns.keys()}
 
 
-def with_settings(found: Mapping[str, float | None], machine: Machine, settings: Sequence[str]) -> dict[str, float | None]:
-    """Return what a policy that plans single nodes does not model: settings are added, unless notes have them, and BY_NODES left out."""
+def with_settings(
+    found: Mapping[str, float | None], machine: Machine, settings: Sequence[str], preempts: bool = False
+) -> dict[str, float | None]:
+    """Return what a policy that plans single nodes does not model: settings are added, unless notes have them, and BY_NODES left out.
+
+    `preempts`: whether it preempts the jobs that the machine lets it preempt.
+    """
     known, noted = {note.text for note in machine.notes}, {note.feature for note in machine.notes}
     lacks = {"reservations": not machine.reservations, "licences": not machine.licences}
     modelled = [name for name in BY_NODES if not lacks.get(name)]
     left = {name: share for name, share in found.items() if name not in modelled or name in noted}
+    if preempts and machine.preempts:
+        left.pop("preemption", None)
     return {**left, **dict.fromkeys(text for text in settings if text not in known)}
 
 

@@ -214,7 +214,8 @@ def with_omissions(workload: Workload, machine: Machine | None) -> Workload:
     """Return the jobs with what the nodes of the machine do not model for them in `origin.omissions`, without placing them."""
     if machine is None:
         return workload
-    found = with_settings(omissions(workload, machine, _partitions(workload, machine)[0]), machine, ())
+    found, preempts = omissions(workload, machine, _partitions(workload, machine)[0]), (machine.policy or "").startswith("slurm")
+    found = with_settings(found, machine, (), preempts)
     return replace(workload, origin=replace(workload.origin, omissions=found))
 
 
@@ -289,7 +290,7 @@ def _added(counts: Mapping[str, int], masks: Mapping[str, Array], among: Array) 
 
 
 def _impossible(workload: Workload, kept: Array) -> Array:
-    """Return which jobs depend on the success of a job that did not succeed, or that will not run itself; bool."""
+    """Return a mask of the jobs that depend on the success of a job that did not succeed or will not run."""
     wanted = workload.columns.get("depends_on_success")
     impossible = np.zeros(len(workload), bool)
     if wanted is None:
@@ -435,7 +436,7 @@ def _times(workload: Workload, one: Reservation, number: int) -> list[tuple[int,
 
 
 def _reservation_of(workload: Workload, machine: Machine, partition: Array) -> tuple[Array, Array]:
-    """Return the number of each job's reservation, 0 for none, and whether the machine has not the one that a job requested; bool."""
+    """Return the number of each job's reservation, 0 for none, and a mask of the jobs whose reservation the machine lacks."""
     numbers = workload.columns.get("reservation")
     found = np.zeros(len(workload), np.int64)
     if numbers is None or not machine.reservations:

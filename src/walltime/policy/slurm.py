@@ -82,11 +82,11 @@ def _write(parameter: Parameter, value: Any) -> str:
 
 NO_EFFECT = (
     *("batch_sched_delay", "bf_continue", "bf_max_time", "bf_node_space_size", "bf_yield_interval", "bf_yield_rpc_cnt", "bf_yield_sleep"),
-    *("build_queue_timeout", "max_rpc_cnt", "sched_min_interval"),
+    *("build_queue_timeout", "max_rpc_cnt", "sched_min_interval", "preempt_send_user_signal"),
 )
 """Parameters that relieve a busy slurmctld: they have no effect on simulated passes, which take no time."""
 NOT_MODELLED = {
-    "PreemptType": ("preempt/none", "(null)", ""),
+    "PreemptType": ("preempt/none", "preempt/partition_prio", "preempt/qos", "(null)", ""),
     "PriorityUsageResetPeriod": ("NONE", "(null)", ""),
     "TopologyPlugin": ("topology/none", "topology/default", "topology/flat", "(null)", ""),
 }
@@ -232,6 +232,14 @@ class Slurm(Policy):
     """the size factor favours small jobs instead of large ones"""
     priority_flags: Annotated[str | None, _parameter("", "word", setting="PriorityFlags")] = None
     """supported: `NO_FAIR_TREE` and `SMALL_RELATIVE_TO_TIME`"""
+    preempt_exempt_time: Annotated[int | None, _parameter(0, "time", setting="PreemptExemptTime")] = None
+    """how long a job must have run before it may be preempted"""
+    preempt_youngest_first: Annotated[bool | None, _parameter(False, "flag", "youngest")] = None
+    """the latest starts are preempted first, instead of the lowest priorities and fewest nodes"""
+    preempt_reorder_count: Annotated[int | None, _parameter(1, "number", "reorders")] = None
+    """how often the jobs to be preempted are put in another order, so that fewer are enough"""
+    preempt_strict_order: Annotated[bool | None, _parameter(False, "flag", "strict")] = None
+    """that order only moves the last of them to the front"""
 
     def settings(self, machine: Mapping[str, str] | None = None) -> SlurmSettings:
         """Return all parameters, from this policy, the machine's table `[slurm]`, or the defaults, with notes for the user."""
@@ -274,7 +282,9 @@ def read_settings(settings: Mapping[str, str]) -> tuple[dict[str, Value], list[s
             notes += [] if word == "cons_res" else [f"{parameter.setting}={text}"]  # which cons_tres has replaced
         else:
             values[name] = _value(name, text)
-    for part in filter(None, (part.strip() for part in by_name.get("schedulerparameters", "").split(","))):
+    items = by_name.get("schedulerparameters", "").split(",")
+    items += [f"preempt_{item.strip()}" for item in by_name.get("preemptparameters", "").split(",") if item.strip() not in ("", "(null)")]
+    for part in filter(None, (part.strip() for part in items)):
         key, equals, value = part.partition("=")
         key = key.strip().lower()
         if key == "bf_interval" and value.strip() == "-1":

@@ -53,7 +53,7 @@ def placed_for(workload: Workload, policy: Policy, machine: Machine) -> tuple[Wo
     }
     check_features(policy, "nodes", [name for name, is_used in used.items() if is_used])
     if settings is not None or not policy.plans_nodes:
-        omissions = with_settings(placed.origin.omissions, machine, () if settings is None else settings.notes)
+        omissions = with_settings(placed.origin.omissions, machine, () if settings is None else settings.notes, settings is not None)
         placed = replace(placed, origin=replace(placed.origin, omissions=omissions))
     return placed, placement, demands
 

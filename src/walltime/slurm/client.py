@@ -29,7 +29,7 @@ CLUSTER = {
     ),
     "qos": (
         *("sacctmgr", "--parsable2", "show", "qos"),
-        f"format=Name,Priority,Flags,UsageFactor,Preempt,{_LIMITS},MaxJobsPU,MaxTRESPU,MaxJobsPA,MaxTRESPA,MaxTRES,MaxTRESMins,"
+        f"format=Name,Priority,Flags,UsageFactor,Preempt,PreemptMode,GraceTime,PreemptExemptTime,{_LIMITS},MaxJobsPU,MaxTRESPU,MaxJobsPA,MaxTRESPA,MaxTRES,MaxTRESMins,"
         "MaxTRESRunMinsPA,MaxTRESRunMinsPU",
     ),
 }

@@ -73,7 +73,7 @@ class Snapshot:
 
     @property
     def never(self) -> list[SnapshotJob]:
-        """The waiting jobs that never start as they are."""
+        """The waiting jobs that can never start."""
         return [job for job in self.jobs if job.never]
 
     @property
@@ -82,7 +82,7 @@ class Snapshot:
         return [job for job in self.jobs if job.left_out]
 
     def checked(self) -> Snapshot:
-        """Return the snapshot with the waiting jobs that never start set apart."""
+        """Return the snapshot with the waiting jobs that can never start marked as left out."""
         jobs = (one if one.left_out else replace(one, left_out=never_rule(one, self.machine)) for one in self.jobs)
         return replace(self, jobs=tuple(jobs))
 

@@ -1,4 +1,4 @@
-"""The jobs of a snapshot of a cluster, and the waiting ones that can never start as they are."""
+"""The jobs of a snapshot of a cluster, and the waiting jobs that can never start."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class SnapshotJob:
 
     @property
     def never(self) -> str:
-        """Why the job never starts as it is, a sentence; empty if it may."""
+        """Why the job can never start, as a sentence; empty if it may start."""
         return NEVER_RULES.get(self.left_out, "")
 
     def as_dict(self) -> dict[str, Any]:

@@ -105,6 +105,8 @@ BELIEVED = Column(
 
 LIMIT = Column("limit", "int64", "s", "limit under which the job ran, in schedules in which Slurm has shortened limits")
 
+INTERRUPTED = Column("interrupted", "int64", "", "1 if the run was preempted; a requeued job has a row for each run")
+
 SCHEDULE_COLUMNS = (
     SWF_COLUMNS[0],
     SWF_COLUMNS[1],

@@ -211,7 +211,7 @@ def test_reservations_of_users_are_tables_for_each_pool(tmp_path):
         f"ReservationName=course {times} Nodes=n[1,3],g1 Flags=DAILY,SPEC_NODES,FLEX Users=ann,bob Accounts=(null)\n"
         f"ReservationName=all {times} Nodes=n[1-4] Flags=MAGNETIC,PURGE_COMP=00:05:00 Users=(null) Accounts=physics,-math\n"
     )
-    past = "Cluster|Name|TimeStart|TimeEnd|Flags|NodeNames\nlab|course|2026-03-09T08:00:00|2026-03-09T10:00:00|DAILY,FLEX|g1\n"
+    past = "Cluster|Name|TimeStart|TimeEnd|Flags|NodeName\nlab|course|2026-03-09T08:00:00|2026-03-09T10:00:00|DAILY,FLEX|g1\n"
     found = read(tmp_path, NODES, shown, past).machine
     day, users = (datetime(2026, 3, 10, 8), datetime(2026, 3, 10, 10)), ("ann", "bob")
     assert found.reservations == (
@@ -575,3 +575,33 @@ def test_outputs_of_real_clusters(golden, version):
         assert by_json.machine.partitions == by_text.machine.partitions
         assert by_text.machine.slurm["SLURM_VERSION"].startswith(version)
         golden("slurm-cluster", by_text.notes)  # only n1 was saved
+
+
+def test_preemption__by_partition(tmp_path):
+    config = CONFIG.replace("preempt/none", "preempt/partition_prio\nPreemptMode = REQUEUE")
+    partitions = PARTITIONS.replace("PreemptMode=OFF", "PreemptMode=REQUEUE GraceTime=120", 1)
+    found = read(tmp_path, config, partitions, NODES)
+    assert [(one.name, one.preempt, one.grace) for one in found.machine.partitions] == [("main", "off", 0), ("debug", "requeue", 120)]
+    assert [note for note in found.machine.notes if "reempt" in str(note)] == []
+    off = read(tmp_path, config.replace("= REQUEUE", "= OFF"), partitions, NODES)
+    assert not off.machine.preempts
+    suspended = read(tmp_path, config, partitions.replace("=REQUEUE", "=SUSPEND"), NODES)
+    assert not suspended.machine.preempts
+    assert "suspension" in {note.feature for note in suspended.machine.notes}
+
+
+def test_preemption__by_qos(tmp_path):
+    config = CONFIG.replace("preempt/none", "preempt/qos\nPreemptMode = CANCEL")
+    rows = (
+        {"Name": "high", "Priority": "10", "Preempt": "low,idle", "GraceTime": "00:00:00", "PreemptMode": "cluster"},
+        {"Name": "low", "GraceTime": "00:01:00", "PreemptMode": "cluster", "PreemptExemptTime": "00:10:00"},
+        {"Name": "idle", "GraceTime": "00:00:00", "PreemptMode": "requeue"},
+    )
+    names = ("Name", "Priority", "Flags", "UsageFactor", "Preempt", "PreemptMode", "GraceTime", "PreemptExemptTime")
+    table = "\n".join("|".join(row.get(name, "") for name in names) for row in (dict(zip(names, names, strict=True)), *rows)) + "\n"
+    assert read(tmp_path, config, NODES, table).machine.qos == (
+        Qos("high", 10, preempts=("low", "idle")),
+        Qos("low", preempt="cancel", grace=60, exempt=600),
+        Qos("idle", preempt="requeue"),
+    )
+    assert {"PreemptMode", "GraceTime", "PreemptExemptTime"} <= set(CLUSTER["qos"][-1].removeprefix("format=").split(","))

@@ -456,6 +456,8 @@ def test_settings_of_a_slurm():
         "PriorityFavorSmall": "No",
         "PriorityFlags": "NO_FAIR_TREE,MAX_TRES",
         "PreemptType": "preempt/qos",
+        "PreemptParameters": "youngest_first,reorder_count=3,min_exempt_priority=7",
+        "PreemptExemptTime": "00:10:00",
         "SLURM_VERSION": "24.11.5",
     }
     found = Slurm(bf_window=60).settings(settings)
@@ -463,7 +465,8 @@ def test_settings_of_a_slurm():
     assert (found["scheduler_type"], found["priority_max_age"], found["priority_weight_fairshare"]) == ("builtin", 14 * 86_400, 100_000)
     assert (found["bf_interval"], found["priority_favor_small"], found["soft_limit_running"]) == (30, False, "limit")
     assert found.flag("NO_FAIR_TREE")
-    assert found.notes == ("pack_serial_at_end", "PreemptType=preempt/qos", "PriorityFlags=MAX_TRES")
+    assert found.notes == ("pack_serial_at_end", "preempt_min_exempt_priority=7", "PriorityFlags=MAX_TRES")
+    assert (found["preempt_youngest_first"], found["preempt_reorder_count"], found["preempt_exempt_time"]) == (True, 3, 600)
     odd = {"SelectType": "select/cons_res", "SchedulerType": "sched/wiki", "SelectTypeParameters": "CR_CPU,CR_LLN"}
     odd |= {"SchedulerParameters": "bf_interval=-1", "PriorityMaxAge": "0"}
     found = Slurm().settings(odd)

@@ -220,7 +220,7 @@ class ClusterReference(Engine):
         return max(job.start + length, self.now + 1)
 
     def _levels(self, planned: Sequence[Place]) -> list[tuple[int, Array]]:
-        """Return what is expected to be free of each pool from each moment on; the first moment is now.
+        """Return the amounts that are expected to be free of each pool from each moment on; the first moment is now.
 
         It is below 0 where capacity has gone that is in use.
         """
@@ -235,7 +235,7 @@ class ClusterReference(Engine):
         return list(zip(moments, np.cumsum([changes[time] for time in moments], axis=0), strict=True))
 
     def _share(self, job: ClusterJob, free: Array) -> Array | None:
-        """Return what a job takes of each of its pools, in their order; None if there is not enough."""
+        """Return a job's share of each of its pools, in their order; None if there is not enough."""
         needed, given = np.array([job.procs, job.second]), np.zeros_like(free)
         for pool in job.pools:
             given[pool] = np.minimum(needed, np.maximum(free[pool], 0))
@@ -243,7 +243,7 @@ class ClusterReference(Engine):
         return None if needed.any() else given
 
     def _fits(self, job: ClusterJob, begin: int, so_far: Pass) -> Array | None:
-        """Return what a job would take of its pools if it began then; None if it does not fit for its planned length."""
+        """Return the shares of its pools that a job would take if it began then; None if it does not fit for its planned length."""
         levels = [*self._levels(so_far.planned), (math.inf, self.capacity)]
         during = [free for (time, free), (until, _) in pairwise(levels) if time < begin + max(job.believed, 1) and until > begin]
         least = np.min(during, axis=0)
@@ -251,7 +251,7 @@ class ClusterReference(Engine):
         return self._share(job, least)
 
     def _closed(self, so_far: Pass) -> list[int]:
-        """Return the rows of what is free that no job behind may use."""
+        """Return the rows of free amounts that no job behind may use."""
         return list(so_far.closed)
 
     def _reserves(self, job: ClusterJob, so_far: Pass) -> bool:

@@ -1,4 +1,4 @@
-"""Make snapshots of a known schedule, and compare predicted start times with its real ones."""
+"""Snapshots of a known schedule, for comparing predicted start times with its real ones."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def rank_users(rules, tree):
 
 @kernel
 def count_end(state, rules, jobs, tree, index):
-    """Count what a job that ends now has used since the last sum."""
+    """Count the use of a job that ends now since the last sum."""
     job = jobs[index]
     tree.leaves[job.association].new += job.charge * max(0, state.now - max(job.start, state.next_sum - rules.period))
 

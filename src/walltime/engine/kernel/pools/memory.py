@@ -182,7 +182,7 @@ class QueueIndex(NamedTuple):
 
 
 class KeptReservations(NamedTuple):
-    """Kept reservations, and what has been released since all were tried.
+    """Kept reservations, and the gaps that have been freed since all were tried.
 
     By job, int64: the reserved `start`, -1 for none, NEVER for one that is lost within the instant; the `length` for which it is planned,
     s; and its class of sizes, `size`. `freed_gaps`: by partition and class of sizes. Scratch: `since`, when a stretch with room for each
