@@ -248,8 +248,8 @@ PredictorOption = Annotated[
 PredictionsForOption = Annotated[
     str,
     _scheduler(
-        "Use predictions everywhere (regular), for all but running jobs (selective), nowhere (none), or where a bit of three is 1, as in "
-        "110: for the queue order, for the length of the job to start, and for running jobs.",
+        "Use predictions everywhere (regular), for all but running jobs (selective), nowhere (none), or where one of three bits is 1. "
+        "The bits stand for the queue order, the job to start, and running jobs, as in 110.",
         advanced=True,
     ),
 ]
