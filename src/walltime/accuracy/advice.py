@@ -36,7 +36,7 @@ LISTED = 5
 """Number of a user's kinds of jobs with advice, the ones that save most. Letters list them, and simulations follow only these."""
 ENOUGH = 2 * LEAST
 """Smallest number of jobs of a kind: in hindsight, the second half is advised by the first."""
-NEEDED, LITTLE = "they need what they ask for", "there is little to gain"
+NEEDED, LITTLE = "these jobs need their requests", "little to gain"
 """Reasons for no advice."""
 
 

@@ -85,6 +85,7 @@ class _Audit:
         self.rows = Rows(self.w, self.file, *effective_times(self.w, self.overrun), self.placement)
         self.own_beliefs = self.own_beliefs and "believed" in self.file
         self.checked = list(ALWAYS)
+        self.decided: float | None = None if self.policy is None else 0.0
 
     def report(self, progress: Callable[[int], None] | None) -> AuditReport:
         """Run all checks and return the report."""
@@ -92,7 +93,7 @@ class _Audit:
         violations += self._check_policy(progress) if self.placement is None else self._check_machine(self.placement)
         checked = tuple(rule for rule in self.checked if rule not in self.skipped)
         ordered = tuple(sorted(violations, key=lambda v: v.time))
-        return AuditReport(ordered, checked, self.skipped, len(self.w), tuple(self.assumed))
+        return AuditReport(ordered, checked, self.skipped, len(self.w), tuple(self.assumed), self.decided)
 
     def _compare_columns(self) -> Iterator[Violation]:
         for rule, name in (("submit_differs", "submit"), ("procs_differ", "procs"), ("requested_differs", "requested")):
@@ -121,12 +122,13 @@ class _Audit:
 
     def _check_machine(self, placement: Placement) -> Iterator[Violation]:
         """Check the rules for a machine with several pools, for which the schedule must have all jobs."""
-        from walltime.auditor.pools import DECISIONS, MACHINE_CHECKS, broken_rules, skipped_rules
+        from walltime.auditor.pools import DECISIONS, MACHINE_CHECKS, broken_rules, decided_share, skipped_rules
         from walltime.auditor.walk import MachineSchedule
         from walltime.auditor.windows import SiteWindows
         from walltime.machine.overheads import decision_times, release_times, scheduler_view
 
-        self.checked += [*POLICY_RULES, *MACHINE_CHECKS]
+        preempts = placement.machine.preempts or self.rows.lost
+        self.checked += [*POLICY_RULES, *(rule for rule in MACHINE_CHECKS if rule != "preemption" or preempts)]
         reason = "on a machine with several pools, decisions are checked, but not their labels"
         self.skipped.update(dict.fromkeys([rule for rule in POLICY_RULES if rule not in DECISIONS], reason))
         rows = self.rows
@@ -141,8 +143,10 @@ class _Audit:
             self.assumed.append(f"times of decisions are {own.start} s before starts, and processors are free {own.end} s after ends")
             start, end = decision_times(start, placement), release_times(own, end)
         windows = SiteWindows(self.w, placement, effective_times(jobs, self.overrun)[1], int(start.max()))
-        schedule = MachineSchedule(jobs, seen, start, end, windows, self.overrun, slots=self.slots, **columns)
+        schedule = MachineSchedule(jobs, seen, start, end, windows, self.overrun, slots=self.slots, lost=rows.lost, cut=rows.cut, **columns)
         self.skipped.update(skipped_rules(schedule, self.policy, self.prediction))
+        self.decided, notes = decided_share(schedule, self.policy, self.prediction)
+        self.assumed += notes
         for rule, message, job, moment in broken_rules(schedule, self.policy, self.prediction):
             yield Violation(rule, message, (int(self.w.job_id[job]),), moment)
 
@@ -175,6 +179,7 @@ class _Audit:
         if rules is None:
             self.skipped.update(dict.fromkeys(POLICY_RULES, f"the auditor has no rules for {self.policy.label}"))
             return
+        self.decided = 1.0
         decisions = Decisions(self.w, recorded, self.policy, self.prediction, rules)
         for rule, column in (("kind_wrong", "kind"), ("reserved_start_differs", "reserved_start")):
             if rule in self.policy.promises and column not in self.file:

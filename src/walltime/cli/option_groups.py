@@ -73,11 +73,12 @@ class LogOptions:
     def load(self, trace: Path, machine: Machine | None = None) -> tuple[Workload, float]:
         """Return the workload of the log, and the seconds that reading took; the output reports its left-out records.
 
-        The machine's processors are used if the log has none.
+        The machine's processors are used if the log has none. If it preempts jobs, their runs are joined.
         """
         size = {"procs": machine.procs} if machine is not None and self.procs is None else {}
         begin = time.perf_counter()
-        log = read_shown(trace, **self.of_file)
+        joined = {"join_runs": True} if machine is not None and machine.preempts else {}
+        log = read_shown(trace, **self.of_file | joined)
         for line in getattr(log, "reading", ()):
             note(f"recognised: {line}")
         workload = _reported(log.to_workload(**(self.of_jobs | size)))
@@ -287,7 +288,7 @@ class SiteOptions:
     trim: o.TrimOption = "tsafrir06"
     hindsight: bool = o.field(
         False,
-        "Count waits from the eligible times listed in the machine file, which are known only after the fact.",
+        "Count waits from the eligible times in the machine file, which are known only after the fact.",
         group=o.SCHEDULER,
         advanced=True,
     )

@@ -105,7 +105,7 @@ class Snapshot:
             texts = {name: getattr(values, name) for name in columns}
             return replace(values, **{n: text and str(number_for(columns[n], text, key)) for n, text in texts.items()})
 
-        jobs = (numbered(job, user="user", account="group", name="executable") for job in self.jobs)
+        jobs = (numbered(job, user="user", account="group", name="executable", reservation="reservation") for job in self.jobs)
         shares = tuple(numbered(share, account="group", user="user", parent="group") for share in self.machine.shares)
         reservations = (replace(one, users=(), accounts=()) for one in self.machine.reservations)
         return replace(
