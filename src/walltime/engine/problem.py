@@ -139,8 +139,8 @@ class Nodes(NamedTuple):
     outages: Sequence[tuple[Sequence[int], int, int, int, int]] = ()
     limits: Sequence[tuple[int, int, int]] = ()
     reservations: Sequence[int] = ()
-    run_seconds: Sequence[int] = ()
     preemption: Preemption | None = None
+    run_seconds: Sequence[int] = ()
 
     def given(self, slots: Sequence[Array], jobs: int) -> Array:
         """Return what this many jobs had of each pool, int64, shape (jobs, pools, 2), from what they had of nodes: `Outcome.slots`."""

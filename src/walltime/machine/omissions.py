@@ -55,9 +55,9 @@ def omissions(workload: Workload, machine: Machine, partition: Array) -> dict[st
             share = float(work[column > least].sum() / max(work.sum(), 1.0))
             name = f"{feature} beyond the processors' share" if feature == "memory" and feature in noted else feature
             found |= {name: share} if share else {}
+    found |= {"preemption": None} if machine.preempts else {}
     if any(limit.run_minutes is not None for limit in machine.limits):
         found[RUN_MINUTES] = None
-    found |= {"preemption": None} if machine.preempts else {}
     counted = {name for limit in machine.limits for name in (*limit.by, *limit.among)}
     return found | {f"limits by {name}, which the log lacks": None for name in COUNTED if name in counted - workload.columns.keys()}
 

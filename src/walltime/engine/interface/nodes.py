@@ -26,7 +26,7 @@ FEWEST_ROWS = 64
 """Running jobs for which there is room at first."""
 
 
-def _lowered(settings: SlurmSettings, kill: bool, starts_only: bool, all_reserve: bool, preempts: bool, timed_limits: bool) -> Records:
+def _lowered(settings: SlurmSettings, kill: bool, starts_only: bool, all_reserve: bool, timed_limits: bool, preempts: bool) -> Records:
     """Return the parameters in the loop's form; `all_reserve`: whether all jobs may have reservations."""
     numbers = settings.numbers
     return record(
@@ -149,8 +149,8 @@ class NodesEngine(PlannedNodes):
                 problem.kill,
                 problem.starts_only,
                 not demands.unreserved.any(),
-                machine.preemption is not None,
                 bool(machine.run_seconds),
+                machine.preemption is not None,
             ),
             jobs,
             machine,
