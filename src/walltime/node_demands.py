@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from walltime.engine.problem import NodeDemands, Nodes, OarSettings, Preemption, Shares
+from walltime.engine.problem import CHARGE, NodeDemands, Nodes, OarSettings, Preemption, Shares
 from walltime.errors import WorkloadError
 from walltime.machine import Machine, Placement
 from walltime.machine.constraints import satisfies
-from walltime.machine.machine import numbers_of
-from walltime.machine.placing import NEVER, qos_factors
+from walltime.machine.machine import Pool, Share, numbers_of
+from walltime.machine.placing import NEVER, qos_factors, qos_values
 from walltime.policy import Policy
 from walltime.policy.oar import STREAM
-from walltime.policy.slurm import SlurmSettings
+from walltime.policy.slurm import RESOURCES, SlurmSettings, weights_of
 from walltime.workload import MISSING, Array, Workload
 from walltime.workload.draws import whole_numbers
 
@@ -104,6 +104,7 @@ def nodes_of(machine: Machine, placement: Placement, placed: Workload) -> Nodes:
         tiers=[tiers[part] + above * (number > 0) for part, number in partitions],
         outages=outages,
         limits=placement.limits,
+        run_seconds=placement.run_seconds,
         reservations=admitted if any(admitted) else (),
     )
 
@@ -173,7 +174,7 @@ def _has_nodes(machine: Machine, name: str, pool: str) -> bool:
 
 
 def unknown_features(placed: Workload, placement: Placement) -> Array:
-    """Return which jobs requested features, or a type of GPUs, that no node of their partition has; bool."""
+    """Return a mask of the jobs that requested features, or a type of GPUs, that no node of their partition has."""
     return _members(placed, placement)[-1]
 
 
@@ -228,7 +229,9 @@ def demands_on(nodes: Nodes, placed: Workload, placement: Placement) -> NodeDema
         "time_min": np.maximum(placed.columns.get("time_min", np.zeros(count)), 0),
         "preemption": np.zeros(count),
     }
-    numbers |= {"user": user, "place": _places(placed, placement), "association": np.zeros(count), "second": second, "members": members}
+    numbers |= {"user": user, "place": _places(placed, placement), "second": second, "members": members}
+    numbers |= {"association": np.zeros(count), "charge": np.zeros(count)}
+    numbers |= {"unreserved": qos_values(placed, placement.machine, lambda one: one.no_reserve, 0)}
     numbers |= {"asked": np.where(whole & ~mixed, needed * procs_each, procs), "task": task, "least": least, "most": most}
     numbers |= _memory(placed, placement, task, asked_nodes, whole, of_nodes(nodes.memory, np.max))
     tasks = smallest // task  # on an empty node
@@ -310,20 +313,53 @@ def _basic_places(placed: Workload, places: Array) -> Array:
 def with_priorities(
     placed: Workload, placement: Placement, settings: SlurmSettings, demands: NodeDemands, nodes: Nodes
 ) -> tuple[NodeDemands, Shares]:
-    """Return the demands with each job's association and the constant part of its priority, and the tree of shares."""
+    """Return the demands with each job's association, its use and the constant part of its priority, and the tree of shares."""
     if settings["priority_type"] == "basic":
         demands = demands._replace(place=_basic_places(placed, demands.place))
     if not settings.multifactor:
         return demands, Shares(np.zeros(1, np.int64), np.ones(1, np.int64), np.zeros(1, np.int64))
     machine = placement.machine
-    association, shares = _tree(placed, machine)
+    association, shares, priorities = _tree(placed, machine)
+    charge = np.rint(CHARGE * placed.procs * qos_values(placed, machine, lambda one: one.usage_factor, 1.0))
     size = job_size(demands.nodes, placed.procs, placed.believed, len(nodes.procs), int(nodes.procs.sum()), settings)
     most = max([1, *(one.job_factor for one in machine.partitions)])
     partition = np.array([one.job_factor / most for one in machine.partitions])[placement.partition]
     merit = settings["priority_weight_job_size"] * size + settings["priority_weight_partition"] * partition
-    nice = placed.columns.get("nice", np.zeros(len(placed), np.int64))
-    merit = merit + settings["priority_weight_qos"] * qos_factors(placed, machine) - np.where(nice == MISSING, 0, nice)
-    return demands._replace(association=association, merit=merit.astype(np.float64)), shares
+    merit = merit + settings["priority_weight_qos"] * qos_factors(placed, machine)
+    merit = merit + settings["priority_weight_assoc"] * priorities[association] / max(1, priorities.max())
+    merit = merit + _resource_shares(placed, placement, demands, weights_of(settings["priority_weight_tres"]))
+    for name, sign in (("nice", -1), ("site_factor", 1)):
+        own = placed.columns.get(name, np.zeros(len(placed), np.int64))
+        merit = merit + sign * np.where(own == MISSING, 0, own)
+    return demands._replace(association=association, charge=charge.astype(np.int64), merit=merit.astype(np.float64)), shares
+
+
+def _resource_shares(placed: Workload, placement: Placement, demands: NodeDemands, weights: Mapping[str, float]) -> Array:
+    """Return the sum over resources of their weight times the job's share of what its partition has, float64 (Slurm's PriorityWeightTRES).
+
+    A type of GPUs counts for the jobs that requested it, and the nodes that have it.
+    """
+    machine, total = placement.machine, np.zeros(len(placed))
+    zero = np.zeros(len(placed), np.int64)
+    memory = placement.second if machine.second == "mem_mb" else np.maximum(placed.columns.get("mem_mb", zero), 0)
+    gpus = placement.second if machine.second == "gpus" else zero
+    for name, weight in weights.items():
+        gpu_type = name.removeprefix("gres/gpu:")
+        counts: dict[str, tuple[Array, Callable[[Pool], int]]] = {
+            "cpu": (placed.procs, lambda one: one.procs),
+            "node": (demands.nodes, lambda _: 1),
+            "mem": (memory, lambda one: one.second if machine.second == "mem_mb" else one.memory),
+            "gres/gpu": (gpus, lambda one: one.second if machine.second == "gpus" else 0),
+        }
+        own, of_node = counts["gres/gpu" if gpu_type != name else name] if RESOURCES.fullmatch(name) else (zero, lambda _: 0)
+        if gpu_type != name:
+            numbers = placed.columns.get("requested_gpu_type", zero)
+            typed = [k for k in np.unique(numbers[numbers > 0]) if placed.origin.name_of("requested_gpu_type", k).lower() == gpu_type]
+            own = np.where(np.isin(numbers, typed), own, 0)
+        pools = [one for one in machine.pools if gpu_type in (name, one.gpu_type.lower())]
+        has = [sum(one.nodes * of_node(one) for one in pools if one.name in part.pools) for part in machine.partitions]
+        total += weight * own / np.maximum(np.array(has)[placement.partition], 1) * (np.array(has)[placement.partition] > 0)
+    return total
 
 
 def _preemption(placed: Workload, placement: Placement, settings: SlurmSettings) -> tuple[Preemption, Array]:
@@ -356,16 +392,21 @@ def job_size(nodes: Array, procs: Array, limit: Array, all_nodes: int, all_procs
     return 1 - size if settings["priority_favor_small"] else size
 
 
-def _tree(placed: Workload, machine: Machine) -> tuple[Array, Shares]:
-    """Return each job's association, and the tree: the machine's shares, and one share for each account and user without."""
+def _tree(placed: Workload, machine: Machine) -> tuple[Array, Shares, Array]:
+    """Return each job's association, the tree, and the priority of each leaf and account, int64.
+
+    The tree has the machine's shares, and one share for each account and user without.
+    """
     known = {one.account: one for one in machine.shares if one.user is None}
-    own = {(one.account, one.user): one.shares for one in machine.shares if one.user is not None}
+    own = {(one.account, one.user): one for one in machine.shares if one.user is not None}
     places: dict[tuple[str | None, str | None], int] = {(None, None): 0}
     tree = [(0, 1, 0)]  # parent, shares, whether a leaf
+    priorities = [0]
 
-    def add(key: tuple[str | None, str | None], parent: int, shares: int) -> int:
+    def add(key: tuple[str | None, str | None], parent: int, one: Share | None) -> int:
         places[key] = len(tree)
-        tree.append((parent, shares, int(key[1] is not None)))
+        tree.append((parent, 1 if one is None else one.shares, int(key[1] is not None)))
+        priorities.append(priorities[parent] if one is None or one.priority is None else one.priority)
         return places[key]
 
     def account(name: str | None, below: tuple[str, ...] = ()) -> int:
@@ -375,7 +416,7 @@ def _tree(placed: Workload, machine: Machine) -> tuple[Array, Shares]:
             raise WorkloadError(f"the account {name!r} is its own ancestor in the machine's shares; correct its parent")
         one = known.get(name)
         above = account(one.parent, (*below, name)) if one is not None and one.parent != name else 0
-        return add((name, None), above, 1 if one is None else one.shares)
+        return add((name, None), above, one)
 
     for name in known:
         account(name)
@@ -389,5 +430,6 @@ def _tree(placed: Workload, machine: Machine) -> tuple[Array, Shares]:
             accounts = [one for one, other in own if other == user]
             group = accounts[0] if len(accounts) == 1 else None
         key = (group, user)
-        by_numbers[numbers] = places[key] if key in places else add(key, account(group), own.get((group or "", user), 1))
-    return np.array([by_numbers[numbers] for numbers in pairs], np.int64), Shares(*np.array(tree, np.int64).T.copy())
+        by_numbers[numbers] = places[key] if key in places else add(key, account(group), own.get((group or "", user)))
+    association = np.array([by_numbers[numbers] for numbers in pairs], np.int64)
+    return association, Shares(*np.array(tree, np.int64).T.copy()), np.array(priorities, np.int64)

@@ -36,9 +36,9 @@ def used_at_starts(start: Array, end: Array, amounts: Array) -> Array:
 class Rows:
     """The jobs that are in both the schedule and the workload, by order of arrival; times int64 s.
 
-    `job`: indices into the workload. `submit`: with feedback, computed from the schedule. `ran`: effective runtime. `estimate`: the runtime
-    that the scheduler believes without predictions. `unmatched`: violations of rows and jobs without a counterpart. `lost`: the job, start
-    and end of runs that were preempted before the last one; `cut`: the jobs whose last run was preempted.
+    `job`: indices into the workload. `submit`: with feedback, computed from the schedule. `ran`: effective runtime. `estimate`: the planned
+    runtime without predictions. `unmatched`: violations of rows and jobs without a counterpart. `lost`: the job, start and end of runs that
+    were preempted before the last one; `cut`: the jobs whose last run was preempted.
     """
 
     def __init__(self, workload: Workload, schedule: Mapping[str, Array], runtime: Array, estimate: Array, placement: Placement | None):

@@ -288,7 +288,7 @@ class SiteOptions:
     trim: o.TrimOption = "tsafrir06"
     hindsight: bool = o.field(
         False,
-        "Count waits from the eligible times listed in the machine file, which are known only after the fact.",
+        "Count waits from the eligible times in the machine file, which are known only after the fact.",
         group=o.SCHEDULER,
         advanced=True,
     )
@@ -355,7 +355,7 @@ def note_feedback(workload: Workload) -> None:
 
 
 def make_up(model: WorkloadModel, jobs: int, procs: int, load: float | None, seed: int, users: int | None = None) -> Workload:
-    """Generate a workload, with users if their number is given; raises PolicyError, as any fault is one of the call."""
+    """Generate a workload, with users if their number is given; raises PolicyError for any fault."""
     from walltime.workload.users import with_users
 
     try:

@@ -122,7 +122,8 @@ class Nodes(NamedTuple):
     resource that run. `members`: the sets of nodes that jobs may use: the partitions, by number, then parts of them, each with its
     partition. `least_loaded`: of each partition, whether the nodes with the largest share of free processors are taken first.
     `reservations`: of each partition, the number of the reservation that its jobs are in, and whose nodes and times bind them, 0 for none;
-    negative if they are not bound. Empty for 0 everywhere. `preemption`: None if no job may be preempted.
+    negative if they are not bound. Empty for 0 everywhere. `run_seconds`: of each limit, the most processor-seconds that its running jobs
+    may have until their limits; empty without such limits. `preemption`: None if no job may be preempted.
     """
 
     pool: Array
@@ -139,6 +140,7 @@ class Nodes(NamedTuple):
     limits: Sequence[tuple[int, int, int]] = ()
     reservations: Sequence[int] = ()
     preemption: Preemption | None = None
+    run_seconds: Sequence[int] = ()
 
     def given(self, slots: Sequence[Array], jobs: int) -> Array:
         """Return what this many jobs had of each pool, int64, shape (jobs, pools, 2), from what they had of nodes: `Outcome.slots`."""
@@ -180,6 +182,10 @@ class NodeRanges(Sequence[Array]):
         return 4
 
 
+CHARGE = 2**16
+"""Parts of a processor in which past use is counted: whole numbers, whose sums are exact; as a power of two, it changes no ratio."""
+
+
 class NodeDemands(NamedTuple):
     """The needs of jobs on nodes besides processors, and their constraints; one entry per job, in order of arrival.
 
@@ -190,9 +196,10 @@ class NodeDemands(NamedTuple):
     the second resource on every node, or `per_task` for each `task`; or, if `total` is positive, that many units from any nodes with at
     least `each`. `memory`, `task_memory`: memory on every node, and for each `task`. `partition`: its number. `since`: the start of a job
     that runs at the beginning, NEVER for others. `time_min`: the shortest runtime (s) for which it may be started, 0 for none. `user`: a
-    number from 0 on. `place`: its place in the order of submissions, -1 if that is the order of arrivals. `association`: its leaf of the
-    tree of shares. `preemption`: its class in `Preemption`. float64: `merit`: the part of its priority that does not change. `after`: the
-    jobs that must have ended; `limits`: the limits that it counts towards; both by index.
+    number from 0 on. `place`: its place in the order of submissions, -1 if that is the order of arrivals. `unreserved`: 1 if backfill
+    reserves no nodes for it. `association`: its leaf of the tree of shares. `charge`: what counts as past use of each second, in parts of
+    CHARGE. `preemption`: its class in `Preemption`. float64: `merit`: the part of its priority that does not change. `after`: the jobs that
+    must have ended; `limits`: the limits that it counts towards; both by index.
     """
 
     second: Array
@@ -216,7 +223,9 @@ class NodeDemands(NamedTuple):
     time_min: Array
     user: Array
     place: Array
+    unreserved: Array
     association: Array
+    charge: Array
     preemption: Array
     merit: Array
     after: Ragged

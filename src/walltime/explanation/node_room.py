@@ -23,11 +23,12 @@ WITHOUT: Mapping[str, dict[str, int]] = {
 def shortages(schedule: Schedule, job: int, moments: Array, chosen: Array) -> dict[str, Array]:
     """Return at which of some times (s, ascending) a job had no room on the nodes, by cause; bool, shape (moments,).
 
-    `features`, `memory`, `resource` (the second one): it would have had room without this request. `nodes`: the free processors were spread
-    over the nodes in another way than it requests. `chosen`: the times at which to look, bool. None is found without a simulation of single
-    nodes.
+    `reservation`, `outage`: it would have had room without reservations, or without these and outages, at the time or before its planned
+    end. `features`, `memory`, `resource` (the second one): it would have had room without this request. `nodes`: the free processors were
+    spread over the nodes in another way than it requests. `chosen`: the times at which to look, bool. None is found without a simulation
+    of single nodes.
     """
-    found = {name: np.zeros(len(moments), bool) for name in (*WITHOUT, "nodes")}
+    found = {name: np.zeros(len(moments), bool) for name in ("reservation", "outage", *WITHOUT, "nodes")}
     if schedule.simulated_on != "nodes" or schedule.slots is None or schedule.placement is None or not chosen.any():
         return found
     scheduler, machine = Scheduler.of_schedule(schedule), schedule.placement.machine
@@ -37,33 +38,50 @@ def shortages(schedule: Schedule, job: int, moments: Array, chosen: Array) -> di
     assert isinstance(demands, NodeDemands), "it was simulated on nodes"
     own = {name: int(column[job]) for name, column in demands._asdict().items() if isinstance(column, np.ndarray)}
     without = {**WITHOUT, "features": {"members": int(demands.partition[job])}}
-    for k, free in _free_amounts(schedule, nodes, demands, job, moments):
-        if not chosen[k] or _has_room(nodes, own, free):
+    length = max(1, int(problem.believed[job]))
+    otherwise = "reservation" if nodes.reservations and nodes.reservations[own["partition"]] > 0 else "nodes"
+    for k, free in _free_amounts(schedule, demands, np.stack([nodes.procs, nodes.second, nodes.memory]), job, moments):
+        gone, kept = _blocked(nodes, own["partition"], int(moments[k]), length)
+        if not chosen[k] or _has_room(nodes, own, np.where(gone | kept, -1, free)):
             continue
-        cause = next((name for name, changed in without.items() if _has_room(nodes, own | changed, free)), "nodes")
-        found[cause][k] = True
+        rooms = {"reservation": _has_room(nodes, own, np.where(gone, -1, free)), "outage": _has_room(nodes, own, free)}
+        rooms |= {name: _has_room(nodes, own | changed, free) for name, changed in without.items()}
+        found[next((name for name, has_room in rooms.items() if has_room), otherwise)][k] = True
     return found
 
 
-def _free_amounts(schedule: Schedule, nodes: Nodes, demands: NodeDemands, job: int, moments: Array) -> Iterator[tuple[int, Array]]:
+def _blocked(nodes: Nodes, partition: int, moment: int, length: int) -> tuple[Array, Array]:
+    """Return which nodes a job of a partition that starts at a time and is planned for a length may not use, for outages and reservations.
+
+    As in Slurm, it uses no node that a known outage, or a reservation of others, takes before its planned end. A job in a reservation uses
+    the nodes that this has at the time, as long as the reservation has not ended.
+    """
+    gone, kept, inside = (np.zeros(len(nodes.procs), bool) for _ in range(3))
+    number = nodes.reservations[partition] if nodes.reservations else 0
+    bound = False
+    for own, begin, end, known, reservation in nodes.outages:
+        if reservation == number > 0 and end > moment:
+            bound = True
+            inside[own] |= begin <= moment
+        elif min(known, begin) <= moment < end and begin < moment + length and not 0 < reservation == abs(number):
+            (kept if reservation else gone)[own] = True
+    return gone, kept | ~inside if bound else kept
+
+
+def _free_amounts(schedule: Schedule, demands: NodeDemands, capacity: Array, job: int, moments: Array) -> Iterator[tuple[int, Array]]:
     """Yield the place of each time, and the free processors, second resource and memory of each node then, int64, in rows."""
     assert schedule.slots is not None
     of, node, procs, second = (np.asarray(column) for column in schedule.slots)
     memory = np.where(demands.memory[of] > 0, demands.memory[of], demands.task_memory[of] * (procs // demands.task[of]))
     amounts = np.stack([procs, second, np.where(demands.whole[of] > 0, 0, memory)]) * (of != job)
-    free = np.stack([nodes.procs, nodes.second, nodes.memory]).astype(np.int64)
-    own = abs(nodes.reservations[int(demands.partition[job])]) if nodes.reservations else 0
+    free = capacity.astype(np.int64)
     times = np.concatenate([schedule.start[of], schedule.end[of]])
     where, changes = np.concatenate([node, node]), np.concatenate([-amounts, amounts], axis=1)
     order = np.argsort(times, kind="stable")
     parts = np.split(order, np.searchsorted(times[order], moments, side="right"))  # the changes up to each time
-    for k, (moment, rows) in enumerate(zip(moments.tolist(), parts, strict=False)):
+    for k, rows in enumerate(parts[: len(moments)]):
         np.add.at(free.T, where[rows], changes[:, rows].T)
-        now = free.copy()
-        for gone, begin, end, _, reservation in nodes.outages:
-            if begin <= moment < end and (reservation == 0 or reservation != own):
-                now[:, gone] = -1
-        yield k, now
+        yield k, free.copy()
 
 
 def _has_room(nodes: Nodes, own: Mapping[str, int], free: Array) -> bool:

@@ -138,6 +138,8 @@ class Share:
     parent: Name | None = None
     """the account that it belongs to, none for the top"""
     shares: Count = 1
+    priority: Count | None = None
+    """its part of a job's priority, as Slurm's Priority of associations; without it, that of the account, or of the parent"""
 
     def __post_init__(self) -> None:
         _check(self, f"share of {self.user or self.account!r}")
@@ -150,6 +152,10 @@ class Qos:
     name: Name
     priority: int = 0
     """its part of a job's priority"""
+    usage_factor: Annotated[float, Field(least=0)] = 1.0
+    """the factor of its jobs' use in the past use of their users and accounts, as Slurm's UsageFactor"""
+    no_reserve: bool = False
+    """whether Slurm's backfill reserves no nodes for its jobs, as with the flag NoReserve"""
     preempts: tuple[str, ...] = ()
     """the qualities of service whose jobs its jobs may preempt"""
     preempt: PreemptMode = "off"
@@ -247,13 +253,15 @@ class Limit:
     """only jobs that are submitted from then on"""
     until: Time | None = None
     """only jobs that are submitted before"""
+    run_minutes: Count | None = None
+    """maximum of processor-minutes that running jobs have until their limits, for Slurm's scheduling (GrpTRESRunMins)"""
 
     def __post_init__(self) -> None:
         for name in (*self.by, *self.among):
             if name not in LIMIT_COLUMNS:
                 raise WorkloadError(f"a limit cannot be counted by {name!r}. Valid columns: {', '.join(LIMIT_COLUMNS)}")
-        if self.jobs is None and self.procs is None and self.second is None:
-            raise WorkloadError("a limit must limit jobs, procs or the second resource")
+        if self.jobs is None and self.procs is None and self.second is None and self.run_minutes is None:
+            raise WorkloadError("a limit must limit jobs, procs, the second resource or run_minutes")
         if self.only and not self.by:
             raise WorkloadError("a limit with `only` needs `by`, the column of these values")
 

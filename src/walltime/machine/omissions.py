@@ -20,9 +20,12 @@ REQUESTS = {
     "whole nodes of several sizes": "exclusive",
 }
 """The columns in which jobs request a feature, by values above 0."""
+SHOWN = {"site factor": "site_factor"}
+"""Features that are modelled if the log has their column."""
 BY_MACHINE = ("memory", "GPU types", "whole nodes of several sizes")
 """Features that are missing only if the machine's notes name them; so are node features on machines of Slurm."""
-BY_NODES = ("node features", "GPU types", "memory", "reservations", "licences")
+RUN_MINUTES = "limits on minutes of running jobs"
+BY_NODES = ("node features", "GPU types", "memory", "reservations", "licences", RUN_MINUTES)
 """Features that only the scheduling of single nodes has, where pools have them."""
 LONGEST = 500
 """The most characters that list features with unknown shares."""
@@ -36,7 +39,7 @@ def omissions(workload: Workload, machine: Machine, partition: Array) -> dict[st
     `partition`: the number of each job's partition.
     """
     work = workload.procs * workload.runtime.astype(np.float64)
-    noted = {note.feature: note for note in machine.notes if note.feature}
+    noted = {note.feature: note for note in machine.notes if note.feature and SHOWN.get(note.feature) not in workload.columns}
     of_pools = {"node features": any(pool.features for pool in machine.pools), "GPU types": any(pool.gpu_type for pool in machine.pools)}
     of_pools["memory"] = any(pool.memory for pool in machine.pools)
     found: dict[str, float | None] = {}
@@ -53,6 +56,8 @@ def omissions(workload: Workload, machine: Machine, partition: Array) -> dict[st
             name = f"{feature} beyond the processors' share" if feature == "memory" and feature in noted else feature
             found |= {name: share} if share else {}
     found |= {"preemption": None} if machine.preempts else {}
+    if any(limit.run_minutes is not None for limit in machine.limits):
+        found[RUN_MINUTES] = None
     counted = {name for limit in machine.limits for name in (*limit.by, *limit.among)}
     return found | {f"limits by {name}, which the log lacks": None for name in COUNTED if name in counted - workload.columns.keys()}
 

@@ -63,11 +63,11 @@ class Schedule:
     submit times if they depend on the schedule (feedback), else None. `seconds`: duration of the stages of the run. `dynamics`: the effects
     of backfilling, None unless requested. `predictions`: None without a predictor. `engine`: `kernel` or `reference`; `simulated_on`: the
     simulated kind of machine, `number`, `pools` or `nodes`; pools that are only a number of processors for these jobs are simulated as one.
-    `dialect`: the readings of the rules. On a machine with several pools, `placement`: the jobs' needs; `given`: processors and units of
-    the second resource that each job had in each pool, int64, shape (jobs, pools, 2). Under Slurm's scheduling, `slots`: the jobs' shares
-    of nodes, four int64 arrays: the job's index, the node, processors, units of the second resource; `limit`: the jobs' limits, int64 s,
-    None if these are the requests. Also `lost`: the runs that ended by preemption, None if no job may be preempted. A requeued job has the
-    times of its last run, and waits until then.
+    `dialect`: the interpretations of the papers. On a machine with several pools, `placement`: the jobs' needs; `given`: processors and
+    units of the second resource that each job had in each pool, int64, shape (jobs, pools, 2). Under Slurm's scheduling, `slots`: the jobs'
+    shares of nodes, four int64 arrays: the job's index, the node, processors, units of the second resource; `limit`: the jobs' limits,
+    int64 s, None if these are the requests. Also `lost`: the runs that ended by preemption, None if no job may be preempted. A requeued
+    job has the times of its last run, and waits until then.
     """
 
     workload: Workload

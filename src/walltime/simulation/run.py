@@ -192,7 +192,7 @@ def new_engine(problem: Problem, wanted: str = "auto") -> Engine:
     name, problem = choose(problem, wanted)
     if name == "reference" and wanted == "auto" and len(problem) > MIN_SLOW_JOBS:
         why = support(problem.policy, kind_of(problem), features_of(problem)).why
-        notice(f"{problem.policy.label} needs the plain Python engine (about 1,000 times slower than the compiled one) for {why}")
+        notice(f"{problem.policy.label} is not compiled for {why}; the plain Python engine is used, which is about 1,000 times slower")
     kind: Any
     if name == "reference":
         from walltime.engine.interface.plain import ReferenceEngine as kind  # noqa: N813

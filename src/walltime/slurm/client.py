@@ -25,7 +25,7 @@ CLUSTER = {
     "reservations": (*_SHOW, "reservation"),
     "associations": (
         *("sacctmgr", "--parsable2", "show", "associations"),
-        f"format=Cluster,Account,User,Partition,ParentName,Share,{_LIMITS},MaxJobs,MaxTRES,MaxTRESMins",
+        f"format=Cluster,Account,User,Partition,ParentName,Share,Priority,{_LIMITS},MaxJobs,MaxTRES,MaxTRESMins",
     ),
     "qos": (
         *("sacctmgr", "--parsable2", "show", "qos"),

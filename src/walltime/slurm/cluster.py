@@ -22,7 +22,7 @@ from walltime.slurm_values import gpus_of
 from walltime.wording import sanitize
 
 KEPT_SETTINGS = re.compile(
-    r"(Scheduler|Priority|SelectType|Preempt|DefMem|MaxMem|Topology)\w*|SLURM_VERSION|MaxArraySize|MaxJobCount|OverTimeLimit|KillWait|"
+    r"(Scheduler|Priority|FairShare|SelectType|Preempt|DefMem|MaxMem|Topology)\w*|SLURM_VERSION|MaxArraySize|MaxJobCount|OverTimeLimit|KillWait|"
     r"CompleteWait|BatchStartTimeout|EnforcePartLimits|AccountingStorageEnforce|ResvOverRun|Licenses|OverSubscribe"
 )
 """The settings that may affect the schedule; they are kept as Slurm prints them."""
@@ -305,7 +305,7 @@ class _ClusterBuilder:
                 flags = re.sub("HOURLY|DAILY|WEEKLY", "", row.get("Flags", "").upper())
                 now = self.records.reservations.get(name, {})
                 who: Record = {key: now[key] for key in ("Users", "Accounts") if key in now}
-                nodes = row.get("NodeNames", row.get("Nodes", ""))
+                nodes = next((row[title] for title in ("NodeNames", "NodeName", "Nodes") if title in row), "")
                 found.append((name, {"StartTime": begin, "EndTime": row["TimeEnd"], "Flags": flags, "Nodes": nodes, **who}))
         yield from ((name, record) for name, record in found if ("MAINT" in _flags(record)) == maintenance)
 
@@ -332,7 +332,8 @@ class _ClusterBuilder:
                 if not shares.isdecimal():
                     noted["with the account's share: 1 is used"] += 1
                 seen.add(key)
-                yield Share(key[0], key[1] or None, row.get("ParentName") or None, int(shares) if shares.isdecimal() else 1)
+                priority = _whole(row, "Priority") if row.get("Priority") else None
+                yield Share(key[0], key[1] or None, row.get("ParentName") or None, int(shares) if shares.isdecimal() else 1, priority)
         for reason, count in noted.items():
             self.note(f"{_count(count, 'association', '', '')} {reason}.")
 
@@ -346,9 +347,14 @@ class _ClusterBuilder:
         preempted = {name for names in lists.values() for name in names}
         for name, row in rows.items():
             if name:
+                factor = row.get("UsageFactor") or "1"
+                if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]*)?", factor):
+                    text = f"UsageFactor must be a number, not {sanitize(factor)!r}; print it again with sacctmgr show qos"
+                    raise LogError(text, "wrong_value")
                 exempt = _grace(row, "PreemptExemptTime") if row.get("PreemptExemptTime", "") not in NOTHING else None
                 own = (self._preempt_mode(row.get("PreemptMode", "")), _grace(row), exempt) if name in preempted else ()
-                yield Qos(name, _whole(row, "Priority"), lists.get(name, ()), *own)
+                priority, reserves_not = _whole(row, "Priority"), "NoReserve" in row.get("Flags", "")
+                yield Qos(name, priority, float(factor), reserves_not, lists.get(name, ()), *own)
 
     def _preempts_by(self, kind: str) -> bool:
         settings = self.records.settings

@@ -26,8 +26,8 @@ FEWEST_ROWS = 64
 """Running jobs for which there is room at first."""
 
 
-def _lowered(settings: SlurmSettings, kill: bool, starts_only: bool, preempts: bool) -> Records:
-    """Return the parameters in the loop's form."""
+def _lowered(settings: SlurmSettings, kill: bool, starts_only: bool, all_reserve: bool, timed_limits: bool, preempts: bool) -> Records:
+    """Return the parameters in the loop's form; `all_reserve`: whether all jobs may have reservations."""
     numbers = settings.numbers
     return record(
         SLURM_RULES,
@@ -35,8 +35,9 @@ def _lowered(settings: SlurmSettings, kill: bool, starts_only: bool, preempts: b
         kill=kill,
         starts_only=starts_only,
         preempts=preempts,
-        all_count=not settings.restrains,
+        all_count=all_reserve and not settings.restrains,
         multifactor=1 if settings.multifactor else 2 if settings["priority_type"] == "multifactor" else 0,
+        timed_limits=timed_limits,
         fair_tree=not settings.flag("NO_FAIR_TREE"),
         decay=settings.decay,
     )
@@ -132,7 +133,9 @@ class NodesEngine(PlannedNodes):
         assert shares is not None
         self._unit = unit = _processors_together(problem.procs, demands, machine)
         machine = machine._replace(
-            procs=machine.procs // unit, limits=[(most, limit // unit, other) for most, limit, other in machine.limits]
+            procs=machine.procs // unit,
+            limits=[(most, limit // unit, other) for most, limit, other in machine.limits],
+            run_seconds=[NEVER if most == NEVER else most // unit for most in machine.run_seconds],
         )
         jobs = _lowered_jobs(problem, SLURM_JOB)
         jobs.procs, jobs.asked = problem.procs // unit, demands.asked // unit
@@ -141,10 +144,17 @@ class NodesEngine(PlannedNodes):
         jobs.whole_runtime, jobs.due, jobs.awaits = problem.runtime, NEVER, -NEVER
         followers = followers_of(demands.after, jobs.after, jobs.pending)
         self._memory: SlurmMemory = new_slurm_memory(
-            _lowered(problem.settings, problem.kill, problem.starts_only, machine.preemption is not None),
+            _lowered(
+                problem.settings,
+                problem.kill,
+                problem.starts_only,
+                not demands.unreserved.any(),
+                bool(machine.run_seconds),
+                machine.preemption is not None,
+            ),
             jobs,
             machine,
-            lowered_limits(machine.limits),
+            lowered_limits(machine.limits, machine.run_seconds),
             as_lists(demands.limits),
             followers,
             shares,

@@ -79,7 +79,9 @@ class SlurmJob(Job):
     time_min: int = 0
     user: int = 0
     place: int = -1
+    unreserved: int = 0
     association: int = 0
+    charge: int = 0
     merit: float = 0.0
     limits: Sequence[int] = ()
     tier: int = 0
@@ -257,6 +259,17 @@ class SlurmReference:
             self._news = True
         if self.waiting and any(self._is_exempt(job) for job in self.running):
             self._news = self._news_for_all = True
+        if self.machine.run_seconds and self.running:
+            self._news = self._news_for_all = True
+
+    def _is_within_limits(self, job: SlurmJob) -> bool:
+        """Return whether a job may start next to the running ones, by numbers and by what they have until their limits."""
+        for k in set(job.limits) if self.machine.run_seconds else ():
+            group = [other for other in self.running if k in other.limits]
+            left = sum(other.procs * max(0, other.start + other.limit - self.now) for other in group)
+            if left + job.procs * job.believed > self.machine.run_seconds[k]:
+                return False
+        return within_limits(job, self.running, self.machine.limits)
 
     def priority(self, job: SlurmJob, when: int) -> int:
         """Return the priority of a job at a time, s."""
@@ -274,7 +287,7 @@ class SlurmReference:
         begin, until = self._next_sum - self.settings["priority_calc_period"], self._next_sum
         used: Counter[int] = Counter()
         for job in self.running + self._ended:
-            used[job.association] += job.procs * max(0, min(until, job.end) - max(begin, job.start))
+            used[job.association] += job.charge * max(0, min(until, job.end) - max(begin, job.start))
         self._ended = [job for job in self._ended if job.end > until]
         self.shares.add(used)
         before = list(self.waiting)
@@ -308,7 +321,7 @@ class SlurmReference:
             if job.partition in closed_partitions:
                 continue
             tested[job.partition] += 1
-            if (most and tested[job.partition] > most) or not within_limits(job, self.running, self.machine.limits):
+            if (most and tested[job.partition] > most) or not self._is_within_limits(job):
                 continue
             free = self.usable(job, self.free, self.now, job.believed, blocks)
             if self.is_enough(job, free):
@@ -405,7 +418,7 @@ class SlurmReference:
         tests: Counter[tuple[object, int]] = Counter()  # of a user, of a partition, and of a user in a partition
         reserved: Counter[int] = Counter()
         for job in self._to_backfill():
-            if not within_limits(job, self.running, self.machine.limits):
+            if not self._is_within_limits(job):
                 continue
             if tested == s["bf_max_job_test"]:
                 break
@@ -417,6 +430,7 @@ class SlurmReference:
             tests.update(counts)
             length = job.time_min or job.believed
             may_reserve = self._may_reserve(job) and not reserved[job.partition] >= s["bf_job_part_count_reserve"] > 0
+            may_reserve = may_reserve and not job.unreserved
             hole = self._hole(job, length, blocks, self.now + 60 * s["bf_window"] if may_reserve else self.now)
             if hole is None:
                 continue

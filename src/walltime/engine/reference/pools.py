@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -101,6 +102,8 @@ class ClusterReference(Engine):
         self._planned_now: list[ClusterJob] = []  # started in this pass
         self.running: list[ClusterJob] = []
         self.coming = {job.index for job in self.jobs if job.since == NEVER}
+        self.arrivals = [(job.submit, job.index) for job in self.jobs if job.since == NEVER and not job.waits_for]
+        heapify(self.arrivals)
         self.depth: float = math.inf if self.passes.depth is None else self.passes.depth
         self.backfills = self.passes.backfills
         self._earliest: dict[int, int] = {}  # relaxed: the earliest reservation of each job that has had one in every pass since
@@ -146,13 +149,15 @@ class ClusterReference(Engine):
             self.running.remove(job)
             self.ended_early = self.ended_early or self.now < job.expected_end
             self._note_end(job)
-            release_followers(self.followers, job.index, self.now)
+            for other in release_followers(self.followers, job.index, self.now):
+                heappush(self.arrivals, (other.submit, other.index))
         self._correct_expired()
         # Another round of the instant, in which a job of no length has ended, keeps the reservations that the first one has made.
         if not another_round and any(min(s.known, s.begin) == self.now for s in self.shortages):
             self.reservations_void = True
-        for job in [self.jobs[k] for k in sorted(self.coming)]:
-            if not job.waits_for and job.submit == self.now:
+        while self.arrivals and self.arrivals[0][0] <= self.now:
+            job = self.jobs[heappop(self.arrivals)[1]]
+            if job.index in self.coming:
                 self.coming.remove(job.index)
                 self._enter(job)
         for job in self.waiting if self.predictions is not None and self.predictions.again else ():
@@ -165,7 +170,9 @@ class ClusterReference(Engine):
     def _event_times(self) -> tuple[list[int], int]:
         """Return when something happens, and how often in a row only a policy in plain Python was called."""
         times = [job.end for job in self.running]
-        times += [self.jobs[k].submit for k in self.coming if not self.jobs[k].waits_for]
+        while self.arrivals and self.arrivals[0][1] not in self.coming:
+            heappop(self.arrivals)  # a schedule that is audited has started it
+        times += [submit for submit, _ in self.arrivals[:1]]
         times += [job.expected_end for job in self.running if self._can_be_corrected(job)]
         times += [job.reservation for job in self.waiting if job.reservation >= 0] if not self.overdue else []
         changes = self._change_times(bool(times))

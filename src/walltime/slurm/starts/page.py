@@ -64,7 +64,7 @@ def trials_table(trials: Sequence[StartTrial], now: int) -> Table:
 def never_table(never: Sequence[SnapshotJob]) -> Table:
     """Return the table of the waiting jobs that never start, with the reasons."""
     rows = [[one.label, sanitize(one.user, 20), sanitize(one.partition, 20), one.never] for one in never]
-    return Table(["job", "user", "partition", "reason"], rows, "never start as they are", texts=-1)
+    return Table(["job", "user", "partition", "reason"], rows, "Jobs that can never start", texts=-1)
 
 
 def scores_table(scores: Sequence[Score]) -> Table:
@@ -118,15 +118,15 @@ def start_times_page(times: StartTimes, history: Workload, settings: Mapping[str
         bars_figure(times),
         "starts",
         "For each waiting job the interval in which it will probably start.",
-        "Bars: intervals in which 90 % of such jobs should start; dots: likely starts; ticks: Slurm's own estimates.",
+        "Bars: intervals in which 90 % of such jobs should start. Dots: likely starts. Ticks: Slurm's own estimates.",
     )
     return Page(
         "start times of waiting jobs",
-        f"When will jobs start on {name}?",
+        f"Start times of waiting jobs on {name}",
         [answer(times)],
         [
             Section("The next jobs", [drawing]),
-            Section("All waiting jobs", [Table([*heads, "Slurm says, in", "by limits, in"], rows, "Start times", texts=4)]),
+            Section("All waiting jobs", [Table([*heads, "Slurm's estimate, in", "by limits, in"], rows, "Start times", texts=4)]),
             *([Section("Jobs that never start", [never_table(times.snapshot.never)])] if times.snapshot.never else []),
         ],
         [
@@ -138,7 +138,7 @@ def start_times_page(times: StartTimes, history: Workload, settings: Mapping[str
         record=record,
         numbers=[
             ("jobs that wait", f"{len(times.jobs):,}"),
-            ("start within the day, probably", f"{sum(one.median is not None and one.median <= now + 86_400 for one in times.jobs):,}"),
+            ("likely to start within a day", f"{sum(one.median is not None and one.median <= now + 86_400 for one in times.jobs):,}"),
             ("simulations", f"{times.samples:,}"),
         ],
     )

@@ -45,6 +45,7 @@ from walltime.engine.kernel.nodes.preemption import free_candidates, is_any_exem
 from walltime.engine.kernel.nodes.priority import count_end, priority_of, rank_users, sum_up_use
 from walltime.engine.kernel.nodes.use import end_use, is_any_overdue, move_overdue, start_use
 from walltime.engine.kernel.pools.limits import full_limit, use_limits
+from walltime.engine.kernel.pools.memory import list_of
 from walltime.engine.problem import REQUEUE_DELAY
 
 
@@ -90,6 +91,8 @@ def run_slurm(state, rules, jobs, site, use, plan, traffic, budget):
             for i in range(state.waiting if rules.least_age > 0 else 0):
                 if state.now - jobs[traffic.queue[i]].submit < rules.least_age:
                     state.news = 1  # while jobs wait for the age at which they may have reservations, time itself is news
+            if rules.timed_limits and state.running > 0:
+                state.news = state.news_for_all = 1
             if state.waiting > 0 and rules.preempts > 0 and is_any_exempt(state, jobs, site, use.running):
                 state.news = state.news_for_all = 1
         budget -= 1 + state.waiting
@@ -264,7 +267,7 @@ def _main_pass(state, rules, jobs, site, use, plan, traffic, depth):
         part.tried += 1
         if rules.partition_depth > 0 and part.tried > rules.partition_depth:
             continue
-        if full_limit(jobs, traffic.limits, traffic.limits_of, index) >= 0:
+        if _is_over_limit(state, rules, jobs, use, traffic, index):
             continue
         if _could_start(state, site, use, plan, job, job.believed):
             place -= 1
@@ -290,6 +293,23 @@ def _main_pass(state, rules, jobs, site, use, plan, traffic, depth):
         state.closed = 0
     if state.started > before:
         state.news = 1
+
+
+@kernel
+def _is_over_limit(state, rules, jobs, use, traffic, index):
+    """Return whether a job would exceed one of its limits if it started now."""
+    if rules.timed_limits:
+        for number in list_of(traffic.limits_of, index):
+            left = jobs[index].procs * jobs[index].believed
+            for i in range(state.running):
+                job = jobs[use.running[i].job]
+                for own in list_of(traffic.limits_of, use.running[i].job):
+                    if own == number:
+                        left += job.procs * max(0, job.start + job.limit - state.now)
+                        break
+            if left > traffic.limits[number].seconds:
+                return True
+    return full_limit(jobs, traffic.limits, traffic.limits_of, index) >= 0
 
 
 @kernel
@@ -332,13 +352,14 @@ def _cycle(state, rules, jobs, site, use, plan, traffic):
         index = traffic.queue[place]
         job = jobs[index]
         part = site.partitions[job.partition]
-        within = counts_all or full_limit(jobs, traffic.limits, traffic.limits_of, index) < 0
+        within = counts_all or not _is_over_limit(state, rules, jobs, use, traffic, index)
         if within and state.tested == rules.most_tested:
             break
         if not _is_considered(state, rules, plan, traffic, job, place, within):
             place += 1
             continue
         reserves = not (_cannot_reserve(state, rules, job) or (rules.most_reserved > 0 and part.reserved >= rules.most_reserved))
+        reserves = reserves and job.unreserved == 0
         latest, planned = state.now + (rules.window if reserves else 0), state.planned
         holds = place < planned and holds_as_before(state, plan.earliest_starts[place], latest)
         searches += 0 if holds else 1

@@ -21,8 +21,8 @@ Records = Any
 
 SLURM_JOB = record_dtype(
     "submit runtime believed procs second nodes most_nodes whole asked members task least most total each per_task memory task_memory "
-    "shaped opens spread owner partition tier time_min user place association start kind reserved_start arrival pending after think limit "
-    "first count preemption whole_runtime due awaits priority merit",
+    "shaped opens spread owner partition tier time_min user place unreserved association charge start kind reserved_start "
+    "arrival pending after think limit first count preemption whole_runtime due awaits priority merit",
     "merit",
 )
 """A job; the fields of memory.JOB and of `NodeDemands`, and `pending`, how many jobs must end before it can wait, the one that it
@@ -35,12 +35,13 @@ waits, `runtime` the time for which it runs. `shaped`: whether it may be unable 
 SLURM_RULES = record_dtype(
     "depth partition_depth interval defer backfill cycle window resolution most_tested most_of_user most_of_partition "
     "most_of_user_in_partition most_started least_age least_priority most_reserved soft half kill starts_only all_count multifactor "
-    "fair_tree period preempts youngest reorders strict weight_age weight_share longest_age decay",
+    "timed_limits fair_tree period dampening preempts youngest reorders strict weight_age weight_share longest_age decay",
     "weight_age weight_share longest_age decay",
 )
 """The parameters of policy/slurm.py, in s. `soft`: whether time_min is a soft limit. `half`: whether running jobs too are planned by it.
 `starts_only`: whether `reserved_start` is not needed. `all_count`: whether no number, age or priority keeps one of the first `most_tested`
-jobs from a reservation. `decay`: the weight of use after a `period`. `preempts`: whether jobs may preempt others."""
+jobs from a reservation. `timed_limits`: whether limits count what running jobs have until their limits. `decay`: the weight of use after a
+`period`. `preempts`: whether jobs may preempt others."""
 
 SLURM_STATE = record_dtype(
     "now arrivals arriving started running overdue events waiting next_change news news_for_all next_sum came gone between at_first begun "
@@ -120,7 +121,7 @@ COUNTED = np.dtype([("stamp", np.int64), ("count", np.int64)])
 """How many jobs the cycle of this number has tested."""
 
 LEAF = record_dtype("parent leaf shares used rank new", "used rank")
-"""An account or user: processor-seconds `used`, decayed, and `new` since the last sum; `rank`: the fair-share factor."""
+"""An account or user: `used`, in `problem.CHARGE` of processor-seconds, decayed, and `new` since the last sum; `rank`: its factor."""
 
 
 USABLE, CLOSED, FITTING, OTHERS, CAPACITY = 0, 1, 2, 3, 4
