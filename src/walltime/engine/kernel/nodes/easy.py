@@ -40,17 +40,18 @@ from walltime.engine.problem import Nodes, Shares
 Array = np.ndarray
 Records = Any
 
-EASY_JOB = record_dtype(" ".join([*(SLURM_JOB.names or ()), "order_length form"]), "merit")
+# Fields of its own come first: to Numba, a record that begins as another one is a subtype of it, with a warning.
+EASY_JOB = record_dtype(" ".join(["order_length form", *(SLURM_JOB.names or ())]), "merit")
 """A job; the fields of memory.SLURM_JOB, without a use for Slurm's own; `form`: the number of its request's form."""
 
 EASY_RULES = record_dtype(
-    " ".join([*(SLURM_RULES.names or ()), "order order_parameter order_starvation order_limit order_reads_time own_backfill_order"])
-    + " backfill_order backfill_parameter backfill_starvation backfill_limit"
+    "order order_parameter order_starvation order_limit order_reads_time own_backfill_order backfill_order backfill_parameter "
+    + " ".join(["backfill_starvation backfill_limit", *(SLURM_RULES.names or ())])
 )
 """The parameters of a policy: `backfill`, whether jobs are backfilled; `depth`, whether heads have reservations; its orders, as in
 memory.RULES. All others are Slurm's, and 0."""
 
-EASY_STATE = record_dtype(" ".join([*(SLURM_STATE.names or ()), "arranged heads candidates passes versions"]))
+EASY_STATE = record_dtype(" ".join(["arranged heads candidates passes versions", *(SLURM_STATE.names or ())]))
 """The state of a simulation, as in memory.SLURM_STATE. `arranged`: jobs that are in their places in the queue; `heads`, `candidates`:
 entries in use. `passes`: passes so far; `versions`: passes and starts so far."""
 
