@@ -16,7 +16,7 @@ MUCH = 0.05
 """A larger share of the work left out, or of the jobs where their work is unknown, is part of every answer."""
 UNKNOWN_WORK = "unknown share"
 STEP = "step"
-"""The rule for records of steps, which are no jobs: neither their number nor their share counts as jobs that are left out."""
+"""The rule for records of steps, which are not jobs: neither their number nor their share counts as jobs that are left out."""
 TOO_WIDE = {"too_wide": "The job needs more processors than the machine has."}
 """The rule for jobs wider than their machine, and its meaning."""
 
@@ -86,7 +86,7 @@ def counts_of(drops: Iterable[Drop]) -> dict[str, int]:
 
 
 def jobs_only(drops: Iterable[Drop]) -> list[Drop]:
-    """Return the drops of jobs, without those of records that are no jobs."""
+    """Return the drops of jobs, without those of records that are not jobs."""
     return [drop for drop in drops if drop.rule != STEP]
 
 
