@@ -203,5 +203,5 @@ def test_numbers__of_faults_kinds_and_schedulers_are_those_of_the_code():
 
     assert stated("validation/adjust-failures.md", r"(\d+) errors are inserted into the side-car") == len(FAULTS)
     planted = len(tomllib.loads((ROOT / "validation" / "faults.toml").read_text())["fault"])
-    assert stated("validation/evidence.md", r"(\d+) errors are inserted into the auditor") == planted
+    assert stated("validation/evidence.md", r"(\d+) errors are inserted into the aud") == planted
     assert stated("validation/evidence.md", r"inputs of each of (\d+) kinds") == len(INPUTS)
