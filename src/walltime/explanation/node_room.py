@@ -35,35 +35,67 @@ def shortages(schedule: Schedule, job: int, moments: Array, chosen: Array) -> di
     nodes, demands = problem.machine, problem.demands
     assert isinstance(nodes, Nodes), "it was simulated on nodes"
     assert isinstance(demands, NodeDemands), "it was simulated on nodes"
-    own = {name: int(column[job]) for name, column in demands._asdict().items() if isinstance(column, np.ndarray)}
-    without = {**WITHOUT, "features": {"members": int(demands.partition[job])}}
     for k, free in _free_amounts(schedule, nodes, demands, job, moments):
-        if not chosen[k] or _has_room(nodes, own, free):
-            continue
-        cause = next((name for name, changed in without.items() if _has_room(nodes, own | changed, free)), "nodes")
-        found[cause][k] = True
+        if chosen[k] and (cause := _obstacle(nodes, demands, job, free)):
+            found[cause][k] = True
     return found
+
+
+def free_on_nodes(schedule: Schedule, nodes: Nodes, demands: NodeDemands, runs: Array) -> Array:
+    """Return the processors, second resource and memory of each node that these jobs (bool) leave free, int64, in rows."""
+    free = np.stack([nodes.procs, nodes.second, nodes.memory]).astype(np.int64)
+    of, node, amounts = _amounts(schedule, demands)
+    np.subtract.at(free.T, node[runs[of]], amounts[:, runs[of]].T)
+    return free
+
+
+def room_obstacle(nodes: Nodes, demands: NodeDemands, job: int, free: Array, during: tuple[int, int] | None = None) -> str:
+    """Return the request that leaves a job no room on nodes with these free amounts, as in `shortages`; empty if it has room.
+
+    `during`: a time, s, in which outages take nodes, except those of the job's own reservation.
+    """
+    return _obstacle(nodes, demands, job, free if during is None else _without_outages(nodes, demands, job, free, *during))
+
+
+def _obstacle(nodes: Nodes, demands: NodeDemands, job: int, free: Array) -> str:
+    own = {name: int(column[job]) for name, column in demands._asdict().items() if isinstance(column, np.ndarray)}
+    if _has_room(nodes, own, free):
+        return ""
+    without = {**WITHOUT, "features": {"members": int(demands.partition[job])}}
+    if cause := next((name for name, changed in without.items() if _has_room(nodes, own | changed, free)), ""):
+        return cause
+    return "resource" if _has_room(nodes, own | WITHOUT["resource"] | WITHOUT["memory"], free) else "nodes"
+
+
+def _amounts(schedule: Schedule, demands: NodeDemands) -> tuple[Array, Array, Array]:
+    """Return the job and the node of each share of a node, and its processors, second resource and memory, in rows."""
+    assert schedule.slots is not None
+    of, node, procs, second = (np.asarray(column) for column in schedule.slots)
+    memory = np.where(demands.memory[of] > 0, demands.memory[of], demands.task_memory[of] * (procs // demands.task[of]))
+    return of, node, np.stack([procs, second, np.where(demands.whole[of] > 0, 0, memory)])
+
+
+def _without_outages(nodes: Nodes, demands: NodeDemands, job: int, free: Array, begin: int, end: int) -> Array:
+    """Return the free amounts with -1 for nodes that an outage takes in [begin, end) and the job's reservation does not allow it."""
+    own, left = abs(nodes.reservations[int(demands.partition[job])]) if nodes.reservations else 0, free.copy()
+    for gone, since, until, _, reservation in nodes.outages:
+        if since < end and begin < until and (reservation == 0 or reservation != own):
+            left[:, gone] = -1
+    return left
 
 
 def _free_amounts(schedule: Schedule, nodes: Nodes, demands: NodeDemands, job: int, moments: Array) -> Iterator[tuple[int, Array]]:
     """Yield the place of each time, and the free processors, second resource and memory of each node then, int64, in rows."""
-    assert schedule.slots is not None
-    of, node, procs, second = (np.asarray(column) for column in schedule.slots)
-    memory = np.where(demands.memory[of] > 0, demands.memory[of], demands.task_memory[of] * (procs // demands.task[of]))
-    amounts = np.stack([procs, second, np.where(demands.whole[of] > 0, 0, memory)]) * (of != job)
+    of, node, amounts = _amounts(schedule, demands)
+    amounts = amounts * (of != job)
     free = np.stack([nodes.procs, nodes.second, nodes.memory]).astype(np.int64)
-    own = abs(nodes.reservations[int(demands.partition[job])]) if nodes.reservations else 0
     times = np.concatenate([schedule.start[of], schedule.end[of]])
     where, changes = np.concatenate([node, node]), np.concatenate([-amounts, amounts], axis=1)
     order = np.argsort(times, kind="stable")
     parts = np.split(order, np.searchsorted(times[order], moments, side="right"))  # the changes up to each time
     for k, (moment, rows) in enumerate(zip(moments.tolist(), parts, strict=False)):
         np.add.at(free.T, where[rows], changes[:, rows].T)
-        now = free.copy()
-        for gone, begin, end, _, reservation in nodes.outages:
-            if begin <= moment < end and (reservation == 0 or reservation != own):
-                now[:, gone] = -1
-        yield k, now
+        yield k, _without_outages(nodes, demands, job, free, moment, moment + 1)
 
 
 def _has_room(nodes: Nodes, own: Mapping[str, int], free: Array) -> bool:

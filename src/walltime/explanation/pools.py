@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -250,16 +250,18 @@ def _limits(why: MachineExplanation) -> str:
     """Describe the limits that apply to the job."""
     placement = why.schedule.placement
     assert placement is not None
-    limits = []
-    for limit in placement.limits_of[why.index]:
-        if limit >= len(placement.limits) - len(placement.licences):
-            name = placement.licences[limit - len(placement.limits)]
-            limits.append(f"{counted(placement.machine.licences[name], 'licence')} of {sanitize(name)}")
-            continue
-        jobs, procs, second = placement.limits[limit]
-        texts = counted(jobs, "job"), counted(procs, "processor"), amount_of(second, placement.machine.second)
-        limits.append(" and ".join(text for text, most in zip(texts, placement.limits[limit], strict=True) if most < NEVER))
-    return f"at most {', or '.join(dict.fromkeys(limits))} at a time"
+    return f"at most {', or '.join(dict.fromkeys(limit_words(placement, limit) for limit in placement.limits_of[why.index]))} at a time"
+
+
+def limit_words(placement: Placement, limit: int, used: Sequence[int] = ()) -> str:
+    """Describe a limit by its number, such as "64 processors", and what the running jobs use of it, if given."""
+    if limit >= len(placement.limits) - len(placement.licences):
+        name = placement.licences[limit - len(placement.limits)]
+        return f"{counted(placement.machine.licences[name], 'licence')} of {sanitize(name)}"
+    jobs, procs, second = placement.limits[limit]
+    texts = counted(jobs, "job"), counted(procs, "processor"), amount_of(second, placement.machine.second)
+    limited = [k for k, most in enumerate(placement.limits[limit]) if most < NEVER]
+    return " and ".join(texts[k] + (f" ({used[k]:,} in use)" if used else "") for k in limited)
 
 
 def _overtaking(why: MachineExplanation) -> str:
