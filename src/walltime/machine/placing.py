@@ -165,6 +165,12 @@ def place(workload: Workload, machine: Machine, extends: bool = False) -> tuple[
     return placed, placement
 
 
+def over_limits(workload: Workload, placement: Placement) -> Array:
+    """Return which placed jobs exceed a limit of the machine by themselves, bool: a site would never start them under it."""
+    limits_of, limits = _limits(workload, placement.machine, placement.partition)
+    return np.asarray(possible(workload, limits_of, limits, workload.procs, placement.second)[1])
+
+
 def with_licences(workload: Workload, placement: Placement) -> tuple[Workload, Placement]:
     """Return the jobs, and their placement with a limit on each of the machine's licences, which a job has once for each that it needs.
 
