@@ -12,7 +12,7 @@ from walltime.estimates import effective_times
 from walltime.explanation.alternatives import alternatives
 from walltime.explanation.node_room import shortages
 from walltime.explanation.records import Change, Explanation, Overtaker, common_fields
-from walltime.explanation.sentences import MOST_LISTED, Texts, eligible, from_reservation, headline, more
+from walltime.explanation.sentences import MOST_LISTED, Texts, eligible, from_reservation, headline, more, recorded
 from walltime.explanation.sentences import sooner as sooner_texts
 from walltime.machine import NO_OVERHEAD, Machine, Placement
 from walltime.machine.overheads import decision_times, release_times, scheduler_view
@@ -29,16 +29,18 @@ class Obstacles:
     """The parts of a job's wait, s, by cause.
 
     `window`: hours of the site in which such jobs do not start. `limit`: one of its limits. `outage`: too little was free because of an
-    outage. `too_few`: too little was free. `features`, `memory`, `resource`, `nodes`: enough was free in its pools, but no room on single
-    nodes: on those with its features or type of GPUs, next to its memory or the second resource, or as it requests nodes. `others`: enough
-    was free, but reserved for other jobs or held by the queue order, or no scheduler had run yet. `overhead`: until the scheduler ran, and
-    from its decision to the start.
+    outage. `too_few`, `few_second`, `few_both`: too few processors were free, too little of the second resource, or both. `features`,
+    `memory`, `resource`, `nodes`: enough was free in its pools, but no room on single nodes: on those with its features or type of GPUs,
+    next to its memory or the second resource, or as it requests nodes. `others`: enough was free, but reserved for other jobs or held by
+    the queue order, or no scheduler had run yet. `overhead`: until the scheduler ran, and from its decision to the start.
     """
 
     window: int = 0
     limit: int = 0
     outage: int = 0
     too_few: int = 0
+    few_second: int = 0
+    few_both: int = 0
     features: int = 0
     memory: int = 0
     resource: int = 0
@@ -67,6 +69,16 @@ class MachineExplanation(Explanation):
     held_back: Obstacles
     reservations: tuple[Change, ...]
     overtaken_by: tuple[Overtaker, ...]
+
+    @property
+    def short_of(self) -> str:
+        """The resource that was short for longest, as the name of a column: `procs`, the second resource, or `mem_mb`."""
+        placement, held = self.schedule.placement, self.held_back
+        second = placement.machine.second if placement is not None and self.second else "procs"
+        spans: dict[str, int] = {"procs": held.too_few + held.nodes}
+        spans[second] = spans.get(second, 0) + held.few_second + held.few_both + held.resource + (held.features if self.second else 0)
+        spans["mem_mb"] = spans.get("mem_mb", 0) + held.memory
+        return max(spans, key=lambda name: spans[name])
 
 
 def machine_explanation(schedule: Schedule, job: int, sooner: bool, progress: Callable[[int], None] | None) -> MachineExplanation:
@@ -165,7 +177,10 @@ def _held_back(schedule: Schedule, placement: Placement, job: int, places: list[
     over |= shut
     rooms = shortages(schedule, job, moments, ~over & fits)
     waits = ~over & fits & ~np.any(list(rooms.values()), axis=0)
-    spans |= {"outage": ~over & ~fits & would_fit, "too_few": ~over & ~would_fit, **rooms, "others": waits}
+    spans |= {"outage": ~over & ~fits & would_fit, **rooms, "others": waits}
+    short = ~over & ~would_fit
+    procs, second = (without < need).T
+    spans |= {"too_few": short & ~second, "few_second": short & ~procs, "few_both": short & procs & second}
     held = Obstacles(**{name: int(lengths[mask].sum()) for name, mask in spans.items()})
     before = jobs[schedule.start[jobs] < begin]
     at_first = np.stack([_running(schedule, before, given[before][:, p].astype(np.int64), np.array([begin])) for p in places])
@@ -192,6 +207,7 @@ def _texts(why: MachineExplanation) -> Texts:
     second = why.schedule.placement.machine.second if why.schedule.placement is not None else ""
     also = f" and {amount_of(why.second, second)}" if why.second else ""
     yield "", headline(why, f"{counted(why.procs, 'processor')}{also} of the partition {why.partition}")
+    yield from recorded(why)
     if why.wait:
         yield "reason", f"{_obstacles(why)}; {counted(len(why.overtaken_by), 'later job')} overtook it"
     if why.depended:
@@ -215,7 +231,9 @@ def _obstacles(why: MachineExplanation) -> str:
     second = placement.machine.second if placement is not None else ""
     node = ", or no scheduler had run yet" if why.policy.startswith("slurm") else ""
     words = {
-        "too_few": "too few resources were free",
+        "too_few": "too few processors were free",
+        "few_second": f"too few {RESOURCES.get(second, second)} were free" if second != "mem_mb" else "too little memory was free",
+        "few_both": f"too few processors and too {'little' if second == 'mem_mb' else 'few'} {RESOURCES.get(second, second)} were free",
         "features": f"enough resources were free, but not on nodes with {_wanted(why)}",
         "memory": "enough processors were free, but not with its memory on the same nodes",
         "resource": f"enough processors were free, but not with its {RESOURCES.get(second, second)} on the same nodes",

@@ -182,8 +182,8 @@ def _reject_one_value_twice(changes: Sequence[Change]) -> None:
 
 def _differing_lines(machine: Machine, other: Machine) -> list[str]:
     """Return the lines of the other machine's file that differ from today's, at most `MOST_LINES`."""
-    lines = (write_machine(one).splitlines() for one in (machine, other))
-    differing = [line for line in unified_diff(*lines, n=0, lineterm="") if line[:1] in "+-" and line[1:].strip(" +-")]
+    before, after = (write_machine(one).splitlines() for one in (machine, other))
+    differing = [line for line in unified_diff(before, after, n=0, lineterm="") if line[:1] in "+-" and line[1:].strip(" +-")]
     rest = len(differing) - MOST_LINES
     return differing[:MOST_LINES] + ([f"and {rest:,} more lines"] if rest > 0 else [])
 

@@ -215,7 +215,8 @@ def explain_wait(
         return re.sub(r"\b1[0-9]{12}\b", lambda number: state.jobs[int(number[0]) - FIRST_NUMBER].label, sentence)
 
     condition = "This holds if jobs run for the median runtime of similar jobs, and none arrive; waits count from the snapshot on."
-    return Reasons(label, explanation.held_back, (*map(named, explanation.sentences), condition))
+    told = [one for one in explanation.sentences if not one.startswith("Explained wait")]  # it waits still, so none is recorded
+    return Reasons(label, explanation.held_back, (*map(named, told), condition))
 
 
 def to_unix(ahead: float, time: int) -> int | None:
