@@ -23,7 +23,7 @@ _UNKNOWN = "another cause, which the log does not show (a reservation, a depende
 
 @dataclass(frozen=True)
 class Instant:
-    """The amounts free for a job from a time on, s after its submission: processors, and units of the second resource; None if unlimited."""
+    """The free processors and units of the second resource (None if unlimited) from a time on, s after a job's submission."""
 
     after: int
     procs: int
