@@ -72,6 +72,9 @@ def audit(
     workload = workload.with_feedback(deciding.feedback).with_estimates(deciding.model, deciding.seed)
     workload, remarks = (workload, []) if schedule is not None else recorded_jobs(workload)
     workload, placement = (workload, None) if machine is None else placed_under(workload, machine, chosen)
+    if schedule is None:
+        workload, slack = allow_kill_wait(workload)
+        remarks += slack
     report_on(workload)
     rules: dict[str, Any] = {"prediction": scheduler.prediction if scheduler else None, "own_beliefs": planned_from_file, **deciding.rules}
     columns = recorded_schedule(workload) if schedule is None else read_schedule(schedule)
@@ -97,24 +100,25 @@ KILL_WAIT = 60
 
 
 def recorded_jobs(workload: Workload) -> tuple[Workload, list[str]]:
-    """Return the jobs with a recorded start, with limits up to `KILL_WAIT` longer where they ran so long, and sentences on both.
-
-    Raises PolicyError for a log without waits.
-    """
+    """Return the jobs with a recorded start, and a sentence on the others; raises PolicyError for a log without waits."""
     waits = workload.recorded_wait
     if waits is None:
         raise PolicyError(f"{workload.origin.name} records no waits; give a schedule file", "missing_schedule")
-    started = waits >= 0
+    left_out = int((waits < 0).sum())
+    remarks = [f"{counted(left_out, 'job')} without a recorded start left out"] if left_out else []
+    return workload.take(waits >= 0, ""), remarks
+
+
+def allow_kill_wait(workload: Workload) -> tuple[Workload, list[str]]:
+    """Return placed jobs with limits up to `KILL_WAIT` longer where they ran so long, and a sentence on them."""
     over = workload.runtime - workload.requested
-    slack = started & (over > 0) & (over <= KILL_WAIT)
-    same = workload.believed is workload.requested
+    slack = (over > 0) & (over <= KILL_WAIT)
+    if not slack.any():
+        return workload, []
     requested = np.where(slack, workload.runtime, workload.requested)
-    workload = replace(workload, requested=requested, believed=requested if same else workload.believed)
-    known = {
-        f"{counted(int((~started).sum()), 'job')} without a recorded start left out": not started.all(),
-        f"{counted(int(slack.sum()), 'job')} ran up to {KILL_WAIT} s over the limit (KillWait, OverTimeLimit)": slack.any(),
-    }
-    return workload.take(started, ""), [text for text, holds in known.items() if holds]
+    believed = requested if workload.believed is workload.requested else workload.believed
+    remark = f"{counted(int(slack.sum()), 'job')} ran up to {KILL_WAIT} s over the limit (KillWait, OverTimeLimit)"
+    return replace(workload, requested=requested, believed=believed), [remark]
 
 
 def recorded_schedule(workload: Workload) -> dict[str, Any]:

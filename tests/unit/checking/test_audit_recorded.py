@@ -1,6 +1,7 @@
 """Audits of a recorded schedule, without a schedule file, on a machine with partitions and GPUs; and of schedules that lack jobs."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import walltime as wt
 from tests.cli import call
 from tests.errors import raises
 from walltime.auditor import audit
-from walltime.checking.audit_command import recorded_jobs, recorded_schedule
+from walltime.checking.audit_command import allow_kill_wait, recorded_jobs, recorded_schedule
 from walltime.errors import PolicyError
 from walltime.machine import Limit, Machine, Partition, Pool, write_machine
 from walltime.simulation.run import placed_under
@@ -28,10 +29,11 @@ def log(wait, runtime=(100, 100, 100), gpus=(2, 2, 2), user=(1, 2, 3)):
     )  # fmt: skip
 
 
-def report_of(jobs):
+def report_of(jobs, machine=MACHINE):
     jobs, remarks = recorded_jobs(jobs)
-    placed, placement = placed_under(jobs, MACHINE, None)
-    return audit(placed, recorded_schedule(placed), None, placement=placement), remarks
+    placed, placement = placed_under(jobs, machine, None)
+    placed, slack = allow_kill_wait(placed)
+    return audit(placed, recorded_schedule(placed), None, placement=placement), [*remarks, *slack]
 
 
 def test_recorded__a_schedule_within_its_machine():
@@ -50,6 +52,9 @@ def test_recorded__up_to_a_minute_over_the_limit_is_no_breach(over, broken):
     found, remarks = report_of(log([0, 0, 200], runtime=(100 + over, 100, 100)))
     assert found.counts == broken
     assert bool(remarks) == (not broken)
+    shorter = replace(MACHINE, partitions=(MACHINE.partitions[0], Partition("gpu", ("g",), max_time=90)))
+    found, _ = report_of(log([0, 0, 200], runtime=(90 + over, 80, 80)), shorter)
+    assert found.counts == broken, "over the limit of the partition"
 
 
 def test_recorded__jobs_without_a_start_are_counted():
