@@ -257,3 +257,9 @@ def test_timer__prints_commands_that_run_with_the_given_options(capsys, monkeypa
     assert (status, err) == (0, "")
     assert (folder / "page.html").exists()
     assert list((tmp_path / "weeks").iterdir())
+
+
+def test_page__names_the_cluster_as_its_file_does():
+    machine = Machine((Pool("a", 4, 1),), (Partition("1", ("a",)),), name="talos")
+    assert period_page(period(day(), 0, 24 * HOUR, machine)).title.startswith("talos, ")
+    assert period_page(period(day(), 0, 24 * HOUR)).title.startswith("site, ")
